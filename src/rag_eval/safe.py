@@ -1,0 +1,66 @@
+"""The one place that makes strings from data safe to show: in Markdown, in log lines, in spreadsheets.
+
+Every string that comes from a file, a name or a branch is hostile until it went through here. Text goes into Markdown
+only as a code span: inside one, GitHub renders no HTML, link, image, autolink, reference or comment, so what is left
+to stop is the end of the span, the end of the table cell, and mentions (mail replies are read as plain text).
+"""
+
+from __future__ import annotations
+
+import re
+
+_ZERO_WIDTH_SPACE = "\u200b"
+# C0 and C1 controls, line and paragraph separators, zero-width and bidirectional controls, BOM, lone surrogates, tags.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_SPACE = re.compile(r"\s+")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def one_line(text: str, limit: int = 80) -> str:
+    """``text`` on one line, without control and bidirectional characters, cut to ``limit`` characters with ``…``."""
+    # Cutting first keeps a 16 MiB string from being walked three times only to show its beginning.
+    head = text[: limit * 4 + 16]
+    clean = _INVISIBLE.sub("", _SPACE.sub(" ", head)).strip()
+    return clean if len(clean) <= limit and len(head) == len(text) else clean[: limit - 1] + "…"
+
+
+def quoted(value: object, limit: int = 80) -> str:
+    """A value from data as it is shown in a message: strings in quotes, at most ``limit`` characters of it."""
+    if isinstance(value, str):
+        return f"'{one_line(value, limit)}'"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (dict, list)):
+        kind = "an object" if isinstance(value, dict) else "a list"
+        return f"{kind} of {len(value)}" if value else f"an empty {kind.split()[1]}"
+    return one_line(str(value), limit)
+
+
+def markdown(text: str, limit: int = 80) -> str:
+    """``text`` as a Markdown code span that stays one span, inside a table cell too."""
+    clean = one_line(text, limit).replace("@", "@" + _ZERO_WIDTH_SPACE)
+    if not clean:
+        return "*(empty)*"
+    # A backslash before the escaped pipe would escape the backslash instead and end the cell.
+    clean = clean.replace("\\|", "\\" + _ZERO_WIDTH_SPACE + "|").replace("|", "\\|")
+    if clean.endswith("\\"):
+        clean += _ZERO_WIDTH_SPACE
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", clean)), default=0))
+    pad = " " if clean.startswith("`") or clean.endswith("`") else ""
+    return f"{fence}{pad}{clean}{pad}{fence}"
+
+
+def log_line(text: str) -> str:
+    """``text`` as one line that GitHub's runner takes for no command: neither ``::`` at its start nor ``##[`` in it."""
+    clean = _INVISIBLE.sub("", _SPACE.sub(" ", text)).rstrip()
+    clean = clean.replace("##[", "##" + _ZERO_WIDTH_SPACE + "[")
+    return _ZERO_WIDTH_SPACE + clean if clean.lstrip().startswith("::") else clean
+
+
+def spreadsheet(text: str) -> str:
+    """``text`` for a CSV cell: what a spreadsheet would run as a formula gets an apostrophe in front."""
+    clean = _INVISIBLE.sub("", text)
+    return "'" + clean if clean.startswith(_FORMULA) else clean
