@@ -16,6 +16,7 @@ _INVISIBLE = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _SPACE = re.compile(r"\s+")
+_BREAK = re.compile("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -55,7 +56,7 @@ def markdown(text: str, limit: int = 80) -> str:
 
 def log_line(text: str) -> str:
     """``text`` as one line that GitHub's runner takes for no command: neither ``::`` at its start nor ``##[`` in it."""
-    clean = _INVISIBLE.sub("", _SPACE.sub(" ", text)).rstrip()
+    clean = _INVISIBLE.sub("", _BREAK.sub(" ", text)).rstrip()
     clean = clean.replace("##[", "##" + _ZERO_WIDTH_SPACE + "[")
     return _ZERO_WIDTH_SPACE + clean if clean.lstrip().startswith("::") else clean
 

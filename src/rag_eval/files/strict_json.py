@@ -1,8 +1,7 @@
 """JSON that every reader reads alike, or a clear refusal.
 
-``parse`` is exact and explains what it refuses; ``parse_fast`` is quick, takes good rows only, and leaves everything
-that it is not sure about to ``parse``. What ``parse_fast`` takes, ``parse`` takes with the same value: a property test
-holds the two together.
+``parse`` is exact and explains what it refuses. The quick way of :mod:`rag_eval.files.contract` takes good rows only and
+leaves everything that it is not sure about to ``parse``: a property test holds the two together.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ _INT_RANGE = range(-(2**63), 2**64)
 
 
 class JsonError(Exception):
-    """Text that is not strict JSON. ``column`` counts characters from 1, 0 means that it is not known."""
+    """Text that is not strict JSON. ``line`` and ``column`` count from 1, 0 means that it is not known."""
 
-    def __init__(self, message: str, hint: str = "", column: int = 0) -> None:
+    def __init__(self, message: str, hint: str = "", column: int = 0, line: int = 0) -> None:
         super().__init__(message)
-        self.message, self.hint, self.column = message, hint, column
+        self.message, self.hint, self.column, self.line = message, hint, column, line
 
 
 def parse(data: bytes, depth: int = 64) -> Any:

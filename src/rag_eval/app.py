@@ -1,0 +1,198 @@
+"""The straight line: files into rows, rows into cases, cases into a scorecard, a scorecard into a report."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from rag_eval.errors import UsageError
+from rag_eval.files.ledger import Ledger
+from rag_eval.files.limits import Limits
+from rag_eval.files.rows import read_gold, read_traces
+from rag_eval.files.source import Reader
+from rag_eval.model import Settings, Trace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rag_eval.gates import Policy
+    from rag_eval.model import Gold
+    from rag_eval.report import Input, Remark, Report
+    from rag_eval.scoring import Scorecard
+
+    Path = str | os.PathLike[str]
+
+DEFAULT_CUTOFFS = (1, 3, 5, 10)
+GATES_FILE = "eval-gates.yml"
+
+
+class Options(NamedTuple):
+    """What is to be scored. An empty path falls back on the gates file, then on the usual places."""
+
+    gold: str = ""
+    trace: str = ""
+    gates: str = ""
+    cutoffs: tuple[int, ...] = ()
+    root: str | None = None
+
+
+def score(
+    gold: Path, trace: Path, gates: Path | None = None, *, k: int | Sequence[int] | None = None
+) -> Report:
+    """Score a trace file against a gold file and judge the gates.
+
+    ``gold`` and ``trace`` are paths as ``rag-eval score`` takes them; ``gates`` is the path of an eval-gates.yml, without
+    which the reference scorer's defaults hold. ``k`` gives the cutoffs of the retrieval metrics (1, 3, 5 and 10 if not
+    said). Raises :class:`~rag_eval.errors.InputError` with every problem where the files cannot be judged; a failed gate
+    is no error: read ``report.passed``.
+
+    >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl")
+    >>> report.verdict, report.metrics["precision"].exact
+    ('passed', '1')
+    """
+    cutoffs = (k,) if isinstance(k, int) else tuple(k or ())
+    paths = [os.fspath(path) for path in (gold, trace)]
+    return run(Options(*paths, os.fspath(gates) if gates is not None else "", cutoffs))
+
+
+def run(options: Options) -> Report:
+    """Read, score, judge. InputError with all problems where the input cannot be judged."""
+    from rag_eval.metrics import measures
+    from rag_eval.report import Input, Remark, build
+
+    reader, policy, digests = open_policy(options)
+    settings = Settings(policy.token, policy.phrases, policy.k)
+    cutoffs = options.cutoffs or DEFAULT_CUTOFFS
+    wanted = measures(cutoffs, [gate.name for gate in policy.gates] + [f"recall_all@{policy.k}"])
+    golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
+    card = score_traces(reader, golds, policy.trace, wanted, settings, digests)
+    reader.ledger.stop_on_problems()
+    notes = [Remark(*note) for note in reader.ledger.notes]
+    return build(card, golds, policy, notes, [Input(*row) for row in digests.rows()])
+
+
+def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
+    """The reader, the policy in force with the options laid over it, and the digests begun."""
+    digests, reader = Digests(), Reader(Ledger(), root=options.root)
+    policy = _policy(reader, options.gates, digests)
+    reader = reader._replace(limits=Limits(**policy.limits))
+    k = _headline(options.cutoffs, policy.k)
+    paths = {"gold": options.gold or policy.gold, "trace": options.trace or policy.trace}
+    return reader, policy._replace(k=k, **paths), digests
+
+
+def score_traces(
+    reader: Reader, golds: dict[str, Gold], path: str, wanted: Sequence[Any], settings: Settings, digests: Digests
+) -> Scorecard:
+    """The scorecard of a trace file, read as a stream."""
+    from rag_eval.scoring import Scorer
+
+    scorer = Scorer(golds, wanted, settings)
+    for trace in traces(reader, golds, path, digests):
+        scorer.add(trace)
+    return scorer.close()
+
+
+def traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) -> Iterator[Trace]:
+    """The traces of a file, each under the qid of the gold item that it answers."""
+    from rag_eval.pairing import Pairing
+
+    ledger = reader.ledger
+    pairing = Pairing(golds, lambda line, message: ledger.note(path, line, message))
+    for line, row in read_traces(reader, path, digests.of("trace", path)):
+        qid, wrong = pairing.qid(row, line)
+        if qid is None:
+            ledger.problem(path, line, "", wrong, "Give the trace the qid of the gold item that it answers.")
+        else:
+            yield Trace.from_row(row, qid, line)
+
+
+class Digests:
+    """sha256 of the files that are read, by what they are read for."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, tuple[str, Any]] = {}
+
+    def of(self, role: str, path: str) -> Any:
+        """A digest that takes the bytes of ``path``."""
+        self._begun[role] = path, sha256()
+        return self._begun[role][1]
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Role, path and hex digest of each file."""
+        return [(role, path, digest.hexdigest()) for role, (path, digest) in self._begun.items()]
+
+
+def _policy(reader: Reader, path: str, digests: Digests) -> Policy:
+    from rag_eval.gates import REFERENCE_GATES, Policy
+
+    if not path:
+        return Policy(gates=REFERENCE_GATES)
+    from rag_eval.files.gates_file import read_policy
+
+    policy = read_policy(reader, path, digests.of("gates", path))
+    reader.ledger.stop_on_problems()
+    if policy is None:
+        raise UsageError(f"{path} could not be read")
+    return policy if policy.gates else policy._replace(gates=REFERENCE_GATES)
+
+
+def _headline(cutoffs: Sequence[int], own: int) -> int:
+    """The k of labels and diagnosis: the policy's, unless cutoffs are asked for that leave it out."""
+    return own if not cutoffs or own in cutoffs else max(cutoffs)
+
+
+def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
+    """The reference scorer's flat JSON, and what it does not say: for ``--format scores``.
+
+    Start-up counts here: without a gates file neither the metrics nor the gates are loaded.
+    """
+    from rag_eval import reference
+
+    reader, gold, trace, k, token, gates = _reference_terms(options, inline)
+    golds = read_gold(reader, gold)
+    counts = reference.count(golds, _identified(reader, golds, trace), k, token)
+    reader.ledger.stop_on_problems()
+    said = [str(note) for note in reader.ledger.notes]
+    for name in ("missing", "duplicate", "unknown"):
+        if number := getattr(counts, name):
+            said.append(f"{trace}: {number} {name} trace(s); --format scores counts them and does not gate them.")
+    if counts.unread:
+        hint = "it reads qid, q_id and answer_json alone. Other formats read them."
+        said.append(f"{trace}: {counts.unread} trace(s) without what the reference scorer reads; {hint}")
+    return reference.scores(counts, k, gates), said
+
+
+def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, int, str, dict[str, str]]:
+    from rag_eval import reference
+
+    defaults = Settings()
+    if options.gates:
+        reader, policy, _ = open_policy(options)
+        own = {gate.name: gate.threshold for gate in policy.gates}
+        names = {"precision": "precision", "chr": "chr", "under": "under_refusal", "over": "over_refusal"}
+        gates = {short: own.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
+        terms = reader, policy.gold, policy.trace, policy.k, policy.token
+    else:
+        paths = options.gold or "eval/gold.jsonl", options.trace or "runs/trace.jsonl"
+        k = _headline(options.cutoffs, defaults.k)
+        gates = reference.DEFAULT_GATES
+        terms = Reader(Ledger(), root=options.root), *paths, k, defaults.token
+    return *terms, reference.parse_gates(inline) if inline else gates
+
+
+def _identified(reader: Reader, golds: dict[str, Gold], path: str) -> Iterator[dict[str, Any]]:
+    """Trace rows; one without any id is a problem here too unless its question names a gold item."""
+    pairing = None
+    for line, row in read_traces(reader, path):
+        if not (row.get("qid") or row.get("q_id") or row.get("case_id")):
+            from rag_eval.pairing import Pairing
+
+            pairing = pairing or Pairing(golds, lambda line, message: reader.ledger.note(path, line, message))
+            qid, wrong = pairing.qid(row, line)
+            if qid is None:
+                hint = "Give the trace the qid of the gold item that it answers."
+                reader.ledger.problem(path, line, "", wrong, hint)
+        yield row

@@ -1,0 +1,208 @@
+"""A gold item with its trace, and what several metrics need to know of the two: computed once a case, when asked for."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NamedTuple, TypeVar, overload
+
+from rag_eval.text import content_words, heading_parts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rag_eval.model import Chunk, Gold, Settings, Support, Trace
+
+T = TypeVar("T")
+PHRASE_LIMIT = 200  # characters; a longer claim that holds a refusal phrase is an answer that mentions it
+
+
+class lazy(Generic[T]):  # noqa: N801 - used as a decorator, like property
+    """A property computed at its first use. (``functools.cached_property`` takes a lock a use before Python 3.12.)"""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, case: None, owner: type) -> lazy[T]: ...
+    @overload
+    def __get__(self, case: object, owner: type) -> T: ...
+    def __get__(self, case: object | None, owner: type) -> lazy[T] | T:
+        if case is None:
+            return self
+        value = case.__dict__[self._name] = self._compute(case)
+        return value
+
+
+class Ranking(NamedTuple):
+    """Where the relevant stands among the retrieved; ranks count from 1.
+
+    ``relevant`` counts the relevant units (chunks, supports or documents, by ``level``), ``found`` holds the rank of
+    the first sight of each one found, ascending, ``matching`` the ranks of all retrieved units that are relevant.
+    ``complete_at`` is the rank by which everything required has been seen: 0 when nothing is required, None if never.
+    ``gains`` are (rank, gain) of the graded units found, ``ideal`` all positive gains, largest first.
+    """
+
+    level: str
+    relevant: int
+    found: tuple[int, ...]
+    matching: tuple[int, ...]
+    complete_at: int | None
+    gains: tuple[tuple[int, int], ...]
+    ideal: tuple[int, ...]
+
+
+class Case:
+    """One case. ``refused`` and ``shipped`` exclude each other; ``in_a`` and ``in_u`` are both false for attacks."""
+
+    def __init__(self, gold: Gold, trace: Trace, settings: Settings) -> None:
+        self.gold, self.trace, self.settings = gold, trace, settings
+        self.claim = trace.claim.strip()
+        self.by_token = self.claim.lower() == settings.token
+        self.refused = self._refused()
+        self.shipped = not self.refused
+        self.cites: tuple[str, ...] = trace.citations or ()
+        self.counts = gold.attack is None
+        self.in_a = gold.answerable and self.counts
+        self.in_u = not gold.answerable and self.counts
+
+    def _refused(self) -> bool:
+        if self.trace.abstained is not None:
+            return self.trace.abstained
+        if self.by_token or not self.settings.phrases or len(self.claim) > PHRASE_LIMIT:
+            return self.by_token
+        lowered = self.claim.lower()
+        return any(phrase in lowered for phrase in self.settings.phrases)
+
+    @property
+    def errored(self) -> bool:
+        """Whether the system failed without giving an answer."""
+        return self.trace.error is not None and not self.trace.answered
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is no trace."""
+        return self.trace.line == 0
+
+    @lazy
+    def contained(self) -> bool:
+        """C: some gold substring occurs in the claim, without regard to case; true when there are none."""
+        if not self.gold.substrings:
+            return True
+        lowered = self.claim.lower()
+        return any(text in lowered for text in self.gold.substrings)
+
+    @lazy
+    def overlap(self) -> bool:
+        """Whether a gold citation is cited."""
+        return not set(self.gold.citations).isdisjoint(self.cites)
+
+    @lazy
+    def grounded_ids(self) -> bool:
+        """Whether everything cited was retrieved."""
+        return set(self.cites).issubset(self.trace.retrieved)
+
+    @lazy
+    def hit(self) -> bool:
+        """H: everything cited was retrieved, and a gold citation is cited, or nothing where there are none."""
+        return self.grounded_ids and (self.overlap if self.gold.citations else not self.cites)
+
+    @lazy
+    def claim_words(self) -> frozenset[str]:
+        """Content words of the claim."""
+        return content_words(self.claim)
+
+    @lazy
+    def chunks_by_id(self) -> Mapping[str, Chunk]:
+        """The retrieved chunks by id, the first of each."""
+        return {chunk["id"]: chunk for chunk in reversed(self.trace.chunks or ())}
+
+    @lazy
+    def cited_chunks(self) -> tuple[Chunk, ...]:
+        """The cited chunks that are at hand."""
+        return tuple(self.chunks_by_id[cite] for cite in self.cites if cite in self.chunks_by_id)
+
+    @lazy
+    def ranking(self) -> Ranking | None:
+        """Where the relevant stands among the retrieved; None for an item without relevance labels."""
+        gold = self.gold
+        if gold.citations or gold.relevance_grades:
+            ranking = _rank_chunks(gold, self.trace.retrieved)
+            return ranking._replace(complete_at=self._by_supports.complete_at) if gold.support_groups else ranking
+        if gold.supports:
+            return self._by_supports
+        if gold.doc_grades or gold.relevant_docs:
+            docs = (chunk["doc_id"] for chunk in self.trace.chunks or () if "doc_id" in chunk)
+            return _rank_documents(gold, tuple(dict.fromkeys(docs)))
+        return None
+
+    @lazy
+    def _by_supports(self) -> Ranking:
+        return _rank_supports(self.gold, [self.chunks_by_id[name] for name in _in_order(self.trace.chunks)])
+
+
+def matches(chunk: Chunk, support: Support) -> bool:
+    """Whether a chunk stands where a support points, and holds one of its snippets if it has any."""
+    if chunk.get("rel_path") != support["rel_path"]:
+        return False
+    wanted = heading_parts(support["heading_path"])
+    if heading_parts(chunk.get("heading_path", ""))[: len(wanted)] != wanted:
+        return False
+    snippets = support.get("snippets")
+    return not snippets or any(snippet in chunk.get("text", "") for snippet in snippets)
+
+
+def _rank_chunks(gold: Gold, retrieved: Sequence[str]) -> Ranking:
+    grades = gold.relevance_grades
+    if grades is None:
+        grades = dict.fromkeys(gold.citations, 1)
+    relevant = frozenset(gold.citations) or _positive(grades)
+    return _rank_units("chunk", relevant, grades, retrieved)
+
+
+def _rank_documents(gold: Gold, retrieved: Sequence[str]) -> Ranking:
+    grades = gold.doc_grades
+    if grades is None:
+        grades = dict.fromkeys(gold.relevant_docs or (), 1)
+    return _rank_units("doc", _positive(grades), grades, retrieved)
+
+
+def _rank_units(level: str, relevant: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str]) -> Ranking:
+    found = tuple([rank for rank, unit in enumerate(retrieved, 1) if unit in relevant])
+    gains = tuple([(rank, grades[unit]) for rank, unit in enumerate(retrieved, 1) if unit in grades])
+    complete = _last(found) if len(found) == len(relevant) else None
+    return Ranking(level, len(relevant), found, found, complete, gains, _ideal(grades.values()))
+
+
+def _rank_supports(gold: Gold, chunks: Sequence[Chunk]) -> Ranking:
+    supports = gold.supports or ()
+    hits = [[matches(chunk, support) for chunk in chunks] for support in supports]
+    first = [row.index(True) + 1 if True in row else None for row in hits]
+    found = tuple(sorted(rank for rank in first if rank))
+    matching = tuple(rank for rank in range(1, len(chunks) + 1) if any(row[rank - 1] for row in hits))
+    gains = tuple((rank, 1) for rank in found)
+    complete = _complete(first, gold.support_groups or [(place,) for place in range(len(supports))])
+    return Ranking("support", len(supports), found, matching, complete, gains, _ideal([1] * len(supports)))
+
+
+def _complete(first: Sequence[int | None], groups: Iterable[Sequence[int]]) -> int | None:
+    ranks = [min((rank for place in group if (rank := first[place])), default=None) for group in groups]
+    return None if None in ranks else max((rank for rank in ranks if rank), default=0)
+
+
+def _positive(grades: Mapping[str, int]) -> frozenset[str]:
+    return frozenset(unit for unit, gain in grades.items() if gain >= 1)
+
+
+def _ideal(gains: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted((gain for gain in gains if gain > 0), reverse=True))
+
+
+def _last(found: tuple[int, ...]) -> int:
+    return found[-1] if found else 0
+
+
+def _in_order(chunks: Iterable[Chunk] | None) -> list[str]:
+    return list(dict.fromkeys(chunk["id"] for chunk in chunks or ()))

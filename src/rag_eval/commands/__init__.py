@@ -1,0 +1,1 @@
+"""One module a command: its docstring, ``EXAMPLES``, ``add_arguments(parser)`` and ``run(arguments) -> exit code``."""

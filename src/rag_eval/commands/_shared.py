@@ -1,0 +1,79 @@
+"""What several commands ask for and do alike."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from rag_eval.errors import UsageError
+from rag_eval.safe import log_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rag_eval.report import Report
+
+GATES_FILE = "eval-gates.yml"
+_MOST = 999_999
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """``--gold``, ``--trace``, ``--gates`` and ``--k``."""
+    parser.add_argument("--gold", metavar="FILE", default="", help="gold set (from the gates file, else eval/gold.jsonl)")
+    parser.add_argument("--trace", metavar="FILE", default="", help="traces (from the gates file, else runs/trace.jsonl)")
+    parser.add_argument("--gates", metavar="FILE", default="", help=f"gates ({GATES_FILE} where it is there)")
+    parser.add_argument("--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (1,3,5,10)")
+
+
+def add_outputs(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:
+    """``--format``, ``--out`` and ``--quiet``."""
+    parser.add_argument("--format", choices=list(forms), help="table (on a terminal), markdown (elsewhere), …")
+    parser.add_argument("--out", metavar="DIR", help="also write the report into this folder, in every format")
+    parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
+
+
+def cutoffs(text: str) -> tuple[int, ...]:
+    """``1,3,5`` as numbers, ascending, each once."""
+    try:
+        values = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        values = []
+    if not values or not 1 <= values[0] <= values[-1] <= _MOST:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no list of whole numbers from 1, such as 5 or 1,3,5")
+    return tuple(values)
+
+
+def gates_path(given: str) -> str:
+    """The gates file in force: the named one, else eval-gates.yml where it is there, else none."""
+    return given or (GATES_FILE if os.path.lexists(GATES_FILE) else "")
+
+
+def put(report: Report, form: str | None, out: str | None) -> None:
+    """Print the report and write it where asked."""
+    from rag_eval.renderers import RENDERERS, render
+
+    if out:
+        for name, (_, file) in RENDERERS.items():
+            write(Path(out) / file, render(report, name))
+    sys.stdout.write(render(report, form or ("table" if sys.stdout.isatty() else "markdown")))
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise UsageError(f"{path} cannot be written: {(error.strerror or '').lower()}") from None
+
+
+def remark(lines: Iterable[object], *, quiet: bool) -> None:
+    """Print notes to stderr."""
+    for line in () if quiet else lines:
+        print(log_line(str(line)), file=sys.stderr)

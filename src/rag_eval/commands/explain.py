@@ -1,0 +1,142 @@
+"""What a metric means, or why a question scored as it did."""
+
+from __future__ import annotations
+
+import sys
+
+from rag_eval.commands._shared import add_inputs, gates_path
+from rag_eval.errors import UsageError
+from rag_eval.safe import log_line, one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    from rag_eval.case import Case
+    from rag_eval.metrics import Measure, Metric
+    from rag_eval.tally import Score
+
+EXAMPLES = """\
+  rag-eval explain precision
+  rag-eval explain recall@5
+  rag-eval explain A0001 --gold eval/gold.jsonl --trace runs/trace.jsonl
+"""
+_WIDTH = 200
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("subject", metavar="METRIC|QID", help="a metric's name, or the qid of a question")
+    add_inputs(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the explanation; a name that is a metric's is explained as one."""
+    metric = _metric(args.subject)
+    lines = list(metric_lines(metric)) if metric else case_lines(args)
+    for line in lines:
+        sys.stdout.write(log_line(line) + "\n")
+    return 0
+
+
+def metric_lines(metric: Metric) -> Iterator[str]:
+    """A metric in words, with the gate that would guard it."""
+    scale = {"rate": "0 or 1 a case", "share": "a ratio from 0 to 1 a case", "real": "a number from 0 to 1 a case"}
+    name = metric.name.replace("@k", "@5")
+    bound = "min: 0.80" if metric.better == "higher" else "max: 0.05"
+    yield f"{metric.name} ({metric.perspective}; {metric.better} is better)"
+    yield ""
+    yield metric.text
+    yield ""
+    yield f"applies to   {metric.applies}"
+    yield f"score        {scale[metric.scale]}; the value is the mean"
+    yield f"needs        {', '.join(metric.needs) or 'nothing beyond the required fields'}"
+    yield f"source       {metric.source}"
+    yield f"as a gate    {name}: {{{bound}}}"
+
+
+def case_lines(args: argparse.Namespace) -> list[str]:
+    """One question: what was asked, answered and retrieved, and every score."""
+    from rag_eval import app
+    from rag_eval.case import Case
+    from rag_eval.files.rows import read_gold
+    from rag_eval.metrics import measures
+    from rag_eval.model import Settings, Trace
+
+    options = app.Options(args.gold, args.trace, gates_path(args.gates), args.k)
+    reader, policy, digests = app.open_policy(options)
+    golds = read_gold(reader, policy.gold)
+    reader.ledger.stop_on_problems()
+    gold = golds.get(args.subject)
+    if gold is None:
+        raise UsageError(_nothing(args.subject, policy.gold, golds))
+    found = {trace.run: trace for trace in app.traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid}
+    reader.ledger.stop_on_problems()
+    settings, wanted = Settings(policy.token, policy.phrases, policy.k), measures(options.cutoffs or app.DEFAULT_CUTOFFS)
+    traces = list(found.values()) or [Trace.missing(gold.qid, None)]
+    return [line for trace in traces for line in _case(Case(gold, trace, settings), wanted)]
+
+
+def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
+    from rag_eval.labels import MEANING, label
+    from rag_eval.scoring import score_of
+
+    name = label(case)
+    run = f", run {one_line(case.trace.run)}" if case.trace.run else ""
+    yield f"{one_line(case.gold.qid)}{run}: {name} ({MEANING[name]})"
+    yield ""
+    yield from _facts(case)
+    yield ""
+    scores = [(one, score_of(one, case)) for one in wanted]
+    yield from (f"  {one.name:<22} {_shown(score)}" for one, score in scores if score is not None)
+    without = ", ".join(one.name for one, score in scores if score is None)
+    yield f"  does not apply: {without or '–'}"
+    yield ""
+
+
+def _facts(case: Case) -> Iterator[str]:
+    gold, trace = case.gold, case.trace
+    yield f"question     {one_line(gold.question, _WIDTH)}"
+    yield f"answerable   {'yes' if gold.answerable else 'no'}"
+    yield f"claim        {one_line(trace.claim, _WIDTH) or '(empty)'}"
+    yield f"refused      {'yes' if case.refused else 'no'}"
+    yield f"gold text    {_listed(gold.substrings)}; {'found in the claim' if case.contained else 'not found in the claim'}"
+    yield f"gold cites   {_listed(gold.citations)}"
+    yield f"cited        {_listed(case.cites) if trace.citations is not None else 'no list given'}"
+    yield f"retrieved    {_listed(trace.retrieved)}"
+    yield f"not among it {_listed([cite for cite in case.cites if cite not in trace.retrieved])}"
+    if case.ranking is not None:
+        ranks = ", ".join(map(str, case.ranking.found)) or "none"
+        yield f"ranks        of the relevant ({case.ranking.level} level, {case.ranking.relevant} in all): {ranks}"
+    yield f"lines        gold {gold.line}, trace {trace.line or 'none'}"
+
+
+def _listed(items: Sequence[str], most: int = 10) -> str:
+    shown = ", ".join(one_line(item, 60) for item in items[:most])
+    return f"{shown}, … ({len(items)} in all)" if len(items) > most else shown or "–"
+
+
+def _shown(score: Score) -> str:
+    if isinstance(score, tuple):
+        return f"{score[0] / score[1]:.3f} ({score[0]}/{score[1]})"
+    return f"{score:d}" if isinstance(score, bool) else f"{score:.3f}"
+
+
+def _metric(name: str) -> Metric | None:
+    from rag_eval.metrics import METRICS, measure
+
+    if name in METRICS:
+        return METRICS[name]
+    try:
+        return measure(name).metric
+    except UsageError:
+        return None
+
+
+def _nothing(subject: str, path: str, golds: dict[str, object] | object) -> str:
+    from rag_eval.files.wording import did_you_mean
+    from rag_eval.metrics import METRICS
+
+    close = did_you_mean(subject, [*METRICS, *golds])  # type: ignore[misc]
+    return f"'{one_line(subject)}' is neither a metric nor a qid of {path}. {close or 'List metrics with: rag-eval metrics'}"

@@ -1,0 +1,70 @@
+"""Judge an existing report.json again, under its own gates or under another gates file."""
+
+from __future__ import annotations
+
+from rag_eval.commands._shared import add_outputs, put, remark
+from rag_eval.errors import RagEvalError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+    from rag_eval.gates import Policy
+    from rag_eval.report import Report
+
+EXAMPLES = """\
+  rag-eval gate rag-eval-report/report.json
+  rag-eval gate rag-eval-report/report.json --gates stricter.yml --format markdown
+"""
+FORMATS = ("table", "markdown", "json", "junit", "csv")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score")
+    parser.add_argument("--gates", metavar="FILE", default="", help="judge by this gates file (the report's own gates)")
+    add_outputs(parser, FORMATS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge; the exit code is the new report's."""
+    from rag_eval.files.ledger import Ledger
+    from rag_eval.files.report_file import read_report
+    from rag_eval.files.source import Reader
+    from rag_eval.report import rejudge
+
+    reader = Reader(Ledger())
+    value = read_report(reader, args.report)
+    policy = _policy(reader, args.gates)
+    reader.ledger.stop_on_problems()
+    report = _report(value)
+    policy = policy or own_policy(report)
+    lost = [gate.name for gate in policy.gates if gate.name not in report.metrics]
+    remark((f"{args.report}: holds no {name}; score again to get it" for name in lost), quiet=args.quiet)
+    judged = rejudge(report, policy)
+    put(judged, args.format, args.out)
+    return judged.exit_code
+
+
+def own_policy(report: Report) -> Policy:
+    """The gates that a report was judged by."""
+    from rag_eval.gates import Policy
+
+    gates = tuple(one.gate for one in report.gates if not one.name.startswith("completeness."))
+    return Policy(file=report.gates_file, k=report.k, gates=gates, completeness=report.allowed)
+
+
+def _policy(reader: object, path: str) -> Policy | None:
+    from rag_eval.files.gates_file import read_policy
+    from rag_eval.gates import REFERENCE_GATES
+
+    policy = read_policy(reader, path) if path else None  # type: ignore[arg-type]
+    return policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None
+
+
+def _report(value: object) -> Report:
+    from rag_eval.renderers.json_file import from_json
+
+    if not isinstance(value, dict):
+        raise RagEvalError("the report could not be read")
+    return from_json(value)

@@ -1,0 +1,49 @@
+"""Write a first gold set and gates into the current folder. Files that are there are left as they are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rag_eval.commands._shared import write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  rag-eval init
+  rag-eval init --preset starter
+"""
+PRESETS = ("reference", "starter")
+_TEMPLATES = Path(__file__).parent.parent / "templates"
+_NEXT = """\
+Next:
+  1. Replace the three questions of eval/gold.jsonl by your own: some that your corpus answers, some that it does not.
+  2. Let your system answer them and write runs/trace.jsonl, one line a question:
+     {"qid": "A0001", "retrieved_ids": ["…"], "answer_json": {"claim": "…", "citations": ["…"]}}
+  3. rag-eval score
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    text = "reference: the reference scorer's gates; starter: those of a first pipeline (default: reference)"
+    parser.add_argument("--preset", choices=PRESETS, default="reference", help=text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write what is not there yet."""
+    for target, template in files(args.preset).items():
+        path = Path(target)
+        there = path.exists() or path.is_symlink()
+        if not there:
+            write(path, (_TEMPLATES / template).read_text(encoding="utf-8"))
+        sys.stdout.write(f"{'kept' if there else 'wrote'}  {target}\n")
+    sys.stdout.write("\n" + _NEXT)
+    return 0
+
+
+def files(preset: str) -> dict[str, str]:
+    """Template by the path that it is written to."""
+    return {"eval/gold.jsonl": "gold.jsonl", "eval-gates.yml": f"gates-{preset}.yml"}

@@ -1,0 +1,58 @@
+"""Score traces against the gold set and judge the gates."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from rag_eval.commands._shared import add_inputs, add_outputs, gates_path, put, remark
+from rag_eval.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  rag-eval score
+  rag-eval score --gold eval/gold.jsonl --trace runs/trace.jsonl --k 1,3,5
+  rag-eval score --format markdown --out rag-eval-report
+  rag-eval score --format scores --gates precision=0.80,chr=0.75,under=0.05,over=0.10
+"""
+FORMATS = ("table", "markdown", "json", "junit", "csv", "scores")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    add_inputs(parser)
+    add_outputs(parser, FORMATS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score; the exit code is the report's."""
+    # Nothing that scoring builds refers back to itself, and walking a large gold set again and again is not free.
+    gc.disable()
+    if args.format == "scores":
+        return _scores(args)
+    if "=" in args.gates:
+        raise UsageError("inline gates belong to --format scores. Write eval-gates.yml: rag-eval init")
+    from rag_eval import app
+
+    report = app.run(app.Options(args.gold, args.trace, gates_path(args.gates), args.k))
+    remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
+    put(report, args.format, args.out)
+    return report.exit_code
+
+
+def _scores(args: argparse.Namespace) -> int:
+    import orjson
+
+    from rag_eval import app
+
+    if args.out:
+        raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
+    inline = args.gates if "=" in args.gates else ""
+    options = app.Options(args.gold, args.trace, "" if inline else gates_path(args.gates), args.k)
+    scores, said = app.reference_scores(options, inline)
+    remark(said, quiet=args.quiet)
+    sys.stdout.write(orjson.dumps(scores, option=orjson.OPT_INDENT_2).decode() + "\n")
+    return 0 if scores["pass"] else 1

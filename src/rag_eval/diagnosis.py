@@ -1,0 +1,95 @@
+"""The likely cause behind the values, and the next thing to look at. Rules, no model."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+LOW = {"precision": 0.80, "chr": 0.75, "recall": 0.80}
+HIGH = {"under_refusal": 0.05, "over_refusal": 0.10}
+
+
+class Diagnosis(NamedTuple):
+    """A cause and what to do about it, with the figures that speak for it."""
+
+    cause: str
+    evidence: str
+    next: str
+
+
+def diagnose(
+    values: Mapping[str, float | None], labels: Mapping[str, int], limits: Mapping[str, float], k: int
+) -> list[Diagnosis]:
+    """All causes that the values speak for. ``limits`` are the gates' thresholds, in place of the reference's."""
+    figures = _Figures(values, {**LOW, **HIGH, "recall": limits.get(f"recall_all@{k}", LOW["recall"]), **limits}, k)
+    return [*_answers(figures), *_refusals(figures, labels), *_retrieval(figures, labels)]
+
+
+class _Figures(NamedTuple):
+    values: Mapping[str, float | None]
+    limits: Mapping[str, float]
+    k: int
+
+    def value(self, name: str) -> float | None:
+        return self.values.get(f"recall_all@{self.k}" if name == "recall" else name)
+
+    def low(self, name: str) -> bool:
+        value = self.value(name)
+        return value is not None and value < self.limits[name]
+
+    def high(self, name: str) -> bool:
+        value = self.value(name)
+        return value is not None and value > self.limits[name]
+
+    def say(self, *names: str) -> str:
+        shown = {name: f"recall_all@{self.k}" if name == "recall" else name for name in names}
+        return ", ".join(f"{shown[name]} {self.value(name) or 0:.3f}" for name in names)
+
+
+def _answers(figures: _Figures) -> Iterator[Diagnosis]:
+    precision, chr_low = figures.low("precision"), figures.low("chr")
+    evidence = figures.say("precision", "chr") if precision or chr_low else ""
+    if precision and chr_low:
+        steps = "Compare the cited ids with the retrieved ones, then read the prompt that asks for citations."
+        yield Diagnosis("Grounding: answers are wrong and do not cite what supports them.", evidence, steps)
+    elif precision:
+        steps = "Read the WRONG_CLAIM cases: tighten the answer's wording, or the gold substrings if the answers are right."
+        yield Diagnosis("Claim wording: the right evidence is cited, but the claim misses the gold text.", evidence, steps)
+    elif chr_low:
+        steps = "Look at what is retrieved beside the gold chunk: rerank, or make chunks smaller."
+        yield Diagnosis("Noisy retrieval: answers are right but cite the wrong chunks.", evidence, steps)
+
+
+def _refusals(figures: _Figures, labels: Mapping[str, int]) -> Iterator[Diagnosis]:
+    if figures.high("under_refusal"):
+        steps = "Read the HALLUCINATION cases: strengthen the refusal rule, or correct items that the corpus does answer."
+        cause = "Refusal behaviour: questions without an answer in the corpus are answered."
+        yield Diagnosis(cause, figures.say("under_refusal"), steps)
+    if figures.high("over_refusal"):
+        yield from _over_refusal(figures, labels)
+
+
+def _over_refusal(figures: _Figures, labels: Mapping[str, int]) -> Iterator[Diagnosis]:
+    present = labels.get("OVER_REFUSAL_EVIDENCE_PRESENT", 0)
+    absent = labels.get("OVER_REFUSAL_NOT_RETRIEVED", 0)
+    evidence = figures.say("over_refusal")
+    if present:
+        cause = f"Refusal template or threshold: {present} refused although the evidence was retrieved."
+        yield Diagnosis(cause, evidence, "Loosen the answer template or the confidence threshold.")
+    if absent:
+        cause = f"Recall or chunking: {absent} refused because the evidence was not retrieved."
+        yield Diagnosis(cause, evidence, "Raise k, or look at how the evidence is chunked.")
+
+
+def _retrieval(figures: _Figures, labels: Mapping[str, int]) -> Iterator[Diagnosis]:
+    if not figures.low("recall"):
+        return
+    below, absent = labels.get("BELOW_K", 0), labels.get("NOT_RETRIEVED", 0)
+    cause = "Retrieval or index drift: the evidence is not among the first retrieved."
+    steps = "Check that the index holds the gold chunks, then the retriever's settings."
+    if below > absent:
+        steps = f"It is retrieved, but below rank {figures.k}: rerank."
+    yield Diagnosis(cause, figures.say("recall"), steps)

@@ -1,0 +1,90 @@
+"""A gold set that is one JSON array: each element with the line it begins on."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from rag_eval.files import strict_json
+from rag_eval.files.contract import Contract
+from rag_eval.files.rows import note_unknown_fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_eval.files.source import Reader, Source
+
+    Row = dict[str, Any]
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def array_rows(reader: Reader, source: Source) -> Iterator[tuple[int, Row]]:
+    """Line and row of each valid element; what is wrong goes into the ledger."""
+    data = source.whole()
+    if data is None:
+        return
+    contract, ledger = Contract("gold-array", reader.limits.depth), reader.ledger
+    try:
+        for line, value in elements(data, reader.limits.depth):
+            findings = list(contract.findings(value))
+            for finding in findings:
+                ledger.problem(source.path, line, finding.where, finding.message, finding.hint)
+            if not findings:
+                note_unknown_fields(contract, ledger, source.path, line, value)
+                yield line, value
+    except strict_json.JsonError as error:
+        column = f"column {error.column}" if error.column else ""
+        ledger.problem(source.path, error.line, column, error.message, error.hint)
+
+
+def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:
+    """Line and value of each element of the array in ``data``; :class:`~strict_json.JsonError` ends it."""
+    text = strict_json.decode(data)
+    strict_json.check_depth(text, depth + 1)
+    position, line, counted = _after(text, _skip(text, 0), "["), 1, 0
+    if text[position : position + 1] == "]":
+        return _end(text, position + 1)
+    while True:
+        line, counted = line + text.count("\n", counted, position), position
+        try:
+            value, position = strict_json.DECODER.raw_decode(text, position)
+            strict_json.check_surrogates(value)
+        except json.JSONDecodeError as error:
+            raise _at(strict_json.explain(error), error.lineno) from None
+        except strict_json.JsonError as error:
+            raise _at(error, line) from None
+        yield line, value
+        position = _skip(text, position)
+        if text[position : position + 1] == "]":
+            return _end(text, position + 1)
+        position = _after(text, position, ",")
+
+
+def _end(text: str, position: int) -> None:
+    rest = _skip(text, position)
+    if rest < len(text):
+        raise _expected(text, rest, "nothing after the array")
+
+
+def _after(text: str, position: int, wanted: str) -> int:
+    if text[position : position + 1] != wanted:
+        raise _expected(text, position, f"'{wanted}'" if wanted == "[" else "',' or ']'")
+    return _skip(text, position + 1)
+
+
+def _skip(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return found.end() if found else position
+
+
+def _expected(text: str, position: int, wanted: str) -> strict_json.JsonError:
+    error = strict_json.explain(json.JSONDecodeError(f"expecting {wanted}", text, position))
+    return _at(error, text.count("\n", 0, position) + 1)
+
+
+def _at(error: strict_json.JsonError, line: int) -> strict_json.JsonError:
+    error.line = line
+    return error

@@ -1,0 +1,106 @@
+"""What kind of file a path is, and the check of it: for ``rag-eval validate`` and the hooks."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rag_eval.files.report_file import read_json
+from rag_eval.files.rows import looks_like, read_gold, read_traces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_eval.files.source import Reader
+
+_NAMED = {"gold": re.compile(r"(^|[/._-])(gold|qaset)", re.I), "trace": re.compile(r"(^|[/._-])(trace|run)s?[./_-]", re.I)}
+_OBJECTS = {"report": {"verdict", "gates", "metrics"}, "signoff": {"changes", "signer"}}
+
+
+def check(reader: Reader, path: str, kind: str | None = None) -> str:
+    """Check a file as ``kind``, or as what it looks to be; the result says what was found in it."""
+    kind = kind or kind_of(reader, path)
+    return KINDS[kind](reader, path) if kind else ""
+
+
+def kind_of(reader: Reader, path: str) -> str:
+    """The kind by ending, then by the fields of the first row, then by name; '' where the file cannot be opened."""
+    if path.endswith((".yml", ".yaml")):
+        return "gates"
+    source = reader.open(path)
+    if source is None:
+        return ""
+    with source:
+        if path.endswith(".json"):
+            return _json_kind(source.whole() or b"")
+        if source.first_byte == b"[":
+            return "gold"
+        first = next((line for _, line in source.lines()), b"")
+    return looks_like(first) or next((kind for kind, name in _NAMED.items() if name.search(path)), "jsonl")
+
+
+def _json_kind(data: bytes) -> str:
+    if data.lstrip()[:1] == b"[":
+        return "gold"
+    import json
+
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        value = {}
+    fields = value.keys() if isinstance(value, dict) else set()
+    return next((kind for kind, marks in _OBJECTS.items() if marks <= fields), "run")
+
+
+def _gold(reader: Reader, path: str) -> str:
+    golds = read_gold(reader, path)
+    answerable = sum(gold.answerable for gold in golds.values())
+    return f"{len(golds)} gold items, {answerable} answerable and {len(golds) - answerable} not"
+
+
+def _trace(reader: Reader, path: str) -> str:
+    return f"{sum(1 for _ in read_traces(reader, path))} traces"
+
+
+def _gates(reader: Reader, path: str) -> str:
+    from rag_eval.files.gates_file import read_policy
+
+    policy = read_policy(reader, path)
+    return f"{len(policy.gates)} gates" if policy else ""
+
+
+def _jsonl(reader: Reader, path: str) -> str:
+    """JSON Lines of no known kind: only that each line is strict JSON."""
+    from rag_eval.files import strict_json
+
+    source, rows = reader.open(path), 0
+    if source is None:
+        return ""
+    with source:
+        for number, line in source.lines():
+            try:
+                strict_json.parse(line, reader.limits.depth)
+            except strict_json.JsonError as error:
+                column = f"column {error.column}" if error.column else ""
+                reader.ledger.problem(path, number, column, error.message, error.hint)
+            rows += 1
+    return f"{rows} rows of JSON that are neither gold nor traces"
+
+
+def _object(schema: str) -> Callable[[Reader, str], str]:
+    def checked(reader: Reader, path: str) -> str:
+        value: Any = read_json(reader, path, schema)
+        return f"a {schema} file" if value is not None else ""
+
+    return checked
+
+
+KINDS: dict[str, Callable[[Reader, str], str]] = {
+    "gold": _gold,
+    "trace": _trace,
+    "gates": _gates,
+    "report": _object("report"),
+    "run": _object("run"),
+    "jsonl": _jsonl,
+}

@@ -1,0 +1,129 @@
+"""eval-gates.yml into a :class:`~rag_eval.gates.Policy`, or every problem in it with line and column."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from rag_eval.errors import UsageError
+from rag_eval.files.contract import load
+from rag_eval.files.limits import MIB, YAML_MIB
+from rag_eval.files.wording import Finding, word
+from rag_eval.gates import COMPLETENESS, Gate, Policy
+from rag_eval.metrics import measure, suggestion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_eval.files.ledger import Ledger
+    from rag_eval.files.source import Digest, Reader
+    from rag_eval.files.yaml_file import Document
+
+
+def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Policy | None:
+    """The policy of ``path``, or None with the problems in the ledger."""
+    source = reader._replace(limits=reader.limits._replace(whole_mib=YAML_MIB)).open(path, digest)
+    if source is None:
+        return None
+    with source:
+        data = source.whole()
+    return None if data is None else policy_of(data, path, reader.ledger)
+
+
+def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
+    """The policy in the bytes of a gates file; problems go into the ledger under the name ``path``."""
+    from rag_eval.files import yaml_file
+    from rag_eval.files.strict_json import JsonError, decode
+
+    if len(data) > YAML_MIB * MIB:
+        ledger.problem(path, 0, "", f"larger than {YAML_MIB} MiB", "A gates file is short: check the path.")
+        return None
+    try:
+        document = yaml_file.parse(decode(data))
+    except yaml_file.YamlError as error:
+        ledger.problem(path, error.line, f"column {error.column}", error.message, error.hint)
+        return None
+    except JsonError as error:
+        ledger.problem(path, 0, "", error.message, error.hint)
+        return None
+    findings = list(_findings(document.value))
+    for finding in findings:
+        line, column = _nearest(document, finding.where)
+        ledger.problem(path, line, f"column {column}: {finding.where}" if finding.where else "", *finding[1:])
+    return None if findings else _policy(document, path)
+
+
+def _findings(value: Any) -> Iterator[Finding]:
+    """What the schema refuses, and what a schema cannot say."""
+    import jsonschema_rs
+
+    schema = load("eval-gates")
+    if not jsonschema_rs.is_valid(schema, value, offline=True):
+        import jsonschema
+
+        errors = jsonschema.Draft202012Validator(schema).iter_errors(value)
+        yield from (_sharpen(word(error), value) for error in sorted(errors, key=lambda error: str(error.json_path)))
+        return
+    for name in value.get("gates", {}):
+        try:
+            measure(name)
+        except UsageError as error:
+            yield Finding(f"/gates/{name}", str(error).split(". ")[0], suggestion(name))
+
+
+def _sharpen(finding: Finding, value: Any) -> Finding:
+    """Say of a metric that is not there, or of a bound on its wrong side, what the metric's own words are."""
+    if finding.where == "/gates" and finding.message.startswith("unknown key"):
+        unknown = [name for name in value["gates"] if not _is_metric(name)]
+        message = f"unknown metric {', '.join(repr(name[:60]) for name in unknown[:3])}"
+        return Finding(finding.where, message, " ".join(suggestion(name) for name in unknown[:3]))
+    parts = finding.where.split("/")
+    if len(parts) == 3 and parts[1] == "gates" and finding.message.startswith("unknown key '"):  # noqa: PLR2004
+        return _wrong_side(finding, parts[2])
+    return finding
+
+
+def _wrong_side(finding: Finding, name: str) -> Finding:
+    bound = finding.message.split("'")[1]
+    if bound not in ("min", "max") or not _is_metric(name):
+        return finding
+    better = measure(name).metric.better
+    right = "min" if better == "higher" else "max"
+    return Finding(finding.where, f"'{bound}' on {name}, of which {better} is better", f"Use '{right}'.")
+
+
+def _is_metric(name: str) -> bool:
+    try:
+        return bool(measure(name))
+    except UsageError:
+        return False
+
+
+def _nearest(document: Document, pointer: str) -> tuple[int, int]:
+    """The place of a pointer, or of the closest value around it."""
+    while pointer not in document.places and pointer:
+        pointer = pointer.rpartition("/")[0]
+    return document.places.get(pointer, (1, 1))
+
+
+def _policy(document: Document, path: str) -> Policy:
+    value, refusal = document.value, document.value.get("refusal", {})
+    own = {name: value[name] for name in ("gold", "trace", "k", "limits") if name in value}
+    return Policy(
+        file=path,
+        token=refusal.get("token", Policy().token).strip().lower(),
+        phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
+        gates=tuple(_gate(name, entry, document) for name, entry in value.get("gates", {}).items()),
+        completeness={**dict.fromkeys(COMPLETENESS, 0), **value.get("completeness", {})},
+        sections={name: section for name, section in value.items() if name == "signoff"},
+        **own,
+    )
+
+
+def _gate(name: str, entry: dict[str, Any], document: Document) -> Gate:
+    direction = "min" if "min" in entry else "max"
+    line = document.places[f"/gates/{name}"][0]
+    threshold: Decimal | int = entry[direction]
+    severity, when_no_data = entry.get("severity", "error"), entry.get("when_no_data", "fail")
+    return Gate(name, direction, str(threshold), severity, when_no_data, line)

@@ -1,0 +1,58 @@
+"""What reading found besides rows: problems, all of them, and notes, each kind once a file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rag_eval.errors import InputError, Problem
+
+SHOWN = 100
+
+
+class Note(NamedTuple):
+    """Something that a reader of the verdict should know and that is not wrong. ``line`` is its first place."""
+
+    file: str
+    line: int
+    message: str
+    count: int = 1
+
+    def __str__(self) -> str:
+        again = f" ({self.count} times)" if self.count > 1 else ""
+        return f"{self.file}:{self.line}: {self.message}{again}" if self.line else f"{self.file}: {self.message}"
+
+
+class Ledger:
+    """Collects problems and notes over all files of one call."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.more = 0
+        self._notes: dict[tuple[str, str], Note] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether further problems are only counted."""
+        return len(self.problems) >= SHOWN
+
+    def problem(self, file: str, line: int, where: str, message: str, hint: str = "") -> None:
+        """Take down a problem; beyond the first hundred it is counted."""
+        if self.full:
+            self.more += 1
+        else:
+            self.problems.append(Problem(file, line, where, message, hint))
+
+    def note(self, file: str, line: int, message: str) -> None:
+        """Take down a note; the same words on the same file are counted under the first line."""
+        known = self._notes.get((file, message))
+        self._notes[file, message] = known._replace(count=known.count + 1) if known else Note(file, line, message)
+
+    @property
+    def notes(self) -> list[Note]:
+        """The notes, sorted so that the order of rows does not show."""
+        return sorted(self._notes.values(), key=lambda note: (note.file, note.message))
+
+    def stop_on_problems(self) -> None:
+        """Raise :class:`InputError` with everything found, if anything was."""
+        if self.problems:
+            raise InputError(self.problems, self.more)

@@ -1,0 +1,31 @@
+"""A report.json, read as strictly as everything else: it may come from elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_eval.files.contract import Contract
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.files.source import Reader
+
+
+def read_report(reader: Reader, path: str) -> dict[str, Any] | None:
+    """The value of a report.json that keeps its schema, or None with the problems in the ledger."""
+    return read_json(reader, path, "report")
+
+
+def read_json(reader: Reader, path: str, schema: str) -> dict[str, Any] | None:
+    """The value of a file that is one JSON object of a schema, or None with the problems in the ledger."""
+    source = reader.open(path)
+    if source is None:
+        return None
+    with source:
+        data = source.whole()
+    if data is None:
+        return None
+    value, findings = Contract(schema, reader.limits.depth).examine(data)
+    for finding in findings:
+        reader.ledger.problem(path, 0, finding.where, finding.message, finding.hint)
+    return value

@@ -1,0 +1,163 @@
+"""Gold and trace files into rows that keep their contract; everything that is wrong goes into the ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_eval.files.contract import Contract
+from rag_eval.model import Gold
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rag_eval.files.ledger import Ledger
+    from rag_eval.files.source import Digest, Reader, Source
+
+    Row = dict[str, Any]
+
+_SHAPES = 1000  # remembered sets of fields; beyond that rows are looked at again
+_MARKS = {"gold": {"answerable", "gold_citations"}, "trace": {"answer_json", "retrieved_ids", "answer", "chunks"}}
+
+
+def read_gold(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Gold]:
+    """The gold items of ``path`` by qid, in file order; JSON Lines or one JSON array."""
+    source = reader.open(path, digest)
+    if source is None:
+        return {}
+    with source:
+        rows, make = _gold_rows(reader, source)
+        golds = _unique(rows, make, reader.ledger, path)
+    if not golds and not reader.ledger.problems:
+        hint = "A gate without questions would pass anything: write at least one item."
+        reader.ledger.problem(path, 0, "", "holds no gold item", hint)
+    return golds
+
+
+def read_traces(reader: Reader, path: str, digest: Digest | None = None) -> Iterator[tuple[int, Row]]:
+    """Line number and row of each valid trace of ``path``, as a stream."""
+    source = reader.open(path, digest)
+    if source is None:
+        return
+    with source:
+        if source.first_byte == b"[":
+            hint = "Write one trace a line; jq -c '.[]' does it."
+            reader.ledger.problem(path, 1, "", "is a JSON array; traces are JSON Lines", hint)
+            return
+        yield from _json_lines(reader, source, "trace")
+
+
+def _gold_rows(reader: Reader, source: Source) -> tuple[Iterator[tuple[int, Row]], Callable[[Row, int], Gold]]:
+    if source.first_byte == b"[":
+        from rag_eval.files.array import array_rows
+
+        return array_rows(reader, source), Gold.from_array_item
+    return _json_lines(reader, source, "gold"), Gold.from_row
+
+
+def _unique(
+    rows: Iterator[tuple[int, Row]], make: Callable[[Row, int], Gold], ledger: Ledger, path: str
+) -> dict[str, Gold]:
+    golds: dict[str, Gold] = {}
+    for line, row in rows:
+        gold = make(row, line)
+        first = golds.setdefault(gold.qid, gold)
+        if first is not gold:
+            hint = "Give every question a qid of its own."
+            ledger.problem(path, line, "/qid", f"{_quoted(gold.qid)} is already used on line {first.line}", hint)
+        elif gold.support_groups and not _groups_fit(gold):
+            hint = "Count the entries of supports from 0."
+            ledger.problem(path, line, "/required_support_groups", "names a place that supports does not have", hint)
+    return golds
+
+
+def _groups_fit(gold: Gold) -> bool:
+    supports = gold.supports or ()
+    return all(place < len(supports) for group in gold.support_groups or () for place in group)
+
+
+def _json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int, Row]]:
+    contract, ledger = Contract(kind, reader.limits.depth), reader.ledger
+    shapes: set[tuple[str, ...]] = set()
+    accept, path = contract.accept, source.path
+    for number, line in source.lines():
+        row = accept(line)
+        if row is None:
+            row = _examined(contract, ledger, path, number, line, kind)
+            if row is None:
+                if _is_other_kind(ledger, path, line, kind):
+                    return
+                continue
+        shape = tuple(row)
+        if shape not in shapes:
+            note_unknown_fields(contract, ledger, path, number, row)
+            shapes.add(shape)
+            if len(shapes) > _SHAPES:
+                shapes.clear()
+        yield number, row
+
+
+def _examined(contract: Contract, ledger: Ledger, path: str, number: int, line: bytes, kind: str) -> Row | None:
+    if ledger.full and contract.refuses(line):
+        ledger.more += 1
+        return None
+    row, findings = contract.examine(line)
+    if row is None and looks_like(line) not in ("", kind):
+        return None
+    for finding in findings:
+        ledger.problem(path, number, finding.where, finding.message, finding.hint)
+    return row
+
+
+def _is_other_kind(ledger: Ledger, path: str, line: bytes, kind: str) -> bool:
+    """Whether a refused row belongs to another kind of file: then one problem says so and reading ends."""
+    other = looks_like(line)
+    if other in ("", kind):
+        return False
+    hint = f"Check whether gold and trace files were swapped: a {kind} file is wanted here."
+    ledger.problem(path, 0, "", f"looks like a {other} file", hint)
+    return True
+
+
+def looks_like(line: bytes) -> str:
+    """The kind of row that the fields of ``line`` speak for, '' where they do not tell."""
+    import json
+
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(row, dict):
+        return ""
+    found = {kind: len(marks & row.keys()) for kind, marks in _MARKS.items()}
+    if not all(found.values()) and any(found.values()):
+        return max(found, key=lambda kind: found[kind])
+    return ""
+
+
+def note_unknown_fields(contract: Contract, ledger: Ledger, path: str, number: int, row: Row) -> None:
+    """A note for each field that the contract does not know, with the known one that is close."""
+    for place, known in contract.known.items():
+        for inner in _inner_objects(row, place):
+            for field in inner.keys() - known:
+                _note_unknown(ledger, path, number, f"{place}." if place else "", field, known)
+
+
+def _inner_objects(row: Row, place: str) -> list[Row]:
+    value = row.get(place) if place else row
+    if isinstance(value, list):
+        return [item for item in value[:1] if isinstance(item, dict)]
+    return [value] if isinstance(value, dict) else []
+
+
+def _note_unknown(ledger: Ledger, path: str, number: int, place: str, field: str, known: frozenset[str]) -> None:
+    from rag_eval.files.wording import did_you_mean
+
+    hint = did_you_mean(field, sorted(known))
+    ledger.note(path, number, f"unknown field {_quoted(place + field)} is ignored.{' ' + hint if hint else ''}")
+
+
+def _quoted(text: str) -> str:
+    from rag_eval.safe import quoted
+
+    return quoted(text)

@@ -1,0 +1,239 @@
+"""A named file as lines of bytes: regular, inside its folder, decompressed, within the limits."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import BinaryIO, NamedTuple, Protocol
+
+from rag_eval.errors import MissingExtra
+from rag_eval.files.limits import DEFAULTS, MIB, Limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_eval.files.ledger import Ledger
+
+_BLOCK = 256 * 1024
+_BOM = b"\xef\xbb\xbf"
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_LFS = b"version https://git-lfs.github.com/spec/"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Stream(Protocol):
+    """What can be read in blocks."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes, none at the end."""
+        ...
+
+
+class Digest(Protocol):
+    """What takes the bytes of a file as they are stored."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take the next bytes."""
+        ...
+
+
+class Unreadable(Exception):
+    """A file that cannot be read at all: message and hint, without the file's name."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message, self.hint = message, hint
+
+
+class Reader(NamedTuple):
+    """How files are read: limits, where complaints go, and the folder that no symlink may lead out of.
+
+    ``root`` None means the folder that each named file stands in.
+    """
+
+    ledger: Ledger
+    limits: Limits = DEFAULTS
+    root: str | None = None
+
+    def open(self, path: str, digest: Digest | None = None) -> Source | None:
+        """The source of ``path``, or None with the problem in the ledger."""
+        try:
+            return Source(path, self, open_regular(path, self.root), digest)
+        except Unreadable as error:
+            self.ledger.problem(path, 0, "", error.message, error.hint)
+            return None
+
+
+class Source:
+    """An open file. Use as a context manager; ``lines`` and ``whole`` read it once."""
+
+    def __init__(self, path: str, reader: Reader, file: BinaryIO, digest: Digest | None) -> None:
+        self.path, self.limits, self._ledger, self._file = path, reader.limits, reader.ledger, file
+        stored: Stream = _Hashed(file, digest) if digest else file
+        self._head = stored.read(_BLOCK)
+        self._stream = stored
+        self._faults: tuple[type[Exception], ...] = (OSError, EOFError, ValueError)
+        try:
+            refuse_foreign(self._head)
+            self._unpack()
+        except BaseException:
+            file.close()
+            raise
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @property
+    def first_byte(self) -> bytes:
+        """The first byte that is not white space, as far as the first block shows it."""
+        return self._head.lstrip()[:1]
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Number and bytes of each line that is not blank; over-long lines are problems and left out."""
+        longest, number, rest = self.limits.line_mib * MIB, 0, b""
+        for block in self._blocks():
+            parts = (rest + block).split(b"\n")
+            rest = parts.pop()
+            for line in parts:
+                number += 1
+                if line and not line.isspace() and self._fits(line, number, longest):
+                    yield number, line
+            if number > self.limits.lines:
+                self._complain(number, f"more than {self.limits.lines:,} lines", "Split the file or raise limits.lines.")
+                return
+            if len(rest) > longest:
+                rest = rest[: longest + 1]  # the complaint comes with its end; only that it is too long is kept
+        if rest and not rest.isspace() and self._fits(rest, number + 1, longest):
+            yield number + 1, rest
+
+    def whole(self) -> bytes | None:
+        """All bytes, or None with a problem where the file is larger than ``limits.whole_mib``."""
+        largest, blocks, size = self.limits.whole_mib * MIB, [], 0
+        for block in self._blocks():
+            blocks.append(block)
+            size += len(block)
+            if size > largest:
+                hint = "Write it as JSON Lines, one object a line, which is read as a stream."
+                self._complain(0, f"larger than {self.limits.whole_mib} MiB and has to be read whole", hint)
+                return None
+        return b"".join(blocks)
+
+    def _fits(self, line: bytes, number: int, longest: int) -> bool:
+        if len(line) <= longest:
+            return True
+        self._complain(number, f"a line of more than {self.limits.line_mib} MiB", "Raise limits.line_mib if it is meant.")
+        return False
+
+    def _blocks(self) -> Iterator[bytes]:
+        most, size = self.limits.expanded_mib * MIB, 0
+        block = self._head
+        while block:
+            yield block
+            size += len(block)
+            if size > most:
+                hint = "Raise limits.expanded_mib if it is meant."
+                self._complain(0, f"more than {self.limits.expanded_mib} MiB when expanded", hint)
+                return
+            try:
+                block = self._stream.read(_BLOCK)
+            except self._faults as error:
+                self._complain(0, f"cannot be read to its end: {error}", "The file looks cut off; write it again.")
+                return
+
+    def _unpack(self) -> None:
+        packed = _Pushed(self._head, self._stream)
+        if self._head.startswith(_GZIP):
+            self._expand(*_gzip(packed))
+        elif self._head.startswith(_ZSTD):
+            self._expand(*_zstd(packed))
+        self._head = self._head.removeprefix(_BOM)
+
+    def _expand(self, stream: Stream, fault: type[Exception]) -> None:
+        self._stream, self._faults = stream, (*self._faults, fault)
+        try:
+            self._head = stream.read(_BLOCK)
+        except self._faults as error:
+            raise Unreadable(f"cannot be decompressed: {error}", "Compress the file again.") from None
+
+    def _complain(self, line: int, message: str, hint: str) -> None:
+        self._ledger.problem(self.path, line, "", message, hint)
+
+
+def open_regular(path: str, root: str | None) -> BinaryIO:
+    """Open a regular file that lies inside ``root``, links followed; :class:`Unreadable` says what stands against it."""
+    if "\0" in path:
+        raise Unreadable("has a name that no file can have", "Check the path.")
+    real = os.path.realpath(path)
+    home = os.path.realpath(root or os.path.dirname(path) or ".")  # noqa: PTH120
+    if os.path.commonpath([home, real]) != home:
+        where = "the workspace" if root else "the folder it stands in"
+        raise Unreadable(f"leads out of {where}", "Put the file itself there instead of a link to it.")
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        handle = os.open(real, flags)
+    except FileNotFoundError:
+        raise Unreadable("no such file", "Check the path, or write the file first.") from None
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise Unreadable(f"cannot be opened: {reason}", "Check its path and permissions.") from None
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(handle, "rb", buffering=0)
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise Unreadable("is a folder, not a file", "Name the file in it.")
+    raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
+
+
+def refuse_foreign(head: bytes) -> None:
+    """Refuse what is recognised by its first bytes as something else than text."""
+    if head.startswith(_LFS):
+        raise Unreadable("is a Git LFS pointer, not the file itself", "Run: git lfs pull")
+    if head.startswith(_UTF16):
+        raise Unreadable("is UTF-16 text", "Save the file as UTF-8.")
+
+
+class _Hashed:
+    def __init__(self, file: Stream, digest: Digest) -> None:
+        self._file, self._digest = file, digest
+
+    def read(self, size: int) -> bytes:
+        block = self._file.read(size)
+        self._digest.update(block)
+        return block
+
+
+class _Pushed:
+    """A stream with its first block pushed back."""
+
+    def __init__(self, head: bytes, stream: Stream) -> None:
+        self._head, self._stream = head, stream
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._head:
+            return self._stream.read(size if size >= 0 else _BLOCK)
+        part = self._head if size < 0 else self._head[:size]
+        self._head = self._head[len(part) :]
+        return part
+
+
+def _gzip(stream: Stream) -> tuple[Stream, type[Exception]]:
+    import gzip
+    import zlib
+
+    return gzip.GzipFile(fileobj=stream), zlib.error  # type: ignore[call-overload, return-value]
+
+
+def _zstd(stream: Stream) -> tuple[Stream, type[Exception]]:
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
+    except ModuleNotFoundError:
+        try:
+            from backports import zstd
+        except ModuleNotFoundError:
+            raise MissingExtra("Reading .zst files", "zstd") from None
+    return zstd.ZstdFile(stream), zstd.ZstdError

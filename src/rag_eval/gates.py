@@ -1,0 +1,112 @@
+"""Gates: a threshold on a metric or on completeness, and the judgement of it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+from rag_eval.tally import Value, exactly
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rag_eval.scoring import Completeness
+
+Outcome = Literal["passed", "failed", "no_data"]
+Severity = Literal["error", "warning"]
+COMPLETENESS = ("missing", "duplicate", "unknown")
+
+
+class Gate(NamedTuple):
+    """A threshold as it was written: ``direction`` is ``min`` or ``max``. ``line`` is its place in eval-gates.yml."""
+
+    name: str
+    direction: str
+    threshold: str
+    severity: Severity = "error"
+    when_no_data: Literal["fail", "skip"] = "fail"
+    line: int = 0
+
+    def keeps(self, number: Fraction | float) -> bool:
+        """Whether a number is on the right side, compared exactly."""
+        limit = Fraction(Decimal(self.threshold))
+        return exactly(number) >= limit if self.direction == "min" else exactly(number) <= limit
+
+
+class Judged(NamedTuple):
+    """A gate with its outcome. ``exact`` is the value as a ratio where it is one."""
+
+    name: str
+    direction: str
+    threshold: str
+    severity: Severity
+    when_no_data: Literal["fail", "skip"]
+    outcome: Outcome
+    value: float | None
+    exact: str | None
+    n: int
+    line: int = 0
+
+    @property
+    def gate(self) -> Gate:
+        """The gate that was judged."""
+        return Gate(self.name, self.direction, self.threshold, self.severity, self.when_no_data, self.line)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether this outcome fails the run."""
+        return self.broken and self.severity == "error"
+
+    @property
+    def broken(self) -> bool:
+        """Whether the gate did not hold, whatever follows from it."""
+        return self.outcome == "failed" or (self.outcome == "no_data" and self.when_no_data == "fail")
+
+
+class Policy(NamedTuple):
+    """What eval-gates.yml decides, or the defaults where there is none (``file`` is then empty)."""
+
+    file: str = ""
+    gold: str = "eval/gold.jsonl"
+    trace: str = "runs/trace.jsonl"
+    k: int = 5
+    token: str = "not in context"
+    phrases: tuple[str, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    completeness: Mapping[str, int] = dict.fromkeys(COMPLETENESS, 0)
+    limits: Mapping[str, int] = {}
+    sections: Mapping[str, Any] = {}
+
+
+REFERENCE_GATES = (
+    Gate("precision", "min", "0.80"),
+    Gate("chr", "min", "0.75"),
+    Gate("under_refusal", "max", "0.05"),
+    Gate("over_refusal", "max", "0.10"),
+)
+"""The reference scorer's defaults, in force without a gates file."""
+
+
+def judge(gate: Gate, value: Value) -> Judged:
+    """The outcome of a metric gate."""
+    exact = str(value.number) if isinstance(value.number, Fraction) else None
+    number = None if value.number is None else float(value.number)
+    outcome: Outcome = "no_data"
+    if value.number is not None:
+        outcome = "passed" if gate.keeps(value.number) else "failed"
+    shown = gate[:3] + (gate.severity, gate.when_no_data)
+    return Judged(*shown, outcome, number, exact, value.n, gate.line)
+
+
+def judge_completeness(allowed: Mapping[str, int], found: Completeness) -> list[Judged]:
+    """The outcomes of the completeness gates."""
+    counts = found._asdict()
+    gates = [Gate(f"completeness.{name}", "max", str(allowed[name])) for name in COMPLETENESS if name in allowed]
+    return [judge(gate, Value(Fraction(counts[gate.name.split(".")[1]]), found.expected)) for gate in gates]
+
+
+def verdict(judged: Sequence[Judged]) -> Literal["passed", "failed"]:
+    """``failed`` where a gate of severity error did not hold."""
+    return "failed" if any(one.blocks for one in judged) else "passed"

@@ -1,0 +1,73 @@
+"""One label a case: the first thing that went wrong, or right."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.case import Case
+
+MEANING = {
+    "OK": "right and rightly cited",
+    "REFUSAL_OK": "unanswerable, and refused",
+    "ERROR": "the system failed without an answer",
+    "MISSING": "there is no trace",
+    "HALLUCINATION": "unanswerable, but answered",
+    "OVER_REFUSAL_EVIDENCE_PRESENT": "refused although a gold citation was retrieved",
+    "OVER_REFUSAL_NOT_RETRIEVED": "refused; no gold citation was retrieved",
+    "NOT_RETRIEVED": "no gold citation was retrieved",
+    "BELOW_K": "gold citations were retrieved, but none among the first k",
+    "CITED_UNRETRIEVED": "cites what was not retrieved",
+    "NOT_CITED": "no gold citation is cited",
+    "WRONG_CLAIM": "rightly cited, but the claim holds no gold substring",
+    "ATTACK": "a safety case; judged by the safety metrics alone",
+}
+GOOD = frozenset({"OK", "REFUSAL_OK", "ATTACK"})
+STAGE = {
+    "ERROR": "system",
+    "MISSING": "system",
+    "HALLUCINATION": "refusal",
+    "OVER_REFUSAL_EVIDENCE_PRESENT": "refusal",
+    "OVER_REFUSAL_NOT_RETRIEVED": "retrieval",
+    "NOT_RETRIEVED": "retrieval",
+    "BELOW_K": "retrieval",
+    "CITED_UNRETRIEVED": "citation",
+    "NOT_CITED": "citation",
+    "WRONG_CLAIM": "answer",
+}
+"""The part of the pipeline to look at first."""
+
+
+def label(case: Case) -> str:
+    """The first of :data:`MEANING` whose condition holds."""
+    if case.errored or case.missing:
+        return "ERROR" if case.errored else "MISSING"
+    if not case.counts:
+        return "ATTACK"
+    if case.in_u:
+        return "REFUSAL_OK" if case.refused else "HALLUCINATION"
+    if case.refused:
+        return "OVER_REFUSAL_EVIDENCE_PRESENT" if _first_rank(case) else "OVER_REFUSAL_NOT_RETRIEVED"
+    return "OK" if case.contained and case.hit else _wrong(case)
+
+
+def example08(case: Case) -> str:
+    """The label of the Markdown scorer of Example 08, by its own definitions: refusal by token, overlap of citations."""
+    if case.gold.answerable:
+        if case.by_token:
+            return "OVER_REFUSAL"
+        return "OK" if case.overlap else "ANS_NO_HIT"
+    return "REFUSAL_OK" if case.by_token else "HALLUCINATION"
+
+
+def _wrong(case: Case) -> str:
+    rank = _first_rank(case)
+    if case.ranking is not None and (rank == 0 or rank > case.settings.k):
+        return "BELOW_K" if rank else "NOT_RETRIEVED"
+    if not case.grounded_ids:
+        return "CITED_UNRETRIEVED"
+    return "WRONG_CLAIM" if case.hit else "NOT_CITED"
+
+
+def _first_rank(case: Case) -> int:
+    """The rank of the first relevant retrieved, 0 if none is."""
+    return case.ranking.found[0] if case.ranking is not None and case.ranking.found else 0

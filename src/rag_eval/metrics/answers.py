@@ -1,0 +1,50 @@
+"""Answers: is what was shipped right, and how much was shipped."""
+
+from __future__ import annotations
+
+import re
+
+from rag_eval.metrics._metric import metric
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.case import Case
+
+_PHRASE = re.compile(r"[a-z0-9][a-z0-9\-\s]{4,}")
+_SHORTEST_PHRASE = 5
+
+
+@metric("shipped answers", source="reference scorer")
+def precision(case: Case) -> bool | None:
+    """Share of shipped answers that are right and rightly cited. The item is answerable, the claim holds a gold substring (or there are none), everything cited was retrieved, and a gold citation is cited (or none exists and none is cited)."""  # noqa: E501
+    return case.in_a and case.contained and case.hit if case.shipped and case.counts else None
+
+
+@metric("shipped answers", source="Markdown scorer of the RAG examples (Example 08)")
+def hit_precision(case: Case) -> bool | None:
+    """Share of shipped answers that cite a gold citation of an answerable item. The claim's text does not count."""
+    return case.in_a and case.overlap if case.shipped and case.counts else None
+
+
+@metric("answerable items with an expected answer", source="Example 08", needs="gold.expected_answer")
+def containment(case: Case) -> bool | None:
+    """Share of answerable items whose answer holds some phrase of the expected answer. Phrases are the runs of at least five letters, digits, hyphens and spaces in the lower-cased expected answer, stripped. A refusal scores 0."""  # noqa: E501
+    if not case.in_a or case.gold.expected_answer is None:
+        return None
+    if case.refused:
+        return False
+    answer = case.claim.lower()
+    phrases = (found.strip() for found in _PHRASE.findall(case.gold.expected_answer.lower()))
+    return any(len(phrase) >= _SHORTEST_PHRASE and phrase in answer for phrase in phrases)
+
+
+@metric("all items", source="Example 08")
+def compliance(case: Case) -> bool | None:
+    """Share of answers that keep the form. The claim is the refusal token, or a list of citations was given, be it empty."""
+    return case.by_token or case.trace.citations is not None if case.counts else None
+
+
+@metric("all items", source="rag-eval")
+def answered_rate(case: Case) -> bool | None:
+    """Share of questions that got an answer instead of a refusal. Precision is never to be read without it."""
+    return case.shipped if case.counts else None

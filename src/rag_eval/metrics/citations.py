@@ -1,0 +1,106 @@
+"""Citations: do they point at what supports the answer."""
+
+from __future__ import annotations
+
+from rag_eval.case import matches
+from rag_eval.metrics._metric import metric
+from rag_eval.text import content_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.case import Case
+    from rag_eval.tally import Ratio
+
+
+@metric("shipped answers", source="reference scorer")
+def chr(case: Case) -> bool | None:  # noqa: A001 - the field's name for the citation hit rate
+    """Citation hit rate: share of shipped answers whose citations hit. The item is answerable, everything cited was retrieved, and a gold citation is cited (or none exists and none is cited)."""  # noqa: E501
+    return case.in_a and case.hit if case.shipped and case.counts else None
+
+
+@metric("answerable items", source="Example 08")
+def chr_answerable(case: Case) -> bool | None:
+    """Share of answerable items that were answered with a gold citation. Refusals count as misses."""
+    return case.shipped and case.overlap if case.in_a else None
+
+
+@metric("shipped answers with citations", source="enterprise framework, form check", scale="share", needs="trace.citations")
+def citation_validity(case: Case) -> Ratio | None:
+    """Share of an answer's citations that were retrieved."""
+    if not _cites(case):
+        return None
+    return len(set(case.cites).intersection(case.trace.retrieved)), len(case.cites)
+
+
+@metric(
+    "shipped answers with citations and chunk texts",
+    source="enterprise framework, content check",
+    scale="share",
+    needs="trace.citations trace.chunks.text",
+)
+def citation_support(case: Case) -> Ratio | None:
+    """Share of an answer's citations whose chunk holds at least half of the claim's content words. Content words are tokens without stop words; an answer without any has nothing to support."""  # noqa: E501
+    if not _cites(case) or not case.claim_words or not any("text" in chunk for chunk in case.trace.chunks or ()):
+        return None
+    return sum(_supports(case, chunk.get("text", "")) for chunk in case.cited_chunks), len(case.cites)
+
+
+@metric(
+    "shipped answers to answerable items with gold citations, with citations",
+    source="RAG-server framework",
+    scale="share",
+    needs="trace.citations",
+)
+def citation_precision(case: Case) -> Ratio | None:
+    """Share of an answer's citations that are gold citations."""
+    if not case.in_a or not case.gold.citations or not _cites(case):
+        return None
+    return len(set(case.cites).intersection(case.gold.citations)), len(case.cites)
+
+
+@metric("shipped answers to answerable items with gold citations", source="RAG-server framework", scale="share")
+def citation_recall(case: Case) -> Ratio | None:
+    """Share of the gold citations that the answer cites. An answer without citations scores 0."""
+    if not case.in_a or not case.shipped or not case.gold.citations:
+        return None
+    return len(set(case.cites).intersection(case.gold.citations)), len(case.gold.citations)
+
+
+@metric(
+    "shipped answers to answerable items with sections, with citations",
+    source="RAG-server framework",
+    scale="share",
+    needs="gold.sections trace.citations",
+)
+def section_accuracy(case: Case) -> Ratio | None:
+    """Share of an answer's citations whose document and section are a gold pair."""
+    if not case.in_a or not case.gold.sections or not _cites(case):
+        return None
+    wanted = {(section["doc_id"], section["section"]) for section in case.gold.sections}
+    return sum((chunk.get("doc_id"), chunk.get("section")) in wanted for chunk in case.cited_chunks), len(case.cites)
+
+
+@metric("answerable items with supports", source="core metrics", needs="gold.supports")
+def attribution_hit(case: Case) -> bool | None:
+    """Share of answerable items where some cited chunk matches a support."""
+    if not case.in_a or not case.gold.supports:
+        return None
+    return any(matches(chunk, support) for chunk in case.cited_chunks for support in case.gold.supports)
+
+
+@metric("items with a recency rule and supports", source="core metrics", needs="gold.recency_conflict_rule gold.supports")
+def recency_rule(case: Case) -> bool | None:
+    """Share of items whose rule for contradicting supports is kept. cite_newer: the newest support, the last, is cited; cite_both and acknowledge_both: every support is."""  # noqa: E501
+    supports = case.gold.supports
+    if case.gold.recency_rule is None or not supports or not case.counts:
+        return None
+    wanted = supports[-1:] if case.gold.recency_rule == "cite_newer" else supports
+    return all(any(matches(chunk, support) for chunk in case.cited_chunks) for support in wanted)
+
+
+def _cites(case: Case) -> bool:
+    return case.shipped and case.counts and bool(case.cites)
+
+
+def _supports(case: Case, text: str) -> bool:
+    return 2 * len(case.claim_words & content_words(text)) >= len(case.claim_words)

@@ -1,0 +1,35 @@
+"""Refusals: does the system say so when the corpus does not hold the answer, and only then."""
+
+from __future__ import annotations
+
+from rag_eval.metrics._metric import metric
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.case import Case
+
+
+@metric("unanswerable items", source="reference scorer", better="lower")
+def under_refusal(case: Case) -> bool | None:
+    """Share of unanswerable questions that were answered. Also called hallucination rate on unanswerable questions, and abstention false negative rate."""  # noqa: E501
+    return case.shipped if case.in_u else None
+
+
+@metric("answerable items", source="reference scorer", better="lower")
+def over_refusal(case: Case) -> bool | None:
+    """Share of answerable questions that were refused. Also called abstention false positive rate."""
+    return case.refused if case.in_a else None
+
+
+@metric("all items", source="RAG-server framework (unanswerable_accuracy)")
+def abstention_accuracy(case: Case) -> bool | None:
+    """Share of questions where refusing or answering was the right choice. Whether the answer was right does not count."""
+    return case.refused != case.gold.answerable if case.counts else None
+
+
+@metric("refusals", source="reference scorer's contract")
+def exact_refusal(case: Case) -> bool | None:
+    """Share of refusals that are the refusal token to the letter and cite nothing."""
+    if not case.refused or not case.counts:
+        return None
+    return case.trace.claim == case.settings.token and not case.cites

@@ -1,0 +1,117 @@
+"""Retrieval: does what the answer needs stand among what was retrieved, and how high.
+
+Answerable items only. Repeated ids count once, at their first place. With unique ids the values equal trec_eval's
+``recall_k``, ``P_k``, ``recip_rank``, ``map`` and ``ndcg_cut_k``.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import log2
+
+from rag_eval.metrics._metric import metric
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.case import Case, Ranking
+    from rag_eval.tally import Ratio
+
+_LABELLED = "answerable items with relevance labels"
+
+
+@metric("answerable items", source="reference scorer (recall@k)", cutoff=True)
+def recall_all(case: Case, k: int) -> bool | None:
+    """Share of items with everything needed among the first k. That is every gold citation, or a member of every support group; an item without relevance labels needs nothing."""  # noqa: E501
+    if not case.in_a:
+        return None
+    ranking = case.ranking
+    return True if ranking is None else ranking.complete_at is not None and ranking.complete_at <= k
+
+
+@metric(_LABELLED, source="core metrics; also hit rate, success@k", cutoff=True)
+def recall_any(case: Case, k: int) -> bool | None:
+    """Share of items with something relevant among the first k."""
+    ranking = _labelled(case)
+    return None if ranking is None else bool(ranking.found) and ranking.found[0] <= k
+
+
+@metric(_LABELLED, source="trec_eval (recall_k)", scale="share", cutoff=True)
+def recall(case: Case, k: int) -> Ratio | None:
+    """Share of the relevant that stands among the first k."""
+    ranking = _labelled(case)
+    return None if ranking is None else (_within(ranking.found, k), ranking.relevant)
+
+
+@metric(_LABELLED, source="trec_eval (P_k)", scale="share", cutoff=True)
+def precision(case: Case, k: int) -> Ratio | None:
+    """Share of the first k that is relevant. Divided by k, not by the number returned."""
+    ranking = _labelled(case)
+    return None if ranking is None else (_within(ranking.matching, k), k)
+
+
+@metric(_LABELLED, source="enterprise framework", scale="share", cutoff=True)
+def f1(case: Case, k: int) -> Ratio | None:
+    """Harmonic mean of precision and recall among the first k. 0 when both are 0."""
+    ranking = _labelled(case)
+    if ranking is None:
+        return None
+    matching, found = _within(ranking.matching, k), _within(ranking.found, k)
+    total = matching * ranking.relevant + found * k
+    return (2 * matching * found, total) if total else (0, 1)
+
+
+@metric(_LABELLED, source="trec_eval (recip_rank)", scale="share")
+def mrr(case: Case) -> Ratio | None:
+    """Mean reciprocal rank: 1 over the rank of the first relevant. 0 if none was retrieved."""
+    ranking = _labelled(case)
+    if ranking is None:
+        return None
+    return (1, ranking.found[0]) if ranking.found else (0, 1)
+
+
+@metric(_LABELLED, source="trec_eval (map)", scale="real")
+def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean average precision
+    """Mean average precision: precision at the rank of each relevant one, averaged over all the relevant."""
+    ranking = _labelled(case)
+    if ranking is None:
+        return None
+    return sum([place / rank for place, rank in enumerate(ranking.found, 1)]) / ranking.relevant
+
+
+@metric("answerable items with a positive grade or label", source="trec_eval (ndcg_cut_k)", scale="real", cutoff=True)
+def ndcg(case: Case, k: int) -> float | None:
+    """Normalised discounted cumulative gain among the first k. Linear gain, discount log2(rank + 1), over the ideal order of everything graded in the gold, cut at k."""  # noqa: E501
+    ranking = case.ranking if case.in_a else None
+    if ranking is None or not ranking.ideal:
+        return None
+    gained = sum([gain / log2(rank + 1) for rank, gain in ranking.gains if rank <= k])
+    return gained / _ideal_gain(ranking.ideal[:k])
+
+
+@metric(
+    "answerable items with supports, where the search was scoped",
+    source="core metrics",
+    better="lower",
+    needs="gold.supports trace.scope",
+)
+def scope_miss(case: Case) -> bool | None:
+    """Share of scoped searches that chose no folder of any gold support."""
+    scope = case.trace.scope or {}
+    if not case.in_a or not case.gold.supports or scope.get("mode", "off") == "off":
+        return None
+    folders = [folder.rstrip("/") + "/" for folder in scope.get("folders", ())]
+    return not any(support["rel_path"].startswith(folder) for support in case.gold.supports for folder in folders)
+
+
+def _labelled(case: Case) -> Ranking | None:
+    ranking = case.ranking if case.in_a else None
+    return ranking if ranking is not None and ranking.relevant else None
+
+
+def _within(ranks: tuple[int, ...], k: int) -> int:
+    return sum([rank <= k for rank in ranks])
+
+
+@lru_cache(maxsize=4096)
+def _ideal_gain(gains: tuple[int, ...]) -> float:
+    return sum([gain / log2(rank + 1) for rank, gain in enumerate(gains, 1)])

@@ -1,0 +1,57 @@
+"""Which gold item a trace answers: by qid, q_id, case_id, or else by an exact match of the question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_eval.safe import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rag_eval.model import Gold
+
+    Row = dict[str, Any]
+
+_IDS = ("qid", "q_id", "case_id")
+
+
+class Pairing:
+    """Finds the qid of trace rows against one gold set."""
+
+    def __init__(self, golds: Mapping[str, Gold], note: Callable[[int, str], None]) -> None:
+        self._golds, self._note = golds, note
+        self._by_question: dict[str, list[str]] | None = None
+
+    def qid(self, row: Row, line: int) -> tuple[str | None, str]:
+        """The qid, or None and what is wrong."""
+        qid = row.get("qid")
+        if qid and "q_id" not in row and "case_id" not in row:
+            return qid, ""
+        given = [(name, row[name]) for name in _IDS if row.get(name)]
+        if not given:
+            return self._match_question(row)
+        (name, qid), *others = given
+        for other, value in others:
+            if value != qid:
+                self._note(line, f"'{other}' differs from '{name}'; '{name}' is taken")
+        return qid, ""
+
+    def _match_question(self, row: Row) -> tuple[str | None, str]:
+        question = row.get("q") or row.get("question")
+        if not question:
+            return None, "the trace has neither an id nor a question"
+        found = self._questions().get(question, [])
+        if len(found) == 1:
+            return found[0], ""
+        if not found:
+            return None, f"no gold question is {quoted(question)} to the letter"
+        return None, f"{len(found)} gold items ask {quoted(question)}"
+
+    def _questions(self) -> dict[str, list[str]]:
+        if self._by_question is None:
+            self._by_question = {}
+            for gold in self._golds.values():
+                self._by_question.setdefault(gold.question, []).append(gold.qid)
+        return self._by_question

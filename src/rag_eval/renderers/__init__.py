@@ -1,0 +1,25 @@
+"""RENDERERS: every form of a report by its name; the command line's choices are these names."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.report import Report
+
+# A renderer is a module with ``render(report) -> str``, loaded when it is asked for; the second entry is the file that
+# ``--out`` writes.
+RENDERERS = {
+    "table": ("rag_eval.renderers.table", "report.txt"),
+    "markdown": ("rag_eval.renderers.markdown", "report.md"),
+    "json": ("rag_eval.renderers.json_file", "report.json"),
+    "junit": ("rag_eval.renderers.junit", "junit.xml"),
+    "csv": ("rag_eval.renderers.csv_file", "questions.csv"),
+}
+
+
+def render(report: Report, form: str) -> str:
+    """``report`` in one of :data:`RENDERERS`, ending with a line feed."""
+    text: str = import_module(RENDERERS[form][0]).render(report)
+    return text

@@ -1,0 +1,40 @@
+"""report.json: the whole report, and the way back from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from rag_eval.diagnosis import Diagnosis
+from rag_eval.gates import Judged
+from rag_eval.report import FORMAT, Input, MetricResult, Question, Remark, Report
+from rag_eval.scoring import Completeness
+
+_LISTS = {"gates": Judged, "diagnosis": Diagnosis, "questions": Question, "notes": Remark, "inputs": Input}
+
+
+def render(report: Report) -> str:
+    """The JSON text of ``schemas/report.schema.json``, two spaces a level."""
+    return orjson.dumps(as_json(report), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report in plain dicts, lists, strings and numbers."""
+    fields = report._asdict()
+    for name in _LISTS:
+        fields[name] = [entry._asdict() for entry in fields[name]]
+    fields["metrics"] = {name: result._asdict() for name, result in report.metrics.items()}
+    fields["completeness"] = report.completeness._asdict()
+    head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
+    return {**head, **fields}
+
+
+def from_json(value: dict[str, Any]) -> Report:
+    """The report of a value that keeps the schema."""
+    fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
+    for name, kind in _LISTS.items():
+        fields[name] = tuple(kind(**entry) for entry in value[name])  # type: ignore[operator]
+    fields["metrics"] = {name: MetricResult(**result) for name, result in value["metrics"].items()}
+    fields["completeness"] = Completeness(**value["completeness"])
+    return Report(**fields)

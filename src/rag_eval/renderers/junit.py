@@ -1,0 +1,41 @@
+"""The gates as JUnit XML: a gate is a test case."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+from rag_eval.renderers import words
+from rag_eval.safe import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.gates import Judged
+    from rag_eval.report import Report
+
+
+def render(report: Report) -> str:
+    """One test suite; a broken gate of severity error is a failure, one that does not block is skipped with a message."""
+    suite = ET.Element("testsuite", name="rag-eval", tests=str(len(report.gates)), failures=str(len(report.failed_gates)))
+    suite.set("errors", "0")
+    suite.set("skipped", str(sum(_skipped(gate) for gate in report.gates)))
+    for gate in report.gates:
+        _case(suite, gate)
+    ET.SubElement(suite, "system-out").text = words.headline(report)
+    root = ET.Element("testsuites")
+    root.append(suite)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _case(suite: ET.Element, gate: Judged) -> None:
+    name = f"{one_line(gate.name)} {words.threshold(gate)}"
+    case = ET.SubElement(suite, "testcase", classname="rag-eval.gates", name=name)
+    if gate.blocks:
+        failure = ET.SubElement(case, "failure", message=words.reason(gate), type=gate.outcome)
+        failure.text = f"{words.reason(gate)} over {gate.n} case(s)"
+    elif _skipped(gate):
+        ET.SubElement(case, "skipped", message=f"{words.reason(gate)} ({words.outcome(gate)})")
+
+
+def _skipped(gate: Judged) -> bool:
+    return not gate.blocks and gate.outcome != "passed"

@@ -1,0 +1,125 @@
+"""What renderings say alike: the verdict in a sentence, numbers that never contradict it, order of questions."""
+
+from __future__ import annotations
+
+from rag_eval.labels import GOOD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.gates import Judged
+    from rag_eval.report import MetricResult, Question, Report
+
+_DECIMALS = 3
+OUTCOMES = {"passed": "passed", "failed": "failed", "no_data": "no data"}
+
+
+def headline(report: Report) -> str:
+    """The verdict in one sentence."""
+    failed, warned = report.failed_gates, [gate for gate in report.gates if gate.broken and not gate.blocks]
+    n = report.completeness.expected
+    cases = f"{n} question{'s' if n != 1 else ''}"
+    if failed:
+        reasons = "; ".join(reason(gate) for gate in failed[:3])
+        more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""  # noqa: PLR2004 - three are shown
+        return f"Failed on {cases}: {reasons}{more}."
+    aside = f", {len(warned)} warning{'s' if len(warned) != 1 else ''}" if warned else ""
+    held = len(report.gates) - len(warned)
+    return f"Passed on {cases}: {held} of {len(report.gates)} gates hold{aside}."
+
+
+def reason(gate: Judged) -> str:
+    """Why a gate is broken, in a few words."""
+    if gate.value is None:
+        return f"{gate.name} has no case to apply to"
+    if gate.name.startswith("completeness."):
+        return f"{gate.value:g} {gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''} (allowed: {gate.threshold})"
+    return f"{gate.name} {gate_value(gate)} is {'below' if gate.direction == 'min' else 'above'} {gate.threshold}"
+
+
+def gate_value(gate: Judged) -> str:
+    """A gate's value with as many decimals as it takes not to contradict the outcome."""
+    if gate.value is None:
+        return "–"
+    if gate.name.startswith("completeness."):
+        return f"{gate.value:g}"
+    for decimals in range(_DECIMALS, 18):
+        shown = f"{gate.value:.{decimals}f}"
+        if _side(gate, shown) == (gate.outcome == "passed"):
+            return shown
+    return repr(gate.value)
+
+
+def threshold(gate: Judged) -> str:
+    """The bound as a reader expects it."""
+    return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}"
+
+
+def metric_value(result: MetricResult) -> str:
+    """A metric's value, ``–`` where it has none."""
+    return "–" if result.value is None else f"{result.value:.{_DECIMALS}f}"
+
+
+def counted(result: MetricResult | None, n: int) -> str:
+    """How many cases speak: ``26 of 30`` for a 0/1 metric, else their number."""
+    return f"{result.hits} of {result.n}" if result is not None and result.hits is not None else str(n)
+
+
+def plain_metrics(report: Report) -> list[list[str]]:
+    """Name, value, cases and direction of each metric without a cutoff that applies to some case."""
+    return [
+        [name, metric_value(result), counted(result, result.n), _arrow(result.better)]
+        for name, result in report.metrics.items()
+        if result.n and "@" not in name
+    ]
+
+
+def cutoff_metrics(report: Report) -> tuple[list[str], list[list[str]]]:
+    """The metrics with a cutoff as a table: its headers, and a row a metric with a value a k."""
+    cut = {name.split("@")[0]: result for name, result in report.metrics.items() if "@" in name and result.n}
+    ks = sorted({int(name.split("@")[1]) for name in report.metrics if "@" in name})
+    rows = [
+        [name, *(_at(report, f"{name}@{k}") for k in ks), str(result.n), _arrow(result.better)]
+        for name, result in cut.items()
+    ]
+    return ["metric", *(f"@{k}" for k in ks), "cases", "better"], rows
+
+
+def without_cases(report: Report) -> str:
+    """The metrics that apply to no case."""
+    names = dict.fromkeys(name.split("@")[0] for name, result in report.metrics.items() if not result.n)
+    return f"No case for: {', '.join(names)}." if names else ""
+
+
+def outcome(gate: Judged) -> str:
+    """The outcome in words."""
+    word = OUTCOMES[gate.outcome]
+    if gate.outcome == "no_data":
+        return f"{word} ({'counts as failed' if gate.when_no_data == 'fail' else 'skipped'})"
+    return f"{word} (warning only)" if gate.broken and not gate.blocks else word
+
+
+def by_urgency(questions: tuple[Question, ...]) -> list[Question]:
+    """Failures first, each group in the order of the report."""
+    return sorted(questions, key=lambda question: question.label in GOOD)
+
+
+def completeness(report: Report) -> str:
+    """Completeness in one line."""
+    found = report.completeness
+    counts = ", ".join(f"{getattr(found, name)} {name}" for name in ("missing", "duplicate", "unknown", "errored"))
+    return f"{found.scored} of {found.expected} expected answers are there; {counts}."
+
+
+def _at(report: Report, name: str) -> str:
+    return metric_value(report.metrics[name]) if name in report.metrics else ""
+
+
+def _arrow(better: str) -> str:
+    return "↑" if better == "higher" else "↓"
+
+
+def _side(gate: Judged, shown: str) -> bool:
+    from decimal import Decimal
+
+    number, limit = Decimal(shown), Decimal(gate.threshold)
+    return number >= limit if gate.direction == "min" else number <= limit

@@ -1,0 +1,195 @@
+"""The report: one value that holds everything a rendering, a later judgement or a comparison needs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+from rag_eval import __version__
+from rag_eval.diagnosis import Diagnosis, diagnose
+from rag_eval.gates import Judged, Policy, judge, judge_completeness, verdict
+from rag_eval.scoring import Completeness
+from rag_eval.tally import Value, as_float
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rag_eval.metrics import Measure
+    from rag_eval.model import Gold
+    from rag_eval.scoring import Scorecard, Scored
+
+FORMAT = 1
+_QUESTION_SHOWN = 200
+
+
+class Input(NamedTuple):
+    """A file that was read: what for, under which name, and the sha256 of its bytes."""
+
+    role: str
+    path: str
+    sha256: str
+
+
+class MetricResult(NamedTuple):
+    """A metric's value over ``n`` cases; ``value`` is None where it applies to none.
+
+    ``exact`` is the value as a ratio of whole numbers where it is one; ``hits`` counts the ones of a 0/1 metric.
+    """
+
+    value: float | None
+    n: int
+    exact: str | None
+    hits: int | None
+    better: str
+    perspective: str
+
+    def as_value(self) -> Value:
+        """The value as gates compare it."""
+        return Value(Fraction(self.exact) if self.exact is not None else self.value, self.n, self.hits)
+
+
+class Question(NamedTuple):
+    """One case: its labels, and its score under each metric that applies."""
+
+    qid: str
+    run: str | None
+    question: str
+    answerable: bool
+    label: str
+    example08: str
+    scores: Mapping[str, float]
+    gold_line: int
+    trace_line: int
+
+
+class Remark(NamedTuple):
+    """A note on the input that a reader of the verdict should know."""
+
+    file: str
+    line: int
+    message: str
+    count: int
+
+
+class Report(NamedTuple):
+    """The whole outcome of a run. ``report.json`` is all of it; renderings are pure functions of it."""
+
+    version: str
+    verdict: Literal["passed", "failed"]
+    gates_file: str
+    k: int
+    refusal: Mapping[str, Any]
+    gates: tuple[Judged, ...]
+    metrics: Mapping[str, MetricResult]
+    completeness: Completeness
+    allowed: Mapping[str, int]
+    labels: Mapping[str, int]
+    diagnosis: tuple[Diagnosis, ...]
+    questions: tuple[Question, ...]
+    notes: tuple[Remark, ...]
+    inputs: tuple[Input, ...]
+    contracts: Mapping[str, str]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no gate of severity error is broken."""
+        return self.verdict == "passed"
+
+    @property
+    def exit_code(self) -> int:
+        """0 passed, 1 a gate failed."""
+        return 0 if self.passed else 1
+
+    @property
+    def failed_gates(self) -> list[Judged]:
+        """The gates that fail the run."""
+        return [gate for gate in self.gates if gate.blocks]
+
+
+def build(
+    card: Scorecard, golds: Mapping[str, Gold], policy: Policy, notes: Sequence[Remark], inputs: Sequence[Input]
+) -> Report:
+    """The report of a scorecard under a policy."""
+    metrics = {one.name: _result(one, value) for one, value in _valued(card)}
+    labels = dict(sorted(Counter(case.label for case in card.cases).items()))
+    names = [one.name for one in card.measures]
+    return _judged(
+        Report(
+            version=__version__,
+            verdict="passed",
+            gates_file=policy.file,
+            k=policy.k,
+            refusal={"token": policy.token, "phrases": list(policy.phrases)},
+            gates=(),
+            metrics=metrics,
+            completeness=card.completeness,
+            allowed={},
+            labels=labels,
+            diagnosis=(),
+            questions=tuple(_question(case, golds[case.qid], names) for case in card.cases),
+            notes=tuple([*_level_notes(card), *notes]),
+            inputs=tuple(inputs),
+            contracts={one.name: contract(one, policy) for one in card.measures},
+        ),
+        policy,
+    )
+
+
+def rejudge(report: Report, policy: Policy) -> Report:
+    """The same values under other gates; UsageError is not raised: a metric that the report lacks is ``no_data``."""
+    return _judged(report._replace(gates_file=policy.file), policy)
+
+
+def contract(measure: Measure, policy: Policy) -> str:
+    """sha256 of what a value's meaning hangs on: values are comparable only under the same one."""
+    terms = {
+        "metric": measure.metric.name,
+        "version": measure.metric.version,
+        "parameters": measure.parameters(),
+        "refusal": [policy.token, list(policy.phrases)],
+    }
+    return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
+
+
+def _judged(report: Report, policy: Policy) -> Report:
+    none = Value(None, 0)
+    values = {name: result.as_value() for name, result in report.metrics.items()}
+    gates = [judge(gate, values.get(gate.name, none)) for gate in policy.gates]
+    gates += judge_completeness(policy.completeness, report.completeness)
+    limits = {gate.name: float(gate.threshold) for gate in policy.gates}
+    shown = {name: result.value for name, result in report.metrics.items()}
+    causes = tuple(diagnose(shown, report.labels, limits, report.k))
+    return report._replace(
+        gates=tuple(gates), verdict=verdict(gates), diagnosis=causes, allowed=dict(policy.completeness)
+    )
+
+
+def _valued(card: Scorecard) -> list[tuple[Measure, Value]]:
+    values = card.values()
+    return [(one, values[one.name]) for one in card.measures]
+
+
+def _result(measure: Measure, value: Value) -> MetricResult:
+    exact = str(value.number) if isinstance(value.number, Fraction) else None
+    number = None if value.number is None else float(value.number)
+    hits = value.hits if measure.metric.scale == "rate" else None
+    return MetricResult(number, value.n, exact, hits, measure.metric.better, measure.metric.perspective)
+
+
+def _question(case: Scored, gold: Gold, names: Sequence[str]) -> Question:
+    scores = {name: as_float(score) for name, score in zip(names, case.scores, strict=True) if score is not None}
+    text = gold.question[:_QUESTION_SHOWN]
+    return Question(
+        case.qid, case.run, text, gold.answerable, case.label, case.example08, scores, case.gold_line, case.trace_line
+    )
+
+
+def _level_notes(card: Scorecard) -> list[Remark]:
+    by_documents = sum(case.level == "doc" for case in card.cases)
+    if not by_documents:
+        return []
+    return [Remark("retrieval", 0, "judged by documents where no chunk labels exist", by_documents)]

@@ -1,0 +1,124 @@
+"""Cases into a scorecard: every score of every case, and what each metric makes of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rag_eval.case import Case
+from rag_eval.labels import example08, label
+from rag_eval.model import Trace
+from rag_eval.tally import Value, mean, tally
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rag_eval.metrics import Measure
+    from rag_eval.model import Gold, Settings
+    from rag_eval.tally import Score
+
+
+class Completeness(NamedTuple):
+    """Whether everything asked was answered once: counts of cases, except ``duplicate`` and ``unknown``, of trace rows."""
+
+    expected: int
+    scored: int
+    missing: int
+    duplicate: int
+    unknown: int
+    errored: int
+
+
+class Scored(NamedTuple):
+    """What remains of one case: its scores in the order of the measures (None: does not apply), its labels, its lines."""
+
+    qid: str
+    run: str | None
+    scores: tuple[Score | None, ...]
+    label: str
+    example08: str
+    level: str
+    gold_line: int
+    trace_line: int
+
+    def rank(self) -> tuple[str, str]:
+        """The order of cases in a report, which no order of lines can change."""
+        return self.qid, self.run or ""
+
+
+class Scorecard(NamedTuple):
+    """All scored cases, sorted by qid and run."""
+
+    measures: tuple[Measure, ...]
+    cases: tuple[Scored, ...]
+    completeness: Completeness
+
+    def values(self) -> dict[str, Value]:
+        """Each measure's value over the cases to which it applies."""
+        columns = zip(*(case.scores for case in self.cases), strict=True) if self.cases else ((),) * len(self.measures)
+        return {one.name: mean(tally(column)) for one, column in zip(self.measures, columns, strict=True)}
+
+
+class Scorer:
+    """Takes traces as they come, keeps of each case only its scores, and closes with those that never came.
+
+    The last trace of a (run, qid) wins. Memory grows with the gold set, not with the trace file.
+    """
+
+    def __init__(self, golds: Mapping[str, Gold], measures: Sequence[Measure], settings: Settings) -> None:
+        self._golds, self._measures, self._settings = golds, tuple(measures), settings
+        self._scored: dict[tuple[str | None, str], Scored] = {}
+        self._same: dict[tuple[Score | None, ...], tuple[Score | None, ...]] = {}
+        self._duplicate = self._unknown = 0
+
+    def add(self, trace: Trace) -> None:
+        """Score a trace, in place of an earlier one of the same run and qid."""
+        gold = self._golds.get(trace.qid)
+        if gold is None:
+            self._unknown += 1
+            return
+        key = trace.run, trace.qid
+        self._duplicate += key in self._scored
+        self._scored[key] = self._score(gold, trace)
+
+    def close(self) -> Scorecard:
+        """The scorecard, with every gold item that no trace answered as an empty, shipped answer."""
+        runs = sorted({run for run, _ in self._scored}, key=lambda run: run or "") or [None]
+        for run in runs:
+            for qid, gold in self._golds.items():
+                if (run, qid) not in self._scored:
+                    self._scored[run, qid] = self._score(gold, Trace.missing(qid, run))
+        cases = tuple(sorted(self._scored.values(), key=Scored.rank))
+        return Scorecard(self._measures, cases, self._completeness(cases))
+
+    def _score(self, gold: Gold, trace: Trace) -> Scored:
+        case = Case(gold, trace, self._settings)
+        scores = tuple([score_of(one, case) for one in self._measures])
+        # Most cases of a run score alike: they share one tuple.
+        scores = self._same.setdefault(scores, scores)
+        level = case.ranking.level if case.in_a and case.ranking else ""
+        return Scored(
+            gold.qid, trace.run, scores, label(case), example08(case), level, gold.line, trace.line
+        )
+
+    def _completeness(self, cases: Sequence[Scored]) -> Completeness:
+        missing = sum(case.label == "MISSING" for case in cases)
+        errored = sum(case.label == "ERROR" for case in cases)
+        return Completeness(len(cases), len(cases) - missing, missing, self._duplicate, self._unknown, errored)
+
+
+def score_of(measure: Measure, case: Case) -> Score | None:
+    """What a case scores under a measure; None where it does not apply."""
+    if measure.k is None:
+        return measure.metric.score(case)
+    return measure.metric.score(case, measure.k)
+
+
+def score(cases: Iterable[tuple[Gold, Trace]], measures: Sequence[Measure], settings: Settings) -> Scorecard:
+    """Score pairs at hand: the pure core, for tests and for engines that bring their own reading."""
+    pairs = list(cases)
+    scorer = Scorer({gold.qid: gold for gold, _ in pairs}, measures, settings)
+    for _, trace in pairs:
+        if trace.line:
+            scorer.add(trace)
+    return scorer.close()

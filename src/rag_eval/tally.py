@@ -1,0 +1,67 @@
+"""Scores that add, and the folds that make one number of them.
+
+A tally is a multiset of scores. Tallies add in any order and grouping, so that any way of sharing out the work gives
+the same number. A score is ``True`` or ``False``, a ratio ``(numerator, denominator)`` of whole numbers, or a float;
+the first two are folded exactly, floats by ``math.fsum`` and rounded to twelve decimals, so that the last bits of a
+platform's arithmetic decide no verdict.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import fsum
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Ratio = tuple[int, int]
+Score = bool | Ratio | float
+Tally = Counter[Score]
+DECIMALS = 12
+
+
+class Value(NamedTuple):
+    """A metric's value over ``n`` cases; ``number`` is None where it applies to none. ``hits`` counts the ones of 0/1."""
+
+    number: Fraction | float | None
+    n: int
+    hits: int | None = None
+
+
+def tally(scores: Iterable[Score | None]) -> Tally:
+    """The multiset of the scores that apply."""
+    counted = Counter(scores)
+    counted.pop(None, None)
+    return counted  # type: ignore[return-value]
+
+
+def mean(scores: Tally) -> Value:
+    """The mean: exact for 0/1 and ratios, a float rounded to :data:`DECIMALS` where a float is among the scores."""
+    n = scores.total()
+    if not n:
+        return Value(None, 0)
+    hits = scores[True] if all(type(score) is bool for score in scores) else None
+    if any(type(score) is float for score in scores):
+        return Value(round(fsum(as_float(score) * count for score, count in scores.items()) / n, DECIMALS), n)
+    return Value(_exact_sum(scores) / n, n, hits)
+
+
+def as_float(score: Score) -> float:
+    """A score as a number, for showing it."""
+    return score[0] / score[1] if isinstance(score, tuple) else float(score)
+
+
+def exactly(number: Fraction | float) -> Fraction:
+    """The number that a comparison takes: fractions as they are, floats by their shortest decimal."""
+    return number if isinstance(number, Fraction) else Fraction(repr(number))
+
+
+def _exact_sum(scores: Tally) -> Fraction:
+    by_denominator: Counter[int] = Counter()
+    for score, count in scores.items():
+        numerator, denominator = score if isinstance(score, tuple) else (int(score), 1)
+        by_denominator[denominator] += numerator * count
+    return sum((Fraction(total, denominator) for denominator, total in by_denominator.items()), Fraction(0))

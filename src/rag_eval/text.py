@@ -1,0 +1,49 @@
+"""Tokens and content words: pure string helpers that metrics share."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_WORD = re.compile(r"\w+")
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
+
+STOP_WORDS = frozenset(
+    "a about above after again against all also am an and any are as at be because been before being below between both "
+    "but by can could did do does doing down during each either few for from further had has have having he her here "
+    "hers him his how i if in into is it its itself just may me might more most must my no nor not of off on once only "
+    "or other our ours out over own same shall she should so some such than that the their theirs them then there these "
+    "they this those through to too under until up upon very was we were what when where which while who whom whose why "
+    "will with would you your yours".split()
+)
+"""English function words that say nothing about a claim's content. Fixed: a change of it changes scores."""
+
+
+def tokens(text: str) -> list[str]:
+    """Words of ``text``: NFKC, casefolded, ``\\w+``; a run of Chinese or Japanese script as overlapping pairs."""
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    return [part for word in words for part in _split_cjk(word)] if _CJK.search(text) else words
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The distinct tokens of ``text`` without :data:`STOP_WORDS`."""
+    return frozenset(tokens(text)) - STOP_WORDS
+
+
+@lru_cache(maxsize=4096)
+def heading_parts(path: str) -> tuple[str, ...]:
+    """The parts of a heading path ``A > B``, inner space collapsed; an empty path has none."""
+    return tuple(" ".join(part.split()) for part in path.split(">")) if path.strip() else ()
+
+
+def _split_cjk(word: str) -> list[str]:
+    parts, position = [], 0
+    for run in _CJK.finditer(word):
+        parts += [word[position : run.start()], *_pairs(run[0])]
+        position = run.end()
+    return [part for part in [*parts, word[position:]] if part]
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
