@@ -58,7 +58,8 @@ def build_parser(chosen: str | None = None) -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("rag-eval", description=about, epilog=_EPILOG, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"rag-eval {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    # Given its prog, argparse need not format a usage text (and load shutil) to find it out.
+    commands = parser.add_subparsers(prog="rag-eval", dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         sub = commands.add_parser(name, help=summary, formatter_class=raw)
         if chosen in (None, name):
@@ -94,7 +95,9 @@ def _report_defect() -> int:
     import traceback
 
     kind, _, trace = sys.exc_info()
-    frames = "\n".join(f"{frame.name} ({frame.filename.rsplit('/', 1)[-1]}:{frame.lineno})" for frame in traceback.extract_tb(trace))
+    frames = "\n".join(
+        f"{frame.name} ({frame.filename.rsplit('/', 1)[-1]}:{frame.lineno})" for frame in traceback.extract_tb(trace)
+    )
     system = f"rag-eval {__version__}, Python {platform.python_version()}, {platform.system()}"
     lines = ["rag-eval has a defect; please report it with what follows:", "", f"### {kind.__name__ if kind else ''}"]
     return _say([*lines, "", system, "", *frames.split("\n")], BUG)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 from rag_eval.errors import UsageError
@@ -15,6 +14,7 @@ from rag_eval.metrics import measure, suggestion
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from decimal import Decimal
 
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Digest, Reader
@@ -79,7 +79,7 @@ def _sharpen(finding: Finding, value: Any) -> Finding:
         message = f"unknown metric {', '.join(repr(name[:60]) for name in unknown[:3])}"
         return Finding(finding.where, message, " ".join(suggestion(name) for name in unknown[:3]))
     parts = finding.where.split("/")
-    if len(parts) == 3 and parts[1] == "gates" and finding.message.startswith("unknown key '"):  # noqa: PLR2004
+    if len(parts) == 3 and parts[1] == "gates" and finding.message.startswith("unknown key '"):
         return _wrong_side(finding, parts[2])
     return finding
 

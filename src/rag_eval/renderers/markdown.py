@@ -52,7 +52,10 @@ def _gate_row(report: Report, gate: Judged) -> list[str]:
 def _notes(report: Report) -> list[str]:
     if not report.notes:
         return []
-    lines = [f"- {safe(_place(note.file, note.line), 200)}: {safe(note.message, 200)}{_times(note.count)}" for note in report.notes]
+    lines = [
+        f"- {safe(_place(note.file, note.line), 200)}: {safe(note.message, 200)}{_times(note.times)}"
+        for note in report.notes
+    ]
     return ["**Notes on the input**\n\n" + "\n".join(lines)]
 
 
@@ -64,9 +67,13 @@ def _diagnosis(report: Report) -> list[str]:
 
 
 def _metrics(report: Report) -> str:
-    plain = _table(["Metric", "Value", "Cases", "Better"], ([safe(row[0]), *row[1:]] for row in words.plain_metrics(report)))
+    plain = _table(
+        ["Metric", "Value", "Cases", "Better"], ([safe(row[0]), *row[1:]] for row in words.plain_metrics(report))
+    )
     headers, rows = words.cutoff_metrics(report)
-    cut = _table([header.capitalize() for header in headers], ([safe(row[0]), *row[1:]] for row in rows)) if rows else ""
+    cut = (
+        _table([header.capitalize() for header in headers], ([safe(row[0]), *row[1:]] for row in rows)) if rows else ""
+    )
     return "\n\n".join(part for part in (plain, cut, words.without_cases(report)) if part)
 
 
@@ -74,8 +81,13 @@ def _questions(report: Report) -> str:
     ordered = words.by_urgency(report.questions)
     runs = len({question.run for question in ordered}) > 1
     rows = [
-        [safe(question.qid), *([safe(question.run or "")] if runs else []), f"{question.label}", _stage(question.label)]
-        + [safe(question.question, 80)]
+        [
+            safe(question.qid),
+            *([safe(question.run or "")] if runs else []),
+            question.label,
+            STAGE.get(question.label, "–"),
+            safe(question.question),
+        ]
         for question in ordered[:_QUESTIONS]
     ]
     table = _table(["Question", *(["Run"] if runs else []), "Label", "Look at", "Text"], rows)
@@ -109,10 +121,6 @@ def _trimmed(rows: Iterable[Sequence[str]]) -> Iterator[list[str]]:
 def _escaped(text: str) -> str:
     """Our own sentences: names of metrics hold underscores, and thresholds of a gates file are plain numbers."""
     return text.replace("_", "\\_").replace("@", "@\u200b")
-
-
-def _stage(label: str) -> str:
-    return STAGE.get(label, "–")
 
 
 def _place(file: str, line: int) -> str:
