@@ -1,6 +1,6 @@
 """YAML read as strictly as JSON: no aliases, tags, repeated keys or odd numbers; every value knows its place.
 
-Numbers with a point stay :class:`~decimal.Decimal`, as written: a threshold of 0.80 is 4/5, not the float nearest to it.
+Numbers with a point stay :class:`~decimal.Decimal`, as written: a threshold of 0.80 is 4/5, not the nearest float.
 """
 
 from __future__ import annotations
