@@ -12,7 +12,7 @@ from rag_eval.safe import log_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 COMMANDS = {
     "demo": "score the packaged example and show where to go next",
@@ -36,9 +36,14 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the result is the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    return guarded(lambda: _run(arguments))
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """Do ``work``; every error becomes lines on stderr and an exit code."""
     _speak_utf8()
     try:
-        return _run(arguments)
+        return work()
     except InputError as error:
         return _say(error.lines(), error.exit_code)
     except RagEvalError as error:

@@ -74,7 +74,10 @@ def write(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8", newline="\n")
+        part.unlink(missing_ok=True)
+        # Made anew, never opened: a link that stands in its place would be followed.
+        with part.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)

@@ -126,6 +126,10 @@ def _any_of(error: ValidationError) -> tuple[str, str]:
     return (f"none of {', '.join(map(quoted, names))} is there", "") if names else ("the value fits no form", "")
 
 
+def _foreign(error: ValidationError) -> tuple[str, str]:
+    return f"{quoted(error.instance)} holds a character that does not belong there", ""
+
+
 def _other(error: ValidationError) -> tuple[str, str]:
     return one_line(f"does not satisfy '{error.validator}': {error.message}", 80), ""
 
@@ -143,4 +147,5 @@ _WORDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "minimum": _low,
     "maximum": _high,
     "anyOf": _any_of,
+    "not": _foreign,
 }
