@@ -70,6 +70,7 @@ class FakeGitHub:
         self.faults: list[Fault] = []
         self.seen: list[Seen] = []
         self.links = True
+        self.raw_type = "application/vnd.github.raw+json; charset=utf-8"
         self._lock = threading.Lock()
         self._next = 1000
         self._server: ThreadingHTTPServer | None = None
@@ -179,7 +180,7 @@ class FakeGitHub:
         ref = seen.query.get("ref", "main")
         data = self.files.get((ref, path))
         if data is not None:
-            return Answer(200, raw=data, headers={"Content-Type": "application/vnd.github.raw+json; charset=utf-8"})
+            return Answer(200, raw=data, headers={"Content-Type": self.raw_type})
         inside = [name for at, name in self.files if at == ref and name.startswith(f"{path}/")]
         return Answer(200, [objects.entry(self.repository, n) for n in inside]) if inside else _refuse(404, "Not Found")
 
@@ -209,8 +210,8 @@ _ROUTES = (
 
 class _Handler(BaseHTTPRequestHandler):
     github: FakeGitHub
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1  # headers and body in one packet: two wait for each other, 40 ms a time
+    # One request a connection, which is the default: none outlives the server to be answered by an old one.
+    wbufsize = -1
 
     def _serve(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))

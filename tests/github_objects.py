@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 HTML = "https://github.test"
 _LOGIN_LINKS = {
@@ -29,17 +30,18 @@ def error(message: str, status: int) -> dict[str, object]:
 
 
 def user(login: str) -> dict[str, Any]:
-    api = f"https://api.github.test/users/{login}"
+    name = quote(login)  # brackets, as bots have them, are no part of an address
+    api = f"https://api.github.test/users/{name}"
     links = {f"{name}_url": f"{api}/{rest}" for name, rest in _LOGIN_LINKS.items()}
     return {
         **links,
         "login": login,
         "id": sum(login.encode()),
         "node_id": "MDQ6VXNlcjE=",
-        "avatar_url": f"{HTML}/avatars/{login}",
+        "avatar_url": f"{HTML}/avatars/{name}",
         "gravatar_id": "",
         "url": api,
-        "html_url": f"{HTML}/{login}",
+        "html_url": f"{HTML}/{name}",
         "type": "Bot" if login.endswith("[bot]") else "User",
         "site_admin": False,
     }

@@ -183,7 +183,7 @@ class GitHub:
         # urllib3 resolves dot segments, so that a path could leave the folder of the API that is meant.
         if not path or any(part in ("", ".", "..") for part in path.split("/")):
             raise UsageError(f"{quoted(path)} is no path of a file. Give it from the repository's root, without dots.")
-        where = self._path(f"contents/{quote(path, safe='/')}?{urlencode({'ref': _checked_ref(ref)})}")
+        where = self._path(f"contents/{quote(path, safe='')}?{urlencode({'ref': _checked_ref(ref)})}")
         aim = f"read {quoted(path)} at {quoted(ref)}"
         answer = self._http.send(_Request("GET", where, aim, "contents: read", _RAW))
         # For a folder, GitHub sends its list of files as JSON instead; a JSON file comes as raw+json too.
