@@ -33,7 +33,7 @@ def unavailable(why: str) -> None:
     pytest.skip(why)
 
 
-def tool(name: str, folders: tuple[str, ...] = ("bin", "node_modules/.bin")) -> str:
+def tool(name: str, folders: tuple[str, ...] = ("python/bin", "node_modules/.bin")) -> str:
     """The path of a program from ``install.sh`` or from ``PATH``."""
     places = os.pathsep.join([*(str(TOOLS / folder) for folder in folders), os.environ["PATH"]])
     found = shutil.which(name, path=places)
