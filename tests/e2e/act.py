@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from e2e.engine import tool
+from e2e.engine import tool, without_digests
 from e2e.runner import TOKEN
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def run_workflow(
 def _repository(source: Path, target: Path, name: str) -> Path:
     """A git repository with the files of ``source``: act reads names and hashes from it."""
     shutil.copytree(source, target)
+    (target / "Dockerfile").write_text(without_digests(source), encoding="utf-8")
     for arguments in (
         ("init", "--quiet"),
         ("remote", "add", "origin", f"https://github.com/{name}.git"),

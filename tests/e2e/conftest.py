@@ -99,4 +99,7 @@ def github(prism, event):
 def runner(engine, image, checkout, event, github, prism, tmp_path):
     """The real image over a copy of the quickstart example."""
     workspace = workspace_from(checkout / "examples/quickstart", tmp_path / "workspace")
+    base = event["pull_request"]["base"]
+    github.commits[base["ref"]] = base["sha"]
+    github.files[base["sha"], "eval-gates.yml"] = (workspace / "eval-gates.yml").read_bytes()
     return Runner(engine, image, checkout, workspace, event, prism[0])

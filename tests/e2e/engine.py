@@ -83,6 +83,11 @@ def background(
             process.wait(30)
 
 
+def without_digests(context: Path) -> str:
+    """The text of the Dockerfile in ``context``, its bases named by tag only: a digest needs a registry to resolve."""
+    return _DIGEST.sub("", (context / "Dockerfile").read_text(encoding="utf-8"))
+
+
 @dataclass(frozen=True)
 class Engine:
     """podman with the settings of one folder."""
@@ -100,11 +105,10 @@ class Engine:
         return done.stdout
 
     def build(self, context: Path, tag: str) -> str:
-        """Build a Dockerfile as it is, but for digests of bases, which only a registry can resolve."""
-        dockerfile = context / "Dockerfile"
-        undigested = context.parent / f"{context.name}.Dockerfile"
-        undigested.write_text(_DIGEST.sub("", dockerfile.read_text(encoding="utf-8")), encoding="utf-8")
-        self.must("build", "--pull=never", "--quiet", "--tag", tag, "--file", str(undigested), str(context))
+        """Build the Dockerfile in ``context``, whose base must be there under its tag."""
+        copy = context.parent / f"{context.name}.Dockerfile"
+        copy.write_text(without_digests(context), encoding="utf-8")
+        self.must("build", "--pull=never", "--quiet", "--tag", tag, "--file", str(copy), str(context))
         return tag
 
     @contextmanager
