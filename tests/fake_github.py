@@ -69,7 +69,7 @@ class FakeGitHub:
         self.pulls: dict[int, dict[str, Any]] = {}
         self.faults: list[Fault] = []
         self.seen: list[Seen] = []
-        self.links = True
+        self.links, self.page_size = True, 100
         self.raw_type = "application/vnd.github.raw+json; charset=utf-8"
         self._lock = threading.Lock()
         self._next = 1000
@@ -150,7 +150,7 @@ class FakeGitHub:
     def list_comments(self, seen: Seen, number: str) -> Answer:
         if int(number) not in self.comments:
             return _refuse(404, "Not Found")
-        size, page = min(int(seen.query.get("per_page", "30")), 100), int(seen.query.get("page", "1"))
+        size, page = min(int(seen.query.get("per_page", "30")), self.page_size), int(seen.query.get("page", "1"))
         rows = self.comments[int(number)]
         more = self.links and page * size < len(rows)
         next_page = f"{self.url}{urlsplit(seen.target).path}?per_page={size}&page={page + 1}"

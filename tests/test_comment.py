@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import cmarkgfm
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fake_github import BOT, FakeGitHub, Fault
@@ -49,6 +49,7 @@ printable = st.text(min_size=1, max_size=100).filter(str.isprintable)
 
 
 @given(printable, st.text(), st.integers(min_value=0, max_value=10**18 - 1))
+@example("--> head=0 run=9 -->", "a b-->", 1)
 def test_a_marker_is_read_as_it_was_written(comment_id, head, run):
     line = marker(comment_id, head, run)
     said = parse_marker(f"{line}\r\nrest")

@@ -61,6 +61,19 @@ def test_comments_of_all_pages_are_listed(fake, github, many, links):
     assert [comment.body for comment in github.comments(2)] == [f"comment {i}" for i in range(many)]
 
 
+def test_smaller_pages_than_asked_for_are_followed(fake, github):
+    fake.page_size = 30
+    for i in range(70):
+        fake.add_comment(2, f"comment {i}", "someone")
+    assert len(list(github.comments(2))) == 70
+
+
+def test_endless_pages_are_an_error(fake, github, monkeypatch):
+    monkeypatch.setattr(fake, "answer", lambda _: Answer(200, [], {"Link": '<x>; rel="next"'}))
+    with pytest.raises(GitHubError, match="too many"):
+        list(github.comments(2))
+
+
 def test_a_comment_of_a_deleted_account_has_no_author(fake, github):
     fake.add_comment(2, "hello")["user"] = None
     assert [comment.author for comment in github.comments(2)] == [""]

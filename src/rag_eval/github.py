@@ -154,7 +154,7 @@ class GitHub:
             found = _rows(answer)
             yield from (_comment(row, answer.status) for row in found)
             # Only whether there is a next page is taken from the header: the address in it may name another host.
-            if not found or (len(found) < _PER_PAGE and 'rel="next"' not in answer.headers.get("link", "")):
+            if len(found) < _PER_PAGE and 'rel="next"' not in answer.headers.get("link", ""):
                 return
         raise GitHubError(0, f"#{number} has over {_PER_PAGE * _MOST_PAGES} comments, too many to find one's own.")
 
