@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,10 +34,14 @@ def unavailable(why: str) -> None:
     pytest.skip(why)
 
 
-def tool(name: str, folders: tuple[str, ...] = ("python/bin", "node_modules/.bin")) -> str:
+def search_path() -> str:
+    """``PATH`` with the folders of ``install.sh`` in front."""
+    return os.pathsep.join([str(TOOLS / "python/bin"), str(TOOLS / "node_modules/.bin"), os.environ["PATH"]])
+
+
+def tool(name: str) -> str:
     """The path of a program from ``install.sh`` or from ``PATH``."""
-    places = os.pathsep.join([*(str(TOOLS / folder) for folder in folders), os.environ["PATH"]])
-    found = shutil.which(name, path=places)
+    found = shutil.which(name, path=search_path())
     if found is None:
         unavailable(f"{name} is not installed. {_INSTALL}")
     return str(found)
@@ -71,11 +76,13 @@ def wait_for_port(port: int, process: subprocess.Popen[bytes], log: Path, second
 
 @contextmanager
 def background(
-    command: list[str], log: Path, environ: Mapping[str, str] | None = None
+    command: list[str], log: Path, environ: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A program that runs as long as the block does."""
     with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, env=None if environ is None else dict(environ))
+        process = subprocess.Popen(
+            command, stdout=out, stderr=out, env={**os.environ, "PATH": search_path(), **environ}
+        )
         try:
             yield process
         finally:
