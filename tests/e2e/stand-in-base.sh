@@ -3,6 +3,7 @@
 # a minimal Debian of this machine's release with this machine's CPython in /usr/local.
 # It is good enough to build and run the action's Dockerfile; it is not the image that users get.
 # usage: stand-in-base.sh python:3.12-slim [PYTHON]
+# shellcheck disable=SC1091,SC2016 # the hooks below expand in the shell of mmdebstrap
 set -euo pipefail
 
 tag=${1:?usage: stand-in-base.sh TAG [PYTHON]}
