@@ -142,6 +142,7 @@ netns = "host"
 [engine]
 runtime = "runc"
 cgroup_manager = "cgroupfs"
+exit_command_delay = 1
 """,
         encoding="utf-8",
     )
