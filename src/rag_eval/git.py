@@ -1,7 +1,7 @@
 """Git objects, read by plumbing: what the index holds, what a commit holds, who is at work.
 
-Nothing that a repository configures is run: no hooks, no file-system monitor, no filters, no diff drivers (there is no
-diff: blobs are read whole and compared here). The environment is inherited, so that a hook sees the index of the
+Reading runs nothing that a repository configures: no hooks, no file-system monitor, no filters, no diff drivers (there
+is no diff: blobs are read whole and compared here). The environment is inherited, so that a hook sees the index of the
 commit that is being made (``GIT_INDEX_FILE``) and a linked work tree finds its own.
 """
 
