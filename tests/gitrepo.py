@@ -111,7 +111,7 @@ class Repo:
 
 
 def codes(said):
-    return re.findall(r"\[([a-z]+(?:-[a-z]+)+)\]", said)
+    return re.findall(r": \[([a-z-]+)\] ", said)
 
 
 def command_on_path(folder):

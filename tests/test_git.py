@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from gitrepo import Repo
 
+from gitrepo import Repo
 from rag_eval.git import Git, GitError
 
 
@@ -90,7 +90,7 @@ def test_many_blobs_are_read_byte_for_byte_in_one_go(repo):
 
 
 def test_an_object_that_is_not_here_is_an_error_with_a_way_out(repo):
-    with pytest.raises(GitError, match="not in this clone.*git fsck"):
+    with pytest.raises(GitError, match=r"not in this clone.*git fsck"):
         Git(str(repo.path)).contents(["0" * 39 + "1"])
 
 
@@ -119,7 +119,9 @@ def test_the_index_of_the_environment_is_honoured(repo, monkeypatch):
     assert Git(str(repo.path)).blob("a/one.txt") == b"in the other index\n"
 
 
-@pytest.mark.parametrize("ref", ["nope", "--all", "-h", "--output=x", "HEAD:a/one.txt", "", "HEAD^{tree}", "HEAD..HEAD"])
+@pytest.mark.parametrize(
+    "ref", ["nope", "--all", "-h", "--output=x", "HEAD:a/one.txt", "", "HEAD^{tree}", "HEAD..HEAD"]
+)
 def test_what_names_no_commit_resolves_to_nothing(repo, ref):
     assert Git(str(repo.path)).resolve(ref) is None
 
@@ -180,7 +182,7 @@ def test_staging_converts_nothing(repo):
 
 def test_outside_a_repository_the_error_says_where_to_go(tmp_path, repo):
     (tmp_path / "plain").mkdir()
-    with pytest.raises(GitError, match="not a git repository.*inside the repository"):
+    with pytest.raises(GitError, match=r"not a git repository.*inside the repository"):
         Git(str(tmp_path / "plain"))
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import jsonschema_rs
@@ -170,7 +173,9 @@ def test_without_a_base_every_live_item_is_where_some_record_leads():
     head = Side(BASE.items, files(record(("A1", None, "one"))))
     assert found(None, head) == ["unsigned-item"]
     assert found(None, Side(BASE.items, {**head.records, **files(record(("A2", "older", "two")))})) == []
-    assert found(None, Side(BASE.items, files(record(("A1", None, "two"), ("A2", None, "one"))))) == ["unsigned-item"] * 2
+    assert (
+        found(None, Side(BASE.items, files(record(("A1", None, "two"), ("A2", None, "one"))))) == ["unsigned-item"] * 2
+    )
 
 
 def test_without_a_base_records_of_another_data_set_are_no_finding_but_do_not_count():
@@ -225,7 +230,9 @@ def test_an_item_is_its_exact_line_whatever_ends_it(end, mark):
 
 
 def test_white_space_in_a_line_is_part_of_it():
-    plain, spaced = (read(f'{{"qid": "A1", "question": "q", "answerable": true}}{end}'.encode())[0] for end in ("", " "))
+    plain, spaced = (
+        read(f'{{"qid": "A1", "question": "q", "answerable": true}}{end}'.encode())[0] for end in ("", " ")
+    )
     assert plain["A1"].hash != spaced["A1"].hash
 
 
@@ -277,11 +284,14 @@ def test_the_array_form_has_its_own_name_for_the_question():
 
 # --- the form of records ---------------------------------------------------------------------------------------------
 
-hashes = st.from_regex(HASH, fullmatch=True) | st.none()
+hashes = st.integers(0, 2**256 - 1).map(lambda number: f"sha256:{number:064x}") | st.none()
 edits = st.builds(Change, st.text(min_size=1, max_size=200), hashes, hashes).filter(lambda one: one.before != one.after)
 records = st.builds(
     Record,
-    *(st.from_regex(PATTERNS[name], fullmatch=True) for name in ("dataset", "gold", "signer", "date")),
+    st.sampled_from(["7b0c4e", "default", "A.b_c-0"]),
+    st.text(min_size=1, max_size=20).filter(lambda text: re.fullmatch(PATTERNS["gold"], text)),
+    st.sampled_from(["bob@example.org", "b+1@x", "bö.b@exämple.org"]),
+    st.datetimes(min_value=datetime(1000, 1, 1)).map(lambda time: time.strftime("%Y-%m-%dT%H:%M:%SZ")),  # noqa: DTZ001
     st.text(min_size=1, max_size=50).filter(str.strip),
     st.lists(edits, min_size=1, max_size=4, unique_by=lambda one: one.qid).map(
         lambda found: tuple(sorted(found, key=lambda one: one.qid))
@@ -351,7 +361,9 @@ def test_the_reader_alone_refuses_what_a_schema_cannot_say():
 
 def test_the_schema_has_the_patterns_of_the_code_and_its_examples_hold():
     fields = SCHEMA["properties"]
-    assert {name: fields[name]["pattern"] for name in PATTERNS} == {name: f"^{text}$" for name, text in PATTERNS.items()}
+    assert {name: fields[name]["pattern"] for name in PATTERNS} == {
+        name: f"^{text}$" for name, text in PATTERNS.items()
+    }
     ends = fields["changes"]["items"]["properties"]
     assert {ends["from"]["pattern"], ends["to"]["pattern"]} == {f"^{HASH}$"}
     assert all(isinstance(Record.read(example), Record) for example in SCHEMA["examples"])
@@ -385,8 +397,7 @@ def history(start, moves, mark=""):
 
 def signed(states, mutates=True, mark=""):
     """A record for each step between states."""
-    pairs = zip(states, states[1:], strict=False)
-    found = [changes(before, after) for before, after in pairs]
+    found = [changes(before, after) for before, after in pairwise(states)]
     plain = record()._replace(mutates=mutates)
     return [plain._replace(reason=f"{mark}{n}", changes=tuple(one)) for n, one in enumerate(found) if one]
 
@@ -400,7 +411,7 @@ def test_any_sequence_of_edits_each_signed_passes(start, moves):
 @given(starts, steps)
 def test_each_step_passes_on_top_of_the_one_before(start, moves):
     states, kept = history(start, moves), {}
-    for before, after in zip(states, states[1:], strict=False):
+    for before, after in pairwise(states):
         new = {**kept, **files(*signed([before, after]))}
         assert check(Side(before, kept), Side(after, new), POLICY) == []
         kept = new

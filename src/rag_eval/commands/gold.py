@@ -134,9 +134,9 @@ def _checked_frame(git: Git, args: Namespace) -> Frame:
 
 def _found(git: Git, frame: Frame, policy: Policy, args: Namespace) -> list[signoff.Finding]:
     if not frame.whole and untouched(git, frame, policy):
-        # Inside a commit, which git tells by naming the index, and between two commits that is the answer. A run by
-        # hand (`pre-commit run --all-files`) has no change at hand, and so it asks about every item.
-        if "GIT_INDEX_FILE" in os.environ or frame.name != "HEAD":
+        # Inside a commit, which git tells by naming the index, and against a base that was asked for, that is the
+        # answer. A run by hand (`pre-commit run --all-files`) has no change at hand: it asks about every item.
+        if "GIT_INDEX_FILE" in os.environ or args.base or frame.head != INDEX:
             return []
         frame = Frame(None, whole=True)
     return findings(git, frame, policy, _command(frame, policy, args))
@@ -201,11 +201,11 @@ def _keep(git: Git, policy: Policy, record: Record) -> None:
 def _described(change: Change, base: Side, head: Side) -> str:
     before, after = base.items.get(change.qid), head.items.get(change.qid)
     if before is None or after is None:
-        return f"{change.verb:8}{quoted(change.qid)}"
+        return f"{change.verb} {quoted(change.qid)}"
     both = sorted(before.row.keys() | after.row.keys())
     fields = [name for name in both if _shape(before.row, name) != _shape(after.row, name)]
     what = ", ".join(quoted(name)[1:-1] for name in fields) or "only how it is written"
-    mutation = "  (asks something else: a mutation)" if signoff.mutated(before, after) else ""
+    mutation = " (asks something else: a mutation)" if signoff.mutated(before, after) else ""
     return f"changed {quoted(change.qid)}: {what}{mutation}"
 
 
