@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -10,24 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+SOURCE = Path(__file__).resolve().parents[1] / "src"
 GOLD = "eval/gold.jsonl"
 RECORDS = "eval/gold.signoff"
-
-
-def main(words):
-    """`rag-eval gold …` up to its exit code."""
-    from rag_eval.commands import gold
-    from rag_eval.errors import RagEvalError
-
-    parser = argparse.ArgumentParser(prog="rag-eval gold")
-    gold.add_arguments(parser)
-    try:
-        return gold.run(parser.parse_args(words))
-    except RagEvalError as error:
-        lines = [*error.lines()] if hasattr(error, "lines") else []
-        print(error, *lines, sep="\n", file=sys.stderr)
-        return error.exit_code
 
 
 def row(qid, question="How long is the warranty?", answerable=True, **more):
@@ -115,15 +99,9 @@ def codes(said):
 
 
 def command_on_path(folder):
-    """A `rag-eval` in ``folder`` that runs this checkout."""
+    """A `rag-eval` in ``folder`` that runs this checkout's."""
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "rag-eval"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{HERE / "gitrepo.py"}" "$@"\n')
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{SOURCE}" exec "{sys.executable}" -m rag_eval "$@"\n')
     script.chmod(0o755)
     return folder
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(HERE.parent / "src"))
-    assert sys.argv[1] == "gold"
-    raise SystemExit(main(sys.argv[2:]))

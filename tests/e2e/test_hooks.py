@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from gitrepo import GOLD, RECORDS, Repo, codes, lines, row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +27,10 @@ def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hooks")
     clone = folder / "rag-eval"
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
     )
     for name in filter(None, listed.stdout.decode().split("\0")):
         if (ROOT / name).is_file():

@@ -1,4 +1,4 @@
-"""``rag-eval gold``: sign off changes of the gold set, check that they are signed off, show them."""
+"""Sign off changes of the gold set, check that every change is signed off, show what changed. Reads git, not files."""
 
 from __future__ import annotations
 
@@ -34,13 +34,12 @@ if TYPE_CHECKING:
 
     from rag_eval.signoff import Policy, Side
 
-SUMMARY = "Sign off changes of the gold set, check that they are signed off, show them."
 EXAMPLES = """\
-rag-eval gold diff                                        what the staged gold changes
-rag-eval gold signoff --reason 'A0017: moved to page 12'  sign the staged changes; the record is staged too
-rag-eval gold check                                       what the pre-commit hook runs
-rag-eval gold check --base origin/main                    what a pull request has to pass
-rag-eval gold signoff --baseline --reason 'reviewed'      sign every item that no record signs yet
+  rag-eval gold diff
+  rag-eval gold signoff --reason 'A0017: manual v3 moved the answer to p. 12'
+  rag-eval gold check
+  rag-eval gold check --base origin/main
+  rag-eval gold signoff --baseline --reason 'reviewed by two of us'
 """
 _SHOWN = 100
 

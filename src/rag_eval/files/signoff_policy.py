@@ -6,32 +6,34 @@ import posixpath
 
 from rag_eval.errors import InputError, Problem
 from rag_eval.files.limits import MIB, YAML_MIB
-from rag_eval.safe import one_line, quoted
+from rag_eval.safe import quoted
 from rag_eval.signoff import LEVELS, Policy
 from rag_eval.signoff_record import PATTERNS, matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Node = Any  # a yaml.Node: its stubs do not know the ``id`` that tells the kinds apart
+    from rag_eval.files.yaml_file import Document
 
 
-def signoff_policy(data: bytes | None, file: str) -> Policy:
-    """The policy of the gates file ``file``, given by its bytes; None, or no ``signoff`` section, means the defaults.
+def signoff_policy(data: bytes, file: str) -> Policy:
+    """The policy of the gates file ``file``, given by its bytes; without a ``signoff`` section, the defaults.
 
     The gold file is ``signoff.gold``, else the file's own ``gold``, else eval/gold.jsonl; the records stand beside it
     in a folder of its name with ``.signoff`` for its extension. Paths are relative to the folder of the gates file.
-    :class:`InputError` says what cannot be read, and refuses a level that this version cannot check.
+    :class:`InputError` says what cannot be read, and refuses what this version cannot check.
     """
-    top = _mapping(_document(data, file), file) if data else {}
-    section = {name: _scalar(node, file) for name, node in _mapping(top.get("signoff"), file).items() if name in _OURS}
-    if "gold" in top:
-        section.setdefault("gold", _scalar(top["gold"], file))
-    named = Policy()._replace(**section)
-    gold = _path(named.gold, file)
-    records = _path(named.records, file) if "records" in section else beside(gold)
-    return _valid(named._replace(gold=gold, records=records), file)
+    document = _document(data, file)
+    top = document.value
+    if not isinstance(top, dict):
+        raise _problem(file, "expected 'name: value' pairs", "See the example of eval-gates.yml.", 1)
+    stated = {"gold": top["gold"]} if "gold" in top else {}
+    section = top.get("signoff") or {}
+    named = stated | (section if isinstance(section, dict) else {"signoff": section})
+    for name, value in named.items():
+        _refuse(name, value, file, document.places.get(f"/signoff/{name}", (0, 0))[0])
+    policy = Policy()._replace(**named)
+    gold = _path(policy.gold, file)
+    return policy._replace(gold=gold, records=_path(policy.records, file) if "records" in named else beside(gold))
 
 
 def beside(gold: str) -> str:
@@ -39,17 +41,17 @@ def beside(gold: str) -> str:
     return f"{posixpath.splitext(gold)[0]}.signoff"
 
 
-_OURS = Policy._fields
-
-
-def _valid(policy: Policy, file: str) -> Policy:
-    if policy.require not in LEVELS:
-        known = ", ".join(LEVELS)
-        raise _problem(file, f"signoff.require is {quoted(policy.require)}", f"This version checks: {known}.")
-    if not matches(PATTERNS["dataset"], policy.dataset):
+def _refuse(name: str, value: object, file: str, line: int) -> None:
+    if name not in Policy._fields:
+        # It may be a rule of a later version: what is not understood is not passed over.
+        raise _problem(file, f"{quoted(name)} is no setting of 'signoff' that this version knows", "Remove it.", line)
+    if not isinstance(value, str):
+        raise _problem(file, f"'{name}' is {quoted(value)}, not a text", "Put it in quotes.", line)
+    if name == "require" and value not in LEVELS:
+        raise _problem(file, f"'require' is {quoted(value)}", f"This version checks: {', '.join(LEVELS)}.", line)
+    if name == "dataset" and not matches(PATTERNS["dataset"], value):
         hint = "Use up to 64 letters, digits, dots, dashes and underscores."
-        raise _problem(file, f"signoff.dataset is {quoted(policy.dataset)}", hint)
-    return policy
+        raise _problem(file, f"'dataset' is {quoted(value)}", hint, line)
 
 
 def _path(path: str, file: str) -> str:
@@ -59,37 +61,18 @@ def _path(path: str, file: str) -> str:
     return joined
 
 
-def _document(data: bytes, file: str) -> Node | None:
-    import yaml
+def _document(data: bytes, file: str) -> Document:
+    from rag_eval.files import strict_json, yaml_file
 
     if len(data) > YAML_MIB * MIB:
-        raise _problem(file, f"larger than {YAML_MIB} MiB", "Keep data out of the gates file.")
+        raise _problem(file, f"larger than {YAML_MIB} MiB", "A gates file is short: check the path.")
     try:
-        # Composing builds no values: a scalar stays the text that was written, and no tag is ever acted on.
-        return yaml.compose(data.decode("utf-8-sig"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise _problem(file, f"not readable as YAML: {one_line(str(error), 200)}", "Mend the file.") from None
+        return yaml_file.parse(strict_json.decode(data))
+    except yaml_file.YamlError as error:
+        raise InputError([Problem(file, error.line, f"column {error.column}", error.message, error.hint)]) from None
+    except strict_json.JsonError as error:
+        raise _problem(file, error.message, error.hint) from None
 
 
-def _mapping(node: Node | None, file: str) -> dict[str, Node]:
-    if node is None or (node.id == "scalar" and node.value in ("", "~", "null")):
-        return {}
-    if node.id != "mapping":
-        raise _problem(file, "expected 'name: value' pairs", "See the example of eval-gates.yml.", node)
-    found: dict[str, Node] = {}
-    for key, value in node.value:
-        if key.id != "scalar" or key.value in found or key.value == "<<":
-            raise _problem(file, f"the key {quoted(key.value)} is no plain key or stands twice", "Keep one.", key)
-        found[key.value] = value
-    return found
-
-
-def _scalar(node: Node, file: str) -> str:
-    if node.id != "scalar":
-        raise _problem(file, "expected a single value", "Write a text.", node)
-    return str(node.value)
-
-
-def _problem(file: str, message: str, hint: str, node: Node | None = None) -> InputError:
-    line = node.start_mark.line + 1 if node else 0
+def _problem(file: str, message: str, hint: str, line: int = 0) -> InputError:
     return InputError([Problem(file, line, "", message, hint)])
