@@ -127,6 +127,33 @@ def test_a_commit_is_stopped_and_goes_through_by_the_command_that_is_shown(proje
     assert len(list((project.path / RECORDS).iterdir())) == 4
 
 
+def test_the_command_that_is_shown_is_found_where_only_the_hook_has_it(project, world):
+    project.environment = world.environment
+    project.stage(ONE)
+    said = blocked(project)
+    assert f"{world.environment['PRE_COMMIT_HOME']}/repo" in said
+    project.mend(said)
+    accepted(project)
+
+
+@pytest.mark.parametrize(
+    ("hook", "path", "good", "bad"),
+    [
+        ("rag-eval-validate", GOLD, lines({**ONE, "gold_citations": []}), lines({**ONE, "gold_citations": 1})),
+        ("rag-eval-gates", "eval-gates.yml", "version: 1\n", "version: 1\nunknown: 1\n"),
+    ],
+)
+def test_the_validating_hooks_choose_their_files_and_judge_them(world, project, hook, path, good, bad):
+    project.write("notes.txt", "no data")
+    for text, expected in ((good, 0), (bad, 1)):
+        project.write(path, text)
+        project.git("add", ".")
+        code, said = project.run("pre-commit", "try-repo", str(world.path), hook, "--verbose")
+        assert (code, "no files to check" in said) == (expected, False), said
+    project.git("rm", "-q", "--cached", path)
+    assert "no files to check" in project.run("pre-commit", "try-repo", str(world.path), hook)[1]
+
+
 def test_commits_by_path_and_of_everything_see_the_index_that_they_make(project):
     project.signed(ONE, TWO)
     for how in ("-a", GOLD):

@@ -42,6 +42,7 @@ EXAMPLES = """\
   rag-eval gold signoff --baseline --reason 'reviewed by two of us'
 """
 _SHOWN = 100
+_STAGED = "the index against HEAD (default). In a push, what is pushed. Run by hand with nothing of the gold staged, every item"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -55,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     check = commands.add_parser("check", help="check that every change is signed off")
     against = check.add_mutually_exclusive_group()
     # The default, and so without effect: hooks say it to be read more easily.
-    against.add_argument("--staged", action="store_true", help="the index against HEAD, or what is pushed (default)")
+    against.add_argument("--staged", action="store_true", help=_STAGED)
     against.add_argument("--all-files", action="store_true", help="every item of the index, whatever changed")
     diff = commands.add_parser("diff", help="show what was added, changed and removed")
     for command, action in ((sign, _signoff), (check, _check), (diff, _diff)):
@@ -143,13 +144,26 @@ def _found(git: Git, frame: Frame, policy: Policy, args: Namespace) -> list[sign
 
 def _command(frame: Frame, policy: Policy, args: Namespace) -> str:
     """The sign-off command that mends what is not signed."""
-    words = ["rag-eval", "gold", "signoff"]
+    words = [_program(), "gold", "signoff"]
     words += ["--baseline"] if frame.whole else []
     words += ["--base", frame.name] if frame.name != "HEAD" else []
     words += [word for name in ("gold", "gates") if (value := getattr(args, name)) for word in (f"--{name}", value)]
     # `git commit -a` and `git commit FILE` work on an index of their own that is gone when the hook says no.
     add = f"git add -- {shlex.quote(f':/{policy.gold}')} && " if _temporary_index() else ""
     return f"{add}{shlex.join(words)} --reason '…'"
+
+
+def _program() -> str:
+    """The name to call this program by: its path where only the environment of a hook has it on the PATH."""
+    own = os.path.dirname(os.path.abspath(sys.argv[0]))  # noqa: PTH100, PTH120 - start-up time
+    if os.environ.get("PRE_COMMIT") != "1":
+        return "rag-eval"
+    from shutil import which
+
+    elsewhere = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder != own]
+    return (
+        "rag-eval" if which("rag-eval", path=os.pathsep.join(elsewhere)) else which("rag-eval", path=own) or "rag-eval"
+    )
 
 
 def _temporary_index() -> bool:
