@@ -19,6 +19,7 @@ COMMANDS = {
     "init": "write a first gold set and gates, never over what is there",
     "validate": "check gold, trace, gates and report files",
     "score": "score traces against the gold set and judge the gates",
+    "gold": "sign off changes of the gold set, check and show them",
     "gate": "judge an existing report.json again",
     "explain": "what a metric means, or why a question scored as it did",
     "metrics": "list the metrics",

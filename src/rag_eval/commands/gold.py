@@ -1,0 +1,241 @@
+"""Sign off changes of the gold set, check that every change is signed off, show what changed. Reads git, not files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import time
+
+from rag_eval import signoff
+from rag_eval.errors import GATE_FAILED, PASSED, UsageError
+from rag_eval.git import INDEX, Git
+from rag_eval.safe import log_line, quoted
+from rag_eval.signoff_git import (
+    Frame,
+    Place,
+    between,
+    findings,
+    policies,
+    read_record,
+    sides,
+    since_head,
+    spent,
+    untouched,
+)
+from rag_eval.signoff_record import Change, Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from rag_eval.signoff import Policy, Side
+
+EXAMPLES = """\
+  rag-eval gold diff
+  rag-eval gold signoff --reason 'A0017: manual v3 moved the answer to p. 12'
+  rag-eval gold check
+  rag-eval gold check --base origin/main
+  rag-eval gold signoff --baseline --reason 'reviewed by two of us'
+"""
+_SHOWN = 100
+_STAGED = "the index against HEAD (default). In a push, what is pushed. Run by hand with nothing of the gold staged, every item"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the sub-commands and their options."""
+    commands = parser.add_subparsers(dest="gold_command", metavar="COMMAND", required=True)
+    sign = commands.add_parser("signoff", help="record and stage a sign-off of the staged changes")
+    sign.add_argument("--reason", required=True, metavar="TEXT", help="why the gold changed, for the reviewers")
+    sign.add_argument("--signer", metavar="EMAIL", help="who answers for it (default: git's user.email)")
+    sign.add_argument("--baseline", action="store_true", help="also sign every item that no record signs yet")
+    sign.add_argument("--mutates", action="store_true", help="a qid is meant to name another question than before")
+    check = commands.add_parser("check", help="check that every change is signed off")
+    against = check.add_mutually_exclusive_group()
+    # The default, and so without effect: hooks say it to be read more easily.
+    against.add_argument("--staged", action="store_true", help=_STAGED)
+    against.add_argument("--all-files", action="store_true", help="every item of the index, whatever changed")
+    diff = commands.add_parser("diff", help="show what was added, changed and removed")
+    for command, action in ((sign, _signoff), (check, _check), (diff, _diff)):
+        place = against if command is check else command
+        place.add_argument("--base", metavar="REF", help="the index against where the branch left REF")
+        command.add_argument("--gold", metavar="PATH", help="the gold file (default: as eval-gates.yml says)")
+        command.add_argument("--gates", metavar="PATH", help="the gates file (default: the nearest eval-gates.yml)")
+        command.set_defaults(gold_action=action)
+
+
+def run(args: Namespace) -> int:
+    """Run the sub-command that was parsed; the exit code says how it ended."""
+    code: int = args.gold_action(args)
+    return code
+
+
+def _check(args: Namespace) -> int:
+    git = Git()
+    frame = _checked_frame(git, args)
+    place = Place(args.gold, args.gates)
+    found = [finding for policy in policies(git, frame, place) for finding in _found(git, frame, policy, args)]
+    if not found:
+        return PASSED
+    _complain(map(str, found[:_SHOWN]))
+    more = len(found) - _SHOWN
+    _complain([f"… and {more} more finding(s) not shown."] if more > 0 else [])
+    _complain(["To mend it:", *dict.fromkeys(f"  {finding.mend}" for finding in found)])
+    if _temporary_index():
+        _complain(["Then commit again without naming files, so that the record is committed too."])
+    return GATE_FAILED
+
+
+def _signoff(args: Namespace) -> int:
+    git = Git()
+    frame = _frame(git, args.base)
+    signer = args.signer or git.email()
+    if not signer:
+        raise UsageError("Nobody is named to sign. Add --signer EMAIL or run: git config user.email EMAIL")
+    if not any(letter.isalnum() for letter in args.reason):
+        raise UsageError("--reason is empty. Say why the gold changed; reviewers read it.")
+    asked = policies(git, frame, Place(args.gold, args.gates))
+    # All are drafted before the first is written: a refusal leaves nothing behind.
+    drafts = [(policy, _draft(git, frame, policy, args, signer)) for policy in asked]
+    for policy, record in drafts:
+        if record:
+            _keep(git, policy, record)
+    if not any(record for _, record in drafts):
+        _say([f"Nothing to sign: what is staged is as in {frame.name}, or signed off. To stage more: git add -- FILE"])
+    return PASSED
+
+
+def _diff(args: Namespace) -> int:
+    git = Git()
+    frame = _frame(git, args.base)
+    for policy in policies(git, frame, Place(args.gold, args.gates)):
+        base, head = sides(git, frame, policy)
+        found = signoff.changes(base.items, head.items)
+        _say(_described(change, base, head) for change in found)
+        _say([f"{policy.gold} against {frame.name}: {_counted(found)}."])
+    return PASSED
+
+
+def _frame(git: Git, base: str | None) -> Frame:
+    return between(git, base, "HEAD", INDEX) if base else since_head(git)
+
+
+def _checked_frame(git: Git, args: Namespace) -> Frame:
+    if args.all_files:
+        return Frame(None, whole=True)
+    pushed = [os.environ.get(f"PRE_COMMIT_{end}_REF") for end in ("FROM", "TO")]
+    if not args.base and pushed[0] and pushed[1]:
+        return between(git, pushed[0], pushed[1])
+    return _frame(git, args.base)
+
+
+def _found(git: Git, frame: Frame, policy: Policy, args: Namespace) -> list[signoff.Finding]:
+    if not frame.whole and untouched(git, frame, policy):
+        # Inside a commit, which git tells by naming the index, and against a base that was asked for, that is the
+        # answer. A run by hand (`pre-commit run --all-files`) has no change at hand: it asks about every item.
+        if "GIT_INDEX_FILE" in os.environ or args.base or frame.head != INDEX:
+            return []
+        frame = Frame(None, whole=True)
+    return findings(git, frame, policy, _command(frame, policy, args))
+
+
+def _command(frame: Frame, policy: Policy, args: Namespace) -> str:
+    """The sign-off command that mends what is not signed."""
+    words = [_program(), "gold", "signoff"]
+    words += ["--baseline"] if frame.whole else []
+    words += ["--base", frame.name] if frame.name != "HEAD" else []
+    words += [word for name in ("gold", "gates") if (value := getattr(args, name)) for word in (f"--{name}", value)]
+    # `git commit -a` and `git commit FILE` work on an index of their own that is gone when the hook says no.
+    add = f"git add -- {shlex.quote(f':/{policy.gold}')} && " if _temporary_index() else ""
+    return f"{add}{shlex.join(words)} --reason '…'"
+
+
+def _program() -> str:
+    """The name to call this program by: its path where only the environment of a hook has it on the PATH."""
+    own = os.path.dirname(os.path.abspath(sys.argv[0]))  # noqa: PTH100, PTH120 - start-up time
+    if os.environ.get("PRE_COMMIT") != "1":
+        return "rag-eval"
+    from shutil import which
+
+    elsewhere = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder != own]
+    return (
+        "rag-eval" if which("rag-eval", path=os.pathsep.join(elsewhere)) else which("rag-eval", path=own) or "rag-eval"
+    )
+
+
+def _temporary_index() -> bool:
+    return os.path.basename(os.environ.get("GIT_INDEX_FILE", "index")) != "index"  # noqa: PTH119 - start-up time
+
+
+def _draft(git: Git, frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record | None:
+    """The record that is missing, None when none is."""
+    base, head = sides(git, frame, policy)
+    changes = [change for change, _ in signoff.breaches(base, head, policy, spent(git, frame, policy))]
+    moved = [qid for qid, *_ in changes if signoff.mutated(base.items.get(qid), head.items.get(qid))]
+    if moved and not args.mutates:
+        raise UsageError(
+            f"{quoted(moved[0])} would ask something else than before ({len(moved)} such item(s)). "
+            "Give the new question a new qid, or say that it is meant: --mutates"
+        )
+    if args.baseline:
+        rest = set(signoff.unsigned(head, policy)) - {change.qid for change in changes}
+        changes += [Change(qid, None, head.items[qid].hash) for qid in rest]
+    return _written(policy, args.reason, signer, changes, bool(moved)) if changes else None
+
+
+def _written(policy: Policy, reason: str, signer: str, changes: list[Change], mutates: bool) -> Record:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    record = Record(policy.dataset, policy.gold, signer, now, reason, tuple(changes), mutates)
+    read = read_record(record.file.encode())
+    if isinstance(read, str):
+        raise UsageError(f"This cannot be recorded: {read}. Correct the option.")
+    return read
+
+
+def _keep(git: Git, policy: Policy, record: Record) -> None:
+    """Write the record into the work tree and stage it.
+
+    It is staged because it signs what is staged: a record left out would only make the next commit fail again.
+    """
+    path, data = f"{policy.records}/{record.name}", record.file.encode()
+    folder = os.path.join(git.top, policy.records)  # noqa: PTH118 - start-up time, as below
+    if os.path.realpath(folder) != os.path.join(os.path.realpath(git.top), *policy.records.split("/")):  # noqa: PTH118
+        raise UsageError(f"{quoted(policy.records)} leads elsewhere by a symbolic link. Make it a folder.")
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+    with open(os.path.join(folder, record.name), "wb") as file:  # noqa: PTH118, PTH123
+        file.write(data)
+    git.stage(path, data)
+    _say([f"Signed by {record.signer}: {_counted(record.changes)}. Recorded and staged: {path}"])
+
+
+def _described(change: Change, base: Side, head: Side) -> str:
+    before, after = base.items.get(change.qid), head.items.get(change.qid)
+    if before is None or after is None:
+        return f"{change.verb} {quoted(change.qid)}"
+    both = sorted(before.row.keys() | after.row.keys())
+    fields = [name for name in both if _shape(before.row, name) != _shape(after.row, name)]
+    what = ", ".join(quoted(name)[1:-1] for name in fields) or "only how it is written"
+    mutation = " (asks something else: a mutation)" if signoff.mutated(before, after) else ""
+    return f"changed {quoted(change.qid)}: {what}{mutation}"
+
+
+def _shape(row: Mapping[str, Any], name: str) -> str:
+    # Through JSON, because Python takes true and 1 for equal.
+    return json.dumps(row[name], sort_keys=True) if name in row else ""
+
+
+def _counted(changes: Iterable[Change]) -> str:
+    verbs = [change.verb for change in changes]
+    parts = [f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs]
+    return ", ".join(parts) or "no change"
+
+
+def _say(lines: Iterable[str]) -> None:
+    sys.stdout.writelines(f"{log_line(line)}\n" for line in lines)
+
+
+def _complain(lines: Iterable[str]) -> None:
+    sys.stderr.writelines(f"{log_line(line)}\n" for line in lines)

@@ -1,0 +1,78 @@
+"""The sign-off policy as eval-gates.yml states it."""
+
+from __future__ import annotations
+
+import posixpath
+
+from rag_eval.errors import InputError, Problem
+from rag_eval.files.limits import MIB, YAML_MIB
+from rag_eval.safe import quoted
+from rag_eval.signoff import LEVELS, Policy
+from rag_eval.signoff_record import PATTERNS, matches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.files.yaml_file import Document
+
+
+def signoff_policy(data: bytes, file: str) -> Policy:
+    """The policy of the gates file ``file``, given by its bytes; without a ``signoff`` section, the defaults.
+
+    The gold file is ``signoff.gold``, else the file's own ``gold``, else eval/gold.jsonl; the records stand beside it
+    in a folder of its name with ``.signoff`` for its extension. Paths are relative to the folder of the gates file.
+    :class:`InputError` says what cannot be read, and refuses what this version cannot check.
+    """
+    document = _document(data, file)
+    top = document.value
+    if not isinstance(top, dict):
+        raise _problem(file, "expected 'name: value' pairs", "See the example of eval-gates.yml.", 1)
+    stated = {"gold": top["gold"]} if "gold" in top else {}
+    section = top.get("signoff") or {}
+    named = stated | (section if isinstance(section, dict) else {"signoff": section})
+    for name, value in named.items():
+        _refuse(name, value, file, document.places.get(f"/signoff/{name}", (0, 0))[0])
+    policy = Policy()._replace(**named)
+    gold = _path(policy.gold, file)
+    return policy._replace(gold=gold, records=_path(policy.records, file) if "records" in named else beside(gold))
+
+
+def beside(gold: str) -> str:
+    """The records folder of a gold file that names none: beside it, with its name."""
+    return f"{posixpath.splitext(gold)[0]}.signoff"
+
+
+def _refuse(name: str, value: object, file: str, line: int) -> None:
+    if name not in Policy._fields:
+        # It may be a rule of a later version: what is not understood is not passed over.
+        raise _problem(file, f"{quoted(name)} is no setting of 'signoff' that this version knows", "Remove it.", line)
+    if not isinstance(value, str):
+        raise _problem(file, f"'{name}' is {quoted(value)}, not a text", "Put it in quotes.", line)
+    if name == "require" and value not in LEVELS:
+        raise _problem(file, f"'require' is {quoted(value)}", f"This version checks: {', '.join(LEVELS)}.", line)
+    if name == "dataset" and not matches(PATTERNS["dataset"], value):
+        hint = "Use up to 64 letters, digits, dots, dashes and underscores."
+        raise _problem(file, f"'dataset' is {quoted(value)}", hint, line)
+
+
+def _path(path: str, file: str) -> str:
+    joined = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
+    if joined.startswith(("/", "../")) or joined in (".", "..") or not matches(PATTERNS["gold"], joined):
+        raise _problem(file, f"{quoted(path)} is no path inside the repository", "Write it relative to this file.")
+    return joined
+
+
+def _document(data: bytes, file: str) -> Document:
+    from rag_eval.files import strict_json, yaml_file
+
+    if len(data) > YAML_MIB * MIB:
+        raise _problem(file, f"larger than {YAML_MIB} MiB", "A gates file is short: check the path.")
+    try:
+        return yaml_file.parse(strict_json.decode(data))
+    except yaml_file.YamlError as error:
+        raise InputError([Problem(file, error.line, f"column {error.column}", error.message, error.hint)]) from None
+    except strict_json.JsonError as error:
+        raise _problem(file, error.message, error.hint) from None
+
+
+def _problem(file: str, message: str, hint: str, line: int = 0) -> InputError:
+    return InputError([Problem(file, line, "", message, hint)])

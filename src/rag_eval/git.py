@@ -1,0 +1,178 @@
+"""Git objects, read by plumbing: what the index holds, what a commit holds, who is at work.
+
+Reading runs nothing that a repository configures: no hooks, no file-system monitor, no filters, no diff drivers (there
+is no diff: blobs are read whole and compared here). The environment is inherited, so that a hook sees the index of the
+commit that is being made (``GIT_INDEX_FILE``) and a linked work tree finds its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+
+from rag_eval.errors import RagEvalError
+from rag_eval.safe import one_line, quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+INDEX = "the index"
+"""Names the index where a commit could be named."""
+
+_OBJECT_ID = re.compile("[0-9a-f]{40,64}")
+_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "LC_ALL": "C",
+}
+_REGULAR = ("100644", "100755")
+_KINDS = {"120000": "a symbolic link", "160000": "a submodule", "040000": "a folder"}
+_MENDS = {
+    "not a git repository": "Run it inside the repository that keeps the gold.",
+    "dubious ownership": "Tell git that you trust the folder: git config --global --add safe.directory FOLDER",
+    "must be run in a work tree": "Run it in a work tree, not in a bare repository.",
+}
+
+
+class GitError(RagEvalError):
+    """Git is missing, or the repository cannot say what it was asked; the message ends in what to do."""
+
+
+class Git:
+    """The repository whose work tree holds ``folder``.
+
+    Paths go in and come out relative to ``top``, the root of the work tree, with forward slashes. ``prefix`` is where
+    ``folder`` stands below it, empty or ending in a slash. Every method raises :class:`GitError` when git fails.
+    """
+
+    def __init__(self, folder: str = ".") -> None:
+        self.top = folder
+        found = os.fsdecode(self._run("rev-parse", "--show-toplevel", "--show-prefix"))
+        self.top, _, self.prefix = found.removesuffix("\n").partition("\n")
+
+    def files(self, *paths: str, at: str | None = INDEX) -> dict[str, str]:
+        """The regular files at ``paths`` as {path: object id}; a path that ends in / means what is directly in it.
+
+        ``at`` is a commit's id, the index, or None for the commit before the first, which holds nothing. What is not
+        there is left out; a link, a folder, a submodule or a conflict in the place of a file is an error.
+        """
+        if at is None:
+            return {}
+        found: dict[str, str] = {}
+        for mode, object_id, path in self._indexed(paths) if at == INDEX else self._committed(paths, at):
+            folder = f"{path.rpartition('/')[0]}/"
+            if path in paths or (folder in paths and mode != "040000"):
+                _refuse_irregular(mode, path)
+                found[path] = object_id
+            elif below := next((name for name in paths if path.startswith(f"{name}/")), None):
+                _refuse_irregular("040000", below)
+        return found
+
+    def blob(self, path: str, at: str | None = INDEX) -> bytes | None:
+        """The bytes of one file of the index or of a commit, None when it is not there."""
+        found = self.files(path, at=at)
+        return self.contents(found.values())[found[path]] if path in found else None
+
+    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of many blobs by object id, read by one process."""
+        wanted = [_checked(object_id) for object_id in dict.fromkeys(object_ids)]
+        if not wanted:
+            return {}
+        answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in wanted).encode())
+        return dict(_batch(answer, wanted))
+
+    def resolve(self, ref: str) -> str | None:
+        """The id of the commit that ``ref`` names, None when it names none here."""
+        found = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", also=(1, 128))
+        text = found.decode("ascii", "replace").strip()
+        return text if _OBJECT_ID.fullmatch(text) else None
+
+    def merge_base(self, one: str, other: str) -> str:
+        """The id of the best common ancestor of two commits, given by their ids."""
+        found = self._run("merge-base", _checked(one), _checked(other), also=(1,)).decode("ascii").strip()
+        if not found:
+            hint = "If this is a shallow clone, fetch its history: git fetch --unshallow"
+            raise GitError(f"The commits {one[:12]} and {other[:12]} have no common ancestor here. {hint}")
+        return _checked(found.split()[0])
+
+    def email(self) -> str | None:
+        """``user.email`` of the configuration, None when it is not set."""
+        return os.fsdecode(self._run("config", "--get", "user.email", also=(1,))).strip() or None
+
+    def stage(self, path: str, data: bytes) -> None:
+        """Put ``data`` into the index as the file ``path``, byte for byte: no filter, no line-ending conversion."""
+        written = self._run("hash-object", "-w", "--stdin", "--no-filters", data=data).decode("ascii").strip()
+        self._run("update-index", "--add", "--cacheinfo", f"100644,{_checked(written)},{path}")
+
+    def _indexed(self, paths: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+        for words, path in _rows(self._run("ls-files", "--stage", "-z", "--", *paths)):
+            mode, object_id, stage = words
+            if stage != "0":
+                raise GitError(
+                    f"{quoted(path)} has a merge conflict. Resolve it, then: git add -- {one_line(path, 200)}"
+                )
+            yield mode, object_id, path
+
+    def _committed(self, paths: tuple[str, ...], commit: str) -> Iterator[tuple[str, str, str]]:
+        for words, path in _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *paths)):
+            mode, _, object_id = words
+            yield mode, object_id, path
+
+    def _run(self, *command: str, data: bytes = b"", also: tuple[int, ...] = ()) -> bytes:
+        if any("\0" in word for word in command):
+            raise GitError("A path or ref with a NUL character names nothing in git. Correct it.")
+        try:
+            done = subprocess.run(  # noqa: S603 - a list, no shell; refs and paths are checked or come after --
+                ["git", *_QUIET, *command],  # noqa: S607 - the git of the PATH is the user's own
+                cwd=self.top,
+                env=os.environ | _ENVIRONMENT,
+                input=data,
+                capture_output=True,
+                check=False,
+            )
+        except OSError as error:
+            raise GitError(f"git cannot be run ({error.strerror}). Install git and put it on the PATH.") from None
+        if done.returncode and done.returncode not in also:
+            raise _failed(command[0], done.stderr.decode("utf-8", "replace"))
+        return done.stdout
+
+
+def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:
+    for row in listing.split(b"\0")[:-1]:
+        words, _, path = os.fsdecode(row).partition("\t")
+        yield words.split(" "), path
+
+
+def _refuse_irregular(mode: str, path: str) -> None:
+    if mode not in _REGULAR:
+        kind = _KINDS.get(mode, "no regular file")
+        raise GitError(f"{quoted(path)} is {kind} in git, not a file. Keep it as a regular file.")
+
+
+def _batch(answer: bytes, wanted: list[str]) -> Iterator[tuple[str, bytes]]:
+    start = 0
+    for object_id in wanted:
+        end = answer.index(b"\n", start)
+        words = answer[start:end].split(b" ")
+        if len(words) != 3 or words[1] != b"blob":
+            raise GitError(f"The object {object_id[:12]} is not in this clone. Check the repository with: git fsck")
+        start = end + 1 + int(words[2])
+        yield object_id, answer[end + 1 : start]
+        start += 1
+
+
+def _checked(object_id: str) -> str:
+    if not _OBJECT_ID.fullmatch(object_id):
+        raise GitError(f"{quoted(object_id)} is no object id. Resolve the ref first.")
+    return object_id
+
+
+def _failed(verb: str, stderr: str) -> GitError:
+    said = one_line(stderr, 200)
+    mend = next((hint for sign, hint in _MENDS.items() if sign in stderr), "Check the repository with: git fsck")
+    return GitError(f"git {verb} failed: {said or 'it gave no reason'}. {mend}")

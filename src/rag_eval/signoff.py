@@ -1,0 +1,317 @@
+"""Sign-off of gold: which items changed, and whether new records cover every change.
+
+A record is bound to the content of items, not to commits or files, so it survives squash, rebase and merges of
+unrelated items. An item's hash is the sha256 of its exact line in the git blob, without the line ending (LF or CRLF)
+and without the byte order mark of the file. The JSON-array form has no lines: there it is the sha256 of the exact
+source text of the element, from its first to its last byte.
+
+What a record proves is its level. ``record``: somebody wrote down who answers for the change and why. It proves
+nobody's identity.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+from typing import Any, NamedTuple
+
+from rag_eval.errors import Problem
+from rag_eval.safe import quoted
+from rag_eval.signoff_record import LONGEST_QID, Change, Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    Edge = tuple[str | None, str | None, bool]
+
+LEVELS = ("record",)
+_BOM = b"\xef\xbb\xbf"
+
+
+class Policy(NamedTuple):
+    """What is to be signed off and where its records are kept; paths are relative to the root of the repository."""
+
+    dataset: str = "default"
+    gold: str = "eval/gold.jsonl"
+    records: str = "eval/gold.signoff"
+    require: str = "record"
+
+
+class Item(NamedTuple):
+    """A gold item as sign-off sees it: the hash of its bytes, what makes it the same question, its line and its row."""
+
+    hash: str
+    question: str
+    answerable: bool
+    line: int
+    row: Mapping[str, Any]
+
+
+Records = dict[str, Record | str]
+"""The files of the records folder by path: the record, or what keeps the file from being one."""
+
+
+class Finding(NamedTuple):
+    """A breach of the sign-off rules: a stable code, where, what, and the command that mends it."""
+
+    code: str
+    file: str
+    line: int
+    message: str
+    mend: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: [{self.code}] {self.message}"
+
+
+class Advice(NamedTuple):
+    """What the findings tell people to run: the sign-off, and the commit that records are restored from."""
+
+    sign: str = "rag-eval gold signoff --reason '…'"
+    restore: str = "HEAD"
+
+
+PLAIN = Advice()
+
+
+class Side(NamedTuple):
+    """One state of the gold: its items by qid, and the files of its records folder."""
+
+    items: Mapping[str, Item] = {}
+    records: Mapping[str, Record | str] = {}
+
+
+def is_array(blob: bytes) -> bool:
+    """Whether a gold blob is of the JSON-array form: its first non-blank byte is ``[``."""
+    return blob.removeprefix(_BOM).lstrip()[:1] == b"["
+
+
+def sources(blob: bytes) -> list[tuple[int, bytes]]:
+    """The exact bytes of each item of a gold blob, with its line number; blank lines are none.
+
+    An array that cannot be taken apart comes back in one piece: parsing it says what is wrong.
+    """
+    body = blob.removeprefix(_BOM)
+    if is_array(blob):
+        return _elements(body) or [(1, body.strip())]
+    lines = enumerate(body.split(b"\n"), 1)
+    return [(number, line.removesuffix(b"\r")) for number, line in lines if line.strip()]
+
+
+def digest(source: bytes) -> str:
+    """The hash of an item, from its exact bytes."""
+    return f"sha256:{hashlib.sha256(source).hexdigest()}"
+
+
+def items(
+    rows: Iterable[tuple[int, bytes, Any]], file: str, array: bool = False
+) -> tuple[dict[str, Item], list[Problem]]:
+    """The items of parsed rows (line, exact bytes, value) by qid, and what is wrong with the others.
+
+    Only what sign-off rests on is looked at: the qid, the question, whether it is answerable.
+    """
+    found: dict[str, Item] = {}
+    problems = []
+    asks = "q" if array else "question"
+    for line, source, row in rows:
+        wrong = _unusable(row, asks) or _repeated(row["qid"], found)
+        if wrong:
+            problems.append(Problem(file, line, "", *wrong))
+        else:
+            found[row["qid"]] = Item(digest(source), row[asks], row["answerable"], line, row)
+    return found, problems
+
+
+def changes(base: Mapping[str, Item], head: Mapping[str, Item]) -> list[Change]:
+    """What was added, changed and removed between two states of the gold, sorted by qid."""
+    pairs = ((qid, _hash(base.get(qid)), _hash(head.get(qid))) for qid in sorted(base.keys() | head.keys()))
+    return [Change(qid, before, after) for qid, before, after in pairs if before != after]
+
+
+def mutated(before: Item | None, after: Item | None) -> list[str]:
+    """Which of question and answerability differ: then the qid names another question than it did."""
+    if before is None or after is None:
+        return []
+    return [name for name in ("question", "answerable") if getattr(before, name) != getattr(after, name)]
+
+
+def check(
+    base: Side | None, head: Side, policy: Policy, advice: Advice = PLAIN, spent: Records | None = None
+) -> list[Finding]:
+    """What keeps ``head`` from being signed off: the same rules for the hook and for CI, only ``base`` differs.
+
+    Every item that was added, changed or removed since ``base`` has to be covered by new records whose changes lead
+    from the base's hash to the head's. Records on the base never count again and are neither edited nor removed;
+    ``spent`` are records that never count either, though they are not on this base. Without a base at hand every live
+    item has to be where some record leads.
+    """
+    if base is None:
+        formed = _malformed(head.records, {}, policy, advice)
+        # Records of an earlier data set id stay where they are, for they are never removed: they only do not count.
+        return [*(found for found in formed if found.code != "wrong-dataset"), *_unsigned(head, policy, advice)]
+    kept = _kept(base.records, head.records, advice)
+    formed = _malformed(head.records, base.records, policy, advice)
+    broken = breaches(base, head, policy, spent)
+    return [*kept, *formed, *(_breach(change, code, base, head, policy, advice) for change, code in broken)]
+
+
+def breaches(base: Side, head: Side, policy: Policy, spent: Records | None = None) -> list[tuple[Change, str]]:
+    """The changes that new records do not cover, each with the code of the rule that it breaks."""
+    old = list(_sound({**(spent or {}), **base.records}).values())
+    used = {record.text for record in old}
+    fresh = [record for record in _counting(head.records, policy) if record.text not in used]
+    new_edges, old_edges = _edges(fresh), _edges(old)
+    found = []
+    for change in changes(base.items, head.items):
+        moved = bool(mutated(base.items.get(change.qid), head.items.get(change.qid)))
+        code = _code(change, moved, new_edges.get(change.qid, []), old_edges.get(change.qid, []))
+        found += [(change, code)] if code else []
+    return found
+
+
+def unsigned(head: Side, policy: Policy) -> list[str]:
+    """The live items that no record leads to."""
+    signed = {(change.qid, change.after) for record in _counting(head.records, policy) for change in record.changes}
+    return [qid for qid, item in head.items.items() if (qid, item.hash) not in signed]
+
+
+def _code(change: Change, moved: bool, new: list[Edge], old: list[Edge]) -> str | None:
+    reached = _reach(change.before, new)
+    if change.after not in reached:
+        if new:
+            return "broken-chain"
+        return "replayed-record" if change.after in _reach(change.before, old) else "unsigned-change"
+    ahead = _reach(change.after, [(after, before, flag) for before, after, flag in new])
+    if moved and not any(flag and before in reached and after in ahead for before, after, flag in new):
+        return "mutation"
+    return None
+
+
+def _reach(start: str | None, edges: list[Edge]) -> set[str | None]:
+    found, rest = {start}, [start]
+    while rest:
+        here = rest.pop()
+        ahead = {after for before, after, _ in edges if before == here} - found
+        found |= ahead
+        rest += ahead
+    return found
+
+
+def _edges(records: Iterable[Record]) -> dict[str, list[Edge]]:
+    found: dict[str, list[Edge]] = {}
+    for record in records:
+        for qid, before, after in record.changes:
+            found.setdefault(qid, []).append((before, after, record.mutates))
+    return found
+
+
+def _sound(records: Mapping[str, Record | str]) -> dict[str, Record]:
+    """The well-formed records under the name that their content gives them; no other file ever counts."""
+    return {path: record for path, record in records.items() if isinstance(record, Record) and _named(path, record)}
+
+
+def _counting(records: Mapping[str, Record | str], policy: Policy) -> list[Record]:
+    ours = (policy.dataset, policy.gold)
+    return [record for record in _sound(records).values() if (record.dataset, record.gold) == ours]
+
+
+def _kept(base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice) -> Iterator[Finding]:
+    # A file that is no sound record never counted for anything: it may be mended or removed.
+    for path, record in _sound(base).items():
+        if head.get(path) == record:
+            continue
+        code, verb = ("record-edited", "edited") if path in head else ("record-removed", "removed")
+        mend = f"git checkout {advice.restore} -- {shlex.quote(f':/{path}')}"
+        yield Finding(code, path, 0, f"a record that is already on the base was {verb}; records are only added", mend)
+
+
+def _malformed(
+    head: Mapping[str, Record | str], base: Mapping[str, Record | str], policy: Policy, advice: Advice
+) -> Iterator[Finding]:
+    kept = _sound(base)
+    texts = {record.text for record in kept.values()}
+    for path, record in head.items():
+        wrong = None if path in kept or base.get(path) == record else _unfit(path, record, texts, policy)
+        if wrong:
+            yield Finding(wrong[0], path, 0, wrong[1], f"git rm -f -- {shlex.quote(f':/{path}')} && {advice.sign}")
+
+
+def _unfit(path: str, record: Record | str, on_base: set[str], policy: Policy) -> tuple[str, str] | None:
+    if isinstance(record, str):
+        return "malformed-record", f"this is no sign-off record: {record}"
+    if record.text in on_base:
+        return "replayed-record", "this repeats a record that is already on the base; a record counts once"
+    if not _named(path, record):
+        return "malformed-record", f"its name does not match what it says, which gives {record.name}"
+    if record.dataset != policy.dataset:
+        return "wrong-dataset", f"it signs data set {quoted(record.dataset)}; here it is {quoted(policy.dataset)}"
+    return None
+
+
+def _unsigned(head: Side, policy: Policy, advice: Advice) -> Iterator[Finding]:
+    for qid in unsigned(head, policy):
+        message = f"no record of data set {quoted(policy.dataset)} signs item {quoted(qid)} as it stands"
+        yield Finding("unsigned-item", policy.gold, head.items[qid].line, message, advice.sign)
+
+
+def _breach(change: Change, code: str, base: Side, head: Side, policy: Policy, advice: Advice) -> Finding:
+    qid, item = change.qid, head.items.get(change.qid)
+    what = f"item {quoted(qid)} was {change.verb}"
+    message = {
+        "unsigned-change": f"{what}, and no new record signs that",
+        "replayed-record": f"{what}, and only a record that is already on the base signs that; a record counts once",
+        "broken-chain": f"{what}, and the new records for it do not lead from the base's item to this one",
+        "mutation": f"{what} so that it asks something else ({', '.join(mutated(base.items.get(qid), item))} differs); "
+        "give the new question a new qid, or say that it is meant",
+    }[code]
+    mend = f"{advice.sign} --mutates" if code == "mutation" else advice.sign
+    return Finding(code, policy.gold, item.line if item else 0, message, mend)
+
+
+def _named(path: str, record: Record) -> bool:
+    return path.rpartition("/")[2] == record.name
+
+
+def _hash(item: Item | None) -> str | None:
+    return item.hash if item else None
+
+
+def _elements(body: bytes) -> list[tuple[int, bytes]] | None:
+    """The elements of a JSON array as they are written, None when it cannot be read as one."""
+    scan, blank = json.JSONDecoder().raw_decode, re.compile(r"[ \t\n\r]*")
+    try:
+        text = body.decode("utf-8")
+        found, line, seen, at = [], 1, 0, text.index("[") + 1
+        while True:
+            start = blank.match(text, at).end()  # type: ignore[union-attr]
+            end = scan(text, start)[1]
+            line, seen = line + text.count("\n", seen, start), start
+            found.append((line, text[start:end].encode("utf-8")))
+            at = blank.match(text, end).end()  # type: ignore[union-attr]
+            if text[at] != ",":
+                break
+            at += 1
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return found if text[at] == "]" and not text[at + 1 :].strip() else None
+
+
+def _unusable(row: Any, asks: str) -> tuple[str, str] | None:
+    if not isinstance(row, dict):
+        return f"expected a gold item, an object, and found {quoted(row)}", "Put one JSON object on each line."
+    qid = row.get("qid")
+    if not isinstance(qid, str) or not 0 < len(qid) <= LONGEST_QID:
+        return "'qid' is no string of 1 to 200 characters", "Give every item its own qid."
+    if not isinstance(row.get(asks), str) or not isinstance(row.get("answerable"), bool):
+        return f"'{asks}' is no string or 'answerable' is not true or false", "Give every item both."
+    return None
+
+
+def _repeated(qid: str, found: Mapping[str, Item]) -> tuple[str, str] | None:
+    if qid not in found:
+        return None
+    return f"the qid {quoted(qid)} stands on line {found[qid].line} already", "Give every item its own qid."

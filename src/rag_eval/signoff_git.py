@@ -1,0 +1,198 @@
+"""Sign-off over git: the states of the gold that are compared, and the policy that they are held to.
+
+What the command, the hook and CI share; they differ in the :class:`Frame` alone.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from typing import Any, NamedTuple
+
+from rag_eval import signoff
+from rag_eval.errors import InputError, Problem, UsageError
+from rag_eval.files import strict_json
+from rag_eval.files.signoff_policy import beside, signoff_policy
+from rag_eval.git import INDEX, Git
+from rag_eval.safe import quoted
+from rag_eval.signoff import Advice, Policy, Side
+from rag_eval.signoff_record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST_PROBLEMS = 100
+_CANDIDATES = ("eval-gates.yml", "eval-gates.yaml")
+
+
+class Frame(NamedTuple):
+    """What is compared with what: commit ids (None: nothing was committed yet), or the index for the head."""
+
+    base: str | None
+    head: str = INDEX
+    name: str = "HEAD"  # the base as it was asked for
+    spent: str | None = None  # a commit beyond the base whose records do not count either
+    whole: bool = False  # there is no base: every live item has to be signed
+
+
+class Place(NamedTuple):
+    """Where the caller says that the gold and the gates stand, relative to the current folder; None: not said."""
+
+    gold: str | None = None
+    gates: str | None = None
+
+
+def since_head(git: Git) -> Frame:
+    """The index against the last commit."""
+    return Frame(git.resolve("HEAD"))
+
+
+def between(git: Git, base: str, tip: str, head: str | None = None) -> Frame:
+    """From where ``tip`` left ``base`` to ``tip``.
+
+    What happened on ``base`` since then is not this branch's change, but its records are used up: a branch that left
+    early cannot bring a change back under the record that it had the first time.
+    """
+    ids = [_resolved(git, base), _resolved(git, tip)]
+    fork = git.merge_base(*ids)
+    return Frame(fork, head or ids[1], base, None if fork == ids[0] else ids[0])
+
+
+def _resolved(git: Git, ref: str) -> str:
+    found = git.resolve(ref)
+    if not found:
+        raise UsageError(f"{quoted(ref)} names no commit here. Fetch it first, or correct the name.")
+    return found
+
+
+def policies(git: Git, frame: Frame, place: Place) -> list[Policy]:
+    """The policies to hold the gold to, one mostly.
+
+    The base's decides; the head's is asked too where it looks at another place. A data set that the base does not
+    name yet is the head's.
+    """
+    head, base = _policy(git, frame.head, place), _policy(git, frame.base, place)
+    if place.gates and not (head or base):
+        raise UsageError(f"There is no {quoted(place.gates)} in git. Correct the path, or add the file first.")
+    ahead = head or _overridden(git, Policy(), place)
+    if frame.base is None:
+        return [ahead]
+    now = base or _overridden(git, Policy(), place)
+    now = now._replace(dataset=ahead.dataset) if now.dataset == Policy().dataset else now
+    return [now] if (now.gold, now.records) == (ahead.gold, ahead.records) else [now, ahead]
+
+
+def _policy(git: Git, at: str | None, place: Place) -> Policy | None:
+    """The policy of the gates file that is nearest to the current folder, None where there is no gates file."""
+    names = [_path(git, place.gates)] if place.gates else _nearest(git.prefix)
+    found = git.files(*names, at=at)
+    path = next((name for name in names if name in found), None)
+    return _overridden(git, signoff_policy(git.contents([found[path]])[found[path]], path), place) if path else None
+
+
+def _overridden(git: Git, policy: Policy, place: Place) -> Policy:
+    if not place.gold:
+        return policy
+    gold = _path(git, place.gold)
+    return policy if gold == policy.gold else policy._replace(gold=gold, records=beside(gold))
+
+
+def _nearest(prefix: str) -> list[str]:
+    """Where a gates file may stand: in the current folder or any above it, nearest first."""
+    folders, folder = [""], ""
+    for part in prefix.split("/")[:-1]:
+        folder += f"{part}/"
+        folders.insert(0, folder)
+    return [folder + name for folder in folders for name in _CANDIDATES]
+
+
+def _path(git: Git, path: str) -> str:
+    """A path of the command line, relative to the root of the repository as git has it."""
+    found = posixpath.normpath(posixpath.join(git.prefix, path.replace(os.sep, "/")))
+    if found.startswith(("/", "../")) or found in (".", ".."):
+        raise UsageError(f"{quoted(path)} is no path inside the repository. Write it relative to the current folder.")
+    return found
+
+
+def findings(git: Git, frame: Frame, policy: Policy, command: str) -> list[signoff.Finding]:
+    """What keeps the head of ``frame`` from being signed off; ``command`` is the sign-off that would mend it."""
+    base, head = sides(git, frame, policy)
+    restore = "HEAD" if frame.name == "HEAD" else frame.base or frame.name
+    advice = Advice(command, restore)
+    return signoff.check(None if frame.whole else base, head, policy, advice, spent(git, frame, policy))
+
+
+def untouched(git: Git, frame: Frame, policy: Policy) -> bool:
+    """Whether gold and records are on both sides the same, byte for byte."""
+    return _files(git, policy, frame.base) == _files(git, policy, frame.head)
+
+
+def spent(git: Git, frame: Frame, policy: Policy) -> signoff.Records:
+    """The records that are used up though they are not on the base."""
+    return _records(git, _files(git, policy, frame.spent), policy)
+
+
+def sides(git: Git, frame: Frame, policy: Policy) -> tuple[Side, Side]:
+    """Base and head; what is wrong with the head's gold is an :class:`InputError`.
+
+    Lines that cannot be read on the base are no items: whoever mends them adds items, and signs for that.
+    """
+    parsed: dict[bytes, Any] = {}
+    sides = []
+    for at in (frame.base, frame.head):
+        files = _files(git, policy, at)
+        items, problems = _items(git, files, policy, parsed)
+        if problems and at == frame.head:
+            raise InputError(problems[:MOST_PROBLEMS], max(0, len(problems) - MOST_PROBLEMS))
+        sides.append(Side(items, _records(git, files, policy)))
+    return sides[0], sides[1]
+
+
+def _files(git: Git, policy: Policy, at: str | None) -> dict[str, str]:
+    found = git.files(policy.gold, f"{policy.records}/", at=at)
+    return {path: name for path, name in found.items() if path == policy.gold or path.endswith(".json")}
+
+
+def _items(
+    git: Git, files: Mapping[str, str], policy: Policy, parsed: dict[bytes, Any]
+) -> tuple[dict[str, signoff.Item], list[Problem]]:
+    if policy.gold not in files:
+        return {}, []
+    blob = git.contents([files[policy.gold]])[files[policy.gold]]
+    if blob.startswith(b"version https://git-lfs"):
+        hint = "Sign-off is bound to what git itself holds: keep the gold out of LFS."
+        return {}, [Problem(policy.gold, 0, "", "a Git LFS pointer, not the gold", hint)]
+    rows, unread = _rows(blob, policy.gold, parsed)
+    items, problems = signoff.items(rows, policy.gold, signoff.is_array(blob))
+    if not (items or unread or problems):
+        problems = [Problem(policy.gold, 0, "", "no gold items in it", "Add one, or delete the file.")]
+    return items, unread + problems
+
+
+def _rows(blob: bytes, file: str, parsed: dict[bytes, Any]) -> tuple[list[tuple[int, bytes, Any]], list[Problem]]:
+    """The rows of a gold blob; ``parsed`` remembers them by their bytes, for base and head share most of theirs."""
+    rows, problems = [], []
+    for line, source in signoff.sources(blob):
+        try:
+            if source not in parsed:
+                parsed[source] = strict_json.parse(source)
+            rows.append((line, source, parsed[source]))
+        except strict_json.JsonError as error:
+            where = f"column {error.column}" if error.column else ""
+            problems.append(Problem(file, line, where, error.message, error.hint))
+    return rows, problems
+
+
+def _records(git: Git, files: Mapping[str, str], policy: Policy) -> signoff.Records:
+    names = {path: name for path, name in files.items() if path != policy.gold}
+    blobs = git.contents(names.values())
+    return {path: read_record(blobs[name]) for path, name in names.items()}
+
+
+def read_record(blob: bytes) -> Record | str:
+    """The record of a file's bytes, or what keeps it from being one."""
+    try:
+        return Record.read(strict_json.parse(blob))
+    except strict_json.JsonError as error:
+        return error.message

@@ -1,0 +1,231 @@
+"""The hooks as pre-commit installs and runs them: from a clone of this repository, in real commits."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gitrepo import GOLD, RECORDS, Repo, codes, lines, row
+
+ROOT = Path(__file__).resolve().parents[2]
+HOOK = "rag-eval-gold-signoff"
+ONE, TWO = row("A1"), row("A2", "How wide is it?")
+EDITED = {**ONE, "tags": ["warranty"]}
+
+pytestmark = pytest.mark.e2e
+pytest.importorskip("pre_commit")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A clone of this checkout with what is not committed yet, and an environment apart from this machine's."""
+    folder = tmp_path_factory.mktemp("hooks")
+    clone = folder / "rag-eval"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, clone / name)
+    apart = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PRE_COMMIT", "SKIP"))}
+    apart |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PRE_COMMIT_HOME": str(folder / "home")}
+    source = World(clone, apart)
+    source.run("git", "init", "-q", "-b", "main")
+    source.start()
+    source.git("add", "-A")
+    source.git("commit", "-q", "-m", "as it is")
+    return source
+
+
+class World(Repo):
+    """A repository with an environment of its own; ``pre-commit`` is the one beside this Python."""
+
+    def __init__(self, path, environment):
+        super().__init__(path)
+        self.environment = environment
+
+    def start(self):
+        self.git("config", "user.email", "ann@example.org")
+        self.git("config", "user.name", "Ann")
+
+    def run(self, *words, **env):
+        if words[0] == "pre-commit":
+            words = (sys.executable, "-m", "pre_commit", *words[1:])
+        environment = {**self.environment, **env}
+        done = subprocess.run(
+            words, cwd=self.path, env=environment, capture_output=True, text=True, encoding="utf-8", errors="replace"
+        )
+        return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def project(world, tmp_path):
+    """A project that uses the sign-off hook, installed, with the package's command at hand."""
+    path = tmp_path / "project"
+    path.mkdir()
+    project = World(path, world.environment)
+    project.run("git", "init", "-q", "-b", "main")
+    project.start()
+    revision = world.git("rev-parse", "HEAD")
+    project.write(
+        ".pre-commit-config.yaml",
+        f"repos:\n- repo: {world.path}\n  rev: {revision}\n  hooks:\n  - id: {HOOK}\n",
+    )
+    stages = [word for stage in ("pre-commit", "pre-merge-commit", "pre-push") for word in ("-t", stage)]
+    code, said = project.run("pre-commit", "install", "--install-hooks", *stages)
+    assert code == 0, said
+    (command,) = Path(world.environment["PRE_COMMIT_HOME"]).glob("repo*/py_env-*/bin/rag-eval")
+    project.environment = {**world.environment, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}"}
+    return project
+
+
+def test_the_manifest_is_one_that_pre_commit_takes(world):
+    code, said = world.run("pre-commit", "validate-manifest", ".pre-commit-hooks.yaml")
+    assert (code, said) == (0, "")
+
+
+def test_try_repo_runs_the_hook_from_the_checkout(world, project):
+    project.stage(ONE)
+    code, said = project.run("pre-commit", "try-repo", str(world.path), HOOK, "--verbose")
+    assert (code, codes(said)) == (1, ["unsigned-change"]), said
+    project.sign()
+    code, said = project.run("pre-commit", "try-repo", str(world.path), HOOK, "--verbose")
+    assert (code, codes(said)) == (0, []), said
+
+
+def blocked(project, *paths):
+    code, said = project.commit("a change", *paths)
+    assert (code, set(codes(said))) == (1, {"unsigned-change"}), said
+    return said
+
+
+def accepted(project, *paths):
+    code, said = project.commit("a change", *paths)
+    assert code == 0, said
+
+
+def test_a_commit_is_stopped_and_goes_through_by_the_command_that_is_shown(project):
+    project.stage(ONE, TWO)
+    project.mend(blocked(project))
+    accepted(project)
+    for rows in ([EDITED, TWO], [EDITED]):
+        project.stage(*rows)
+        project.mend(blocked(project))
+        accepted(project)
+    project.git("rm", "-q", GOLD)  # pre-commit has no file name to give
+    project.mend(blocked(project))
+    accepted(project)
+    assert len(list((project.path / RECORDS).iterdir())) == 4
+
+
+def test_the_command_that_is_shown_is_found_where_only_the_hook_has_it(project, world):
+    project.environment = world.environment
+    project.stage(ONE)
+    said = blocked(project)
+    assert f"{world.environment['PRE_COMMIT_HOME']}/repo" in said
+    project.mend(said)
+    accepted(project)
+
+
+@pytest.mark.parametrize(
+    ("hook", "path", "good", "bad"),
+    [
+        ("rag-eval-validate", GOLD, lines({**ONE, "gold_citations": []}), lines({**ONE, "gold_citations": 1})),
+        ("rag-eval-gates", "eval-gates.yml", "version: 1\n", "version: 1\nunknown: 1\n"),
+    ],
+)
+def test_the_validating_hooks_choose_their_files_and_judge_them(world, project, hook, path, good, bad):
+    project.write("notes.txt", "no data")
+    for text, expected in ((good, 0), (bad, 1)):
+        project.write(path, text)
+        project.git("add", ".")
+        code, said = project.run("pre-commit", "try-repo", str(world.path), hook, "--verbose")
+        assert (code, "no files to check" in said) == (expected, False), said
+    project.git("rm", "-q", "--cached", path)
+    assert "no files to check" in project.run("pre-commit", "try-repo", str(world.path), hook)[1]
+
+
+def test_commits_by_path_and_of_everything_see_the_index_that_they_make(project):
+    project.signed(ONE, TWO)
+    for how in ("-a", GOLD):
+        project.write(GOLD, lines({**ONE, "tags": [how]}, TWO))
+        project.mend(blocked(project, how))
+        accepted(project)
+
+
+def test_unstaged_edits_do_not_count(project):
+    project.signed(ONE, TWO)
+    project.write("readme.txt", "hello\n")
+    project.git("add", "readme.txt")
+    project.write(GOLD, lines(EDITED, TWO))
+    accepted(project)
+    assert "tags" in (project.path / GOLD).read_text()
+
+
+def test_all_files_asks_about_every_item_and_amending_words_does_not(project):
+    project.stage(ONE)
+    project.git("commit", "-q", "--no-verify", "-m", "unsigned")
+    accepted(project, "--amend", "--allow-empty")
+    code, said = project.run("pre-commit", "run", "--all-files")
+    assert (code, codes(said)) == (1, ["unsigned-item"]), said
+    project.mend(said)
+    accepted(project)
+    code, said = project.run("pre-commit", "run", "--all-files")
+    assert code == 0, said
+
+
+def test_a_range_of_commits_is_checked_as_such(project):
+    project.signed(ONE)
+    project.stage(EDITED)
+    project.git("commit", "-q", "--no-verify", "-m", "unsigned")
+    code, said = project.run("pre-commit", "run", "--from-ref", "HEAD~1", "--to-ref", "HEAD")
+    assert (code, codes(said)) == (1, ["unsigned-change"]), said
+    code, said = project.run("pre-commit", "run", "--from-ref", "HEAD", "--to-ref", "HEAD")
+    assert code == 0, said
+
+
+def test_a_push_is_stopped_until_what_it_brings_is_signed(project, tmp_path):
+    project.signed(ONE)
+    project.git("init", "-q", "--bare", str(tmp_path / "remote.git"))
+    project.git("remote", "add", "origin", str(tmp_path / "remote.git"))
+    project.git("push", "-q", "origin", "main")
+    project.stage(EDITED)
+    project.git("commit", "-q", "--no-verify", "-m", "unsigned")
+    code, said = project.run("git", "push", "-q", "origin", "main")
+    assert (code, codes(said)) == (1, ["unsigned-change"]), said
+    project.mend(said)
+    project.git("commit", "-q", "--no-verify", "-m", "signed")
+    assert project.run("git", "push", "-q", "origin", "main")[0] == 0
+
+
+def test_a_merge_that_brings_unsigned_gold_is_stopped(project):
+    project.signed(ONE)
+    project.git("checkout", "-q", "-b", "side")
+    project.stage(EDITED)
+    project.git("commit", "-q", "--no-verify", "-m", "unsigned")
+    project.git("checkout", "-q", "main")
+    project.write("readme.txt", "hello\n")
+    project.git("add", ".")
+    accepted(project)
+    code, said = project.run("git", "merge", "--no-edit", "side")
+    assert (code != 0, codes(said)) == (True, ["unsigned-change"]), said
+
+
+def test_a_linked_work_tree_runs_the_hook_on_its_own_index(project):
+    project.signed(ONE)
+    project.git("add", ".pre-commit-config.yaml")
+    accepted(project)
+    project.git("worktree", "add", "-q", "-b", "side", "../side")
+    side = World(project.path.parent / "side", project.environment)
+    side.stage(EDITED)
+    side.mend(blocked(side))
+    accepted(side)

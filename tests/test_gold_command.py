@@ -1,0 +1,690 @@
+"""`rag-eval gold` in real repositories, run as people and git hooks run it."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from gitrepo import GOLD, RECORDS, Repo, codes, command_on_path, lines, row
+
+ONE, TWO, THREE = row("A1"), row("A2", "How wide is it?"), row("A3", "Who made it?", answerable=False)
+EDITED = {**ONE, "gold_claim_substr": ["two years"]}
+
+
+@pytest.fixture
+def fresh(tmp_path, monkeypatch):
+    """A new repository, apart from the configuration of this machine and from any git that runs these tests."""
+    for name in [name for name in os.environ if name.startswith(("GIT_", "PRE_COMMIT"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("PATH", f"{command_on_path(tmp_path / 'bin')}{os.pathsep}{os.environ['PATH']}")
+    return Repo.create(tmp_path / "repo", None)
+
+
+@pytest.fixture
+def repo(fresh):
+    """A repository whose first commit holds signed gold, with the hook installed."""
+    fresh.signed(ONE, TWO)
+    fresh.hook()
+    return fresh
+
+
+def refused(repo, *codes_expected, commit=()):
+    code, said = repo.commit("a change", *commit)
+    assert (code, sorted(set(codes(said)))) == (1, sorted(codes_expected)), said
+    return said
+
+
+def accepted(repo, *paths):
+    code, said = repo.commit("a change", *paths)
+    assert code == 0, said
+
+
+# --- the commit ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "counts"),
+    [([EDITED, TWO], "1 changed"), ([ONE, TWO, THREE], "1 added"), ([TWO], "1 removed"), ([EDITED, THREE], "3")],
+    ids=["changed", "added", "removed", "all"],
+)
+def test_a_commit_without_a_record_is_stopped_and_the_command_that_is_shown_lets_it_through(repo, rows, counts):
+    repo.stage(*rows)
+    repo.mend(refused(repo, "unsigned-change"))
+    accepted(repo)
+    assert len(repo.records()) == 2
+    assert repo.git("status", "--porcelain") == ""
+
+
+def test_the_command_as_shown_wants_a_reason_of_ones_own(repo):
+    repo.stage(EDITED, TWO)
+    said = refused(repo, "unsigned-change")
+    command = said.split("To mend it:\n")[1].strip()
+    assert command == "rag-eval gold signoff --reason '…'"
+    code, said = repo.run("sh", "-c", command)
+    assert (code, "--reason" in said) == (2, True)
+
+
+def test_deleting_the_whole_gold_file_is_a_change_of_every_item(repo):
+    repo.git("rm", "-q", GOLD)
+    repo.mend(refused(repo, "unsigned-change"))
+    accepted(repo)
+
+
+def test_other_commits_go_through_quietly(repo):
+    repo.write("readme.txt", "hello\n")
+    repo.git("add", ".")
+    assert repo.commit("other") == (0, "")
+    repo.write("readme.txt", "hello again\n")
+    assert repo.commit("other", "-a") == (0, "")
+    assert repo.git("commit", "-q", "--amend", "-m", "other words") == ""
+    assert repo.git("commit", "-q", "--allow-empty", "-m", "nothing") == ""
+
+
+def test_a_repository_without_gold_has_nothing_to_check(fresh):
+    assert fresh.gold("check") == fresh.gold("check", "--all-files") == (0, "")
+    fresh.git("commit", "-q", "--allow-empty", "-m", "first")
+    assert fresh.gold("check") == fresh.gold("check", "--all-files") == (0, "")
+
+
+def test_the_first_commit_of_a_repository_is_signed_like_any_other(fresh):
+    fresh.hook()
+    fresh.stage(ONE, TWO)
+    fresh.mend(refused(fresh, "unsigned-change"))
+    accepted(fresh)
+
+
+def test_a_repository_that_starts_with_unsigned_gold_signs_what_it_changes_and_the_rest_by_a_baseline(fresh):
+    fresh.stage(ONE, TWO)
+    fresh.commit("before the hook")
+    fresh.hook()
+    fresh.stage(EDITED, TWO)
+    fresh.mend(refused(fresh, "unsigned-change"))
+    accepted(fresh)
+    code, said = fresh.gold("check", "--all-files")
+    assert (code, codes(said)) == (1, ["unsigned-item"])
+    assert "--baseline" in said
+    fresh.mend(said)
+    accepted(fresh)
+    assert fresh.gold("check", "--all-files") == (0, "")
+
+
+def test_a_baseline_signs_staged_changes_too(fresh):
+    fresh.stage(ONE, TWO)
+    fresh.commit("before the hook")
+    fresh.hook()
+    fresh.stage(EDITED, TWO)
+    fresh.sign("--baseline")
+    accepted(fresh)
+    assert fresh.gold("check", "--all-files") == (0, "")
+
+
+def test_an_edit_after_signing_needs_a_second_record_and_never_deadlocks(repo):
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    repo.stage({**EDITED, "tags": ["a"]}, TWO)
+    repo.mend(refused(repo, "broken-chain"))
+    accepted(repo)
+    repo.stage({**EDITED, "tags": ["b"]}, TWO)
+    repo.mend(refused(repo, "unsigned-change"))
+    accepted(repo)
+    assert repo.gold("check", "--base", "HEAD~2") == (0, "")
+
+
+def test_signing_twice_signs_once(repo):
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    before = repo.records()
+    assert "Nothing to sign" in repo.sign()
+    assert repo.records() == before
+
+
+def test_only_what_is_staged_counts(repo):
+    repo.write(GOLD, lines(EDITED, TWO))
+    assert "Nothing to sign" in repo.sign()
+    assert repo.gold("check") == (0, "")
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    repo.write(GOLD, lines(TWO))
+    accepted(repo)
+
+
+@pytest.mark.parametrize("how", [("-a",), (GOLD,)], ids=["all", "path"])
+def test_a_commit_with_an_index_of_its_own_is_checked_as_such_and_mended(repo, how):
+    repo.write(GOLD, lines(EDITED, TWO))
+    said = refused(repo, "unsigned-change", commit=how)
+    assert "without naming files" in said
+    assert repo.git("diff", "--cached", "--name-only") == ""
+    repo.mend(said)
+    accepted(repo)
+
+
+def test_a_partial_commit_that_names_gold_and_records_goes_through(repo):
+    repo.write("other.txt", "staged, but not part of this commit\n")
+    repo.git("add", "other.txt")
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    refused(repo, "unsigned-change", commit=(GOLD,))
+    accepted(repo, GOLD, RECORDS)
+    assert repo.git("status", "--porcelain") == "A  other.txt"
+
+
+@pytest.mark.parametrize("setting", ["true", "input", "false"])
+def test_line_endings_of_the_work_tree_do_not_matter(fresh, setting):
+    fresh.signed(ONE, TWO)
+    fresh.git("config", "core.autocrlf", setting)
+    fresh.hook()
+    fresh.stage(ONE, TWO, end="\r\n")
+    accepted(fresh) if setting == "false" else fresh.git("diff", "--cached", "--exit-code")
+    fresh.stage(EDITED, TWO, end="\r\n")
+    fresh.mend(refused(fresh, "unsigned-change"))
+    accepted(fresh)
+    assert fresh.gold("check", "--all-files") == (0, "")
+
+
+def test_a_linked_work_tree_signs_and_commits_by_itself(repo):
+    repo.git("worktree", "add", "-q", "-b", "side", "../side")
+    side = Repo(repo.path.parent / "side")
+    side.stage(EDITED, TWO)
+    side.mend(refused(side, "unsigned-change"))
+    accepted(side)
+    assert len(repo.records()) == 1
+    assert repo.gold("check") == (0, "")
+
+
+def test_it_works_from_a_sub_folder(repo):
+    (repo.path / "docs").mkdir()
+    inside = Repo(repo.path / "docs")
+    repo.stage(EDITED, TWO)
+    code, said = inside.gold("check")
+    assert (code, codes(said)) == (1, ["unsigned-change"])
+    inside.mend(said)
+    assert inside.gold("check") == (0, "")
+    repo.git("reset", "-q", "--hard")
+    repo.git("rm", "-q", "-r", RECORDS)
+    code, said = inside.gold("check")
+    assert (code, codes(said)) == (1, ["record-removed"])
+    inside.mend(said)
+    assert inside.gold("check") == (0, "")
+
+
+# --- mutations -------------------------------------------------------------------------------------------------------
+
+
+def test_a_qid_does_not_come_to_ask_something_else_unnoticed(repo):
+    repo.stage({**ONE, "question": "How heavy is it?"}, TWO)
+    code, said = repo.gold("signoff", "--reason", "better question")
+    assert (code, "--mutates" in said, repo.records()) == (2, True, repo.records()[:1])
+    repo.sign("--mutates")
+    assert any(json.loads((repo.path / RECORDS / name).read_text()).get("mutates") for name in repo.records())
+    accepted(repo)
+
+
+def test_the_flag_is_recorded_only_where_something_mutates(repo):
+    repo.stage(EDITED, TWO)
+    repo.sign("--mutates")
+    assert not any("mutates" in (repo.path / RECORDS / name).read_text() for name in repo.records())
+
+
+def test_a_mutation_that_was_signed_without_saying_so_is_mended_by_saying_so(repo):
+    # Two commits, each fine by itself: removed, then added again under the same qid.
+    start = repo.git("rev-parse", "HEAD")
+    for rows in ([TWO], [{**ONE, "answerable": False}, TWO]):
+        repo.stage(*rows)
+        repo.sign()
+        accepted(repo)
+    code, said = repo.gold("check", "--base", start)
+    assert (code, codes(said)) == (1, ["mutation"])
+    repo.mend(said)
+    assert repo.gold("check", "--base", start) == (0, "")
+    accepted(repo)
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+
+def test_records_that_are_committed_stay_as_they_are(repo):
+    (name,) = repo.records()
+    path = f"{RECORDS}/{name}"
+    text = (repo.path / path).read_text()
+
+    def edit():
+        repo.write(path, text.replace("ann@", "eve@"))
+
+    def remove():
+        repo.git("rm", "-q", "-f", path)
+
+    def rename():
+        repo.git("mv", path, f"{RECORDS}/2020-01-01-00000000.json")
+
+    for damage, expected in ((edit, "record-edited"), (remove, "record-removed"), (rename, "record-removed")):
+        damage()
+        repo.git("add", "-A")
+        said = refused(repo, expected, *(["replayed-record"] if damage == rename else []))
+        repo.run("sh", "-c", f"git checkout HEAD -- {path}")
+        assert f"git checkout HEAD -- :/{path}" in said
+        repo.git("reset", "-q", "--hard")
+
+
+def test_a_formatter_may_format_records(repo):
+    (name,) = repo.records()
+    path = repo.path / RECORDS / name
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=4))
+    repo.git("add", "-A")
+    accepted(repo)
+
+
+def test_a_forged_record_signs_nothing_and_the_advice_clears_it_away(repo):
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    (name,) = set(repo.records()) - set(repo.git("ls-tree", "--name-only", f"HEAD:{RECORDS}").split())
+    path = repo.path / RECORDS / name
+    path.write_text(path.read_text().replace("ann@example.org", "boss@example.org"))
+    repo.git("add", "-A")
+    repo.mend(refused(repo, "malformed-record", "unsigned-change"))
+    assert name not in repo.records()
+    accepted(repo)
+
+
+def test_a_record_of_another_repository_signs_nothing_here(repo):
+    repo.write("eval-gates.yml", "version: 1\nsignoff: {dataset: ours}\n")
+    repo.git("add", "-A")
+    accepted(repo)
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    (name,) = set(repo.records()) - set(repo.git("ls-tree", "--name-only", f"HEAD:{RECORDS}").split())
+    repo.git("rm", "-q", "-f", "--cached", "eval-gates.yml")
+    # The policy of the commit before decides: taking the file away with the change does not help.
+    assert repo.gold("check") == (0, "")
+    repo.git("reset", "-q", "eval-gates.yml")
+    theirs = (repo.path / RECORDS / name).read_text().replace('"ours"', '"theirs"')
+    repo.git("rm", "-q", "-f", f"{RECORDS}/{name}")
+    repo.write(f"{RECORDS}/2026-01-01-00000000.json", theirs)
+    repo.git("add", "-A")
+    refused(repo, "malformed-record", "unsigned-change")
+
+
+def test_a_record_counts_once_even_after_its_change_was_taken_back(repo):
+    repo.signed(EDITED, TWO)
+    repo.signed(ONE, TWO)
+    repo.stage(EDITED, TWO)
+    repo.mend(refused(repo, "replayed-record"))
+    accepted(repo)
+
+
+def test_records_lead_nowhere_else_by_a_link(repo, tmp_path):
+    repo.git("rm", "-q", "-r", RECORDS)
+    (tmp_path / "elsewhere").mkdir()
+    (repo.path / RECORDS).symlink_to(tmp_path / "elsewhere")
+    repo.stage(EDITED, TWO)
+    code, said = repo.gold("signoff", "--reason", "reviewed")
+    assert (code, "symbolic link" in said) == (2, True)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+# --- branches --------------------------------------------------------------------------------------------------------
+
+
+def branch(repo, name, *rows, start="main"):
+    repo.git("checkout", "-q", "-b", name, start)
+    repo.stage(*rows)
+    repo.sign("--mutates")
+    accepted(repo)
+
+
+def base_of(repo, ref="main"):
+    return repo.gold("check", "--base", ref)
+
+
+@pytest.fixture
+def spaced(fresh):
+    """Gold in which two branches can edit different items without a conflict of lines."""
+    middle = [row(f"M{n}", f"filler {n}?") for n in range(8)]
+    fresh.signed(ONE, *middle, TWO)
+    fresh.hook()
+    fresh.middle = middle
+    return fresh
+
+
+def test_branches_of_different_items_merge_by_the_hook_and_by_ci(spaced):
+    branch(spaced, "left", EDITED, *spaced.middle, TWO)
+    branch(spaced, "right", ONE, *spaced.middle, {**TWO, "tags": ["x"]})
+    assert base_of(spaced) == (0, "")
+    spaced.git("merge", "-q", "--no-edit", "left")
+    assert base_of(spaced) == (0, "")
+    spaced.git("checkout", "-q", "main")
+    spaced.git("merge", "-q", "--no-ff", "--no-edit", "right")
+    assert spaced.gold("check", "--base", "HEAD^1") == (0, "")
+    assert spaced.gold("check", "--all-files") == (0, "")
+
+
+def test_a_merge_that_brings_unsigned_gold_is_stopped(spaced):
+    spaced.git("checkout", "-q", "-b", "left")
+    spaced.stage(EDITED, *spaced.middle, TWO)
+    spaced.git("commit", "-q", "--no-verify", "-m", "around the hook")
+    spaced.git("checkout", "-q", "main")
+    spaced.git("commit", "-q", "--allow-empty", "-m", "so that it is no fast-forward")
+    code, said = spaced.run("git", "merge", "--no-edit", "left")
+    assert (code != 0, codes(said)) == (True, ["unsigned-change"])
+
+
+def test_a_squashed_branch_stays_signed(repo):
+    branch(repo, "topic", EDITED, TWO)
+    repo.stage({**EDITED, "tags": ["x"]}, TWO, THREE)
+    repo.sign()
+    accepted(repo)
+    repo.git("checkout", "-q", "main")
+    repo.git("merge", "-q", "--squash", "topic")
+    accepted(repo)
+    assert base_of(repo, "HEAD~1") == (0, "")
+
+
+def test_a_rebased_branch_stays_signed(spaced):
+    branch(spaced, "topic", EDITED, *spaced.middle, TWO)
+    branch(spaced, "other", ONE, *spaced.middle, {**TWO, "tags": ["x"]})
+    spaced.git("checkout", "-q", "topic")
+    spaced.git("rebase", "-q", "other")
+    assert base_of(spaced, "other") == base_of(spaced) == (0, "")
+
+
+def test_a_conflict_resolved_either_way_is_signed_against_the_branch_that_it_goes_to(repo):
+    branch(repo, "theirs", {**ONE, "tags": ["theirs"]}, TWO)
+    branch(repo, "ours", {**ONE, "tags": ["ours"]}, TWO)
+    assert repo.run("git", "merge", "-q", "theirs")[0] != 0
+    assert repo.gold("check")[0] == 2
+    repo.stage({**ONE, "tags": ["both"]}, TWO)
+    repo.mend(refused(repo, "broken-chain"))
+    accepted(repo)
+    code, said = base_of(repo, "theirs")
+    assert (code, codes(said)) == (1, ["broken-chain"])
+    assert "--base theirs" in said
+    repo.mend(said)
+    accepted(repo)
+    assert base_of(repo, "theirs") == base_of(repo) == (0, "")
+
+
+def test_a_reverted_change_is_signed_anew_and_so_is_bringing_it_back(repo):
+    repo.signed(EDITED, TWO)
+    repo.git("checkout", "-q", "-b", "revert")
+    repo.git("revert", "--no-edit", "HEAD")  # runs no hook, and takes the record away with the change
+    code, said = base_of(repo)
+    assert (code, sorted(codes(said))) == (1, ["record-removed", "unsigned-change"])
+    repo.mend(said)
+    accepted(repo)
+    assert base_of(repo) == (0, "")
+    repo.git("checkout", "-q", "-b", "again")
+    repo.stage(EDITED, TWO)
+    code, said = base_of(repo, "revert")
+    assert (code, codes(said)) == (1, ["replayed-record"])
+    repo.mend(said)
+    accepted(repo)
+    assert base_of(repo, "revert") == base_of(repo) == (0, "")
+
+
+def test_what_happened_on_the_base_meanwhile_is_not_the_change_of_this_branch(spaced):
+    branch(spaced, "topic", EDITED, *spaced.middle, TWO)
+    branch(spaced, "newer", *spaced.middle, {**TWO, "tags": ["x"]})
+    spaced.git("checkout", "-q", "topic")
+    assert base_of(spaced, "newer") == (0, "")
+
+
+def test_a_branch_that_left_early_cannot_use_a_record_that_the_base_has_used_since(repo):
+    start = repo.git("rev-parse", "HEAD")
+    repo.signed(EDITED, TWO)
+    record = repo.git("diff", "--name-only", start, "HEAD", "--", RECORDS)
+    used = repo.git("rev-parse", "HEAD")
+    repo.signed(ONE, TWO)
+    repo.git("checkout", "-q", "-b", "early", start)
+    repo.git("checkout", used, "--", record)
+    repo.stage(EDITED, TWO)
+    accepted(repo)  # against its own past it looks new
+    code, said = base_of(repo)
+    assert (code, codes(said)) == (1, ["replayed-record"])
+
+
+def test_what_is_pushed_is_checked_between_the_two_ends_that_pre_commit_names(repo):
+    start = repo.git("rev-parse", "HEAD")
+    repo.stage(EDITED, TWO)
+    repo.git("commit", "-q", "--no-verify", "-m", "around the hook")
+    tip = repo.git("rev-parse", "HEAD")
+    repo.git("checkout", "-q", start)
+    env = {"PRE_COMMIT_FROM_REF": start, "PRE_COMMIT_TO_REF": tip}
+    code, said = repo.gold("check", "--staged", **env)
+    assert (code, codes(said)) == (1, ["unsigned-change"])
+    assert f"--base {start}" in said
+    assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF=tip, PRE_COMMIT_TO_REF=tip) == (0, "")
+
+
+# --- without a change at hand ----------------------------------------------------------------------------------------
+
+
+def test_a_run_by_hand_with_nothing_staged_asks_about_every_item(fresh):
+    fresh.stage(ONE, TWO)
+    fresh.commit("unsigned")
+    for words in (("--staged",), ("--all-files",), ()):
+        code, said = fresh.gold("check", *words)
+        assert (code, codes(said)) == (1, ["unsigned-item"] * 2)
+    assert fresh.gold("check", GIT_INDEX_FILE=".git/index") == (0, "")
+    assert fresh.gold("check", "--base", "HEAD") == (0, "")
+
+
+# --- the policy ------------------------------------------------------------------------------------------------------
+
+
+def test_the_gates_file_says_where_gold_and_records_are(fresh):
+    fresh.write(
+        "eval-gates.yml", "gold: data/set.jsonl\nsignoff: {dataset: 7b0c4e, records: data/signed, require: record}\n"
+    )
+    fresh.git("add", ".")
+    fresh.stage(ONE, path="data/set.jsonl")
+    code, said = fresh.gold("check")
+    assert (code, codes(said), "data/set.jsonl:1:" in said) == (1, ["unsigned-change"], True)
+    fresh.mend(said)
+    (file,) = (fresh.path / "data/signed").iterdir()
+    record = json.loads(file.read_text())
+    assert (record["dataset"], record["gold"]) == ("7b0c4e", "data/set.jsonl")
+    assert fresh.gold("check") == (0, "")
+
+
+def test_a_gates_file_in_a_folder_speaks_of_paths_in_that_folder(fresh):
+    fresh.write("service/eval-gates.yaml", "gold: gold.jsonl\n")
+    fresh.git("add", ".")
+    fresh.stage(ONE, path="service/gold.jsonl")
+    inside = Repo(fresh.path / "service")
+    assert codes(inside.gold("check")[1]) == ["unsigned-change"]
+    code, said = fresh.gold("check", "--gates", "service/eval-gates.yaml")
+    assert (code, codes(said)) == (1, ["unsigned-change"])
+    fresh.mend(said)
+    assert inside.gold("check") == (0, "")
+    assert len(list((fresh.path / "service/gold.signoff").iterdir())) == 1
+
+
+def test_moving_the_gold_away_by_the_gates_file_is_seen_at_both_places(repo):
+    repo.write("eval-gates.yml", "gold: other.jsonl\n")
+    repo.git("mv", GOLD, "other.jsonl")
+    repo.git("add", ".")
+    said = refused(repo, "unsigned-change")
+    assert codes(said) == ["unsigned-change"] * 4
+    repo.mend(said)
+    accepted(repo)
+
+
+def test_pointing_the_gates_elsewhere_does_not_free_the_old_gold(repo):
+    repo.write("eval-gates.yml", "gold: other.jsonl\n")
+    repo.stage(EDITED, TWO)
+    repo.git("add", ".")
+    assert codes(refused(repo, "unsigned-change")) == ["unsigned-change"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("signoff: {require: signature}", "'signature'"),
+        ("signoff: {require: none}", "'none'"),
+        ("signoff: {dataset: 'a b'}", "'a b'"),
+        ("signoff: {gold: ../x.jsonl}", "'../x.jsonl'"),
+        ("signoff: {gold: /x.jsonl}", "'/x.jsonl'"),
+        ('signoff: {gold: "a\\0b"}', "no path"),
+        ("signoff: {gold: a, gold: b}", "stands twice"),
+        ("signoff: &a {gold: b}", "anchors"),
+        ("signoff: [a]", "'signoff'"),
+        ("[a]", "eval-gates.yml:1"),
+        ("signoff: {gold: [a]}", "eval-gates.yml:1"),
+        ("signoff: {dataset: 123}", "'dataset' is 123"),
+        ("signoff:\n  four_eyes: true\n", "eval-gates.yml:2: 'four_eyes'"),
+        ("a: b: c", "not valid YAML"),
+        ("[" * 3000, "nested deeper"),
+        ("# " + "x" * (1 << 20), "larger than 1 MiB"),
+    ],
+)
+def test_a_policy_that_cannot_be_read_is_never_a_pass(repo, text, says):
+    repo.write("eval-gates.yml", text)
+    repo.git("add", ".")
+    code, said = repo.gold("check")
+    assert (code, says in said) == (2, True), said
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "version: 1\n", "signoff:\n", "signoff: {}\n"])
+def test_a_gates_file_that_says_nothing_of_it_leaves_the_defaults(repo, text):
+    repo.write("eval-gates.yml", text)
+    repo.stage(EDITED, TWO)
+    repo.git("add", ".")
+    assert codes(repo.gold("check")[1]) == ["unsigned-change"]
+
+
+# --- input that cannot be judged -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("blob", "says"),
+    [
+        ("", "no gold items"),
+        ("{}\n", "'qid'"),
+        (lines(ONE, ONE), "stands on line 1 already"),
+        ('{"qid": "A1", "qid": "A2", "question": "q", "answerable": true}\n', "stands twice"),
+        ('{"qid": "A1", "question": NaN, "answerable": true}\n', "NaN is not JSON"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS"),
+        (b"\xff\n", "UTF-8"),
+    ],
+)
+def test_gold_that_cannot_be_read_is_exit_code_2_with_line_and_reason(repo, blob, says):
+    repo.write(GOLD, blob)
+    repo.git("add", ".")
+    for words in (("check",), ("signoff", "--reason", "reviewed"), ("diff",)):
+        code, said = repo.gold(*words)
+        assert (code, says in said, GOLD in said) == (2, True, True), said
+
+
+def test_gold_that_was_unreadable_can_be_mended_and_signed(fresh):
+    fresh.write(GOLD, "not JSON\n" + lines(TWO))
+    fresh.git("add", ".")
+    fresh.commit("broken before the hook came")
+    fresh.hook()
+    fresh.stage(ONE, TWO)
+    said = refused(fresh, "unsigned-change")
+    assert codes(said) == ["unsigned-change"]
+    fresh.mend(said)
+    accepted(fresh)
+
+
+def test_gold_that_is_a_link_or_a_folder_is_refused(repo):
+    repo.git("rm", "-q", GOLD)
+    (repo.path / "eval").mkdir(exist_ok=True)
+    (repo.path / GOLD).symlink_to("/etc/passwd")
+    repo.git("add", ".")
+    code, said = repo.gold("check")
+    assert (code, "symbolic link" in said) == (2, True)
+    repo.git("rm", "-q", "-f", GOLD)
+    repo.write(f"{GOLD}/cases.jsonl", lines(ONE))
+    repo.git("add", ".")
+    code, said = repo.gold("check")
+    assert (code, "is a folder" in said) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "--base", "nowhere"),
+        ("check", "--base", "--help"),
+        ("check", "--gold", "../outside.jsonl"),
+        ("check", "--gates", "missing.yml"),
+        ("signoff", "--reason", " "),
+        ("signoff", "--reason", "ok", "--signer", "not an address"),
+        ("signoff", "--reason", "ok", "--signer", "*@example.org"),
+        ("diff", "--base", "nowhere"),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_meant_is_exit_code_2(repo, words):
+    repo.stage(EDITED, TWO)
+    try:
+        code, said = repo.gold(*words)
+    finally:
+        assert len(repo.records()) == 1
+    assert code == 2
+    assert "Traceback" not in said
+
+
+def test_nobody_named_nobody_signs(repo):
+    repo.stage(EDITED, TWO)
+    repo.git("config", "--unset", "user.email")
+    code, said = repo.gold("signoff", "--reason", "reviewed")
+    assert (code, "--signer EMAIL" in said) == (2, True)
+    assert "Signed by bob@example.org: 1 changed" in repo.sign("--signer", "bob@example.org")
+
+
+def test_hostile_names_give_no_workflow_commands(repo):
+    repo.stage(ONE, TWO, row("::error::x\n##[add-mask]y"))
+    code, said = repo.gold("check")
+    assert code == 1
+    assert not any(line.lstrip().startswith("::") for line in said.splitlines())
+    assert "##[" not in said
+
+
+# --- diff ------------------------------------------------------------------------------------------------------------
+
+
+def test_diff_says_what_was_added_changed_removed_and_what_mutated(repo):
+    repo.stage({**ONE, "question": "How heavy?", "gold_citations": ["c1"]}, THREE)
+    code, said = repo.gold("diff")
+    assert code == 0
+    assert said.splitlines() == [
+        "changed 'A1': gold_citations, question (asks something else: a mutation)",
+        "removed 'A2'",
+        "added 'A3'",
+        "eval/gold.jsonl against HEAD: 1 added, 1 changed, 1 removed.",
+    ]
+
+
+def test_diff_tells_a_new_spelling_from_a_new_value(repo):
+    repo.write(GOLD, lines(ONE).replace(", ", ",") + lines({**TWO, "min_citations": 1}))
+    repo.git("add", ".")
+    assert repo.gold("diff")[1].splitlines()[:2] == [
+        "changed 'A1': only how it is written",
+        "changed 'A2': min_citations",
+    ]
+
+
+def test_diff_against_a_branch_shows_what_this_branch_does(repo):
+    branch(repo, "topic", EDITED, TWO)
+    assert repo.gold("diff", "--base", "main")[1].startswith("changed 'A1': gold_claim_substr\n")
+    assert repo.gold("diff")[1] == "eval/gold.jsonl against HEAD: no change.\n"
+
+
+def test_the_array_form_is_signed_element_by_element(fresh):
+    fresh.write("eval-gates.yml", "gold: eval/gold.json\n")
+    items = [{"qid": f"A{n}", "q": "q?", "answerable": True, "gold_ids": [], "gold_claim": "c"} for n in range(3)]
+    fresh.write("eval/gold.json", json.dumps(items, indent=2))
+    fresh.git("add", ".")
+    fresh.mend(fresh.gold("check")[1])
+    accepted(fresh)
+    items[1]["gold_claim"] = "other"
+    fresh.write("eval/gold.json", json.dumps(items, indent=2))
+    fresh.git("add", ".")
+    code, said = fresh.gold("check")
+    assert (code, codes(said), "eval/gold.json:9:" in said) == (1, ["unsigned-change"], True), said
+    fresh.mend(said)
+    assert fresh.gold("check") == (0, "")
