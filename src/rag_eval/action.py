@@ -93,7 +93,8 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
 def judge(inputs: Inputs, place: Place) -> Outcome:
     """Score and judge, or say why that cannot be."""
     gates = inputs.gates or _default_gates(inputs, place)
-    options = app.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace)
+    folder = inputs.working_directory.strip("/")
+    options = app.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder)
     try:
         report = app.run(options)
     except InputError as error:
@@ -261,6 +262,6 @@ def _log(text: str) -> None:
 
 
 if __name__ == "__main__":
-    from rag_eval.cli import guarded
+    from rag_eval.boundary import guarded
 
     sys.exit(guarded(main))

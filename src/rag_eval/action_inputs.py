@@ -38,7 +38,7 @@ class Inputs(NamedTuple):
 
 def read_inputs(environ: Mapping[str, str]) -> Inputs:
     """The inputs; UsageError names the first one with a value that cannot be."""
-    given = {}
+    given: dict[str, Any] = {}
     for field in Inputs._fields:
         text = environ.get(variable(field), "").strip()
         if text:
@@ -46,7 +46,8 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
     inputs = Inputs(**given)
     below = inputs.working_directory.strip("/")
     named = {name: getattr(inputs, name) for name in ("gold", "trace", "gates")}
-    return inputs._replace(**{name: f"{below}/{path}" for name, path in named.items() if below and path})
+    given |= {name: f"{below}/{path}" for name, path in named.items() if below and path}
+    return Inputs(**given)
 
 
 def variable(field: str) -> str:

@@ -34,7 +34,8 @@ class Options(NamedTuple):
     trace: str = ""
     gates: str = ""
     cutoffs: tuple[int, ...] = ()
-    root: str | None = None
+    root: str | None = None  # no link may lead out of it; None: out of the folder of the named file
+    folder: str = ""  # where the usual places are when there is no gates file
 
 
 def score(gold: Path, trace: Path, gates: Path | None = None, *, k: int | Sequence[int] | None = None) -> Report:
@@ -73,7 +74,7 @@ def run(options: Options) -> Report:
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     """The reader, the policy in force with the options laid over it, and the digests begun."""
     digests, reader = Digests(), Reader(Ledger(), root=options.root)
-    policy = _policy(reader, options.gates, digests)
+    policy = _policy(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))
     k, gold, trace = _headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
     return reader, policy._replace(k=k, gold=gold, trace=trace), digests
@@ -123,11 +124,13 @@ class Digests:
         return [(role, path, digest.hexdigest()) for role, (path, digest) in self._begun.items()]
 
 
-def _policy(reader: Reader, path: str, digests: Digests) -> Policy:
+def _policy(reader: Reader, options: Options, digests: Digests) -> Policy:
     from rag_eval.gates import REFERENCE_GATES, Policy
 
+    path, usual = options.gates, Policy(gates=REFERENCE_GATES)
     if not path:
-        return Policy(gates=REFERENCE_GATES)
+        gold, trace = (os.path.join(options.folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118
+        return usual._replace(gold=gold, trace=trace)
     from rag_eval.files.gates_file import read_policy
 
     policy = read_policy(reader, path, digests.of("gates", path))

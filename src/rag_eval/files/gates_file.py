@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from rag_eval.errors import UsageError
@@ -109,7 +110,8 @@ def _nearest(document: Document, pointer: str) -> tuple[int, int]:
 
 def _policy(document: Document, path: str) -> Policy:
     value, refusal = document.value, document.value.get("refusal", {})
-    own = {name: value[name] for name in ("gold", "trace", "k", "limits") if name in value}
+    own: dict[str, Any] = {name: value[name] for name in ("k", "limits") if name in value}
+    own |= {name: beside(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
     return Policy(
         file=path,
         token=refusal.get("token", Policy().token).strip().lower(),
@@ -119,6 +121,11 @@ def _policy(document: Document, path: str) -> Policy:
         sections={name: section for name, section in value.items() if name == "signoff"},
         **own,
     )
+
+
+def beside(gates: str, path: str) -> str:
+    """A path of the gates file ``gates``: relative to the folder that it stands in."""
+    return os.path.normpath(os.path.join(os.path.dirname(gates), path))  # noqa: PTH118, PTH120
 
 
 def _gate(name: str, entry: dict[str, Any], document: Document) -> Gate:
