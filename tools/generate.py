@@ -12,6 +12,7 @@ from rag_eval.files.limits import DEFAULTS
 from rag_eval.metrics import METRICS, Metric
 
 ROOT = Path(__file__).parent.parent
+_INPUTS, _END = "<!-- inputs and outputs: generated from action.yml -->", "<!-- /inputs and outputs -->"
 
 
 def main() -> int:
@@ -36,7 +37,23 @@ def generated() -> dict[str, str]:
     return {
         "schemas/eval-gates.schema.json": json.dumps(gates_schema(), indent=2, ensure_ascii=False) + "\n",
         "docs/metrics.md": metrics_page(),
+        "README.md": readme(),
     }
+
+
+def readme() -> str:
+    """The README with the inputs and outputs of action.yml in their place."""
+    import yaml
+
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    tables = [_described(kind, action[f"{kind}s"]) for kind in ("input", "output")]
+    before, rest = (ROOT / "README.md").read_text(encoding="utf-8").split(_INPUTS)
+    return f"{before}{_INPUTS}\n{''.join(tables)}{_END}{rest.split(_END)[1]}"
+
+
+def _described(kind: str, entries: dict[str, dict[str, str]]) -> str:
+    rows = [f"| `{name}` | {entry['description']} |" for name, entry in entries.items()]
+    return "\n".join([f"| {kind} | |", "|---|---|", *rows]) + "\n\n"
 
 
 def gates_schema() -> dict[str, Any]:

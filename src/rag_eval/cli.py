@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "demo": "score the packaged example and show where to go next",
-    "init": "write a first gold set and gates, never over what is there",
+    "init": "write a first gold set, gates, workflow and hooks, never over what is there",
     "validate": "check gold, trace, gates and report files",
     "score": "score traces against the gold set and judge the gates",
     "gold": "sign off changes of the gold set, check and show them",
