@@ -233,12 +233,22 @@ def _section(metric: Metric) -> list[str]:
 def _examples(metric: Metric) -> list[str]:
     path = ROOT / "tests" / "examples" / f"{metric.name}.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    shown = [f"- {row['because']}: {_score(row['score'])}" for row in rows]
-    return [*shown, ""]
+    return ["A case", "", *(f"- {_verb(row)} when {row['because']}." for row in rows), ""]
 
 
-def _score(score: object) -> str:
-    return "does not apply" if score is None else f"`{json.dumps(score)}`"
+def _verb(row: dict[str, Any]) -> str:
+    """What a case does under the metric: the beginning of the sentence that ``because`` ends."""
+    cut = f" at k = {row['k']}" if "k" in row else ""
+    if row["score"] is None:
+        return "*does not apply*"
+    return f"scores **{_score(row['score'])}**{cut}"
+
+
+def _score(score: bool | float | list[int]) -> str:
+    if isinstance(score, list):
+        numerator, denominator = score
+        return f"{numerator}/{denominator}" if 0 < numerator < denominator else str(numerator // denominator)
+    return f"{float(score):.5g}"
 
 
 if __name__ == "__main__":
