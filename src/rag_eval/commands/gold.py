@@ -42,7 +42,7 @@ EXAMPLES = """\
   rag-eval gold signoff --baseline --reason 'reviewed by two of us'
 """
 _SHOWN = 100
-_STAGED = "the index against HEAD (default). In a push, what is pushed. Run by hand with nothing of the gold staged, every item"
+_STAGED = """the index against HEAD (default); in a push, what is pushed; by hand with nothing of it staged, every item"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
