@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from rag_eval.errors import UsageError
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from rag_eval.gates import Policy
     from rag_eval.model import Gold
-    from rag_eval.report import Input, Remark, Report
+    from rag_eval.report import Report
     from rag_eval.scoring import Scorecard
 
     Path = str | os.PathLike[str]
@@ -35,26 +34,25 @@ class Options(NamedTuple):
     trace: str = ""
     gates: str = ""
     cutoffs: tuple[int, ...] = ()
-    root: str | None = None
+    root: str | None = None  # no link may lead out of it; None: out of the folder of the named file
+    folder: str = ""  # where the usual places are when there is no gates file
 
 
-def score(
-    gold: Path, trace: Path, gates: Path | None = None, *, k: int | Sequence[int] | None = None
-) -> Report:
+def score(gold: Path, trace: Path, gates: Path | None = None, *, k: int | Sequence[int] | None = None) -> Report:
     """Score a trace file against a gold file and judge the gates.
 
-    ``gold`` and ``trace`` are paths as ``rag-eval score`` takes them; ``gates`` is the path of an eval-gates.yml, without
-    which the reference scorer's defaults hold. ``k`` gives the cutoffs of the retrieval metrics (1, 3, 5 and 10 if not
-    said). Raises :class:`~rag_eval.errors.InputError` with every problem where the files cannot be judged; a failed gate
-    is no error: read ``report.passed``.
+    ``gold`` and ``trace`` are paths as ``rag-eval score`` takes them; ``gates`` is the path of an eval-gates.yml,
+    without which the reference scorer's defaults hold. ``k`` gives the cutoffs of the retrieval metrics (1, 3, 5 and 10
+    if not said). Raises :class:`~rag_eval.errors.InputError` with every problem where the files cannot be judged; a
+    failed gate is no error: read ``report.passed``.
 
     >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl")
     >>> report.verdict, report.metrics["precision"].exact
     ('passed', '1')
     """
     cutoffs = (k,) if isinstance(k, int) else tuple(k or ())
-    paths = [os.fspath(path) for path in (gold, trace)]
-    return run(Options(*paths, os.fspath(gates) if gates is not None else "", cutoffs))
+    policy = os.fspath(gates) if gates is not None else ""
+    return run(Options(os.fspath(gold), os.fspath(trace), policy, cutoffs))
 
 
 def run(options: Options) -> Report:
@@ -76,11 +74,10 @@ def run(options: Options) -> Report:
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     """The reader, the policy in force with the options laid over it, and the digests begun."""
     digests, reader = Digests(), Reader(Ledger(), root=options.root)
-    policy = _policy(reader, options.gates, digests)
+    policy = _policy(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))
-    k = _headline(options.cutoffs, policy.k)
-    paths = {"gold": options.gold or policy.gold, "trace": options.trace or policy.trace}
-    return reader, policy._replace(k=k, **paths), digests
+    k, gold, trace = _headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
+    return reader, policy._replace(k=k, gold=gold, trace=trace), digests
 
 
 def score_traces(
@@ -117,6 +114,8 @@ class Digests:
 
     def of(self, role: str, path: str) -> Any:
         """A digest that takes the bytes of ``path``."""
+        from hashlib import sha256
+
         self._begun[role] = path, sha256()
         return self._begun[role][1]
 
@@ -125,11 +124,13 @@ class Digests:
         return [(role, path, digest.hexdigest()) for role, (path, digest) in self._begun.items()]
 
 
-def _policy(reader: Reader, path: str, digests: Digests) -> Policy:
+def _policy(reader: Reader, options: Options, digests: Digests) -> Policy:
     from rag_eval.gates import REFERENCE_GATES, Policy
 
+    path, usual = options.gates, Policy(gates=REFERENCE_GATES)
     if not path:
-        return Policy(gates=REFERENCE_GATES)
+        gold, trace = (os.path.join(options.folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118
+        return usual._replace(gold=gold, trace=trace)
     from rag_eval.files.gates_file import read_policy
 
     policy = read_policy(reader, path, digests.of("gates", path))
@@ -156,9 +157,9 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
     counts = reference.count(golds, _identified(reader, golds, trace), k, token)
     reader.ledger.stop_on_problems()
     said = [str(note) for note in reader.ledger.notes]
-    for name in ("missing", "duplicate", "unknown"):
-        if number := getattr(counts, name):
-            said.append(f"{trace}: {number} {name} trace(s); --format scores counts them and does not gate them.")
+    faults = {name: getattr(counts, name) for name in ("missing", "duplicate", "unknown")}
+    aside = "--format scores counts them and does not gate them."
+    said += [f"{trace}: {number} {name} trace(s); {aside}" for name, number in faults.items() if number]
     if counts.unread:
         hint = "it reads qid, q_id and answer_json alone. Other formats read them."
         said.append(f"{trace}: {counts.unread} trace(s) without what the reference scorer reads; {hint}")

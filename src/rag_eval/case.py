@@ -1,4 +1,4 @@
-"""A gold item with its trace, and what several metrics need to know of the two: computed once a case, when asked for."""
+"""A gold item with its trace, and what several metrics need to know of them: computed once a case, when asked for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PHRASE_LIMIT = 200  # characters; a longer claim that holds a refusal phrase is 
 
 
 class lazy(Generic[T]):  # noqa: N801 - used as a decorator, like property
-    """A property computed at its first use. (``functools.cached_property`` takes a lock a use before Python 3.12.)"""
+    """A property computed at its first use; ``functools.cached_property`` takes a lock for that before Python 3.12."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self._compute, self.__doc__ = compute, compute.__doc__

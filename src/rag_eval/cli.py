@@ -1,4 +1,4 @@
-"""The command line: which commands there are, and the one boundary where errors become exit codes."""
+"""The command line: which commands there are, and what each is called with."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import sys
 from importlib import import_module
 
 from rag_eval import __version__
-from rag_eval.errors import BUG, InputError, RagEvalError
-from rag_eval.safe import log_line
+from rag_eval.boundary import guarded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ COMMANDS = {
     "explain": "what a metric means, or why a question scored as it did",
     "metrics": "list the metrics",
 }
-_INTERRUPTED = 130
 _EPILOG = """\
 exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a defect of rag-eval
 
@@ -37,20 +35,7 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the result is the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _speak_utf8()
-    try:
-        return _run(arguments)
-    except InputError as error:
-        return _say(error.lines(), error.exit_code)
-    except RagEvalError as error:
-        return _say([f"rag-eval: {error}"], error.exit_code)
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
-    except Exception:  # noqa: BLE001 - the one boundary: anything that arrives here is a defect, and said to be one
-        return _report_defect()
+    return guarded(lambda: _run(arguments))
 
 
 def build_parser(chosen: str | None = None) -> argparse.ArgumentParser:
@@ -59,7 +44,8 @@ def build_parser(chosen: str | None = None) -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("rag-eval", description=about, epilog=_EPILOG, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"rag-eval {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    # Given its prog, argparse need not format a usage text (and load shutil) to find it out.
+    commands = parser.add_subparsers(prog="rag-eval", dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         sub = commands.add_parser(name, help=summary, formatter_class=raw)
         if chosen in (None, name):
@@ -75,27 +61,3 @@ def _run(arguments: list[str]) -> int:
     code: int = import_module(f"rag_eval.commands.{parsed.command}").run(parsed)
     sys.stdout.flush()
     return code
-
-
-def _say(lines: Sequence[str], code: int) -> int:
-    for line in lines:
-        print(log_line(line), file=sys.stderr)
-    return code
-
-
-def _speak_utf8() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
-
-
-def _report_defect() -> int:
-    """A defect as Markdown that can be pasted into an issue; it holds code lines, never data."""
-    import platform
-    import traceback
-
-    kind, _, trace = sys.exc_info()
-    frames = "\n".join(f"{frame.name} ({frame.filename.rsplit('/', 1)[-1]}:{frame.lineno})" for frame in traceback.extract_tb(trace))
-    system = f"rag-eval {__version__}, Python {platform.python_version()}, {platform.system()}"
-    lines = ["rag-eval has a defect; please report it with what follows:", "", f"### {kind.__name__ if kind else ''}"]
-    return _say([*lines, "", system, "", *frames.split("\n")], BUG)

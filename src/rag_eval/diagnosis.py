@@ -56,8 +56,12 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
         steps = "Compare the cited ids with the retrieved ones, then read the prompt that asks for citations."
         yield Diagnosis("Grounding: answers are wrong and do not cite what supports them.", evidence, steps)
     elif precision:
-        steps = "Read the WRONG_CLAIM cases: tighten the answer's wording, or the gold substrings if the answers are right."
-        yield Diagnosis("Claim wording: the right evidence is cited, but the claim misses the gold text.", evidence, steps)
+        steps = (
+            "Read the WRONG_CLAIM cases: tighten the answer's wording, or the gold substrings if the answers are right."
+        )
+        yield Diagnosis(
+            "Claim wording: the right evidence is cited, but the claim misses the gold text.", evidence, steps
+        )
     elif chr_low:
         steps = "Look at what is retrieved beside the gold chunk: rerank, or make chunks smaller."
         yield Diagnosis("Noisy retrieval: answers are right but cite the wrong chunks.", evidence, steps)
@@ -65,7 +69,9 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
 
 def _refusals(figures: _Figures, labels: Mapping[str, int]) -> Iterator[Diagnosis]:
     if figures.high("under_refusal"):
-        steps = "Read the HALLUCINATION cases: strengthen the refusal rule, or correct items that the corpus does answer."
+        steps = (
+            "Read the HALLUCINATION cases: strengthen the refusal rule, or correct items that the corpus does answer."
+        )
         cause = "Refusal behaviour: questions without an answer in the corpus are answered."
         yield Diagnosis(cause, figures.say("under_refusal"), steps)
     if figures.high("over_refusal"):

@@ -45,7 +45,7 @@ class MissingExtra(RagEvalError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional package. Install it with: pip install 'rag-eval[{extra}]'")
+        super().__init__(f"{what} needs an optional package. Install it with: pip install 'rag-eval-action[{extra}]'")
 
 
 class InputError(RagEvalError):

@@ -96,8 +96,8 @@ def judge(gate: Gate, value: Value) -> Judged:
     outcome: Outcome = "no_data"
     if value.number is not None:
         outcome = "passed" if gate.keeps(value.number) else "failed"
-    shown = gate[:3] + (gate.severity, gate.when_no_data)
-    return Judged(*shown, outcome, number, exact, value.n, gate.line)
+    terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
+    return Judged(*terms, outcome, number, exact, value.n, gate.line)
 
 
 def judge_completeness(allowed: Mapping[str, int], found: Completeness) -> list[Judged]:

@@ -51,7 +51,7 @@ def label(case: Case) -> str:
 
 
 def example08(case: Case) -> str:
-    """The label of the Markdown scorer of Example 08, by its own definitions: refusal by token, overlap of citations."""
+    """The label of Example 08's Markdown scorer, by its own definitions: refusal by token, overlap of citations."""
     if case.gold.answerable:
         if case.by_token:
             return "OVER_REFUSAL"

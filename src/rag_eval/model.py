@@ -1,4 +1,4 @@
-"""The nouns: a gold item, a trace, and what is asked of them. Frozen, without behaviour beyond being read from a row."""
+"""The nouns: a gold item, a trace, and what is asked of them. Frozen; they can be read from a row and nothing more."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, TypedDict
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from typing_extensions import Required
+    from typing import Required
 
     Row = dict[str, Any]
 

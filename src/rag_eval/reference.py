@@ -14,33 +14,32 @@ from rag_eval.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rag_eval.model import Gold
 
     Row = dict[str, Any]
 
+_FEW = 200
 DEFAULT_GATES = {"precision": "0.80", "chr": "0.75", "under": "0.05", "over": "0.10"}
 
 
-class Outcome(NamedTuple):
-    """What the reference scorer sees in one case."""
-
-    answerable: bool
-    shipped: bool
-    hit: bool
-    right: bool
-    recalled: bool
+# What the reference scorer sees in one case, as bits of a small number: a case costs no memory of its own.
+ANSWERABLE, SHIPPED, HIT, RIGHT, RECALLED = 1, 2, 4, 8, 16
 
 
 class Counts(NamedTuple):
     """Outcomes of all gold items, and how the trace rows fell on them."""
 
-    outcomes: Counter[Outcome]
+    outcomes: Counter[int]
     missing: int
     duplicate: int
     unknown: int
     unread: int
+
+    def of(self, bits: int, without: int = 0) -> int:
+        """How many cases have all of ``bits`` and none of ``without``."""
+        return sum(n for one, n in self.outcomes.items() if one & bits == bits and not one & without)
 
 
 def parse_gates(text: str) -> dict[str, str]:
@@ -56,55 +55,56 @@ def parse_gates(text: str) -> dict[str, str]:
 
 
 def count(golds: Mapping[str, Gold], rows: Iterable[Row], k: int, token: str) -> Counts:
-    """Outcomes of every gold item; the last row of a qid wins, an item without one is an empty answer."""
-    seen: dict[str, Outcome] = {}
-    duplicate = unknown = unread = 0
+    """Outcomes of every gold item; the last row of a qid wins, an item without one is an empty answer.
+
+    A first row is scored as it comes; of repeated ones the last is kept and scored in the end.
+    """
+    seen: dict[str, int] = {}
+    again: dict[str, tuple[Any, Any]] = {}
+    repeated = unknown = unread = 0
     for row in rows:
         qid = row.get("qid") or row.get("q_id")
+        if not qid or "answer_json" not in row:
+            unread += 1
         gold = golds.get(qid) if qid else None
-        unread += not qid or "answer_json" not in row
         if gold is None:
             unknown += bool(qid)
+        elif qid in seen:
+            repeated += 1
+            again[gold.qid] = row.get("answer_json"), row.get("retrieved_ids")
         else:
-            duplicate += gold.qid in seen
-            seen[gold.qid] = outcome(gold, row, k, token)
-    nothing: Row = {}
-    missing = [outcome(gold, nothing, k, token) for gold in golds.values() if gold.qid not in seen]
+            seen[gold.qid] = outcome(gold, row.get("answer_json"), row.get("retrieved_ids"), k, token)
+    seen.update((qid, outcome(golds[qid], *read, k, token)) for qid, read in again.items())
     outcomes = Counter(seen.values())
-    outcomes.update(missing)
-    return Counts(outcomes, len(missing), duplicate, unknown, unread)
+    outcomes.update(outcome(gold, None, None, k, token) for gold in golds.values() if gold.qid not in seen)
+    return Counts(outcomes, len(golds) - len(seen), repeated, unknown, unread)
 
 
-def outcome(gold: Gold, row: Row, k: int, token: str) -> Outcome:
-    """One case as the reference scorer sees it."""
-    answer = row.get("answer_json") or {}
+def outcome(gold: Gold, answer: Row | None, retrieved: Sequence[str] | None, k: int, token: str) -> int:
+    """One case as the reference scorer sees it: from the trace's ``answer_json`` and ``retrieved_ids``."""
+    answer, retrieved = answer or {}, retrieved or ()
     claim = (answer.get("claim") or "").strip().lower()
-    retrieved = row.get("retrieved_ids") or ()
-    recalled = set(gold.citations).issubset(retrieved[:k])
+    bits = ANSWERABLE if gold.answerable else 0
+    if gold.answerable and _within(gold.citations, retrieved[:k]):
+        bits |= RECALLED
     if claim == token:
-        return Outcome(gold.answerable, False, False, False, recalled)
-    hit = gold.answerable and _hits(gold, answer.get("citations") or (), retrieved)
-    right = hit and (not gold.substrings or any(text in claim for text in gold.substrings))
-    return Outcome(gold.answerable, True, hit, right, recalled)
+        return bits
+    if not gold.answerable or not _hits(gold, answer.get("citations") or (), retrieved):
+        return bits | SHIPPED
+    if not gold.substrings or any([text in claim for text in gold.substrings]):
+        bits |= RIGHT
+    return bits | SHIPPED | HIT
 
 
 def scores(counts: Counts, k: int, gates: Mapping[str, str]) -> dict[str, Any]:
     """The flat JSON of the reference scorer."""
-    total = counts.outcomes.items()
-    answerable = sum(n for one, n in total if one.answerable)
-    unanswerable = sum(n for one, n in total if not one.answerable)
-    shipped = sum(n for one, n in total if one.shipped)
-    right = sum(n for one, n in total if one.right)
-    hit = sum(n for one, n in total if one.hit)
-    under = sum(n for one, n in total if one.shipped and not one.answerable)
-    over = sum(n for one, n in total if one.answerable and not one.shipped)
-    recalled = sum(n for one, n in total if one.answerable and one.recalled)
+    answerable, unanswerable, shipped = counts.of(ANSWERABLE), counts.of(0, ANSWERABLE), counts.of(SHIPPED)
     values = {
-        "precision": right / shipped if shipped else 1.0,
-        "chr": hit / shipped if shipped else 1.0,
-        "under": under / unanswerable if unanswerable else 0.0,
-        "over": over / answerable if answerable else 0.0,
-        "recall": recalled / answerable if answerable else 0.0,
+        "precision": counts.of(RIGHT) / shipped if shipped else 1.0,
+        "chr": counts.of(HIT) / shipped if shipped else 1.0,
+        "under": counts.of(SHIPPED, ANSWERABLE) / unanswerable if unanswerable else 0.0,
+        "over": counts.of(ANSWERABLE, SHIPPED) / answerable if answerable else 0.0,
+        "recall": counts.of(RECALLED) / answerable if answerable else 0.0,
     }
     shown = {name: round(value, 4) for name, value in values.items()}
     return {
@@ -123,11 +123,17 @@ def scores(counts: Counts, k: int, gates: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _hits(gold: Gold, cites: Any, retrieved: Any) -> bool:
-    cited = set(cites)
-    if not cited.issubset(retrieved):
+def _hits(gold: Gold, cites: Sequence[str], retrieved: Sequence[str]) -> bool:
+    if not _within(cites, retrieved):
         return False
-    return not cited.isdisjoint(gold.citations) if gold.citations else not cited
+    return any([one in gold.citations for one in cites]) if gold.citations else not cites
+
+
+def _within(wanted: Sequence[str], among: Sequence[str]) -> bool:
+    # Lists of a handful of ids: looking through them is quicker than making sets. Long ones are made sets all the same.
+    if len(wanted) * len(among) > _FEW:
+        return set(among).issuperset(wanted)
+    return all([one in among for one in wanted])
 
 
 def _passes(values: Mapping[str, float], gates: Mapping[str, str]) -> bool:

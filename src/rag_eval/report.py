@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from rag_eval import __version__
 from rag_eval.diagnosis import Diagnosis, diagnose
 from rag_eval.gates import Judged, Policy, judge, judge_completeness, verdict
-from rag_eval.scoring import Completeness
+from rag_eval.scoring import Completeness  # noqa: TC001 - part of the report's public type
 from rag_eval.tally import Value, as_float
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ class Remark(NamedTuple):
     file: str
     line: int
     message: str
-    count: int
+    times: int
 
 
 class Report(NamedTuple):
@@ -131,7 +131,7 @@ def build(
             labels=labels,
             diagnosis=(),
             questions=tuple(_question(case, golds[case.qid], names) for case in card.cases),
-            notes=tuple([*_level_notes(card), *notes]),
+            notes=(*_level_notes(card), *notes),
             inputs=tuple(inputs),
             contracts={one.name: contract(one, policy) for one in card.measures},
         ),
@@ -140,7 +140,7 @@ def build(
 
 
 def rejudge(report: Report, policy: Policy) -> Report:
-    """The same values under other gates; UsageError is not raised: a metric that the report lacks is ``no_data``."""
+    """The same values under other gates; a metric that the report lacks is ``no_data``."""
     return _judged(report._replace(gates_file=policy.file), policy)
 
 

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class Completeness(NamedTuple):
-    """Whether everything asked was answered once: counts of cases, except ``duplicate`` and ``unknown``, of trace rows."""
+    """Whether everything asked was answered once.
+
+    Counts of cases; ``duplicate`` and ``unknown`` count trace rows.
+    """
 
     expected: int
     scored: int
@@ -30,7 +33,10 @@ class Completeness(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """What remains of one case: its scores in the order of the measures (None: does not apply), its labels, its lines."""
+    """What remains of one case: its labels, its lines, its scores.
+
+    ``scores`` stand in the order of the measures; None says that one does not apply.
+    """
 
     qid: str
     run: str | None
@@ -97,9 +103,7 @@ class Scorer:
         # Most cases of a run score alike: they share one tuple.
         scores = self._same.setdefault(scores, scores)
         level = case.ranking.level if case.in_a and case.ranking else ""
-        return Scored(
-            gold.qid, trace.run, scores, label(case), example08(case), level, gold.line, trace.line
-        )
+        return Scored(gold.qid, trace.run, scores, label(case), example08(case), level, gold.line, trace.line)
 
     def _completeness(self, cases: Sequence[Scored]) -> Completeness:
         missing = sum(case.label == "MISSING" for case in cases)

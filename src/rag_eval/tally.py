@@ -24,7 +24,10 @@ DECIMALS = 12
 
 
 class Value(NamedTuple):
-    """A metric's value over ``n`` cases; ``number`` is None where it applies to none. ``hits`` counts the ones of 0/1."""
+    """A metric's value over ``n`` cases; ``number`` is None where it applies to none.
+
+    ``hits`` counts the ones of a 0/1 metric.
+    """
 
     number: Fraction | float | None
     n: int

@@ -10,18 +10,20 @@ _WORD = re.compile(r"\w+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
 
 STOP_WORDS = frozenset(
-    "a about above after again against all also am an and any are as at be because been before being below between both "
-    "but by can could did do does doing down during each either few for from further had has have having he her here "
-    "hers him his how i if in into is it its itself just may me might more most must my no nor not of off on once only "
-    "or other our ours out over own same shall she should so some such than that the their theirs them then there these "
-    "they this those through to too under until up upon very was we were what when where which while who whom whose why "
-    "will with would you your yours".split()
+    (
+        "a about above after again against all also am an and any are as at be because been before being below "
+        "between both but by can could did do does doing down during each either few for from further had has have "
+        "having he her here hers him his how i if in into is it its itself just may me might more most must my no nor "
+        "not of off on once only or other our ours out over own same shall she should so some such than that the "
+        "their theirs them then there these they this those through to too under until up upon very was we were what "
+        "when where which while who whom whose why will with would you your yours "
+    ).split()
 )
 """English function words that say nothing about a claim's content. Fixed: a change of it changes scores."""
 
 
 def tokens(text: str) -> list[str]:
-    """Words of ``text``: NFKC, casefolded, ``\\w+``; a run of Chinese or Japanese script as overlapping pairs."""
+    r"""Words of ``text``: NFKC, casefolded, ``\w+``; a run of Chinese or Japanese script as overlapping pairs."""
     words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
     return [part for word in words for part in _split_cjk(word)] if _CJK.search(text) else words
 

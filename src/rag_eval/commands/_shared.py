@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 
 from rag_eval.errors import UsageError
 from rag_eval.safe import log_line
@@ -13,6 +12,7 @@ from rag_eval.safe import log_line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from rag_eval.report import Report
 
@@ -22,10 +22,16 @@ _MOST = 999_999
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
     """``--gold``, ``--trace``, ``--gates`` and ``--k``."""
-    parser.add_argument("--gold", metavar="FILE", default="", help="gold set (from the gates file, else eval/gold.jsonl)")
-    parser.add_argument("--trace", metavar="FILE", default="", help="traces (from the gates file, else runs/trace.jsonl)")
+    parser.add_argument(
+        "--gold", metavar="FILE", default="", help="gold set (from the gates file, else eval/gold.jsonl)"
+    )
+    parser.add_argument(
+        "--trace", metavar="FILE", default="", help="traces (from the gates file, else runs/trace.jsonl)"
+    )
     parser.add_argument("--gates", metavar="FILE", default="", help=f"gates ({GATES_FILE} where it is there)")
-    parser.add_argument("--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (1,3,5,10)")
+    parser.add_argument(
+        "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (1,3,5,10)"
+    )
 
 
 def add_outputs(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:
@@ -53,6 +59,8 @@ def gates_path(given: str) -> str:
 
 def put(report: Report, form: str | None, out: str | None) -> None:
     """Print the report and write it where asked."""
+    from pathlib import Path
+
     from rag_eval.renderers import RENDERERS, render
 
     if out:
@@ -66,7 +74,10 @@ def write(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8", newline="\n")
+        part.unlink(missing_ok=True)
+        # Made anew, never opened: a link that stands in its place would be followed.
+        with part.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)

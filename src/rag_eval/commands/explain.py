@@ -73,7 +73,10 @@ def case_lines(args: argparse.Namespace) -> list[str]:
         raise UsageError(_nothing(args.subject, policy.gold, golds))
     found = {trace.run: trace for trace in app.traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid}
     reader.ledger.stop_on_problems()
-    settings, wanted = Settings(policy.token, policy.phrases, policy.k), measures(options.cutoffs or app.DEFAULT_CUTOFFS)
+    settings, wanted = (
+        Settings(policy.token, policy.phrases, policy.k),
+        measures(options.cutoffs or app.DEFAULT_CUTOFFS),
+    )
     traces = list(found.values()) or [Trace.missing(gold.qid, None)]
     return [line for trace in traces for line in _case(Case(gold, trace, settings), wanted)]
 
@@ -101,7 +104,7 @@ def _facts(case: Case) -> Iterator[str]:
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
     yield f"claim        {one_line(trace.claim, _WIDTH) or '(empty)'}"
     yield f"refused      {'yes' if case.refused else 'no'}"
-    yield f"gold text    {_listed(gold.substrings)}; {'found in the claim' if case.contained else 'not found in the claim'}"
+    yield f"gold text    {_listed(gold.substrings)}; {'' if case.contained else 'not '}found in the claim"
     yield f"gold cites   {_listed(gold.citations)}"
     yield f"cited        {_listed(case.cites) if trace.citations is not None else 'no list given'}"
     yield f"retrieved    {_listed(trace.retrieved)}"
@@ -139,4 +142,5 @@ def _nothing(subject: str, path: str, golds: dict[str, object] | object) -> str:
     from rag_eval.metrics import METRICS
 
     close = did_you_mean(subject, [*METRICS, *golds])  # type: ignore[misc]
-    return f"'{one_line(subject)}' is neither a metric nor a qid of {path}. {close or 'List metrics with: rag-eval metrics'}"
+    mend = close or "List metrics with: rag-eval metrics"
+    return f"'{one_line(subject)}' is neither a metric nor a qid of {path}. {mend}"

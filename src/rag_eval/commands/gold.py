@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   rag-eval gold diff
-  rag-eval gold signoff --reason 'A0017: manual v3 moved the answer to p. 12'
+  rag-eval gold signoff --reason 'Q04: the new manual gives ten days'
   rag-eval gold check
   rag-eval gold check --base origin/main
   rag-eval gold signoff --baseline --reason 'reviewed by two of us'
 """
 _SHOWN = 100
-_STAGED = """the index against HEAD (default); in a push, what is pushed; by hand with nothing of it staged, every item"""
+_STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -16,7 +16,9 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("--perspective", metavar="P", help="only this perspective: answers, refusals, citations, retrieval")
+    parser.add_argument(
+        "--perspective", metavar="P", help="only this perspective: answers, refusals, citations, retrieval"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,5 +36,13 @@ def run(args: argparse.Namespace) -> int:
         for metric in METRICS.values()
         if args.perspective in (None, metric.perspective)
     ]
-    sys.stdout.write(tabulate(rows, ["metric", "better", "perspective", "what it is"], tablefmt="simple", maxcolwidths=[None, None, None, 70]) + "\n")
+    sys.stdout.write(
+        tabulate(
+            rows,
+            ["metric", "better", "perspective", "what it is"],
+            tablefmt="simple",
+            maxcolwidths=[None, None, None, 70],
+        )
+        + "\n"
+    )
     return 0

@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     from rag_eval.files.check import KINDS
 
-    parser.add_argument("files", metavar="FILE", nargs="+", help="files to check; their kind is seen from name and content")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help="files to check; their kind is seen from name and content"
+    )
     parser.add_argument("--kind", choices=list(KINDS), help="take every file as this kind")
     parser.add_argument("--quiet", action="store_true", help="say nothing of files that are valid")
 

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
     from rag_eval.files.source import Reader
 
-_NAMED = {"gold": re.compile(r"(^|[/._-])(gold|qaset)", re.I), "trace": re.compile(r"(^|[/._-])(trace|run)s?[./_-]", re.I)}
+_NAMED = {
+    "gold": re.compile(r"(^|[/._-])(gold|qaset)", re.IGNORECASE),
+    "trace": re.compile(r"(^|[/._-])(trace|run)s?[./_-]", re.IGNORECASE),
+}
 _OBJECTS = {"report": {"verdict", "gates", "metrics"}, "signoff": {"changes", "signer"}}
 
 

@@ -16,7 +16,7 @@ from rag_eval.places import shipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rag_eval.files.wording import Finding
 
@@ -29,7 +29,7 @@ _FREE_LEVELS = 6  # nesting of fields that the schema does not know, before a ro
 
 def load(name: str) -> Schema:
     """The schema ``schemas/NAME.schema.json``."""
-    with open(shipped("schemas", f"{name}.schema.json"), "rb") as file:
+    with open(shipped("schemas", f"{name}.schema.json"), "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
         schema: Schema = orjson.loads(file.read())
     return schema
 
@@ -41,8 +41,21 @@ class Contract:
         self.schema = load(name)
         self.depth = depth
         self.known = known_fields(self.schema)
-        self._quick = jsonschema_rs.Draft202012Validator(_guarded(self.schema), offline=True).is_valid
+        guarded = _guarded(self.schema)
+        self._quick = jsonschema_rs.Draft202012Validator(guarded, offline=True).is_valid
+        self._all_quick = jsonschema_rs.Draft202012Validator(_every(guarded), offline=True).is_valid
         self._numbers = _numeric_paths(self.schema)
+        self._numeric = frozenset().union(*self._numbers)
+
+    def accept_all(self, lines: list[bytes]) -> list[Row] | None:
+        """The rows of good lines, or None where only a look at each can tell. Checking many at once saves calls."""
+        try:
+            rows: list[Row] = list(map(orjson.loads, lines))
+        except orjson.JSONDecodeError:
+            return None
+        if not self._all_quick(rows) or any(map(self._huge, rows)) or _loses_keys(b"\n".join(lines), rows):
+            return None
+        return rows
 
     def accept(self, line: bytes) -> Row | None:
         """The row of a good line, or None where only :meth:`examine` can tell."""
@@ -50,13 +63,7 @@ class Contract:
             row: Row = orjson.loads(line)
         except orjson.JSONDecodeError:
             return None
-        if not self._quick(row) or self._huge(row):
-            return None
-        # A key that stands twice loses its own two quotes, at least, on the way through the decoder. An escaped quote
-        # is the only other thing that changes their number.
-        if line.count(b'"') != orjson.dumps(row).count(b'"') or (b"\\" in line and b"u0022" in line):
-            return None
-        return row
+        return row if self._quick(row) and not self._huge(row) and not _loses_keys(line, row) else None
 
     def refuses(self, line: bytes) -> bool:
         """Whether a line is wrong beyond doubt, without saying why: for rows that are only counted."""
@@ -94,14 +101,34 @@ class Contract:
     def _huge(self, row: Row) -> bool:
         """Whether a number that the schema leaves open may have been an integer beyond 64 bits."""
         own, objects, lists = self._numbers
-        values = [row[name] for name in own if name in row]
-        for name in objects:
-            if name in row:
-                values += row[name].values()
-        for name, fields in lists:
-            for item in row.get(name, ()):
-                values += [item[field] for field in fields if field in item]
-        return any(type(value) is float and not -_SAFE < value < _SAFE for value in values)
+        for name in self._numeric.intersection(row):
+            if name in own:
+                huge = _is_huge((row[name],))
+            elif name in objects:
+                huge = _is_huge(row[name].values())
+            else:
+                huge = any(_is_huge([item.get(field) for field in lists[name]]) for item in row[name])
+            if huge:
+                return True
+        return False
+
+
+def _is_huge(values: Iterable[Any]) -> bool:
+    return any([type(value) is float and not -_SAFE < value < _SAFE for value in values])
+
+
+def _loses_keys(text: bytes, value: Any) -> bool:
+    """Whether a key may stand twice: it then loses its own two quotes, at least, on the way through the decoder.
+
+    An escaped quote is the only other thing that changes the number of quotes, and is taken for a loss too.
+    """
+    return text.count(b'"') != orjson.dumps(value).count(b'"') or (b"\\" in text and b"u0022" in text)
+
+
+def _every(schema: Schema) -> Schema:
+    """The schema of a list of what ``schema`` describes."""
+    row = {name: value for name, value in schema.items() if not name.startswith("$")}
+    return {"type": "array", "items": row, "$defs": schema["$defs"]}
 
 
 def known_fields(schema: Schema) -> dict[str, frozenset[str]]:
@@ -142,20 +169,24 @@ def _bounds(schema: Schema | None = None) -> Schema:
     return {"minimum": low, "maximum": high}
 
 
-def _numeric_paths(schema: Schema) -> tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]:
+def _numeric_paths(schema: Schema) -> tuple[frozenset[str], frozenset[str], dict[str, tuple[str, ...]]]:
     """Where numbers may stand that have no upper bound: in the row, in objects of it, in its lists of objects.
 
     Bounds in the compiled schema would do as well, but cost a microsecond a number there.
     """
     fields = schema["properties"]
-    own = tuple(name for name, field in fields.items() if _open_number(field))
-    objects = tuple(name for name, field in fields.items() if any(map(_open_number, _inner(field))))
-    lists = tuple(
-        (name, tuple(key for key, inner in field["items"]["properties"].items() if _open_number(inner)))
+    own = frozenset(name for name, field in fields.items() if _open_number(field))
+    objects = frozenset(name for name, field in fields.items() if any(map(_open_number, _inner(field))))
+    lists = {
+        name: tuple(key for key, inner in _inner_of_items(field).items() if _open_number(inner))
         for name, field in fields.items()
-        if "properties" in field.get("items", {})
-    )
-    return own, objects, tuple(entry for entry in lists if entry[1])
+    }
+    return own, objects, {name: keys for name, keys in lists.items() if keys}
+
+
+def _inner_of_items(field: Schema) -> Schema:
+    inner: Schema = field.get("items", {}).get("properties", {})
+    return inner
 
 
 def _inner(field: Schema) -> list[Schema]:
@@ -170,4 +201,4 @@ def _no_remote() -> Any:
     """A registry that knows no address: a ``$ref`` to elsewhere fails instead of being fetched."""
     import referencing
 
-    return referencing.Registry()  # type: ignore[var-annotated]
+    return referencing.Registry()

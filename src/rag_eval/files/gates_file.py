@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+import os
 from typing import Any
 
 from rag_eval.errors import UsageError
@@ -15,6 +15,7 @@ from rag_eval.metrics import measure, suggestion
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from decimal import Decimal
 
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Digest, Reader
@@ -79,7 +80,7 @@ def _sharpen(finding: Finding, value: Any) -> Finding:
         message = f"unknown metric {', '.join(repr(name[:60]) for name in unknown[:3])}"
         return Finding(finding.where, message, " ".join(suggestion(name) for name in unknown[:3]))
     parts = finding.where.split("/")
-    if len(parts) == 3 and parts[1] == "gates" and finding.message.startswith("unknown key '"):  # noqa: PLR2004
+    if len(parts) == 3 and parts[1] == "gates" and finding.message.startswith("unknown key '"):
         return _wrong_side(finding, parts[2])
     return finding
 
@@ -109,7 +110,8 @@ def _nearest(document: Document, pointer: str) -> tuple[int, int]:
 
 def _policy(document: Document, path: str) -> Policy:
     value, refusal = document.value, document.value.get("refusal", {})
-    own = {name: value[name] for name in ("gold", "trace", "k", "limits") if name in value}
+    own: dict[str, Any] = {name: value[name] for name in ("k", "limits") if name in value}
+    own |= {name: beside(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
     return Policy(
         file=path,
         token=refusal.get("token", Policy().token).strip().lower(),
@@ -119,6 +121,11 @@ def _policy(document: Document, path: str) -> Policy:
         sections={name: section for name, section in value.items() if name == "signoff"},
         **own,
     )
+
+
+def beside(gates: str, path: str) -> str:
+    """A path of the gates file ``gates``: relative to the folder that it stands in."""
+    return os.path.normpath(os.path.join(os.path.dirname(gates), path))  # noqa: PTH118, PTH120
 
 
 def _gate(name: str, entry: dict[str, Any], document: Document) -> Gate:

@@ -15,10 +15,10 @@ class Note(NamedTuple):
     file: str
     line: int
     message: str
-    count: int = 1
+    times: int = 1
 
     def __str__(self) -> str:
-        again = f" ({self.count} times)" if self.count > 1 else ""
+        again = f" ({self.times} times)" if self.times > 1 else ""
         return f"{self.file}:{self.line}: {self.message}{again}" if self.line else f"{self.file}: {self.message}"
 
 
@@ -28,6 +28,7 @@ class Ledger:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.more = 0
+        self.foreign = False  # a file is of another kind than it was named for: reading on would only repeat that
         self._notes: dict[tuple[str, str], Note] = {}
 
     @property
@@ -45,7 +46,7 @@ class Ledger:
     def note(self, file: str, line: int, message: str) -> None:
         """Take down a note; the same words on the same file are counted under the first line."""
         known = self._notes.get((file, message))
-        self._notes[file, message] = known._replace(count=known.count + 1) if known else Note(file, line, message)
+        self._notes[file, message] = known._replace(times=known.times + 1) if known else Note(file, line, message)
 
     @property
     def notes(self) -> list[Note]:

@@ -79,44 +79,52 @@ def _groups_fit(gold: Gold) -> bool:
 def _json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int, Row]]:
     contract, ledger = Contract(kind, reader.limits.depth), reader.ledger
     shapes: set[tuple[str, ...]] = set()
-    accept, path = contract.accept, source.path
-    for number, line in source.lines():
-        row = accept(line)
+    for first, lines in source.batches():
+        rows = contract.accept_all(lines)
+        if rows is not None and shapes.issuperset(map(tuple, rows)):
+            yield from enumerate(rows, first)
+            continue
+        for number, row in _one_by_one(contract, ledger, source.path, kind, first, lines):
+            if (shape := tuple(row)) not in shapes:
+                note_unknown_fields(contract, ledger, source.path, number, row)
+                shapes.add(shape)
+            yield number, row
+        if len(shapes) > _SHAPES:
+            shapes.clear()
+        if ledger.foreign:
+            return
+
+
+def _one_by_one(
+    contract: Contract, ledger: Ledger, path: str, kind: str, first: int, lines: list[bytes]
+) -> Iterator[tuple[int, Row]]:
+    for number, line in enumerate(lines, first):
+        if not line or line.isspace():
+            continue
+        row = contract.accept(line)
         if row is None:
             row = _examined(contract, ledger, path, number, line, kind)
-            if row is None:
-                if _is_other_kind(ledger, path, line, kind):
-                    return
-                continue
-        shape = tuple(row)
-        if shape not in shapes:
-            note_unknown_fields(contract, ledger, path, number, row)
-            shapes.add(shape)
-            if len(shapes) > _SHAPES:
-                shapes.clear()
-        yield number, row
+        if row is not None:
+            yield number, row
+        elif ledger.foreign:
+            return
 
 
 def _examined(contract: Contract, ledger: Ledger, path: str, number: int, line: bytes, kind: str) -> Row | None:
+    """The row after all, or None with its problems in the ledger."""
     if ledger.full and contract.refuses(line):
         ledger.more += 1
         return None
     row, findings = contract.examine(line)
-    if row is None and looks_like(line) not in ("", kind):
+    other = looks_like(line) if row is None else ""
+    if other not in ("", kind):
+        hint = f"Check whether gold and trace files were swapped: a {kind} file is wanted here."
+        ledger.problem(path, number, "", f"looks like a row of a {other} file", hint)
+        ledger.foreign = True
         return None
     for finding in findings:
         ledger.problem(path, number, finding.where, finding.message, finding.hint)
     return row
-
-
-def _is_other_kind(ledger: Ledger, path: str, line: bytes, kind: str) -> bool:
-    """Whether a refused row belongs to another kind of file: then one problem says so and reading ends."""
-    other = looks_like(line)
-    if other in ("", kind):
-        return False
-    hint = f"Check whether gold and trace files were swapped: a {kind} file is wanted here."
-    ledger.problem(path, 0, "", f"looks like a {other} file", hint)
-    return True
 
 
 def looks_like(line: bytes) -> str:

@@ -1,7 +1,7 @@
 """JSON that every reader reads alike, or a clear refusal.
 
-``parse`` is exact and explains what it refuses. The quick way of :mod:`rag_eval.files.contract` takes good rows only and
-leaves everything that it is not sure about to ``parse``: a property test holds the two together.
+``parse`` is exact and explains what it refuses. The quick way of :mod:`rag_eval.files.contract` takes good rows only
+and leaves everything that it is not sure about to ``parse``: a property test holds the two together.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from jsonschema import ValidationError
+    # jsonschema types what a keyword holds as "anything or unset"; here the keyword is always set.
+    ValidationError = Any
 
 _TYPES = {
     "string": "a string",
@@ -67,7 +68,7 @@ def _type(error: ValidationError) -> tuple[str, str]:
 def _required(error: ValidationError) -> tuple[str, str]:
     # jsonschema raises one error a missing field and names it only in its message.
     name = next(name for name in error.validator_value if error.message.startswith(repr(name)))
-    present = [key for key in error.instance if key not in error.schema.get("properties", {})]  # type: ignore[union-attr]
+    present = [key for key in error.instance if key not in error.schema.get("properties", {})]
     close = get_close_matches(name, present, n=1, cutoff=0.6)
     return f"'{name}' is missing", f"Rename {quoted(close[0])} to '{name}'." if close else "Add the field."
 
@@ -125,6 +126,10 @@ def _any_of(error: ValidationError) -> tuple[str, str]:
     return (f"none of {', '.join(map(quoted, names))} is there", "") if names else ("the value fits no form", "")
 
 
+def _foreign(error: ValidationError) -> tuple[str, str]:
+    return f"{quoted(error.instance)} holds a character that does not belong there", ""
+
+
 def _other(error: ValidationError) -> tuple[str, str]:
     return one_line(f"does not satisfy '{error.validator}': {error.message}", 80), ""
 
@@ -142,4 +147,5 @@ _WORDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "minimum": _low,
     "maximum": _high,
     "anyOf": _any_of,
+    "not": _foreign,
 }

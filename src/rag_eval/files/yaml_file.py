@@ -1,6 +1,6 @@
 """YAML read as strictly as JSON: no aliases, tags, repeated keys or odd numbers; every value knows its place.
 
-Numbers with a point stay :class:`~decimal.Decimal`, as written: a threshold of 0.80 is 4/5 and not the float nearest to it.
+Numbers with a point stay :class:`~decimal.Decimal`, as written: a threshold of 0.80 is 4/5, not the nearest float.
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def _number(event: Event) -> int | Decimal:
         return int(text)
     if _DECIMAL.fullmatch(text):
         return Decimal(text)
-    raise _refusal(event, f"'{one_line(text, 40)}' is no plain number", "Write it like 5 or 0.80, or in quotes if it is text.")
+    raise _refusal(
+        event, f"'{one_line(text, 40)}' is no plain number", "Write it like 5 or 0.80, or in quotes if it is text."
+    )
 
 
 def _refuse_reuse(event: Event) -> None:

@@ -18,8 +18,8 @@ class Metric(NamedTuple):
     """A row of METRICS.
 
     ``scale`` says what a score is: ``rate`` 0 or 1, ``share`` a ratio of whole numbers from 0 to 1, ``real`` a float
-    from 0 to 1. ``cutoff`` metrics take a k: ``recall@k`` in the table, ``recall@5`` in a report. ``needs`` lists the gold and trace
-    fields without which the metric applies to no case. ``version`` goes up when the definition changes.
+    from 0 to 1. ``cutoff`` metrics take a k: ``recall@k`` in the table, ``recall@5`` in a report. ``needs`` lists the
+    gold and trace fields without which the metric applies to no case. ``version`` goes up when the definition changes.
     """
 
     name: str
@@ -57,7 +57,9 @@ def metric(
         perspective = function.__module__.rsplit(".", 1)[-1]
         fields = tuple(needs.split())
         name = f"{function.__name__}@k" if cutoff else function.__name__
-        return Metric(name, perspective, summary, text, better, scale, applies, fields, source, cutoff, version, function)
+        return Metric(
+            name, perspective, summary, text, better, scale, applies, fields, source, cutoff, version, function
+        )
 
     return build
 

@@ -40,7 +40,7 @@ def containment(case: Case) -> bool | None:
 
 @metric("all items", source="Example 08")
 def compliance(case: Case) -> bool | None:
-    """Share of answers that keep the form. The claim is the refusal token, or a list of citations was given, be it empty."""
+    """Share of answers that keep the form. The claim is the refusal token, or a list of citations was given."""
     return case.by_token or case.trace.citations is not None if case.counts else None
 
 

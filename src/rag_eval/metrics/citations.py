@@ -24,7 +24,9 @@ def chr_answerable(case: Case) -> bool | None:
     return case.shipped and case.overlap if case.in_a else None
 
 
-@metric("shipped answers with citations", source="enterprise framework, form check", scale="share", needs="trace.citations")
+@metric(
+    "shipped answers with citations", source="enterprise framework, form check", scale="share", needs="trace.citations"
+)
 def citation_validity(case: Case) -> Ratio | None:
     """Share of an answer's citations that were retrieved."""
     if not _cites(case):
@@ -88,7 +90,9 @@ def attribution_hit(case: Case) -> bool | None:
     return any(matches(chunk, support) for chunk in case.cited_chunks for support in case.gold.supports)
 
 
-@metric("items with a recency rule and supports", source="core metrics", needs="gold.recency_conflict_rule gold.supports")
+@metric(
+    "items with a recency rule and supports", source="core metrics", needs="gold.recency_conflict_rule gold.supports"
+)
 def recency_rule(case: Case) -> bool | None:
     """Share of items whose rule for contradicting supports is kept. cite_newer: the newest support, the last, is cited; cite_both and acknowledge_both: every support is."""  # noqa: E501
     supports = case.gold.supports

@@ -23,7 +23,7 @@ def over_refusal(case: Case) -> bool | None:
 
 @metric("all items", source="RAG-server framework (unanswerable_accuracy)")
 def abstention_accuracy(case: Case) -> bool | None:
-    """Share of questions where refusing or answering was the right choice. Whether the answer was right does not count."""
+    """Share of questions where refusing or answering was the right choice. Not whether the answer was right."""
     return case.refused != case.gold.answerable if case.counts else None
 
 

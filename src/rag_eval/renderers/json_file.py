@@ -34,7 +34,7 @@ def from_json(value: dict[str, Any]) -> Report:
     """The report of a value that keeps the schema."""
     fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
     for name, kind in _LISTS.items():
-        fields[name] = tuple(kind(**entry) for entry in value[name])  # type: ignore[operator]
+        fields[name] = tuple(kind(**entry) for entry in value[name])
     fields["metrics"] = {name: MetricResult(**result) for name, result in value["metrics"].items()}
     fields["completeness"] = Completeness(**value["completeness"])
     return Report(**fields)

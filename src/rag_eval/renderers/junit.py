@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 
 def render(report: Report) -> str:
-    """One test suite; a broken gate of severity error is a failure, one that does not block is skipped with a message."""
-    suite = ET.Element("testsuite", name="rag-eval", tests=str(len(report.gates)), failures=str(len(report.failed_gates)))
+    """One test suite; a gate that fails the run is a failure, another that did not pass is skipped with a message."""
+    suite = ET.Element(
+        "testsuite", name="rag-eval", tests=str(len(report.gates)), failures=str(len(report.failed_gates))
+    )
     suite.set("errors", "0")
     suite.set("skipped", str(sum(_skipped(gate) for gate in report.gates)))
     for gate in report.gates:

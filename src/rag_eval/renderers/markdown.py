@@ -4,39 +4,103 @@ from __future__ import annotations
 
 from tabulate import tabulate
 
-from rag_eval.labels import MEANING, STAGE
+from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.renderers import words
 from rag_eval.safe import markdown as safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from rag_eval.errors import InputError
     from rag_eval.gates import Judged
     from rag_eval.report import Report
 
 _SIGNS = {"passed": "✅", "failed": "❌", "no_data": "⬜"}
 _QUESTIONS = 200
+_NOTES = 10
+_PROBLEMS = 20
+_LABEL_SHOWN = 6
 
 
 def render(report: Report) -> str:
     """The whole report; failing questions first, at most two hundred questions."""
-    sign = _SIGNS[report.verdict]
+    return _render(report, _QUESTIONS, folded=True)
+
+
+def within(report: Report, most: int, size: Callable[[str], int]) -> str:
+    """The report in at most ``most`` units of ``size``: questions go first, then all that is folded, then details.
+
+    Verdict and failed gates always stay.
+    """
+    tries = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
+    for questions, folded in [*tries, (0, False)]:
+        text = _render(report, questions, folded=folded)
+        if size(text) <= most:
+            return text
+    return _least(report, most, size)
+
+
+def problems_within(error: InputError, most: int, size: Callable[[str], int]) -> str:
+    """Why a run cannot be judged, in at most ``most`` units of ``size``."""
+    total = len(error.problems) + error.more
+    head = f"## 🚫 Cannot be judged: {total} problem{'s' if total != 1 else ''} in the input\n\n"
+    for shown in (_PROBLEMS, 5, 0):
+        lines = [f"- {safe(str(problem), 300)}\n" for problem in error.problems[:shown]]
+        more = f"\n{total - len(lines)} more are not shown; the log has them.\n" if total > len(lines) else ""
+        text = head + "".join(lines) + more
+        if size(text) <= most:
+            return text
+    return head if size(head) <= most else ""
+
+
+def _render(report: Report, questions: int, *, folded: bool) -> str:
     parts = [
-        f"## {sign} {_escaped(words.headline(report))}",
-        _gates(report),
+        _head(report),
+        _gates(report, report.gates),
+        _labels(report),
         f"**Completeness.** {words.completeness(report)}",
         *_notes(report),
         *_diagnosis(report),
-        _folded("All metrics", _metrics(report)),
-        _folded(f"Questions ({len(report.questions)})", _questions(report)),
-        _folded("Provenance", _provenance(report)),
     ]
-    return "\n\n".join(parts) + "\n"
+    if folded:
+        parts += [
+            _folded("All metrics", _metrics(report)),
+            _folded(f"Questions ({len(report.questions)})", _questions(report, questions)),
+            _folded("Provenance", _provenance(report)),
+        ]
+    else:
+        parts.append("Metrics, questions and provenance do not fit here; report.json has all.")
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _gates(report: Report) -> str:
-    rows = [_gate_row(report, gate) for gate in report.gates]
+def _least(report: Report, most: int, size: Callable[[str], int]) -> str:
+    """Verdict and broken gates, as many as fit."""
+    text = _head(report) + "\n"
+    for gate in (gate for gate in report.gates if gate.broken):
+        line = f"\n- {safe(gate.name)}: {_escaped(words.reason(gate))}"
+        if size(text + line) < most:
+            text += line
+    return text if size(text) <= most else ""
+
+
+def _head(report: Report) -> str:
+    return f"## {_SIGNS[report.verdict]} {_escaped(words.headline(report))}"
+
+
+def _labels(report: Report) -> str:
+    """Which labels the failing questions have, most frequent first."""
+    bad = sorted((-n, label) for label, n in report.labels.items() if label not in GOOD)
+    if not bad:
+        return ""
+    shown = ", ".join(f"{-n} `{label}`" for n, label in bad[:_LABEL_SHOWN])
+    failing = -sum(n for n, _ in bad)
+    end = ", …" if len(bad) > _LABEL_SHOWN else "."
+    return f"**{failing} of {len(report.questions)} questions fail:** {shown}{end}"
+
+
+def _gates(report: Report, gates: Sequence[Judged]) -> str:
+    rows = [_gate_row(report, gate) for gate in gates]
     table = _table(["Gate", "Value", "Cases", "Threshold", "Outcome"], rows)
     if report.gates_file:
         return table
@@ -46,14 +110,18 @@ def _gates(report: Report) -> str:
 def _gate_row(report: Report, gate: Judged) -> list[str]:
     sign = "⚠️" if gate.broken and not gate.blocks else _SIGNS[gate.outcome]
     cases = words.counted(report.metrics.get(gate.name), gate.n)
-    return [safe(gate.name), words.gate_value(gate), cases, words.threshold(gate), f"{sign} {words.outcome(gate)}"]
+    return [_name(gate.name), words.gate_value(gate), cases, words.threshold(gate), f"{sign} {words.outcome(gate)}"]
 
 
 def _notes(report: Report) -> list[str]:
     if not report.notes:
         return []
-    lines = [f"- {safe(_place(note.file, note.line), 200)}: {safe(note.message, 200)}{_times(note.count)}" for note in report.notes]
-    return ["**Notes on the input**\n\n" + "\n".join(lines)]
+    lines = [
+        f"- {safe(_place(note.file, note.line), 200)}: {safe(note.message, 200)}{_times(note.times)}"
+        for note in report.notes[:_NOTES]
+    ]
+    cut = len(report.notes) - _NOTES
+    return ["**Notes on the input**\n\n" + "\n".join([*lines, f"- and {cut} more"] if cut > 0 else lines)]
 
 
 def _diagnosis(report: Report) -> list[str]:
@@ -64,22 +132,31 @@ def _diagnosis(report: Report) -> list[str]:
 
 
 def _metrics(report: Report) -> str:
-    plain = _table(["Metric", "Value", "Cases", "Better"], ([safe(row[0]), *row[1:]] for row in words.plain_metrics(report)))
+    plain = _table(
+        ["Metric", "Value", "Cases", "Better"], ([_name(row[0]), *row[1:]] for row in words.plain_metrics(report))
+    )
     headers, rows = words.cutoff_metrics(report)
-    cut = _table([header.capitalize() for header in headers], ([safe(row[0]), *row[1:]] for row in rows)) if rows else ""
+    cut = (
+        _table([header.capitalize() for header in headers], ([_name(row[0]), *row[1:]] for row in rows)) if rows else ""
+    )
     return "\n\n".join(part for part in (plain, cut, words.without_cases(report)) if part)
 
 
-def _questions(report: Report) -> str:
+def _questions(report: Report, most: int) -> str:
     ordered = words.by_urgency(report.questions)
     runs = len({question.run for question in ordered}) > 1
     rows = [
-        [safe(question.qid), *([safe(question.run or "")] if runs else []), f"{question.label}", _stage(question.label)]
-        + [safe(question.question, 80)]
-        for question in ordered[:_QUESTIONS]
+        [
+            safe(question.qid),
+            *([safe(question.run or "")] if runs else []),
+            question.label,
+            STAGE.get(question.label, "–"),
+            safe(question.question),
+        ]
+        for question in ordered[:most]
     ]
     table = _table(["Question", *(["Run"] if runs else []), "Label", "Look at", "Text"], rows)
-    cut = len(ordered) - _QUESTIONS
+    cut = len(ordered) - most
     more = f"\n\n{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
     used = sorted({question.label for question in ordered}, key=list(MEANING).index)
     legend = "; ".join(f"`{label}` {MEANING[label]}" for label in used)
@@ -111,8 +188,9 @@ def _escaped(text: str) -> str:
     return text.replace("_", "\\_").replace("@", "@\u200b")
 
 
-def _stage(label: str) -> str:
-    return STAGE.get(label, "–")
+def _name(name: str) -> str:
+    """A metric's name as code; its ``@`` is no mention, and the name can be copied."""
+    return f"`{name}`" if name.replace("_", "").replace(".", "").replace("@", "").isalnum() else safe(name)
 
 
 def _place(file: str, line: int) -> str:

@@ -20,7 +20,7 @@ def headline(report: Report) -> str:
     cases = f"{n} question{'s' if n != 1 else ''}"
     if failed:
         reasons = "; ".join(reason(gate) for gate in failed[:3])
-        more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""  # noqa: PLR2004 - three are shown
+        more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
         return f"Failed on {cases}: {reasons}{more}."
     aside = f", {len(warned)} warning{'s' if len(warned) != 1 else ''}" if warned else ""
     held = len(report.gates) - len(warned)
@@ -32,7 +32,8 @@ def reason(gate: Judged) -> str:
     if gate.value is None:
         return f"{gate.name} has no case to apply to"
     if gate.name.startswith("completeness."):
-        return f"{gate.value:g} {gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''} (allowed: {gate.threshold})"
+        what = f"{gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''}"
+        return f"{gate.value:g} {what} (allowed: {gate.threshold})"
     return f"{gate.name} {gate_value(gate)} is {'below' if gate.direction == 'min' else 'above'} {gate.threshold}"
 
 

@@ -1,0 +1,18 @@
+# The image of the action. GitHub's runner needs it to run as root, in the folder that it mounts.
+FROM python:3.12-slim
+
+LABEL org.opencontainers.image.title="rag-eval-action" \
+      org.opencontainers.image.description="Says in a pull request whether the answers of a RAG system got worse" \
+      org.opencontainers.image.licenses="MIT"
+
+COPY requirements/action.txt /opt/rag-eval/requirements.txt
+RUN python -m pip install --no-cache-dir --no-deps --only-binary :all: --require-hashes -r /opt/rag-eval/requirements.txt
+
+COPY src/rag_eval /opt/rag-eval/rag_eval
+COPY schemas /opt/rag-eval/rag_eval/_schemas
+COPY examples/quickstart /opt/rag-eval/rag_eval/_examples/quickstart
+RUN python -c "import site; open(site.getsitepackages()[0] + '/rag_eval.pth', 'w').write('/opt/rag-eval')" \
+ && python -m compileall -q /opt/rag-eval
+
+# -I: nothing of the workspace, its folder or its environment is ever imported. -B: nothing is written beside the code.
+ENTRYPOINT ["/usr/local/bin/python", "-I", "-B", "-m", "rag_eval.action"]

@@ -1,0 +1,267 @@
+"""The GitHub Action: score, judge, and say so in the log, the job summary, the outputs and the sticky comment.
+
+The verdict is the exit code. What cannot be posted never changes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rag_eval import app
+from rag_eval.action_inputs import Inputs, read_inputs
+from rag_eval.comment import MOST_CHARACTERS, Api, marker, post
+from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError
+from rag_eval.labels import GOOD, MEANING
+from rag_eval.renderers import RENDERERS, markdown, render, words
+from rag_eval.safe import log_line
+from rag_eval.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rag_eval.comment import Mode
+    from rag_eval.report import Report
+
+    Connect = Callable[[str, str, str], Api]
+
+_CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "mrr")
+
+
+class Place(NamedTuple):
+    """Where the action runs: the runner's environment, read once."""
+
+    workspace: str
+    event: Mapping[str, Any]
+    api_url: str
+    repository: str
+    run: int
+    sha: str
+    output_file: str
+    summary_file: str
+
+    @property
+    def pull_request(self) -> int | None:
+        """The number of the pull request, None for other events."""
+        number = (self.event.get("pull_request") or {}).get("number")
+        return number if isinstance(number, int) else None
+
+    @property
+    def head(self) -> str:
+        """The commit that the pull request wants merged, else the one that is checked out."""
+        head = (self.event.get("pull_request") or {}).get("head") or {}
+        return str(head.get("sha") or self.sha)
+
+
+class Outcome(NamedTuple):
+    """What came of it, whatever it was: the text for people, the outputs, the exit code."""
+
+    verdict: str
+    text: Callable[[int, Callable[[str], int]], str]
+    outputs: Mapping[str, str]
+    annotations: Sequence[str]
+    code: int
+
+
+def main() -> int:
+    """The entry point of the image."""
+    from rag_eval.github import GitHub
+
+    return action(os.environ, GitHub)
+
+
+def action(environ: Mapping[str, str], connect: Connect) -> int:
+    """Run the action in ``environ``; ``connect(api_url, token, repository)`` gives GitHub's API. The exit code."""
+    try:
+        inputs, place = read_inputs(environ), read_place(environ)
+        outcome = judge(inputs, place)
+    except RagEvalError as error:
+        print(annotation("error", str(error), title="rag-eval cannot run"))
+        return error.exit_code
+    if inputs.annotations:
+        print("\n".join(outcome.annotations))
+    url, written = _comment(inputs, place, outcome, connect)
+    _summarise(inputs, place, outcome)
+    _put_outputs(place, {**outcome.outputs, "comment-url": url, "comment-written": str(written).lower()})
+    return outcome.code
+
+
+def judge(inputs: Inputs, place: Place) -> Outcome:
+    """Score and judge, or say why that cannot be."""
+    gates = inputs.gates or _default_gates(inputs, place)
+    folder = inputs.working_directory.strip("/")
+    options = app.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder)
+    try:
+        report = app.run(options)
+    except InputError as error:
+        return _unjudged(error)
+    _log(render(report, "table"))
+    files = _write(report, inputs, place)
+    return Outcome(
+        report.verdict,
+        lambda most, size: markdown.within(report, most, size),
+        {**_outputs(report), **files},
+        list(_annotations(report)),
+        _code(report, inputs.fail_on),
+    )
+
+
+def read_place(environ: Mapping[str, str]) -> Place:
+    """The runner's environment; an event that cannot be read counts as none."""
+    run = environ.get("GITHUB_RUN_NUMBER", "")
+    return Place(
+        workspace=environ.get("GITHUB_WORKSPACE") or ".",
+        event=_event(environ.get("GITHUB_EVENT_PATH", "")),
+        api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
+        repository=environ.get("GITHUB_REPOSITORY", ""),
+        run=int(run) if run.isdecimal() else 0,
+        sha=environ.get("GITHUB_SHA", ""),
+        output_file=environ.get("GITHUB_OUTPUT", ""),
+        summary_file=environ.get("GITHUB_STEP_SUMMARY", ""),
+    )
+
+
+def _event(path: str) -> dict[str, Any]:
+    try:
+        event = json.loads(Path(path).read_bytes()) if path else {}
+    except (OSError, ValueError):
+        print(annotation("warning", "The event file cannot be read, so no comment is posted.", title="rag-eval"))
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def _default_gates(inputs: Inputs, place: Place) -> str:
+    name = "/".join(part for part in (inputs.working_directory.strip("/"), app.GATES_FILE) if part)
+    return name if os.path.lexists(os.path.join(place.workspace, name)) else ""  # noqa: PTH118
+
+
+def _unjudged(error: InputError) -> Outcome:
+    _log("\n".join(error.lines()))
+    return Outcome(
+        "invalid",
+        lambda most, size: markdown.problems_within(error, most, size),
+        {"pass": "false", "verdict": "invalid", "failed-gates": ""},
+        [_on_problem(problem) for problem in error.problems[:MOST_ANNOTATIONS]],
+        CANNOT_JUDGE,
+    )
+
+
+def _on_problem(problem: Problem) -> str:
+    text = " ".join(part for part in (problem.where, f"{problem.message}.", problem.hint) if part)
+    return annotation("error", text, problem.file, problem.line, "cannot be judged")
+
+
+def _annotations(report: Report) -> Iterator[str]:
+    """Broken gates on their line of the gates file; failing questions on their line, where the run fails."""
+    broken = [gate for gate in report.gates if gate.broken]
+    for gate in broken[:MOST_ANNOTATIONS]:
+        level = "error" if gate.blocks else "warning"
+        yield annotation(level, words.reason(gate), report.gates_file, gate.line, f"gate {gate.name}")
+    paths = {each.role: each.path for each in report.inputs}
+    failing = [] if report.passed else [question for question in report.questions if question.label not in GOOD]
+    for question in failing[: MOST_ANNOTATIONS - 1]:
+        file, line = ("trace", question.trace_line) if question.trace_line else ("gold", question.gold_line)
+        message = f"{question.qid}: {MEANING[question.label]}"
+        yield annotation("warning", message, paths[file], line, question.label)
+
+
+def _code(report: Report, fail_on: str) -> int:
+    fails = {
+        "error": not report.passed,
+        "warning": any(gate.broken for gate in report.gates),
+        "never": False,
+    }
+    return GATE_FAILED if fails[fail_on] else PASSED
+
+
+def _outputs(report: Report) -> dict[str, str]:
+    core = {name.replace("_", "-"): report.metrics[name].value for name in _CORE}
+    core["recall"] = report.metrics[f"recall_all@{report.k}"].value
+    return {
+        "pass": str(report.passed).lower(),
+        "verdict": report.verdict,
+        "failed-gates": ",".join(gate.name for gate in report.failed_gates),
+        **{name: "" if value is None else str(value) for name, value in core.items()},
+    }
+
+
+def _write(report: Report, inputs: Inputs, place: Place) -> dict[str, str]:
+    """Write the report's files below the workspace, as its owner; the outputs that name them."""
+    from rag_eval.commands._shared import write
+
+    workspace = Path(place.workspace).resolve()
+    folder = (workspace / inputs.working_directory.strip("/") / inputs.report_dir).resolve()
+    if not folder.is_relative_to(workspace):
+        raise RagEvalError(f"input 'report-dir': '{inputs.report_dir[:80]}' leads out of the workspace")
+    for name, (_, file) in RENDERERS.items():
+        write(folder / file, render(report, name))
+    _give_back(folder, workspace)
+    below = folder.relative_to(workspace).as_posix()
+    return {f"report-{name}": f"{below}/{RENDERERS[name][1]}" for name in ("json", "markdown")}
+
+
+def _give_back(folder: Path, workspace: Path) -> None:
+    """The image runs as root; what it wrote must not stand in the way of the next checkout."""
+    owner = workspace.stat()
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or owner.st_uid == 0:
+        return
+    mine = [folder, *folder.iterdir(), *(parent for parent in folder.parents if parent.is_relative_to(workspace))]
+    for path in mine:
+        if path != workspace and path.lstat().st_uid == 0:
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> tuple[str, bool]:
+    """Bring the sticky comment up to date; its address, and whether it was written. Failing to is only a notice."""
+    number = place.pull_request
+    if number is None or inputs.comment == "off" or not inputs.github_token:
+        _say_no_comment(inputs, number)
+        return "", False
+    first = marker(inputs.comment_id, place.head, place.run) + "\n"
+    body = first + outcome.text(MOST_CHARACTERS - len(first), len)
+    mode: Mode = inputs.comment  # type: ignore[assignment]
+    try:
+        api = connect(place.api_url, inputs.github_token, place.repository)
+        posted = post(api, number, body, inputs.comment_id, mode, outcome.verdict != "passed", place.run)
+    except RagEvalError as error:
+        print(annotation("notice", f"No comment: {error} The report stands in the job summary.", title="rag-eval"))
+        return "", False
+    _log(f"comment {posted.action}{': ' + posted.reason if posted.reason else ''}")
+    return posted.url, posted.action in ("created", "updated")
+
+
+def _say_no_comment(inputs: Inputs, number: int | None) -> None:
+    if inputs.comment != "off":
+        reason = "this is not a pull request" if number is None else "there is no github-token"
+        print(annotation("notice", f"No comment: {reason}. The report stands in the job summary.", title="rag-eval"))
+
+
+def _summarise(inputs: Inputs, place: Place, outcome: Outcome) -> None:
+    if inputs.summary and place.summary_file:
+        taken = os.path.getsize(place.summary_file) if os.path.exists(place.summary_file) else 0  # noqa: PTH110, PTH202
+        text = outcome.text(SUMMARY_BYTES - taken, lambda part: len(part.encode()))
+        with Path(place.summary_file).open("a", encoding="utf-8") as file:
+            file.write(text)
+
+
+def _put_outputs(place: Place, outputs: Mapping[str, str]) -> None:
+    import secrets
+
+    if place.output_file:
+        with Path(place.output_file).open("a", encoding="utf-8") as file:
+            file.writelines(output(name, value, f"end_{secrets.token_hex(16)}") for name, value in outputs.items())
+
+
+def _log(text: str) -> None:
+    for line in text.split("\n"):
+        print(log_line(line))
+
+
+if __name__ == "__main__":
+    from rag_eval.boundary import guarded
+
+    sys.exit(guarded(main))

@@ -1,0 +1,96 @@
+"""The inputs of the action, as the runner hands them over: ``INPUT_COMMENT-ID``, empty for not set."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rag_eval.commands._shared import cutoffs
+from rag_eval.errors import UsageError
+from rag_eval.safe import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_TRUE = {"true": True, "false": False}
+
+
+class Inputs(NamedTuple):
+    """What the workflow asked for. Paths are relative to the workspace."""
+
+    gold: str = ""
+    trace: str = ""
+    gates: str = ""
+    k: tuple[int, ...] = ()
+    comment: str = "always"
+    comment_id: str = "rag-eval"
+    annotations: bool = True
+    summary: bool = True
+    report_dir: str = "rag-eval-report"
+    fail_on: str = "error"
+    github_token: str = ""
+    working_directory: str = ""
+
+    def __repr__(self) -> str:
+        shown = {**self._asdict(), "github_token": "***" if self.github_token else ""}
+        return f"Inputs({shown})"
+
+
+def read_inputs(environ: Mapping[str, str]) -> Inputs:
+    """The inputs; UsageError names the first one with a value that cannot be."""
+    given: dict[str, Any] = {}
+    for field in Inputs._fields:
+        text = environ.get(variable(field), "").strip()
+        if text:
+            given[field] = _value(field, text)
+    inputs = Inputs(**given)
+    below = inputs.working_directory.strip("/")
+    named = {name: getattr(inputs, name) for name in ("gold", "trace", "gates")}
+    given |= {name: f"{below}/{path}" for name, path in named.items() if below and path}
+    return Inputs(**given)
+
+
+def variable(field: str) -> str:
+    """The environment variable of an input."""
+    return f"INPUT_{field.upper().replace('_', '-')}"
+
+
+def _value(field: str, text: str) -> Any:
+    try:
+        return _PARSERS.get(field, str)(text)
+    except ValueError as error:
+        name = field.replace("_", "-")
+        raise UsageError(f"input '{name}': {quoted(text)} {error}") from None
+
+
+def _cutoffs(text: str) -> tuple[int, ...]:
+    import argparse
+
+    try:
+        return cutoffs(text)
+    except argparse.ArgumentTypeError:
+        raise ValueError("is no list of whole numbers from 1, such as 5 or 1,3,5") from None
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in _TRUE:
+        raise ValueError("is neither true nor false")
+    return _TRUE[text.lower()]
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"is none of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "k": _cutoffs,
+    "comment": _one_of("always", "on-change", "on-failure", "off"),
+    "annotations": _boolean,
+    "summary": _boolean,
+    "fail_on": _one_of("error", "warning", "never"),
+}

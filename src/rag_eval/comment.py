@@ -1,0 +1,138 @@
+"""The one comment that a pull request keeps: found again by author and first line, and replaced, never repeated.
+
+The first line is a Markdown comment, invisible on the page. Anyone can write such a line, so it counts only in a
+comment of our own account.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple, Protocol
+from urllib.parse import quote, unquote
+
+from rag_eval.errors import UsageError
+from rag_eval.safe import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rag_eval.github import Comment
+
+Mode = Literal["always", "on-change", "on-failure", "off"]
+Action = Literal["created", "updated", "unchanged", "skipped"]
+
+MOST_CHARACTERS = 65_536
+"""What GitHub takes as the body of a comment, in characters, the marker included."""
+
+_LONGEST_ID = 100
+_MARKER = re.compile(
+    r"<!-- rag-eval-action id=(?P<id>[\w.~%-]+) head=(?P<head>[0-9A-Za-z]+) run=(?P<run>[0-9]{1,18}) -->(?:\r?\n|\Z)",
+    re.ASCII,
+)
+
+
+class Marker(NamedTuple):
+    """What the first line says: whose comment, for which commit, of which run."""
+
+    id: str
+    head: str
+    run: int
+
+
+class Posted(NamedTuple):
+    """What became of the comment. ``url`` is empty where there is none, ``reason`` completes "… because"."""
+
+    url: str
+    action: Action
+    reason: str
+
+
+class Api(Protocol):
+    """What is asked of GitHub; ``rag_eval.github.GitHub`` is one."""
+
+    def login(self) -> str:
+        """The login that our comments carry."""
+
+    def comments(self, number: int) -> Iterable[Comment]:
+        """All comments of pull request ``number``."""
+
+    def create_comment(self, number: int, body: str, already: Callable[[], Comment | None]) -> Comment:
+        """Write a new one, or give what ``already`` finds before another try."""
+
+    def update_comment(self, comment_id: int, body: str) -> Comment:
+        """Replace the text of one."""
+
+
+def marker(comment_id: str, head: str, run: int) -> str:
+    """The first line of a body. Different ids stay different; nothing in them can end the line or the comment."""
+    if not (0 < len(comment_id) <= _LONGEST_ID and comment_id.isprintable()):
+        raise UsageError(
+            f"comment-id {quoted(comment_id)} does not fit. Give it 1 to {_LONGEST_ID} printable characters."
+        )
+    name = quote(comment_id, safe="")
+    commit = re.sub(r"[^0-9A-Za-z]", "", head)[:64] or "unknown"
+    return f"<!-- rag-eval-action id={name} head={commit} run={max(run, 0)} -->"
+
+
+def parse_marker(body: str) -> Marker | None:
+    """What the first line of ``body`` says, None where it is no marker."""
+    found = _MARKER.match(body)
+    return Marker(unquote(found["id"]), found["head"], int(found["run"])) if found else None
+
+
+def find(comments: Iterable[Comment], author: str, comment_id: str) -> Comment | None:
+    """Our comment among ``comments``; of several, as two runs at once may leave, the one of the newest run."""
+    ours = [c for c in comments if c.author == author and (said := parse_marker(c.body)) and said.id == comment_id]
+    return max(ours, key=lambda comment: (_run(comment.body), -comment.id), default=None)
+
+
+def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: bool, run: int) -> Posted:
+    """Bring the comment of pull request ``number`` to ``body``, which starts with its marker.
+
+    ``always`` writes each time; ``on-change`` only where the text below the marker differs; ``on-failure`` makes a
+    comment only where a gate ``failed``, but keeps one that stands up to date, so that a red one turns green. The
+    comment of a run with a higher number than ``run`` stays. Raises GitHubError, and ValueError for a wrong body.
+    """
+    _check(body, comment_id, run)
+    if mode == "off":
+        return Posted("", "skipped", "comments are off")
+    author = api.login()
+    standing = find(api.comments(number), author, comment_id)
+    if standing is None and mode == "on-failure" and not failed:
+        return Posted("", "skipped", "no gate failed and there is no comment to correct")
+    if standing is not None:
+        return _replace(api, standing, body, mode, run)
+    made = api.create_comment(number, body, lambda: find(api.comments(number), author, comment_id))
+    # What was found before a second try may be another run's.
+    return Posted(made.url, "created", "") if _same(made.body, body) else _replace(api, made, body, mode, run)
+
+
+def _check(body: str, comment_id: str, run: int) -> None:
+    said = parse_marker(body)
+    if said is None or (said.id, said.run) != (comment_id, max(run, 0)):
+        raise ValueError("the body must start with the marker of this comment and this run")
+    if len(body) > MOST_CHARACTERS:
+        raise ValueError(f"the body has {len(body)} characters: cut it to {MOST_CHARACTERS} before it is posted")
+
+
+def _replace(api: Api, standing: Comment, body: str, mode: Mode, run: int) -> Posted:
+    if _run(standing.body) > run:
+        return Posted(standing.url, "skipped", f"run {_run(standing.body)} is newer and has commented already")
+    if _same(standing.body, body) or (mode == "on-change" and _same(_text(standing.body), _text(body))):
+        return Posted(standing.url, "unchanged", "it says the same already")
+    return Posted(api.update_comment(standing.id, body).url or standing.url, "updated", "")
+
+
+def _run(body: str) -> int:
+    said = parse_marker(body)
+    return said.run if said else 0
+
+
+def _text(body: str) -> str:
+    return _MARKER.sub("", body, count=1)
+
+
+def _same(one: str, other: str) -> bool:
+    # GitHub may hand back a body with other line ends and without the blanks at its ends.
+    return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()

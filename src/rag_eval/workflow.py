@@ -1,0 +1,36 @@
+"""What GitHub's runner is told: annotations, step outputs, the job summary. Pure text; ``action`` writes it.
+
+Whatever comes from data is made safe before it gets here or in here: a log line can be a command to the runner.
+"""
+
+from __future__ import annotations
+
+from rag_eval.safe import log_line
+
+MOST_ANNOTATIONS = 10
+"""What the runner keeps of one level in one step."""
+SUMMARY_BYTES = 1 << 20
+"""A job summary with more bytes is dropped whole."""
+_LONGEST_MESSAGE = 4000
+
+
+def annotation(level: str, message: str, file: str = "", line: int = 0, title: str = "") -> str:
+    """A log line that the runner shows on ``line`` of ``file``; ``level`` is error, warning or notice."""
+    properties = {"file": file, "line": str(line) if line and file else "", "title": title}
+    shown = ",".join(f"{name}={_property(value)}" for name, value in properties.items() if value)
+    return f"::{level}{' ' if shown else ''}{shown}::{_data(log_line(message)[:_LONGEST_MESSAGE])}"
+
+
+def output(name: str, value: str, delimiter: str) -> str:
+    """A step output as GITHUB_OUTPUT takes it; ``delimiter`` is a random word that the value cannot hold by chance."""
+    if delimiter in value:
+        raise ValueError("the delimiter stands in the value")
+    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(log_line(text)).replace(":", "%3A").replace(",", "%2C")

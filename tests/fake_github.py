@@ -1,0 +1,249 @@
+"""A small GitHub for tests: it keeps comments, files, reviews and pull requests, and fails when it is told to.
+
+Its answers satisfy GitHub's own OpenAPI description; the end-to-end suite holds it to that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import github_objects as objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+BOT = "github-actions[bot]"
+LONGEST_BODY = 65_536
+
+
+@dataclass
+class Fault:
+    """What is answered instead, ``times`` times, to a "METHOD path" that matches; ``done``: after doing it."""
+
+    match: str
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    message: str = "fault"
+    times: int = 1
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request as it came in, header names in lower case."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def query(self) -> dict[str, str]:
+        return {name: values[-1] for name, values in parse_qs(urlsplit(self.target).query).items()}
+
+
+@dataclass
+class Answer:
+    status: int
+    content: object = None
+    headers: dict[str, str] = field(default_factory=dict)
+    raw: bytes | None = None
+
+
+class FakeGitHub:
+    """One repository. ``prefix`` is the path in front of all others, as GitHub Enterprise Server has one."""
+
+    def __init__(self, repository: str = "octo/hello", author: str = BOT, prefix: str = "") -> None:
+        self.repository, self.author, self.prefix = repository, author, prefix
+        self.comments: dict[int, list[dict[str, Any]]] = {}
+        self.files: dict[tuple[str, str], bytes] = {}
+        self.commits: dict[str, str] = {}
+        self.reviews: dict[int, list[dict[str, Any]]] = {}
+        self.pulls: dict[int, dict[str, Any]] = {}
+        self.faults: list[Fault] = []
+        self.seen: list[Seen] = []
+        self.links, self.page_size = True, 100
+        self.raw_type = "application/vnd.github.raw+json; charset=utf-8"
+        self._lock = threading.Lock()
+        self._next = 1000
+        self._server: ThreadingHTTPServer | None = None
+
+    @property
+    def url(self) -> str:
+        assert self._server is not None, "start it first"
+        return f"http://127.0.0.1:{self._server.server_port}{self.prefix}"
+
+    @property
+    def writes(self) -> list[str]:
+        return [f"{seen.method} {seen.target}" for seen in self.seen if seen.method != "GET"]
+
+    @contextmanager
+    def serving(self, port: int = 0) -> Iterator[FakeGitHub]:
+        handler = type("Handler", (_Handler,), {"github": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        self._server.daemon_threads = True
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            thread.join()
+            self._server.server_close()
+
+    def add_comment(self, number: int, body: str, author: str | None = None) -> dict[str, Any]:
+        self._next += 1
+        made = objects.comment(self.repository, number, self._next, body, author or self.author)
+        self.comments.setdefault(number, []).append(made)
+        return made
+
+    def add_pull(self, number: int, head: str, base: str, fork: str | None = None) -> dict[str, Any]:
+        self.pulls[number] = objects.pull(self.repository, number, head, base, fork or self.repository)
+        self.comments.setdefault(number, [])
+        return self.pulls[number]
+
+    def add_review(self, number: int, login: str, commit: str, state: str = "APPROVED") -> dict[str, Any]:
+        self._next += 1
+        made = objects.review(self.repository, number, self._next, login, commit, state)
+        self.reviews.setdefault(number, []).append(made)
+        return made
+
+    def answer(self, seen: Seen) -> Answer:
+        """The answer to one request; requests are answered one after the other."""
+        with self._lock:
+            self.seen.append(seen)
+            fault = self._fault(seen)
+            if fault is not None and not fault.done:
+                return _refuse(fault.status, fault.message, fault.headers)
+            done = self._route(seen)
+            return done if fault is None else _refuse(fault.status, fault.message)
+
+    def _fault(self, seen: Seen) -> Fault | None:
+        for fault in self.faults:
+            if fault.times and re.search(fault.match, f"{seen.method} {seen.target}"):
+                fault.times -= 1
+                return fault
+        return None
+
+    def _route(self, seen: Seen) -> Answer:
+        path = urlsplit(seen.target).path.removeprefix(self.prefix)
+        if path == "/user":
+            return self._user()
+        for method, pattern, answer in _ROUTES:
+            found = re.fullmatch(pattern.replace("REPO", re.escape(f"/repos/{self.repository}")), path)
+            if found and method == seen.method:
+                return answer(self, seen, *map(unquote, found.groups()))
+        return _refuse(404, "Not Found")
+
+    def _user(self) -> Answer:
+        if self.author.endswith("[bot]"):
+            return _refuse(403, "Resource not accessible by integration")
+        return Answer(200, {**objects.user(self.author), **objects.PRIVATE})
+
+    def list_comments(self, seen: Seen, number: str) -> Answer:
+        if int(number) not in self.comments:
+            return _refuse(404, "Not Found")
+        size, page = min(int(seen.query.get("per_page", "30")), self.page_size), int(seen.query.get("page", "1"))
+        rows = self.comments[int(number)]
+        more = self.links and page * size < len(rows)
+        next_page = f"{self.url}{urlsplit(seen.target).path}?per_page={size}&page={page + 1}"
+        return Answer(
+            200, rows[(page - 1) * size : page * size], {"Link": f'<{next_page}>; rel="next"'} if more else {}
+        )
+
+    def create_comment(self, seen: Seen, number: str) -> Answer:
+        refused = _refusal(seen)
+        if refused is not None:
+            return refused
+        if int(number) not in self.comments:
+            return _refuse(404, "Not Found")
+        made = self.add_comment(int(number), json.loads(seen.body)["body"])
+        return Answer(201, made, {"Location": made["url"]})
+
+    def update_comment(self, seen: Seen, comment_id: str) -> Answer:
+        refused = _refusal(seen)
+        if refused is not None:
+            return refused
+        for comment in (row for rows in self.comments.values() for row in rows if row["id"] == int(comment_id)):
+            comment.update(body=json.loads(seen.body)["body"], updated_at="2026-01-02T00:00:00Z")
+            return Answer(200, comment)
+        return _refuse(404, "Not Found")
+
+    def contents(self, seen: Seen, path: str) -> Answer:
+        ref = seen.query.get("ref", "main")
+        data = self.files.get((ref, path))
+        if data is not None:
+            return Answer(200, raw=data, headers={"Content-Type": self.raw_type})
+        inside = [name for at, name in self.files if at == ref and name.startswith(f"{path}/")]
+        return Answer(200, [objects.entry(self.repository, n) for n in inside]) if inside else _refuse(404, "Not Found")
+
+    def commit(self, _: Seen, ref: str) -> Answer:
+        if ref not in self.commits:
+            return _refuse(422, f"No commit found for SHA: {ref}")
+        return Answer(200, raw=self.commits[ref].encode(), headers={"Content-Type": "application/vnd.github.sha"})
+
+    def pull(self, _: Seen, number: str) -> Answer:
+        found = self.pulls.get(int(number))
+        return Answer(200, found) if found else _refuse(404, "Not Found")
+
+    def list_reviews(self, _: Seen, number: str) -> Answer:
+        return Answer(200, self.reviews.get(int(number), []))
+
+
+_ROUTES = (
+    ("GET", r"REPO/issues/(\d+)/comments", FakeGitHub.list_comments),
+    ("POST", r"REPO/issues/(\d+)/comments", FakeGitHub.create_comment),
+    ("PATCH", r"REPO/issues/comments/(\d+)", FakeGitHub.update_comment),
+    ("GET", r"REPO/contents/(.+)", FakeGitHub.contents),
+    ("GET", r"REPO/commits/([^/]+)", FakeGitHub.commit),
+    ("GET", r"REPO/pulls/(\d+)", FakeGitHub.pull),
+    ("GET", r"REPO/pulls/(\d+)/reviews", FakeGitHub.list_reviews),
+)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    github: FakeGitHub
+    # One request a connection, which is the default: none outlives the server to be answered by an old one.
+    wbufsize = -1
+
+    def _serve(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self._reply(self.github.answer(Seen(self.command, self.path, headers, body)))
+
+    do_GET = do_POST = do_PATCH = _serve  # noqa: N815 - the names that http.server looks for
+
+    def _reply(self, answer: Answer) -> None:
+        data = json.dumps(answer.content).encode() if answer.raw is None else answer.raw
+        headers = {"Content-Type": "application/json; charset=utf-8", "X-RateLimit-Remaining": "4999", **answer.headers}
+        self.send_response(answer.status)
+        for name, value in {**headers, "Content-Length": str(len(data))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+        """Say nothing: a test prints what it needs."""
+
+
+def _refuse(status: int, message: str, headers: Mapping[str, str] | None = None) -> Answer:
+    return Answer(status, objects.error(message, status), dict(headers or {}))
+
+
+def _refusal(seen: Seen) -> Answer | None:
+    """What GitHub says to a write without a token or without a body that it takes."""
+    if not seen.headers.get("authorization", "").startswith("Bearer "):
+        return _refuse(401, "Requires authentication")
+    body = json.loads(seen.body).get("body")
+    if not isinstance(body, str) or not body.strip():
+        return _refuse(422, "Validation Failed: Body cannot be blank")
+    if len(body) > LONGEST_BODY:
+        return _refuse(422, f"Validation Failed: Body is too long (maximum is {LONGEST_BODY} characters)")
+    return None

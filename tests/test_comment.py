@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import cmarkgfm
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fake_github import BOT, FakeGitHub, Fault
+from rag_eval.comment import MOST_CHARACTERS, Marker, find, marker, parse_marker, post
+from rag_eval.errors import UsageError
+from rag_eval.github import Comment, GitHub, GitHubError, Network
+
+pytest.importorskip("urllib3")
+
+HEAD = "0123456789abcdef0123456789abcdef01234567"
+ID = "rag-eval"
+
+
+@pytest.fixture
+def fake():
+    with FakeGitHub().serving() as served:
+        served.add_pull(2, "1" * 40, "2" * 40)
+        yield served
+
+
+@pytest.fixture
+def github(fake):
+    return GitHub(fake.url, "token", "octo/hello", Network(sleep=lambda _: None))
+
+
+def body(text="All gates passed.", run=5, comment_id=ID):
+    return f"{marker(comment_id, HEAD, run)}\n{text}"
+
+
+def bodies(fake):
+    return [row["body"] for row in fake.comments[2]]
+
+
+def send(github, text, run=5, mode="always", failed=False, comment_id=ID):
+    return post(github, 2, body(text, run, comment_id), comment_id, mode, failed, run)
+
+
+def test_the_marker_is_one_invisible_line():
+    assert marker("nightly", HEAD, 7) == f"<!-- rag-eval-action id=nightly head={HEAD} run=7 -->"
+    assert cmarkgfm.github_flavored_markdown_to_html(body("text")).endswith("-->\n<p>text</p>\n")
+
+
+printable = st.text(min_size=1, max_size=100).filter(str.isprintable)
+
+
+@given(printable, st.text(), st.integers(min_value=0, max_value=10**18 - 1))
+@example("--> head=0 run=9 -->", "a b-->", 1)
+def test_a_marker_is_read_as_it_was_written(comment_id, head, run):
+    line = marker(comment_id, head, run)
+    said = parse_marker(f"{line}\r\nrest")
+    assert said is not None
+    assert (said.id, said.run) == (comment_id, run)
+    assert line.count("-->") == line.count("<") == line.count(">") == 1
+    assert line.isascii()
+    assert "\n" not in line
+
+
+@given(printable, printable)
+def test_different_ids_have_different_markers(one, other):
+    assert (marker(one, HEAD, 1) == marker(other, HEAD, 1)) == (one == other)
+
+
+@pytest.mark.parametrize("head", ["", "-->", "\n"])
+def test_a_head_that_is_no_hash_is_not_written(head):
+    assert parse_marker(marker(ID, head, 1)) == Marker(ID, "unknown", 1)
+
+
+@pytest.mark.parametrize("comment_id", ["", "a" * 101, "a\nb", "\ud800", "\u202e"])
+def test_an_id_that_does_not_fit_is_refused(comment_id):
+    with pytest.raises(UsageError, match="comment-id"):
+        marker(comment_id, HEAD, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        f" {marker(ID, HEAD, 1)}",
+        f"Look:\n{marker(ID, HEAD, 1)}",
+        f"{marker(ID, HEAD, 1)} and more",
+        f"<!-- rag-eval-action id= head={HEAD} run=1 -->",
+        f"<!-- rag-eval-action id=x head={HEAD} run=\u0661 -->",
+        f"<!-- rag-eval-action id=x head={HEAD} run={'9' * 5000} -->",
+    ],
+)
+def test_what_is_not_exactly_a_marker_is_none(text):
+    assert parse_marker(text) is None
+
+
+def test_only_our_own_comment_with_our_id_is_found():
+    comments = [
+        Comment(1, "mallory", body(run=99), ""),
+        Comment(2, BOT, body(comment_id="other"), ""),
+        Comment(3, BOT, f"> {body()}", ""),
+        Comment(4, BOT, body(), ""),
+        Comment(5, "", body(), ""),
+    ]
+    assert find(comments, BOT, ID) == comments[3]
+    assert find(comments[:3], BOT, ID) is None
+
+
+def test_of_several_the_newest_run_counts_then_the_oldest_comment():
+    runs = [Comment(number, BOT, body(run=run), "") for number, run in ((1, 5), (2, 6), (3, 6), (4, 4))]
+    assert find(runs, BOT, ID) == runs[1]
+
+
+def test_the_first_run_creates_and_the_second_updates(fake, github):
+    first, second = send(github, "red", run=1), send(github, "green", run=2)
+    assert (first.action, second.action) == ("created", "updated")
+    assert first.url == second.url == fake.comments[2][0]["html_url"]
+    assert bodies(fake) == [body("green", 2)]
+
+
+def test_ours_is_found_behind_two_hundred_others_and_a_forged_one(fake, github):
+    fake.add_comment(2, body("forged", run=10**9), author="mallory")
+    for i in range(200):
+        fake.add_comment(2, f"comment {i}", author="someone")
+    fake.add_comment(2, body("red", run=1))
+    assert send(github, "green", run=2).action == "updated"
+    assert (len(bodies(fake)), bodies(fake)[-1]) == (202, body("green", 2))
+    assert bodies(fake)[0] == body("forged", run=10**9)
+
+
+def test_two_instances_keep_a_comment_each(fake, github):
+    for comment_id in ("one", "two", "one", "two"):
+        send(github, comment_id, comment_id=comment_id)
+    assert bodies(fake) == [body("one", comment_id="one"), body("two", comment_id="two")]
+
+
+def test_an_older_run_does_not_overwrite_a_newer_one(fake, github):
+    send(github, "new", run=7)
+    late = send(github, "old", run=6)
+    assert late.action == "skipped"
+    assert "run 7 is newer" in late.reason
+    assert bodies(fake) == [body("new", 7)]
+
+
+def test_a_run_may_be_repeated(fake, github):
+    send(github, "first attempt", run=7)
+    assert send(github, "second attempt", run=7).action == "updated"
+    assert send(github, "second attempt", run=7).action == "unchanged"
+    assert len(fake.writes) == 2
+
+
+def test_on_change_leaves_the_same_text_alone(fake, github):
+    assert send(github, "green", run=1, mode="on-change").action == "created"
+    assert send(github, "green", run=2, mode="on-change").action == "unchanged"
+    assert bodies(fake) == [body("green", 1)]
+    assert send(github, "red", run=3, mode="on-change", failed=True).action == "updated"
+    assert bodies(fake) == [body("red", 3)]
+
+
+def test_other_line_ends_are_the_same_text(fake, github):
+    send(github, "a\nb", run=1)
+    fake.comments[2][0]["body"] = body("a\r\nb\r\n", 1).replace("-->\n", "-->\r\n")
+    assert send(github, "a\nb", run=2, mode="on-change").action == "unchanged"
+
+
+def test_always_writes_the_same_text_for_the_sake_of_the_order_of_runs(fake, github):
+    send(github, "green", run=1)
+    assert send(github, "green", run=2).action == "updated"
+    assert bodies(fake) == [body("green", 2)]
+
+
+def test_on_failure_is_silent_until_a_gate_fails_and_then_keeps_up(fake, github):
+    assert send(github, "green", run=1, mode="on-failure").action == "skipped"
+    assert bodies(fake) == []
+    assert send(github, "red", run=2, mode="on-failure", failed=True).action == "created"
+    assert send(github, "green again", run=3, mode="on-failure").action == "updated"
+    assert bodies(fake) == [body("green again", 3)]
+
+
+def test_off_asks_nothing(fake, github):
+    assert send(github, "red", mode="off", failed=True).action == "skipped"
+    assert fake.seen == []
+
+
+def test_a_lost_answer_does_not_make_a_second_comment(fake, github):
+    fake.faults = [Fault("POST", 502, done=True)]
+    assert send(github, "red").action == "created"
+    assert bodies(fake) == [body("red")]
+
+
+def test_what_another_run_wrote_between_two_tries_is_replaced(fake, github, monkeypatch):
+    refuse = fake.answer
+
+    def write_then_refuse(seen):
+        if seen.method == "POST":
+            fake.add_comment(2, body("older", run=4))
+            monkeypatch.setattr(fake, "answer", refuse)
+            fake.faults = [Fault("POST", 500)]
+        return refuse(seen)
+
+    monkeypatch.setattr(fake, "answer", write_then_refuse)
+    assert send(github, "newer", run=5).action == "updated"
+    assert bodies(fake) == [body("newer", 5)]
+
+
+def test_a_refusal_goes_to_the_caller(fake, github):
+    fake.faults = [Fault("POST", 403, message="Resource not accessible by integration")]
+    with pytest.raises(GitHubError, match="pull-requests: write"):
+        send(github, "red")
+
+
+@pytest.mark.parametrize("letter", ["a", "\U0001f600"])
+def test_the_longest_body_fits_and_one_more_character_is_refused(fake, github, letter):
+    room = MOST_CHARACTERS - len(body(""))
+    assert send(github, letter * room).action == "created"
+    with pytest.raises(ValueError, match="65537 characters"):
+        send(github, letter * (room + 1))
+    assert [len(text) for text in bodies(fake)] == [MOST_CHARACTERS]
+
+
+@pytest.mark.parametrize("wrong", ["no marker", body(run=4), body(comment_id="other"), f"\n{body()}"])
+def test_a_body_that_could_not_be_found_again_is_refused(fake, github, wrong):
+    with pytest.raises(ValueError, match="marker"):
+        post(github, 2, wrong, ID, "always", False, 5)
+    assert fake.seen == []
