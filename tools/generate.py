@@ -165,7 +165,11 @@ def _settings() -> dict[str, Any]:
             "examples": [{"dataset": "7b0c4e", "records": "eval/gold.signoff", "require": "record"}],
             "additionalProperties": False,
             "properties": {
-                "dataset": _text("A random name that ties records to this gold set.", "7b0c4e"),
+                "dataset": {
+                    **_text("A random name that ties records to this gold set.", "7b0c4e"),
+                    "maxLength": 64,
+                    "not": {"pattern": "[^A-Za-z0-9._-]"},
+                },
                 "gold": _text("Path of the gold file.", "eval/gold.jsonl"),
                 "records": _text("Folder of the sign-off records.", "eval/gold.signoff"),
                 "require": {"enum": ["record"], "description": "What a change needs.", "examples": ["record"]},
