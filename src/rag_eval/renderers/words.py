@@ -6,6 +6,8 @@ from rag_eval.labels import GOOD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rag_eval.gates import Judged
     from rag_eval.report import MetricResult, Question, Report
 
@@ -25,6 +27,11 @@ def headline(report: Report) -> str:
     aside = f", {len(warned)} warning{'s' if len(warned) != 1 else ''}" if warned else ""
     held = len(report.gates) - len(warned)
     return f"Passed on {cases}: {held} of {len(report.gates)} gates hold{aside}."
+
+
+def telling(gates: Sequence[Judged]) -> list[Judged]:
+    """The gates worth a row of their own: completeness that holds is said in a line."""
+    return [gate for gate in gates if gate.broken or not gate.name.startswith("completeness.")]
 
 
 def reason(gate: Judged) -> str:
