@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rag_eval.files.limits import DEFAULTS
+from rag_eval.files.limits import DEEPEST, DEFAULTS
 from rag_eval.metrics import METRICS, Metric
 
 ROOT = Path(__file__).parent.parent
@@ -181,7 +181,13 @@ def _settings() -> dict[str, Any]:
             "examples": [DEFAULTS._asdict()],
             "additionalProperties": False,
             "properties": {
-                name: {"type": "integer", "minimum": 1, "description": _LIMITS[name], "examples": [value]}
+                name: {
+                    "type": "integer",
+                    "minimum": 1,
+                    **({"maximum": DEEPEST} if name == "depth" else {}),
+                    "description": _LIMITS[name],
+                    "examples": [value],
+                }
                 for name, value in DEFAULTS._asdict().items()
             },
         },

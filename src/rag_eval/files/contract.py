@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _SAFE = 1e18  # any number within ±1e18 is either a float or an integer of 64 bits
 _FREE_LEVELS = 6  # nesting of fields that the schema does not know, before a row is left to the slow way
+_OWN_LEVELS = 3  # around such a field: the row, a list of objects in it, one of them
 
 
 def load(name: str) -> Schema:
@@ -42,13 +43,17 @@ class Contract:
         self.depth = depth
         self.known = known_fields(self.schema)
         guarded = _guarded(self.schema)
+        self._plain = jsonschema_rs.Draft202012Validator(self.schema, offline=True).is_valid
         self._quick = jsonschema_rs.Draft202012Validator(guarded, offline=True).is_valid
         self._all_quick = jsonschema_rs.Draft202012Validator(_every(guarded), offline=True).is_valid
         self._numbers = _numeric_paths(self.schema)
         self._numeric = frozenset().union(*self._numbers)
+        self._shallow = depth < _FREE_LEVELS + _OWN_LEVELS
 
     def accept_all(self, lines: list[bytes]) -> list[Row] | None:
         """The rows of good lines, or None where only a look at each can tell. Checking many at once saves calls."""
+        if self._shallow:
+            return None
         try:
             rows: list[Row] = list(map(orjson.loads, lines))
         except orjson.JSONDecodeError:
@@ -59,6 +64,8 @@ class Contract:
 
     def accept(self, line: bytes) -> Row | None:
         """The row of a good line, or None where only :meth:`examine` can tell."""
+        if self._shallow:
+            return None
         try:
             row: Row = orjson.loads(line)
         except orjson.JSONDecodeError:
@@ -68,7 +75,7 @@ class Contract:
     def refuses(self, line: bytes) -> bool:
         """Whether a line is wrong beyond doubt, without saying why: for rows that are only counted."""
         try:
-            return not jsonschema_rs.is_valid(self.schema, orjson.loads(line), offline=True)
+            return not self._plain(orjson.loads(line))
         except orjson.JSONDecodeError:
             return True
 
@@ -80,23 +87,24 @@ class Contract:
         try:
             value = strict_json.parse(line, self.depth)
         except strict_json.JsonError as error:
-            column = f"column {error.column}" if error.column else ""
-            return None, [Finding(column, error.message, error.hint)]
+            return None, [Finding(error.where, error.message, error.hint)]
         findings = list(self.findings(value))
         return (None, findings) if findings else (value, [])
 
     def findings(self, value: Any) -> Iterator[Finding]:
         """What ``jsonschema``, the reference, finds wrong with a decoded value."""
-        if jsonschema_rs.is_valid(self.schema, value, offline=True):
+        if self._plain(value):
             return
         import jsonschema
 
-        from rag_eval.files.wording import word
+        from rag_eval.files.wording import LINE_BREAK, word
 
         validator = jsonschema.Draft202012Validator(self.schema, registry=_no_remote())
         errors = sorted(validator.iter_errors(value), key=lambda error: [str(part) for part in error.absolute_path])
         for error in errors:
             yield word(error)
+        if not errors:
+            yield LINE_BREAK
 
     def _huge(self, row: Row) -> bool:
         """Whether a number that the schema leaves open may have been an integer beyond 64 bits."""
@@ -158,7 +166,8 @@ def _close(schema: Schema) -> Schema:
         closed["properties"] = {name: _close(field) for name, field in schema["properties"].items()}
         closed.setdefault("additionalProperties", {"$ref": "#/$defs/free0"})
     if isinstance(schema.get("items"), dict):
-        closed["items"] = _close(schema["items"])
+        items = _close(schema["items"])
+        closed["items"] = {**items, **_bounds(items)} if _open_number(items) else items
     if isinstance(schema.get("additionalProperties"), dict):
         closed["additionalProperties"] = {**schema["additionalProperties"], **_bounds(schema["additionalProperties"])}
     return closed
