@@ -20,6 +20,7 @@ $(VENV)/pyvenv.cfg:
 
 $(VENV)/.run: $(VENV)/pyvenv.cfg pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[action,zstd]"
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
