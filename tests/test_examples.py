@@ -1,8 +1,8 @@
 """Every metric's worked examples, which docs/metrics.md shows, come out as they say."""
 
 import pytest
-from cases import EXAMPLES, example_rows, gold_row, make_case, trace_row
 
+from cases import EXAMPLES, example_rows, gold_row, make_case, trace_row
 from rag_eval.files.contract import Contract
 from rag_eval.metrics import METRICS
 from rag_eval.metrics._metric import Measure
