@@ -96,7 +96,7 @@ def _labels(report: Report) -> str:
     shown = ", ".join(f"{-n} `{label}`" for n, label in bad[:_LABEL_SHOWN])
     failing = -sum(n for n, _ in bad)
     end = ", …" if len(bad) > _LABEL_SHOWN else "."
-    return f"**{failing} of {len(report.questions)} questions fail:** {shown}{end}"
+    return f"**{failing} of {words.cases(report)} fail:** {shown}{end}"
 
 
 def _gates(report: Report, gates: Sequence[Judged]) -> str:
@@ -144,7 +144,7 @@ def _metrics(report: Report) -> str:
 
 def _questions(report: Report, most: int) -> str:
     ordered = words.by_urgency(report.questions)
-    runs = len({question.run for question in ordered}) > 1
+    runs = len(words.runs_of(report)) > 1
     rows = [
         [
             safe(question.qid),

@@ -21,15 +21,25 @@ OUTCOMES = {"passed": "passed", "failed": "failed", "no_data": "no data"}
 def headline(report: Report) -> str:
     """The verdict in one sentence."""
     failed, warned = report.failed_gates, [gate for gate in report.gates if gate.broken and not gate.blocks]
-    n = report.completeness.expected
-    cases = f"{n} question{'s' if n != 1 else ''}"
     if failed:
         reasons = "; ".join(reason(gate) for gate in failed[:3])
         more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
-        return f"Failed on {cases}: {reasons}{more}."
+        return f"Failed on {cases(report)}: {reasons}{more}."
     aside = f", {len(warned)} warning{'s' if len(warned) != 1 else ''}" if warned else ""
     held = len(report.gates) - len(warned)
-    return f"Passed on {cases}: {held} of {len(report.gates)} gates hold{aside}."
+    return f"Passed on {cases(report)}: {held} of {len(report.gates)} gates hold{aside}."
+
+
+def cases(report: Report) -> str:
+    """How many cases there are: ``14 questions``, ``28 cases (14 questions, 2 runs)``."""
+    n, runs = len({question.qid for question in report.questions}), runs_of(report)
+    questions = f"{n} question{'s' if n != 1 else ''}"
+    return questions if len(runs) <= 1 else f"{len(report.questions)} cases ({questions}, {len(runs)} runs)"
+
+
+def runs_of(report: Report) -> set[str | None]:
+    """The runs that the report is about; None for traces without one."""
+    return {question.run for question in report.questions}
 
 
 def reason(gate: Judged) -> str:
