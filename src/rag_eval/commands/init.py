@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         there = path.exists() or path.is_symlink()
         if not there:
             write(path, (_TEMPLATES / template).read_text(encoding="utf-8"))
-        sys.stdout.write(f"{'kept' if there else 'wrote'}  {target}\n")
+        sys.stdout.write(f"{'kept ' if there else 'wrote'}  {target}\n")
     sys.stdout.write("\n" + _NEXT)
     return 0
 
