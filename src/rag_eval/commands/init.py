@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         if not there:
             write(path, (_TEMPLATES / template).read_text(encoding="utf-8"))
         aside = _advice(path) if there and target.startswith(".") else ""
-        sys.stdout.write(f"{'kept' if there else 'wrote'}  {target}{aside}\n")
+        sys.stdout.write(f"{'kept ' if there else 'wrote'}  {target}{aside}\n")
     sys.stdout.write("\n" + _NEXT)
     return 0
 

@@ -97,7 +97,7 @@ def _failing(report: Report) -> str:
     table = _table(_columns(several), (_question(question, several) for question in failing[:_FAILING]))
     more = f"\n\n… and {len(failing) - _FAILING} more." if len(failing) > _FAILING else ""
     fail = "fails" if len(failing) == 1 else "fail"
-    return f"**{len(failing)} of {len(report.questions)} questions {fail}.**\n\n{table}{more}"
+    return f"**{len(failing)} of {words.cases(report)} {fail}.**\n\n{table}{more}"
 
 
 def _gates(report: Report) -> str:
@@ -154,7 +154,7 @@ def _questions(report: Report, most: int) -> str:
 
 
 def _several_runs(report: Report) -> bool:
-    return len({question.run for question in report.questions}) > 1
+    return len(words.runs_of(report)) > 1
 
 
 def _columns(several: bool) -> list[str]:
