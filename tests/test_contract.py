@@ -46,13 +46,18 @@ RAW = [
 ]  # fmt: skip
 VALUES = st.one_of(
     st.sampled_from(RAW).map(lambda raw: MARK + raw),
-    st.sampled_from([None, True, False, 0, 1, -1, 3, 0.5, "", "x", "yes", "long enough", [], {}, [""], ["x"], [[0]], [[]]]),
+    st.sampled_from(
+        [None, True, False, 0, 1, -1, 3, 0.5, "", "x", "yes", "long enough", [], {}, [""], ["x"], [[0]], [[]]]
+    ),
     st.integers(-(2**70), 2**70),
     st.floats(allow_nan=True),
     st.text(max_size=8),
     st.lists(st.integers(-1, 2**66) | st.text(max_size=3), max_size=3),
-    st.recursive(st.integers(0, 2**65), lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2)),
-)  # fmt: skip
+    st.recursive(
+        st.integers(0, 2**65),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    ),
+)
 VALUES = VALUES.map(copy.deepcopy)  # what is drawn is changed further
 SPACE = st.sampled_from(["", " ", "\t", "  ", "\r", "\n"])
 
@@ -114,7 +119,9 @@ def lines(draw, names=ROWS):
     data = bytearray(written(draw, row).encode("utf-8", "surrogatepass"))
     if data and draw(st.integers(0, 11)) == 0:
         place = draw(st.integers(0, len(data) - 1))
-        data[place : place + draw(st.integers(0, 1))] = draw(st.sampled_from([b"\xff", b"\xc3", b"\xed\xa0\x80", b'"', b"\xef\xbb\xbf", b"\0", b""]))  # fmt: skip
+        data[place : place + draw(st.integers(0, 1))] = draw(
+            st.sampled_from([b"\xff", b"\xc3", b"\xed\xa0\x80", b'"', b"\xef\xbb\xbf", b"\0", b""])
+        )
     return name, bytes(data)
 
 
@@ -255,10 +262,12 @@ def values(draw):
 
 
 DECODED = st.one_of(
-    st.sampled_from([None, True, False, 0, 1, -1, 1.0, 0.5, -0.0, 1e300, 2**64 - 1, "", "x", "0.80", "0.80\n", "1/2\n", [], {}]),
+    st.sampled_from(
+        [None, True, False, 0, 1, -1, 1.0, 0.5, -0.0, 1e300, 2**64 - 1, "", "x", "0.80", "0.80\n", "1/2\n", [], {}]
+    ),
     st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
-)  # fmt: skip
+)
 
 
 DECODED = DECODED.map(copy.deepcopy)
@@ -320,7 +329,7 @@ def test_the_trap_is_real_python_lets_a_line_break_stand_before_the_end(pattern,
 
 def test_a_line_break_that_only_the_quick_validator_refuses_is_a_finding():
     contract = Contract("trace")
-    contract._plain = lambda value: False  # the quick validator's part; no schema of rows has a pattern to show it with
+    contract._plain = lambda _: False  # the quick validator's part; no schema of rows has a pattern to show it with
     assert ["line break" in finding.message for finding in contract.findings(trace())] == [True]
 
 
