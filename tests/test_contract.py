@@ -77,7 +77,11 @@ def mutate(draw, name, row):
     if isinstance(target, list):
         target.insert(draw(st.integers(0, len(target))), draw(VALUES))
         return
-    action = draw(st.sampled_from(["set", "drop", "unknown", "any known"]))
+    action = draw(st.sampled_from(["set", "drop", "unknown", "any known", "big"]))
+    numbers = sorted(key for key, value in target.items() if type(value) in (int, float))
+    if action == "big" and numbers:
+        target[draw(st.sampled_from(numbers))] = MARK + draw(st.sampled_from(["", "-"])) + draw(st.sampled_from(BIG))
+        return
     if action == "drop" and target:
         del target[draw(st.sampled_from(sorted(target)))]
     elif action == "set" and target:
