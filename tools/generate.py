@@ -12,6 +12,7 @@ from rag_eval.files.limits import DEEPEST, DEFAULTS
 from rag_eval.metrics import METRICS, Metric
 
 ROOT = Path(__file__).parent.parent
+_INPUTS, _END = "<!-- inputs and outputs: generated from action.yml -->", "<!-- /inputs and outputs -->"
 
 
 def main() -> int:
@@ -36,7 +37,23 @@ def generated() -> dict[str, str]:
     return {
         "schemas/eval-gates.schema.json": json.dumps(gates_schema(), indent=2, ensure_ascii=False) + "\n",
         "docs/metrics.md": metrics_page(),
+        "README.md": readme(),
     }
+
+
+def readme() -> str:
+    """The README with the inputs and outputs of action.yml in their place."""
+    import yaml
+
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    tables = [_described(kind, action[f"{kind}s"]) for kind in ("input", "output")]
+    before, rest = (ROOT / "README.md").read_text(encoding="utf-8").split(_INPUTS)
+    return f"{before}{_INPUTS}\n{''.join(tables)}{_END}{rest.split(_END)[1]}"
+
+
+def _described(kind: str, entries: dict[str, dict[str, str]]) -> str:
+    rows = [f"| `{name}` | {entry['description']} |" for name, entry in entries.items()]
+    return "\n".join([f"| {kind} | |", "|---|---|", *rows]) + "\n\n"
 
 
 def gates_schema() -> dict[str, Any]:
@@ -148,7 +165,11 @@ def _settings() -> dict[str, Any]:
             "examples": [{"dataset": "7b0c4e", "records": "eval/gold.signoff", "require": "record"}],
             "additionalProperties": False,
             "properties": {
-                "dataset": _text("A random name that ties records to this gold set.", "7b0c4e"),
+                "dataset": {
+                    **_text("A random name that ties records to this gold set.", "7b0c4e"),
+                    "maxLength": 64,
+                    "not": {"pattern": "[^A-Za-z0-9._-]"},
+                },
                 "gold": _text("Path of the gold file.", "eval/gold.jsonl"),
                 "records": _text("Folder of the sign-off records.", "eval/gold.signoff"),
                 "require": {"enum": ["record"], "description": "What a change needs.", "examples": ["record"]},
@@ -222,12 +243,22 @@ def _section(metric: Metric) -> list[str]:
 def _examples(metric: Metric) -> list[str]:
     path = ROOT / "tests" / "examples" / f"{metric.name}.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    shown = [f"- {row['because']}: {_score(row['score'])}" for row in rows]
-    return [*shown, ""]
+    return ["A case", "", *(f"- {_verb(row)} when {row['because']}." for row in rows), ""]
 
 
-def _score(score: object) -> str:
-    return "does not apply" if score is None else f"`{json.dumps(score)}`"
+def _verb(row: dict[str, Any]) -> str:
+    """What a case does under the metric: the beginning of the sentence that ``because`` ends."""
+    cut = f" at k = {row['k']}" if "k" in row else ""
+    if row["score"] is None:
+        return "*does not apply*"
+    return f"scores **{_score(row['score'])}**{cut}"
+
+
+def _score(score: bool | float | list[int]) -> str:
+    if isinstance(score, list):
+        numerator, denominator = score
+        return f"{numerator}/{denominator}" if 0 < numerator < denominator else str(numerator // denominator)
+    return f"{float(score):.5g}"
 
 
 if __name__ == "__main__":

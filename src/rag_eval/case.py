@@ -60,7 +60,7 @@ class Case:
     def __init__(self, gold: Gold, trace: Trace, settings: Settings) -> None:
         self.gold, self.trace, self.settings = gold, trace, settings
         self.claim = trace.claim.strip()
-        self.by_token = self.claim.lower() == settings.token
+        self.by_token = self.claim.lower() == settings.token.lower()
         self.refused = self._refused()
         self.shipped = not self.refused
         self.cites: tuple[str, ...] = trace.citations or ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rag_eval.tally import exactly, shown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,8 +35,11 @@ class _Figures(NamedTuple):
     limits: Mapping[str, float]
     k: int
 
+    def full(self, name: str) -> str:
+        return f"recall_all@{self.k}" if name == "recall" else name
+
     def value(self, name: str) -> float | None:
-        return self.values.get(f"recall_all@{self.k}" if name == "recall" else name)
+        return self.values.get(self.full(name))
 
     def low(self, name: str) -> bool:
         value = self.value(name)
@@ -45,8 +50,13 @@ class _Figures(NamedTuple):
         return value is not None and value > self.limits[name]
 
     def say(self, *names: str) -> str:
-        shown = {name: f"recall_all@{self.k}" if name == "recall" else name for name in names}
-        return ", ".join(f"{shown[name]} {self.value(name) or 0:.3f}" for name in names)
+        return ", ".join(f"{self.full(name)} {self._shown(name)}" for name in names)
+
+    def _shown(self, name: str) -> str:
+        limit = exactly(self.limits[name])
+        return shown(
+            exactly(self.value(name) or 0.0), lambda number: number > limit if name in HIGH else number >= limit
+        )
 
 
 def _answers(figures: _Figures) -> Iterator[Diagnosis]:

@@ -126,7 +126,7 @@ class Trace(NamedTuple):
             retrieved = [chunk["id"] for chunk in chunks] if chunks else ()
         return cls(
             qid,
-            get("run"),
+            get("run") or None,
             claim,
             None if cited is None else tuple(dict.fromkeys(cited)),
             tuple(dict.fromkeys(retrieved)),
@@ -145,7 +145,7 @@ class Trace(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What the metrics are told: the refusal token (lower-cased), refusal phrases, the k of the labels."""
+    """What the metrics are told: the refusal token as it is to be written, refusal phrases, the k of the labels."""
 
     token: str = "not in context"
     phrases: tuple[str, ...] = ()

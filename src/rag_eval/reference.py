@@ -59,6 +59,7 @@ def count(golds: Mapping[str, Gold], rows: Iterable[Row], k: int, token: str) ->
 
     A first row is scored as it comes; of repeated ones the last is kept and scored in the end.
     """
+    token = token.lower()
     seen: dict[str, int] = {}
     again: dict[str, tuple[Any, Any]] = {}
     repeated = unknown = unread = 0
@@ -81,7 +82,10 @@ def count(golds: Mapping[str, Gold], rows: Iterable[Row], k: int, token: str) ->
 
 
 def outcome(gold: Gold, answer: Row | None, retrieved: Sequence[str] | None, k: int, token: str) -> int:
-    """One case as the reference scorer sees it: from the trace's ``answer_json`` and ``retrieved_ids``."""
+    """One case as the reference scorer sees it: from the trace's ``answer_json`` and ``retrieved_ids``.
+
+    ``token`` is lower-cased.
+    """
     answer, retrieved = answer or {}, retrieved or ()
     claim = (answer.get("claim") or "").strip().lower()
     bits = ANSWERABLE if gold.answerable else 0

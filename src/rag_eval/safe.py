@@ -17,6 +17,7 @@ _INVISIBLE = re.compile(
 )
 _SPACE = re.compile(r"\s+")
 _BREAK = re.compile("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+_COMMAND = re.compile(r"(?m)^(?=\s*::)")
 # Spreadsheets in Asian locales take the full-width forms for the same.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -43,7 +44,7 @@ def quoted(value: object, limit: int = 80) -> str:
 
 def markdown(text: str, limit: int = 80) -> str:
     """``text`` as a Markdown code span that stays one span, inside a table cell too."""
-    clean = one_line(text, limit).replace("@", "@" + _ZERO_WIDTH_SPACE)
+    clean = _no_command(one_line(text, limit).replace("@", "@" + _ZERO_WIDTH_SPACE))
     if not clean:
         return "*(empty)*"
     # A backslash before the escaped pipe would escape the backslash instead and end the cell.
@@ -57,12 +58,19 @@ def markdown(text: str, limit: int = 80) -> str:
 
 def log_line(text: str) -> str:
     """``text`` as one line that GitHub's runner takes for no command: neither ``::`` at its start nor ``##[`` in it."""
-    clean = _INVISIBLE.sub("", _BREAK.sub(" ", text)).rstrip()
-    clean = clean.replace("##[", "##" + _ZERO_WIDTH_SPACE + "[")
+    clean = _no_command(_INVISIBLE.sub("", _BREAK.sub(" ", text)).rstrip())
     return _ZERO_WIDTH_SPACE + clean if clean.lstrip().startswith("::") else clean
 
 
 def spreadsheet(text: str) -> str:
-    """``text`` for a CSV cell: what a spreadsheet would run as a formula gets an apostrophe in front."""
-    clean = _INVISIBLE.sub("", text)
+    """``text`` for a CSV cell: what a spreadsheet would run as a formula gets an apostrophe in front.
+
+    CSV is printed too: no line of the cell is a command to GitHub's runner.
+    """
+    clean = _COMMAND.sub(_ZERO_WIDTH_SPACE, _no_command(_INVISIBLE.sub("", text)))
     return "'" + clean if clean.startswith(_FORMULA) else clean
+
+
+def _no_command(text: str) -> str:
+    """``text`` without ``##[``, which GitHub's runner looks for anywhere in a line of output."""
+    return text.replace("##[", "##" + _ZERO_WIDTH_SPACE + "[")

@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 Ratio = tuple[int, int]
 Score = bool | Ratio | float
 Tally = Counter[Score]
 DECIMALS = 12
+_SHOWN, _MOST_SHOWN = 3, 60
 
 
 class Value(NamedTuple):
@@ -60,6 +61,16 @@ def as_float(score: Score) -> float:
 def exactly(number: Fraction | float) -> Fraction:
     """The number that a comparison takes: fractions as they are, floats by their shortest decimal."""
     return number if isinstance(number, Fraction) else Fraction(repr(number))
+
+
+def shown(number: Fraction, holds: Callable[[Fraction], bool]) -> str:
+    """``number`` with three decimals, or as many more as it takes that ``holds`` says the same of what is shown."""
+    for decimals in range(_SHOWN, _MOST_SHOWN):
+        rounded = round(number, decimals)
+        if holds(rounded) == holds(number):
+            whole, rest = divmod(int(rounded * 10**decimals), 10**decimals)
+            return f"{whole}.{rest:0{decimals}d}"
+    return str(number)
 
 
 def _exact_sum(scores: Tally) -> Fraction:

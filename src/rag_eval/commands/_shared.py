@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import suppress
 
 from rag_eval.errors import UsageError
 from rag_eval.safe import log_line
@@ -80,7 +81,8 @@ def write(path: Path, text: str) -> None:
             file.write(text)
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
         raise UsageError(f"{path} cannot be written: {(error.strerror or '').lower()}") from None
 
 

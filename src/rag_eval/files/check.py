@@ -104,5 +104,6 @@ KINDS: dict[str, Callable[[Reader, str], str]] = {
     "gates": _gates,
     "report": _object("report"),
     "run": _object("run"),
+    "signoff": _object("signoff"),
     "jsonl": _jsonl,
 }

@@ -9,7 +9,7 @@ from rag_eval.model import Gold
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Digest, Reader, Source
@@ -80,14 +80,19 @@ def _groups_fit(gold: Gold) -> bool:
 
 
 def _json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int, Row]]:
-    contract, ledger = Contract(kind, reader.limits.depth), reader.ledger
+    contract, ledger = Contract(kind, reader.limits.depth, bulk=not source.small), reader.ledger
     shapes: set[tuple[str, ...]] = set()
+    numbered: Iterable[tuple[int, Row]]
     for first, lines in source.batches():
         rows = contract.accept_all(lines)
-        if rows is not None and shapes.issuperset(map(tuple, rows)):
-            yield from enumerate(rows, first)
-            continue
-        for number, row in _one_by_one(contract, ledger, source.path, kind, first, lines):
+        if rows is None:
+            numbered = _one_by_one(contract, ledger, source.path, kind, first, lines)
+        else:
+            numbered = enumerate(rows, first)
+            if shapes.issuperset(map(tuple, rows)):
+                yield from numbered
+                continue
+        for number, row in numbered:
             if (shape := tuple(row)) not in shapes:
                 note_unknown_fields(contract, ledger, source.path, number, row)
                 shapes.add(shape)

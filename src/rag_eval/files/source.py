@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rag_eval.files.ledger import Ledger
 
 _BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
+_SMALL = 192 * 1024
 _BOM = b"\xef\xbb\xbf"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -93,6 +94,11 @@ class Source:
     def first_byte(self) -> bytes:
         """The first byte that is not white space, as far as the first block shows it."""
         return self._head.lstrip()[:1]
+
+    @property
+    def small(self) -> bool:
+        """Whether so little is to be read that the quick libraries would take longer to load than they save."""
+        return not self._packed and os.fstat(self._file.fileno()).st_size <= _SMALL
 
     def batches(self) -> Iterator[tuple[int, list[bytes]]]:
         """Lines by the block, blank ones among them, with the number of the first one.

@@ -16,7 +16,9 @@ _LISTS = {"gates": Judged, "diagnosis": Diagnosis, "questions": Question, "notes
 
 def render(report: Report) -> str:
     """The JSON text of ``schemas/report.schema.json``, two spaces a level."""
-    return orjson.dumps(as_json(report), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    text = orjson.dumps(as_json(report), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    # It can only stand in a string, and means the same there: GitHub's runner would take a printed ##[ for a command.
+    return text.replace("##[", "##\\u005b")
 
 
 def as_json(report: Report) -> dict[str, Any]:

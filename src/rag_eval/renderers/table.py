@@ -10,7 +10,7 @@ from rag_eval.safe import log_line, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rag_eval.report import Report
+    from rag_eval.report import Question, Report
 
 _SHOWN = 20
 
@@ -34,23 +34,27 @@ def _gates(report: Report) -> str:
             words.threshold(gate),
             words.outcome(gate),
         ]
-        for gate in report.gates
+        for gate in words.telling(report.gates)
     ]
     return _table(["gate", "value", "cases", "threshold", "outcome"], rows)
 
 
 def _failures(report: Report) -> str:
     failing = [question for question in report.questions if question.label not in GOOD]
-    rows = [
-        [one_line(question.qid, 40), question.label, one_line(question.question, 60)] for question in failing[:_SHOWN]
-    ]
-    if not rows:
+    if not failing:
         return ""
-    table = _table(["question", "label", "text"], rows)
+    runs = len(words.runs_of(report)) > 1
+    rows = [_failure(question, runs=runs) for question in failing[:_SHOWN]]
+    table = _table(["question", *(["run"] if runs else []), "label", "text"], rows)
     cut = len(failing) - _SHOWN
     more = f"\n… and {cut} more; --format json has all." if cut > 0 else ""
     used = sorted({question.label for question in failing}, key=list(MEANING).index)
     return f"{table}{more}\n" + "\n".join(f"  {label}: {MEANING[label]}" for label in used)
+
+
+def _failure(question: Question, *, runs: bool) -> list[str]:
+    run = [one_line(question.run or "", 20)] if runs else []
+    return [one_line(question.qid, 40), *run, question.label, one_line(question.question, 60)]
 
 
 def _diagnosis(report: Report) -> str:

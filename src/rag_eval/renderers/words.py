@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
+
 from rag_eval.labels import GOOD
+from rag_eval.tally import exactly, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rag_eval.gates import Judged
     from rag_eval.report import MetricResult, Question, Report
 
 _DECIMALS = 3
+_CUT = re.compile("@[0-9]+$")
 OUTCOMES = {"passed": "passed", "failed": "failed", "no_data": "no data"}
 
 
 def headline(report: Report) -> str:
     """The verdict in one sentence."""
     failed, warned = report.failed_gates, [gate for gate in report.gates if gate.broken and not gate.blocks]
-    n = report.completeness.expected
-    cases = f"{n} question{'s' if n != 1 else ''}"
     if failed:
         reasons = "; ".join(reason(gate) for gate in failed[:3])
         more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
-        return f"Failed on {cases}: {reasons}{more}."
+        return f"Failed on {cases(report)}: {reasons}{more}."
     aside = f", {len(warned)} warning{'s' if len(warned) != 1 else ''}" if warned else ""
     held = len(report.gates) - len(warned)
-    return f"Passed on {cases}: {held} of {len(report.gates)} gates hold{aside}."
+    return f"Passed on {cases(report)}: {held} of {len(report.gates)} gates hold{aside}."
+
+
+def cases(report: Report) -> str:
+    """How many cases there are: ``14 questions``, ``28 cases (14 questions, 2 runs)``."""
+    n, runs = len({question.qid for question in report.questions}), runs_of(report)
+    questions = f"{n} question{'s' if n != 1 else ''}"
+    return questions if len(runs) <= 1 else f"{len(report.questions)} cases ({questions}, {len(runs)} runs)"
+
+
+def runs_of(report: Report) -> set[str | None]:
+    """The runs that the report is about; None for traces without one."""
+    return {question.run for question in report.questions}
+
+
+def telling(gates: Sequence[Judged]) -> list[Judged]:
+    """The gates worth a row of their own: completeness that holds is said in a line."""
+    return [gate for gate in gates if gate.broken or not gate.name.startswith("completeness.")]
 
 
 def reason(gate: Judged) -> str:
@@ -43,11 +65,8 @@ def gate_value(gate: Judged) -> str:
         return "–"
     if gate.name.startswith("completeness."):
         return f"{gate.value:g}"
-    for decimals in range(_DECIMALS, 18):
-        shown = f"{gate.value:.{decimals}f}"
-        if _side(gate, shown) == (gate.outcome == "passed"):
-            return shown
-    return repr(gate.value)
+    number = Fraction(gate.exact) if gate.exact is not None else exactly(gate.value)
+    return shown(number, gate.gate.keeps)
 
 
 def threshold(gate: Judged) -> str:
@@ -68,7 +87,7 @@ def counted(result: MetricResult | None, n: int) -> str:
 def plain_metrics(report: Report) -> list[list[str]]:
     """Name, value, cases and direction of each metric without a cutoff that applies to some case."""
     return [
-        [name, metric_value(result), counted(result, result.n), _arrow(result.better)]
+        [name, _value(report, name), counted(result, result.n), _arrow(result.better)]
         for name, result in report.metrics.items()
         if result.n and "@" not in name
     ]
@@ -79,7 +98,7 @@ def cutoff_metrics(report: Report) -> tuple[list[str], list[list[str]]]:
     cut = {name.split("@")[0]: result for name, result in report.metrics.items() if "@" in name and result.n}
     ks = sorted({int(name.split("@")[1]) for name in report.metrics if "@" in name})
     rows = [
-        [name, *(_at(report, f"{name}@{k}") for k in ks), str(result.n), _arrow(result.better)]
+        [name, *(_value(report, f"{name}@{k}") for k in ks), str(result.n), _arrow(result.better)]
         for name, result in cut.items()
     ]
     return ["metric", *(f"@{k}" for k in ks), "cases", "better"], rows
@@ -87,7 +106,7 @@ def cutoff_metrics(report: Report) -> tuple[list[str], list[list[str]]]:
 
 def without_cases(report: Report) -> str:
     """The metrics that apply to no case."""
-    names = dict.fromkeys(name.split("@")[0] for name, result in report.metrics.items() if not result.n)
+    names = dict.fromkeys(_CUT.sub("@k", name) for name, result in report.metrics.items() if not result.n)
     return f"No case for: {', '.join(names)}." if names else ""
 
 
@@ -111,16 +130,13 @@ def completeness(report: Report) -> str:
     return f"{found.scored} of {found.expected} expected answers are there; {counts}."
 
 
-def _at(report: Report, name: str) -> str:
+def _value(report: Report, name: str) -> str:
+    """A metric's value, as its gate shows it where it has one: two roundings of one number would look like two."""
+    gate = next((gate for gate in report.gates if gate.name == name), None)
+    if gate is not None:
+        return gate_value(gate)
     return metric_value(report.metrics[name]) if name in report.metrics else ""
 
 
 def _arrow(better: str) -> str:
     return "↑" if better == "higher" else "↓"
-
-
-def _side(gate: Judged, shown: str) -> bool:
-    from decimal import Decimal
-
-    number, limit = Decimal(shown), Decimal(gate.threshold)
-    return number >= limit if gate.direction == "min" else number <= limit

@@ -1,0 +1,41 @@
+"""Cases for tests: contract rows that say only what matters, and the nouns made of them."""
+
+import json
+from pathlib import Path
+
+from rag_eval.case import Case
+from rag_eval.model import Gold, Settings, Trace
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "tests" / "examples"
+
+
+def gold_row(**fields):
+    """A gold row. Defaults: qid "Q1", question "How long?", answerable, no gold substrings, no gold citations."""
+    defaults = {"qid": "Q1", "question": "How long?", "answerable": True, "gold_claim_substr": [], "gold_citations": []}
+    return {**defaults, **fields}
+
+
+def trace_row(**fields):
+    """A trace row. Defaults: qid "Q1", q "How long?"; what was answered is always said by the caller."""
+    return {"qid": "Q1", "q": "How long?", **fields}
+
+
+def make_case(gold, trace, settings=None):
+    """The case of two rows as ``gold_row`` and ``trace_row`` complete them; a trace of None is a missing one."""
+    item = Gold.from_row(gold_row(**gold), 1)
+    answered = Trace.missing("Q1", None) if trace is None else Trace.from_row(trace_row(**trace), "Q1", 1)
+    return Case(item, answered, settings or Settings())
+
+
+def example_rows(metric_name):
+    """The worked examples of a metric."""
+    path = EXAMPLES / f"{metric_name}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write_rows(path, rows):
+    """A JSON Lines file of rows."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path

@@ -1,0 +1,115 @@
+"""What metrics share: when a case is refused, and how a trace is read."""
+
+import pytest
+
+from cases import gold_row, make_case, trace_row
+from rag_eval.metrics.refusals import exact_refusal
+from rag_eval.model import Gold, Settings, Trace, inline_citations
+
+
+def says(claim, **more):
+    return {"answer_json": {"claim": claim}, **more}
+
+
+PHRASES = Settings(phrases=("cannot answer",))
+
+
+@pytest.mark.parametrize(
+    ("refused", "trace", "settings"),
+    [
+        (True, says("not in context"), Settings()),
+        (True, says("\tNOT IN CONTEXT \n"), Settings()),
+        (False, says("not in context."), Settings()),
+        (False, says(""), Settings()),
+        (False, says("I cannot answer that."), Settings()),
+        (True, says("I Cannot Answer that."), PHRASES),
+        (True, says("cannot answer".ljust(250)), PHRASES),
+        (True, says("cannot answer" + "x" * 187), PHRASES),
+        (False, says("cannot answer" + "x" * 188), PHRASES),
+        (True, says("not in context"), PHRASES),
+        (False, says("not in context", abstained=False), PHRASES),
+        (True, says("The answer is 30 days.", abstained=True), Settings()),
+        (True, says("weiß nicht"), Settings(token="Weiß nicht")),
+        (False, says("not in context"), Settings(token="Weiß nicht")),
+    ],
+)
+def test_refusal_is_the_mark_then_the_token_then_a_phrase_in_a_short_claim(refused, trace, settings):
+    assert make_case({}, trace, settings).refused is refused
+
+
+def test_an_exact_refusal_keeps_the_letter_case_of_the_configured_token():
+    token = Settings(token="Not in the files.")
+    assert exact_refusal.score(make_case({}, says("Not in the files."), token)) is True
+    assert exact_refusal.score(make_case({}, says("not in the files."), token)) is False
+
+
+@pytest.mark.parametrize(
+    ("errored", "trace"),
+    [(True, {"error": "down"}), (False, {"error": "down", "answer": ""}), (False, says("x")), (False, None)],
+)
+def test_a_case_is_errored_when_there_is_an_error_and_no_answer(errored, trace):
+    assert make_case({}, trace).errored is errored
+
+
+def read(**fields):
+    return Trace.from_row(trace_row(**fields), "Q1", 1)
+
+
+@pytest.mark.parametrize(
+    ("claim", "citations", "fields"),
+    [
+        ("x", ("a",), {"answer_json": {"claim": "x", "citations": ["a", "a"]}, "answer": "y", "citations": ["b"]}),
+        ("x", None, {"answer_json": {"claim": "x"}, "answer": "citations: [b]", "citations": ["b"]}),
+        ("y", ("b",), {"answer": "y", "citations": ["b"]}),
+        ("y", (), {"answer": "y", "citations": []}),
+        ("y\ncitations: [b]", ("b",), {"answer": "y\ncitations: [b]"}),
+        ("citations: [b]", ("c",), {"answer": "citations: [b]", "citations": ["c"]}),
+        ("y", None, {"answer": "y"}),
+        ("", None, {"error": "down"}),
+    ],
+)
+def test_claim_and_citations_come_from_the_first_form_that_is_there(claim, citations, fields):
+    trace = read(**fields)
+    assert (trace.claim, trace.citations) == (claim, citations)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("Kept. Citations: [a, b]", ["a", "b"]),
+        ("CITATIONS :[a b\tc,,d]", ["a", "b", "c", "d"]),
+        ("citations: [] then citations: [a]", []),
+        ("citations: a, b", None),
+        ("", None),
+    ],
+)
+def test_inline_citations_are_the_first_list_in_the_text(text, ids):
+    assert inline_citations(text) == ids
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "fields"),
+    [
+        (("b", "a"), {"retrieved_ids": ["b", "a", "b"]}),
+        (("b",), {"retrieved_ids": ["b"], "chunks": [{"id": "a"}]}),
+        (("a", "b"), {"chunks": [{"id": "a"}, {"id": "b"}, {"id": "a"}]}),
+        ((), {"retrieved_ids": [], "chunks": [{"id": "a"}]}),
+        ((), {}),
+    ],
+)
+def test_what_was_retrieved_is_the_list_or_else_the_chunks(retrieved, fields):
+    assert read(**says("x"), **fields).retrieved == retrieved
+
+
+def test_an_empty_run_is_no_run():
+    assert read(**says("x"), run="").run is None
+
+
+def test_an_item_of_a_json_array_has_no_substrings_and_keeps_its_claim_for_containment():
+    row = {"qid": "Q1", "q": "How long?", "answerable": True, "gold_ids": ["a", "a"], "gold_claim": "30 days"}
+    assert Gold.from_array_item(row, 3) == Gold("Q1", "How long?", True, (), ("a",), 3, "30 days")
+
+
+def test_an_item_keeps_the_difference_between_an_absent_list_and_an_empty_one():
+    assert Gold.from_row(gold_row(), 1).supports is None
+    assert Gold.from_row(gold_row(supports=[]), 1).supports == ()

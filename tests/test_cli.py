@@ -1,0 +1,386 @@
+"""The commands: what they print, where they write, and the exit code they end with."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import rag_eval
+from cases import ROOT, gold_row, trace_row, write_rows
+from rag_eval import cli
+from rag_eval.commands import demo
+from rag_eval.renderers import RENDERERS
+
+QUICKSTART = ROOT / "examples" / "quickstart"
+GOLD = [gold_row(qid="S1", gold_claim_substr=["30 days"], gold_citations=["a"]), gold_row(qid="S2", answerable=False)]
+GOOD = [
+    trace_row(qid="S1", retrieved_ids=["a"], answer_json={"claim": "Kept 30 days.", "citations": ["a"]}),
+    trace_row(qid="S2", retrieved_ids=["a"], answer_json={"claim": "not in context", "citations": []}),
+]
+BAD = [{**GOOD[0], "answer_json": {"claim": "A week.", "citations": ["a"]}}, GOOD[1]]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A folder with gold and traces in the usual places, which is the current one."""
+    write_rows(tmp_path / "eval" / "gold.jsonl", GOLD)
+    write_rows(tmp_path / "runs" / "trace.jsonl", GOOD)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def rag(capsys):
+    """Run a command: exit code, stdout, stderr."""
+
+    def run(*arguments):
+        try:
+            code = cli.main([str(one) for one in arguments])
+        except SystemExit as left:  # argparse's way out
+            code = left.code
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+# Help, names, exit codes
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_of_a_command_shows_an_example(rag, command):
+    code, out, _ = rag(command, "--help")
+    assert (code, "examples:" in out, f"  rag-eval {command}" in out) == (0, True, True)
+
+
+def test_help_lists_every_command_and_the_exit_codes(rag):
+    out = rag("--help")[1]
+    assert [name for name in cli.COMMANDS if f"    {name} " not in out] == []
+    assert "exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a defect" in out
+
+
+def test_version_is_that_of_the_package(rag):
+    assert rag("--version")[:2] == (0, f"rag-eval {rag_eval.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["scroe"], [], ["score", "--fromat", "json"], ["score", "--format", "pdf"], ["gate"]]
+)
+def test_a_wrong_command_line_ends_with_2_and_the_usage(rag, arguments):
+    code, out, err = rag(*arguments)
+    assert (code, out, "usage: rag-eval" in err) == (2, "", True)
+
+
+@pytest.mark.parametrize("k", ["0", "-1", "x", "1,,3", "1,0", "1000000", "1.5", ""])
+def test_a_wrong_k_ends_with_2_and_says_what_a_right_one_is(rag, project, k):
+    code, _, err = rag("score", f"--k={k}")
+    assert (code, "such as 5 or 1,3,5" in err) == (2, True)
+
+
+def test_a_defect_ends_with_3_and_a_report_to_paste_without_data(rag, project, monkeypatch):
+    def broken(args):
+        raise ValueError("a secret of the user")
+
+    monkeypatch.setattr("rag_eval.commands.metrics.run", broken)
+    code, out, err = rag("metrics")
+    assert (code, out) == (3, "")
+    assert "please report it" in err
+    assert "### ValueError" in err
+    assert "secret" not in err
+
+
+# score
+
+
+def test_score_takes_the_usual_places_and_passes(rag, project):
+    code, out, err = rag("score")
+    assert (code, err) == (0, "")
+    assert out.startswith("## ✅ Passed on 2 questions")
+
+
+def test_score_ends_with_1_when_a_gate_fails(rag, project):
+    write_rows(project / "runs" / "trace.jsonl", BAD)
+    code, out, _ = rag("score", "--format", "table")
+    assert code == 1
+    assert out.startswith("Failed on 2 questions: precision 0.000 is below 0.80.")
+
+
+def test_score_ends_with_2_and_prints_no_scores_when_a_file_is_wrong(rag, project):
+    write_rows(project / "runs" / "trace.jsonl", [{"qid": "S1"}])
+    code, out, err = rag("score")
+    assert (code, out) == (2, "")
+    assert err.startswith("runs/trace.jsonl:1: ")
+
+
+def test_score_names_all_problems_of_both_files(rag, project):
+    write_rows(project / "eval" / "gold.jsonl", [GOLD[0], {**GOLD[1], "answerable": "no"}])
+    write_rows(project / "runs" / "trace.jsonl", [GOOD[0], {"qid": "S2"}])
+    err = rag("score")[2]
+    assert "eval/gold.jsonl:2: /answerable: 'no' is not true or false" in err
+    assert "runs/trace.jsonl:2:" in err
+
+
+def test_score_names_the_file_that_is_not_there(rag, project):
+    code, _, err = rag("score", "--gold", "eval/golden.jsonl")
+    assert (code, "eval/golden.jsonl" in err) == (2, True)
+
+
+def test_score_picks_up_the_gates_file_of_the_folder(rag, project):
+    (project / "eval-gates.yml").write_text("version: 1\ngates:\n  mrr: {min: 1}\n", encoding="utf-8")
+    gates = json.loads(rag("score", "--format", "json")[1])["gates"]
+    assert gates[0]["name"] == "mrr"
+
+
+def test_score_says_when_there_is_no_gates_file(rag, project):
+    assert "the reference scorer's defaults hold" in rag("score")[1]
+
+
+def test_score_measures_at_the_cutoffs_that_are_asked_for_and_at_the_gates_own(rag, project):
+    (project / "eval-gates.yml").write_text("version: 1\nk: 2\ngates:\n  ndcg@7: {min: 0}\n", encoding="utf-8")
+    metrics = json.loads(rag("score", "--format", "json", "--k", "4,2,4")[1])["metrics"]
+    assert [name for name in metrics if name.startswith("recall_all@")] == ["recall_all@2", "recall_all@4"]
+    assert [name for name in metrics if name.startswith("ndcg@")] == ["ndcg@2", "ndcg@4", "ndcg@7"]
+
+
+def test_score_prints_notes_on_stderr_unless_quiet(rag, project):
+    write_rows(project / "runs" / "trace.jsonl", [{**GOOD[0], "retreived_ids": []}, GOOD[1]])
+    assert "Did you mean 'retrieved_ids'?" in rag("score")[2]
+    assert rag("score", "--quiet")[2] == ""
+
+
+def test_score_writes_every_format_whole(rag, project):
+    out = rag("score", "--out", "report", "--format", "json")[1]
+    files = {path.name: path.read_text(encoding="utf-8") for path in (project / "report").iterdir()}
+    assert set(files) == {file for _, file in RENDERERS.values()}
+    assert files["report.json"] == out
+
+
+def test_score_names_the_folder_that_it_cannot_write(rag, project):
+    (project / "taken").write_text("", encoding="utf-8")
+    code, _, err = rag("score", "--out", "taken")
+    assert (code, "taken" in err) == (2, True)
+
+
+def test_score_refuses_inline_gates_for_a_report(rag, project):
+    code, _, err = rag("score", "--gates", "precision=1,chr=1,under=0,over=0")
+    assert (code, "--format scores" in err) == (2, True)
+
+
+def test_score_refuses_to_write_scores_as_a_report(rag, project):
+    assert rag("score", "--format", "scores", "--out", "report")[0] == 2
+
+
+# gate
+
+
+@pytest.fixture
+def report_file(rag, project):
+    """A report.json of a passing run."""
+    rag("score", "--out", "report")
+    return project / "report" / "report.json"
+
+
+def test_gate_without_other_gates_comes_to_the_same_report(rag, report_file):
+    code, out, _ = rag("gate", report_file, "--format", "json")
+    assert code == 0
+    assert out == report_file.read_text(encoding="utf-8")
+
+
+def test_gate_judges_by_the_gates_that_are_named(rag, report_file, project):
+    (project / "strict.yml").write_text("version: 1\ngates:\n  precision@5: {min: 0.9}\n", encoding="utf-8")
+    code, out, _ = rag("gate", report_file, "--gates", "strict.yml")
+    assert code == 1
+    assert "precision@\u200b5 0.200 is below 0.9" in out
+
+
+def test_gate_says_which_metrics_the_report_does_not_hold(rag, report_file, project):
+    (project / "other.yml").write_text("version: 1\ngates:\n  ndcg@77: {min: 0.9}\n", encoding="utf-8")
+    code, out, err = rag("gate", report_file, "--gates", "other.yml")
+    assert (code, "no data (counts as failed)" in out) == (1, True)
+    assert "holds no ndcg@77; score again to get it" in err
+
+
+def test_gate_believes_the_values_and_not_the_verdict_of_a_report(rag, report_file):
+    value = json.loads(report_file.read_text(encoding="utf-8"))
+    value["metrics"]["precision"].update(value=0.0, exact="0", hits=0)
+    report_file.write_text(json.dumps(value), encoding="utf-8")
+    assert rag("gate", report_file)[0] == 1
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "{", '{"format": 1}'])
+def test_gate_refuses_what_is_no_report(rag, project, text):
+    (project / "report.json").write_text(text, encoding="utf-8")
+    code, out, err = rag("gate", "report.json")
+    assert (code, out, err.startswith("report.json:")) == (2, "", True)
+
+
+# init
+
+
+def test_init_writes_files_that_are_valid(rag, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = rag("init")
+    assert (code, out.startswith("wrote  eval/gold.jsonl\nwrote  eval-gates.yml\n")) == (0, True)
+    assert rag("validate", "eval/gold.jsonl", "eval-gates.yml")[0] == 0
+
+
+@pytest.mark.parametrize("preset", ["reference", "starter"])
+def test_init_writes_files_that_score(rag, tmp_path, monkeypatch, preset):
+    monkeypatch.chdir(tmp_path)
+    rag("init", "--preset", preset)
+    golds = [json.loads(line) for line in (tmp_path / "eval" / "gold.jsonl").read_text(encoding="utf-8").splitlines()]
+    write_rows(tmp_path / "runs" / "trace.jsonl", [right_answer(gold) for gold in golds])
+    code, _, err = rag("score")
+    assert (code, err) == (0, "")
+
+
+def right_answer(gold):
+    claim = gold["gold_claim_substr"][0] if gold["answerable"] else "not in context"
+    answer = {"claim": claim, "citations": gold["gold_citations"]}
+    return trace_row(qid=gold["qid"], retrieved_ids=gold["gold_citations"], answer_json=answer)
+
+
+def test_init_leaves_what_is_there(rag, project):
+    before = (project / "eval" / "gold.jsonl").read_bytes()
+    out = rag("init")[1]
+    assert out.startswith("kept   eval/gold.jsonl\nwrote  eval-gates.yml\n")
+    assert (project / "eval" / "gold.jsonl").read_bytes() == before
+
+
+# explain, metrics, validate, demo
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("precision", "rightly cited"), ("recall@5", "first k"), ("recall@k", "first k"), ("map", "average precision")],
+)
+def test_explain_says_what_a_metric_is(rag, name, words):
+    code, out, _ = rag("explain", name)
+    assert (code, words in out, "as a gate" in out) == (0, True, True)
+
+
+def test_explain_says_why_a_question_scored_as_it_did(rag, project):
+    write_rows(project / "runs" / "trace.jsonl", BAD)
+    code, out, _ = rag("explain", "S1")
+    assert code == 0
+    assert out.startswith("S1: WRONG_CLAIM (rightly cited, but the claim holds no gold substring)")
+    assert "claim        A week." in out
+    assert "  precision              0\n" in out
+
+
+def test_explain_shows_a_question_without_a_trace(rag, project):
+    write_rows(project / "runs" / "trace.jsonl", GOOD[1:])
+    assert rag("explain", "S1")[1].startswith("S1: MISSING")
+
+
+def test_explain_shows_every_run_of_a_question(rag, project):
+    write_rows(project / "runs" / "trace.jsonl", [{**GOOD[0], "run": "one"}, {**BAD[0], "run": "two"}])
+    out = rag("explain", "S1")[1]
+    assert ("S1, run one: OK" in out, "S1, run two: WRONG_CLAIM" in out) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("subject", "hint"),
+    [("S11", "Did you mean 'S1'?"), ("presicion", "Did you mean 'precision'?"), ("zzzzzz", "rag-eval metrics")],
+)
+def test_explain_of_an_unknown_name_says_what_may_have_been_meant(rag, project, subject, hint):
+    code, out, err = rag("explain", subject)
+    assert (code, out, hint in err) == (2, "", True)
+
+
+def test_metrics_lists_them_all(rag):
+    from rag_eval.metrics import METRICS
+
+    out = rag("metrics")[1]
+    assert [name for name in METRICS if f"\n{name} " not in out] == []
+
+
+def test_metrics_lists_one_perspective(rag):
+    out = rag("metrics", "--perspective", "refusals")[1]
+    assert ("over_refusal" in out, "mrr" in out) == (True, False)
+
+
+def test_metrics_of_an_unknown_perspective_names_the_known_ones(rag):
+    code, _, err = rag("metrics", "--perspective", "cost")
+    assert (code, "answers, refusals, citations, retrieval" in err) == (2, True)
+
+
+def test_validate_says_what_each_file_is(rag, project):
+    code, out, err = rag("validate", "eval/gold.jsonl", "runs/trace.jsonl")
+    assert (code, err) == (0, "")
+    assert out == "eval/gold.jsonl: valid, 2 gold items, 1 answerable and 1 not\nruns/trace.jsonl: valid, 2 traces\n"
+
+
+def test_validate_takes_a_report(rag, report_file):
+    assert rag("validate", report_file)[0] == 0
+
+
+def test_demo_shows_a_run_that_passes_and_one_that_fails_and_what_is_next(rag, project):
+    code, out, _ = rag("demo")
+    assert code == 0
+    assert ("Passed on 14 questions" in out, "Failed on 14 questions" in out, "rag-eval init" in out) == (True,) * 3
+
+
+def test_what_demo_says_to_try_next_works(rag, project):
+    out = rag("demo")[1]
+    lines = [line.split() for line in out.splitlines() if line.startswith("  rag-eval explain")]
+    assert [rag(*line[1 : 3 if "--gold" not in line else None])[0] for line in lines] == [0] * len(lines)
+    assert len(lines) == demo._NEXT.count("rag-eval explain") == 2
+
+
+# The library
+
+
+def test_score_gives_a_report(project):
+    report = rag_eval.score("eval/gold.jsonl", project / "runs" / "trace.jsonl")
+    assert isinstance(report, rag_eval.Report)
+    assert (report.passed, report.metrics["precision"].exact, report.failed_gates) == (True, "1", [])
+
+
+@pytest.mark.parametrize(
+    ("k", "names"),
+    [(4, ["recall@4"]), ((1, 2), ["recall@1", "recall@2"]), (None, ["recall@1", "recall@3", "recall@5", "recall@10"])],
+)
+def test_score_takes_one_k_or_several(project, k, names):
+    report = rag_eval.score("eval/gold.jsonl", "runs/trace.jsonl", k=k)
+    assert [name for name in report.metrics if name.startswith("recall@")] == names
+
+
+def test_score_raises_every_problem(project):
+    write_rows(project / "runs" / "trace.jsonl", [{"qid": "S1"}, {"qid": "S2"}])
+    with pytest.raises(rag_eval.InputError) as error:
+        rag_eval.score("eval/gold.jsonl", "runs/trace.jsonl")
+    assert [problem.line for problem in error.value.problems] == [1, 2]
+
+
+def test_an_unknown_name_of_the_package_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'scroe'"):
+        _ = rag_eval.scroe
+
+
+HEAVY = ["yaml", "jsonschema", "jsonschema_rs", "tabulate", "orjson", "hashlib", "rag_eval.metrics", "rag_eval.report"]
+
+
+def loaded_by(code, cwd, names):
+    """Which of ``names`` a fresh interpreter has loaded after ``code``."""
+    ask = f"sys.__stdout__.write(' '.join(set({names!r}) & set(sys.modules)))"
+    code = f"import sys; sys.stdout = sys.stderr; {code}; {ask}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_importing_the_package_loads_nothing_else(tmp_path):
+    assert loaded_by("import rag_eval", tmp_path, HEAVY) == []
+
+
+def test_format_scores_loads_only_what_it_needs(project):
+    names = ["yaml", "jsonschema", "tabulate", "rag_eval.metrics", "rag_eval.gates", "rag_eval.report", "pathlib"]
+    assert loaded_by("from rag_eval import cli; cli.main(['score', '--format', 'scores'])", project, names) == []
+
+
+def test_the_module_runs_as_the_command_does(project):
+    done = subprocess.run(
+        [sys.executable, "-m", "rag_eval", "score", "--format", "scores"], capture_output=True, text=True
+    )
+    assert (done.returncode, json.loads(done.stdout)["precision"]) == (0, 1.0)

@@ -1,0 +1,80 @@
+"""The values name the likely cause."""
+
+import pytest
+
+from rag_eval.diagnosis import diagnose
+
+FINE = {"precision": 0.9, "chr": 0.9, "under_refusal": 0.0, "over_refusal": 0.0, "recall_all@5": 0.9}
+
+
+def causes(labels=None, limits=None, **values):
+    named = {name.replace("_at_", "@"): value for name, value in values.items()}
+    return [one.cause.split(":")[0] for one in diagnose({**FINE, **named}, labels or {}, limits or {}, 5)]
+
+
+def test_good_values_have_no_cause_to_name():
+    assert causes() == []
+
+
+@pytest.mark.parametrize(
+    ("cause", "values"),
+    [
+        ("Grounding", {"precision": 0.5, "chr": 0.5}),
+        ("Claim wording", {"precision": 0.5}),
+        ("Noisy retrieval", {"chr": 0.5}),
+        ("Refusal behaviour", {"under_refusal": 0.06}),
+        ("Retrieval or index drift", {"recall_all_at_5": 0.5}),
+    ],
+)
+def test_a_bad_value_names_its_cause(cause, values):
+    assert causes(**values) == [cause]
+
+
+@pytest.mark.parametrize(
+    ("cause", "label"),
+    [
+        ("Refusal template or threshold", "OVER_REFUSAL_EVIDENCE_PRESENT"),
+        ("Recall or chunking", "OVER_REFUSAL_NOT_RETRIEVED"),
+    ],
+)
+def test_over_refusal_is_told_apart_by_whether_the_evidence_was_there(cause, label):
+    assert causes({label: 3}, over_refusal=0.2) == [cause]
+
+
+def test_over_refusal_can_have_both_causes():
+    both = {"OVER_REFUSAL_EVIDENCE_PRESENT": 1, "OVER_REFUSAL_NOT_RETRIEVED": 2}
+    assert len(causes(both, over_refusal=0.2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("step", "labels"),
+    [("below rank 5: rerank", {"BELOW_K": 2, "NOT_RETRIEVED": 1}), ("index holds", {"BELOW_K": 1, "NOT_RETRIEVED": 1})],
+)
+def test_low_recall_asks_for_reranking_when_most_of_it_stands_below_k(step, labels):
+    found = diagnose({**FINE, "recall_all@5": 0.5}, labels, {}, 5)
+    assert step in found[0].next
+
+
+def test_thresholds_of_the_gates_take_the_place_of_the_defaults():
+    assert causes(limits={"precision": 0.95}) == ["Claim wording"]
+    assert causes(limits={"recall_all@5": 0.4}, recall_all_at_5=0.5) == []
+
+
+def test_a_value_on_its_threshold_is_not_bad():
+    assert causes(precision=0.80, chr=0.75, under_refusal=0.05, over_refusal=0.10, recall_all_at_5=0.80) == []
+
+
+def test_metrics_without_a_value_speak_for_nothing():
+    assert diagnose(dict.fromkeys(FINE), {"OVER_REFUSAL_NOT_RETRIEVED": 1}, {}, 5) == []
+
+
+def test_a_metric_that_was_not_measured_speaks_for_nothing():
+    assert diagnose({}, {}, {}, 5) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "evidence"),
+    [({"precision": 0.7996}, "precision 0.7996"), ({"under_refusal": 0.0504}, "under_refusal 0.0504")],
+)
+def test_the_evidence_does_not_look_as_if_the_threshold_were_kept(values, evidence):
+    assert diagnose({**FINE, **values}, {}, {}, 5)[0].evidence.startswith(evidence)

@@ -1,0 +1,57 @@
+"""Every metric's worked examples, which docs/metrics.md shows, come out as they say."""
+
+import pytest
+
+from cases import EXAMPLES, example_rows, gold_row, make_case, trace_row
+from rag_eval.files.contract import Contract
+from rag_eval.metrics import METRICS
+from rag_eval.metrics._metric import Measure
+from rag_eval.scoring import score_of
+
+ROWS = [(name, row) for name in METRICS if (EXAMPLES / f"{name}.jsonl").exists() for row in example_rows(name)]
+NAMED = pytest.mark.parametrize(("name", "row"), ROWS, ids=[f"{name}-{row['because'][:50]}" for name, row in ROWS])
+
+
+def test_every_metric_has_its_file_of_examples_and_every_file_its_metric():
+    assert {path.stem for path in EXAMPLES.glob("*.jsonl")} == set(METRICS)
+
+
+@NAMED
+def test_example_scores_as_it_says(name, row):
+    score = score_of(Measure(name, METRICS[name], row.get("k")), make_case(row["gold"], row["trace"]))
+    expected = tuple(row["score"]) if isinstance(row["score"], list) else row["score"]
+    assert type(score) is type(expected)
+    assert score == (pytest.approx(expected, abs=5e-6) if isinstance(expected, float) else expected)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_examples_show_a_case_that_counts_and_one_that_does_not(name):
+    assert {row["score"] is None for row in example_rows(name)} == {True, False}
+
+
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.scale == "rate"])
+def test_examples_of_a_rate_show_both_of_its_scores(name):
+    assert {row["score"] for row in example_rows(name)} >= {True, False}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_examples_say_k_where_the_metric_has_one_and_only_there(name):
+    assert {"k" in row for row in example_rows(name)} == {METRICS[name].cutoff}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_examples_of_a_metric_tell_different_stories(name):
+    stories = [row["because"] for row in example_rows(name)]
+    assert len(stories) == len(set(stories))
+
+
+@NAMED
+def test_example_rows_keep_the_contract(name, row):
+    assert list(Contract("gold").findings(gold_row(**row["gold"]))) == []
+    assert row["trace"] is None or list(Contract("trace").findings(trace_row(**row["trace"]))) == []
+
+
+@NAMED
+def test_example_reads_as_the_end_of_a_sentence(name, row):
+    assert row["because"] == row["because"].strip().rstrip(".")
+    assert row["because"][0].islower() or not row["because"][0].isalpha()

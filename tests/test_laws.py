@@ -1,0 +1,279 @@
+"""What must hold of every metric, whatever the case."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cases import ROOT, gold_row, make_case, trace_row, write_rows
+from rag_eval import app
+from rag_eval.case import Case
+from rag_eval.files.contract import Contract
+from rag_eval.metrics import METRICS, measures
+from rag_eval.renderers.json_file import as_json
+from rag_eval.scoring import score_of
+from rag_eval.tally import as_float, mean, tally
+from strategies import IDS, gold_fields, trace_fields
+
+MEASURES = measures((1, 3, 5))
+TYPES = {"rate": bool, "share": tuple, "real": float}
+SCORES = {
+    "rate": st.booleans(),
+    "share": st.integers(1, 9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    "real": st.floats(0, 1),
+}
+answered = st.one_of(st.none(), trace_fields)
+
+
+def thorough(examples):
+    return settings(max_examples=examples, derandomize=True, deadline=None, database=None)
+
+
+def scores(case):
+    return {one.name: score_of(one, case) for one in MEASURES}
+
+
+@thorough(300)
+@given(gold_fields(), trace_fields)
+def test_generated_rows_keep_the_contract(gold, trace):
+    assert list(Contract("gold").findings(gold_row(**gold))) == []
+    assert list(Contract("trace").findings(trace_row(**trace))) == []
+
+
+@thorough(800)
+@given(gold_fields(), answered)
+def test_every_score_is_of_its_scale_and_lies_between_0_and_1(gold, trace):
+    case = make_case(gold, trace)
+    for one in MEASURES:
+        score = score_of(one, case)
+        assert score is None or (type(score) is TYPES[one.metric.scale] and 0 <= as_float(score) <= 1), one.name
+
+
+@thorough(200)
+@given(gold_fields(), answered)
+def test_scoring_a_case_twice_gives_the_same(gold, trace):
+    case = make_case(gold, trace)
+    assert scores(case) == scores(case) == scores(make_case(gold, trace))
+
+
+@thorough(400)
+@given(gold_fields(), trace_fields, st.data())
+def test_repeats_in_what_was_retrieved_change_no_score(gold, trace, data):
+    listed = trace.get("retrieved_ids", IDS[:3])
+    again = [one for one in listed for _ in range(data.draw(st.integers(1, 3)))]
+    once, often = ({**trace, "retrieved_ids": ids} for ids in (listed, again + listed))
+    assert scores(make_case(gold, once)) == scores(make_case(gold, often))
+
+
+@thorough(200)
+@given(gold_fields(attacks=True), answered)
+def test_attack_items_count_in_no_metric(gold, trace):
+    assert set(scores(make_case(gold, trace)).values()) == {None}
+
+
+FIELDS = {
+    "gold.expected_answer": ("gold", {"expected_answer": None}),
+    "gold.supports": ("gold", {"supports": None, "support_groups": None}),
+    "gold.sections": ("gold", {"sections": None}),
+    "gold.recency_conflict_rule": ("gold", {"recency_rule": None}),
+    "trace.citations": ("trace", {"citations": None}),
+    "trace.scope": ("trace", {"scope": None}),
+    "trace.chunks.text": ("trace", {"chunks": None}),
+}
+
+
+def without(case, field):
+    noun, gone = FIELDS[field]
+    changed = getattr(case, noun)._replace(**gone)
+    return Case(**{"gold": case.gold, "trace": case.trace, "settings": case.settings, noun: changed})
+
+
+NEEDS = [(name, field) for name, metric in METRICS.items() for field in metric.needs]
+
+
+@pytest.mark.parametrize(("name", "field"), NEEDS)
+@thorough(60)
+@given(gold_fields(), trace_fields)
+def test_a_metric_does_not_apply_without_a_field_that_it_needs(name, field, gold, trace):
+    one = next(one for one in MEASURES if one.metric.name == name)
+    assert score_of(one, without(make_case(gold, trace), field)) is None
+
+
+def test_names_of_measures_are_unique():
+    names = [one.name for one in MEASURES]
+    assert len(names) == len(set(names))
+
+
+def test_every_metric_says_in_one_sentence_what_it_is():
+    assert [name for name, metric in METRICS.items() if not 10 < len(metric.summary) < 160] == []
+
+
+@pytest.mark.parametrize("scale", SCORES)
+@thorough(150)
+@given(data=st.data())
+def test_tallies_add_in_any_grouping(scale, data):
+    column = data.draw(st.lists(st.one_of(st.none(), SCORES[scale]), max_size=20))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(column)), max_size=3)))
+    shares = [tally(column[low:high]) for low, high in zip([0, *cuts], [*cuts, len(column)], strict=True)]
+    forwards, backwards = tally([]), tally([])
+    for share in shares:
+        forwards = forwards + share
+    for share in reversed(shares):
+        backwards = share + backwards
+    assert mean(forwards) == mean(backwards) == mean(tally(column))
+
+
+@thorough(150)
+@given(st.lists(st.one_of(SCORES["rate"], SCORES["share"]), min_size=1))
+def test_the_mean_of_rates_and_ratios_is_exact(column):
+    expected = sum(Fraction(*one) if isinstance(one, tuple) else Fraction(one) for one in column) / len(column)
+    assert mean(tally(column)).number == expected
+
+
+def named(rows):
+    return [{**row, "qid": f"Q{place}"} for place, row in enumerate(rows)]
+
+
+def apart_from_lines(report):
+    value = as_json(report)
+    for question in value["questions"]:
+        question["gold_line"] = question["trace_line"] = 0
+    for entry in value["inputs"]:
+        entry["sha256"] = ""
+    for note in value["notes"]:
+        note["line"] = 0
+    return value
+
+
+runs = st.sampled_from([{}, {"run": "one"}, {"run": "two"}, {"run": ""}])
+notable = st.sampled_from([{}, {}, {"mine": 1}, {"retrieved": []}])
+some_golds = st.lists(gold_fields(), min_size=1, max_size=5)
+
+
+@thorough(120)
+@given(golds=some_golds, data=st.data())
+def test_the_order_of_lines_changes_nothing_but_line_numbers_and_digests(tmp_path_factory, golds, data):
+    folder = tmp_path_factory.getbasetemp() / "order"
+    items = [gold_row(question=f"Question {place}?", **gold) for place, gold in enumerate(golds)]
+    items = named(items)
+    picked = st.tuples(st.sampled_from([*items, gold_row(qid="unknown")]), runs)
+    keys = data.draw(st.lists(picked, max_size=8, unique_by=lambda pair: (pair[0]["qid"], pair[1].get("run") or "")))
+    traces = [
+        {**trace_row(**data.draw(trace_fields)), **run, **data.draw(notable), "qid": item["qid"]} for item, run in keys
+    ]
+    reports = []
+    for each_items, each_traces in (
+        (items, traces),
+        (data.draw(st.permutations(items)), data.draw(st.permutations(traces))),
+    ):
+        paths = write_rows(folder / "gold.jsonl", each_items), write_rows(folder / "trace.jsonl", each_traces)
+        reports.append(apart_from_lines(app.score(*paths)))
+    assert reports[0] == reports[1]
+
+
+NEW_METRIC = '''
+
+@metric("all items", source="a test", scale="share")
+def brevity(case: Case) -> Ratio | None:
+    """Share of ten words that the claim leaves free. Longer claims score 0."""
+    return (max(0, 10 - len(case.claim.split())), 10) if case.counts else None
+'''
+NEW_EXAMPLES = [
+    {
+        "because": "the claim has two words",
+        "gold": {},
+        "trace": {"answer_json": {"claim": "two words"}},
+        "score": [8, 10],
+    },
+    {
+        "because": "the item is an attack",
+        "gold": {"attack": {"kind": "input", "positive": True, "category": "x"}},
+        "trace": None,
+        "score": None,
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def copy_with_a_new_metric(tmp_path_factory):
+    """The repository with one function and one file of examples more, and the generator run."""
+    copy = tmp_path_factory.mktemp("copy")
+    for name in ("src", "schemas", "tools", "examples", "tests/examples"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "docs").mkdir()
+    answers = copy / "src" / "rag_eval" / "metrics" / "answers.py"
+    text = answers.read_text(encoding="utf-8")
+    text = text.replace(
+        "    from rag_eval.case import Case\n",
+        "    from rag_eval.case import Case\n    from rag_eval.tally import Ratio\n",
+    )
+    answers.write_text(text + NEW_METRIC, encoding="utf-8")
+    write_rows(copy / "tests" / "examples" / "brevity.jsonl", NEW_EXAMPLES)
+    run_in(copy, str(copy / "tools" / "generate.py"))
+    return copy
+
+
+def run_in(copy, *arguments):
+    """Python in ``copy``, with the package of the copy."""
+    environ = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=copy, env=environ, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_a_new_metric_is_explained(copy_with_a_new_metric):
+    assert "leaves free" in run_in(copy_with_a_new_metric, "-m", "rag_eval", "explain", "brevity")
+
+
+def test_a_new_metric_is_listed(copy_with_a_new_metric):
+    assert "brevity" in run_in(copy_with_a_new_metric, "-m", "rag_eval", "metrics")
+
+
+def test_a_new_metric_is_documented_with_its_examples(copy_with_a_new_metric):
+    page = (copy_with_a_new_metric / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert "### `brevity`" in page
+    assert "scores **8/10** when the claim has two words." in page
+
+
+def test_a_new_metric_can_be_gated_and_is_reported(copy_with_a_new_metric):
+    gates = copy_with_a_new_metric / "gates.yml"
+    gates.write_text("version: 1\ngates:\n  brevity: {min: 0.1}\n", encoding="utf-8")
+    quickstart = copy_with_a_new_metric / "examples" / "quickstart"
+    inputs = [
+        "--gold",
+        str(quickstart / "gold.jsonl"),
+        "--trace",
+        str(quickstart / "good.jsonl"),
+        "--gates",
+        str(gates),
+    ]
+    report = json.loads(run_in(copy_with_a_new_metric, "-m", "rag_eval", "score", *inputs, "--format", "json"))
+    assert report["metrics"]["brevity"]["n"] == 14
+    assert report["gates"][0]["name"] == "brevity"
+
+
+def test_a_new_metric_touches_two_hand_written_files(copy_with_a_new_metric):
+    generated = {"docs/metrics.md", "schemas/eval-gates.schema.json"}
+    assert changed_files(copy_with_a_new_metric) - generated == {
+        "src/rag_eval/metrics/answers.py",
+        "tests/examples/brevity.jsonl",
+    }
+
+
+def changed_files(copy):
+    """Files of the copied folders that are not as they are in the repository."""
+    folders = ("src", "schemas", "tools", "examples", "tests", "docs")
+    files = [path for folder in folders for path in (copy / folder).rglob("*") if path.is_file()]
+    names = [path.relative_to(copy).as_posix() for path in files]
+    return {name for name in names if digest(ROOT / name) != digest(copy / name)}
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""

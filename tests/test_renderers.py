@@ -1,0 +1,199 @@
+"""Every rendering of the good, the bad and a hostile example is what tests/gold holds, byte for byte."""
+
+import csv
+import io
+import json
+import os
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from cases import ROOT, gold_row, write_rows
+from rag_eval import app
+from rag_eval.files.contract import Contract
+from rag_eval.renderers import RENDERERS, render
+from rag_eval.renderers.json_file import as_json, from_json
+
+QUICKSTART = "examples/quickstart"
+GOLD_FILES, ACTUAL = ROOT / "tests" / "gold", ROOT / "tests" / "actual"
+EXAMPLES = ("good", "bad", "hostile")
+HOSTILE = [
+    "a|b||c\\|d",
+    "`tick` ``two`` ```",
+    "<script>alert(1)</script><!-- -->",
+    "@octocat and @org/team",
+    "first\nsecond\r\n::error::third",
+    "[link](https://example.org) ![image](https://example.org/x.png) <https://example.org>",
+    "=cmd|' /C calc'!A0",
+    "+1-2",
+    "L" * 190,
+    "##[group]x \u202eright to left\u0007",
+    "&lt;b&gt; ]]> &amp;",
+    "</details></table>",
+    "::warning::first",
+]
+
+
+def hostile_files(folder):
+    """Gold and traces whose every string is out to break a rendering."""
+    golds = [gold_row(qid=text, question=text * 3, gold_citations=[text]) for text in HOSTILE]
+    golds.append(gold_row(qid="asks-for-nothing", question="Who?", answerable=False))
+    answers = [{"claim": "yes", "citations": [text]} for text in HOSTILE]
+    traces = [
+        {"qid": text, "run": HOSTILE[place % 2], "retrieved_ids": [text], "answer_json": answer, f"my {text}"[:60]: 1}
+        for place, (text, answer) in enumerate(zip(HOSTILE, answers, strict=True))
+    ]
+    return write_rows(folder / "gold.jsonl", golds), write_rows(folder / "trace.jsonl", traces)
+
+
+def report_of(example, folder):
+    """The report of an example, under paths that are the same everywhere."""
+    if example == "hostile":
+        hostile_files(folder)
+        return app.run(app.Options("gold.jsonl", "trace.jsonl"))
+    paths = [f"{QUICKSTART}/{name}" for name in ("gold.jsonl", f"{example}.jsonl", "eval-gates.yml")]
+    return app.run(app.Options(*paths))
+
+
+@pytest.fixture(params=EXAMPLES)
+def example(request, tmp_path, monkeypatch):
+    """The name of an example, in the folder that its paths start from."""
+    monkeypatch.chdir(tmp_path if request.param == "hostile" else ROOT)
+    return request.param
+
+
+@pytest.fixture
+def report(example, tmp_path):
+    """The report of an example."""
+    return report_of(example, tmp_path)
+
+
+def expect(name, text):
+    """Compare with tests/gold/NAME; RAG_EVAL_ACCEPT=1 takes the text for the expected one."""
+    gold, actual = GOLD_FILES / name, ACTUAL / name
+    if os.environ.get("RAG_EVAL_ACCEPT") == "1":
+        gold.parent.mkdir(parents=True, exist_ok=True)
+        gold.write_bytes(text.encode())
+    if gold.exists() and gold.read_bytes() == text.encode():
+        actual.unlink(missing_ok=True)
+        return
+    actual.parent.mkdir(parents=True, exist_ok=True)
+    actual.write_bytes(text.encode())
+    pytest.fail(f"tests/gold/{name} differs: diff it with tests/actual/{name}, and if that is right run: make accept")
+
+
+@pytest.mark.parametrize("form", RENDERERS)
+def test_rendering_is_the_expected_one(form, example, report):
+    expect(f"{example}/{RENDERERS[form][1]}", render(report, form))
+
+
+@pytest.mark.parametrize("form", RENDERERS)
+def test_a_second_run_gives_the_same_bytes(form, example, report, tmp_path):
+    assert render(report_of(example, tmp_path), form) == render(report, form)
+
+
+@pytest.mark.parametrize("form", RENDERERS)
+def test_a_rendering_ends_with_one_line_feed(form, report):
+    text = render(report, form)
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "junit", "csv"])
+def test_a_rendering_for_people_holds_no_control_character(form, report):
+    assert [char for char in render(report, form) if (ord(char) < 32 and char not in "\n\r") or char == "\u202e"] == []
+
+
+@pytest.mark.parametrize("form", RENDERERS)
+def test_no_line_is_a_command_to_the_runner(form, report):
+    lines = render(report, form).splitlines()
+    assert [line for line in lines if line.lstrip().startswith("::") or "##[" in line] == []
+
+
+def test_report_json_keeps_its_schema(report):
+    assert list(Contract("report").findings(json.loads(render(report, "json")))) == []
+
+
+def test_report_json_comes_back_as_the_same_report(report):
+    text = render(report, "json")
+    again = from_json(json.loads(text))
+    assert render(again, "json") == text
+    assert [render(again, form) for form in RENDERERS] == [render(report, form) for form in RENDERERS]
+
+
+def test_report_json_passes_as_the_verdict_says(report):
+    value = as_json(report)
+    assert value["pass"] is (value["verdict"] == "passed")
+
+
+def junit(report):
+    return ET.fromstring(render(report, "junit"))
+
+
+def test_junit_counts_are_those_of_its_cases(report):
+    suite = junit(report).find("testsuite")
+    assert suite.get("tests") == str(len(suite.findall("testcase"))) == str(len(report.gates))
+    assert suite.get("failures") == str(len(suite.findall("testcase/failure"))) == str(len(report.failed_gates))
+    assert suite.get("skipped") == str(len(suite.findall("testcase/skipped")))
+
+
+def table_of(report):
+    return list(csv.DictReader(io.StringIO(render(report, "csv"), newline="")))
+
+
+def test_csv_has_a_row_a_question_and_a_column_a_metric(report):
+    rows = table_of(report)
+    assert len(rows) == len(report.questions)
+    assert set(report.metrics) < set(rows[0])
+
+
+def test_csv_scores_are_the_scores_of_the_report(report):
+    for row, question in zip(table_of(report), report.questions, strict=True):
+        scores = {name: float(row[name]) for name in report.metrics if row[name] != ""}
+        assert scores == question.scores
+
+
+def test_csv_holds_nothing_that_a_spreadsheet_would_run(report):
+    cells = [cell for row in table_of(report) for name, cell in row.items() if name in ("qid", "run", "question")]
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))] == []
+
+
+def html_of(markdown):
+    import cmarkgfm
+    from cmarkgfm.cmark import Options
+
+    return cmarkgfm.github_flavored_markdown_to_html(markdown, Options.CMARK_OPT_UNSAFE)
+
+
+def test_markdown_lets_no_tag_of_the_data_through(report):
+    allowed = {
+        "h2",
+        "p",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "strong",
+        "code",
+        "ul",
+        "li",
+        "details",
+        "summary",
+        "em",
+    }
+    html = html_of(render(report, "markdown"))
+    tags = {part.split(">")[0].split()[0].strip("/") for part in html.split("<")[1:]}
+    assert tags <= allowed
+
+
+def test_markdown_mentions_nobody(report):
+    assert "@octocat" not in render(report, "markdown")
+
+
+def test_markdown_tables_keep_their_columns_whatever_the_data(report):
+    rows = html_of(render(report, "markdown")).split("<table>")[1:]
+    for table in rows:
+        widths = {row.count("<th") + row.count("<td") for row in table.split("</table>")[0].split("<tr>")[1:]}
+        assert len(widths) == 1

@@ -1,0 +1,125 @@
+"""Traces become cases, whatever order they come in, and what is missing is counted and scored."""
+
+import pytest
+
+from cases import gold_row, trace_row
+from rag_eval.errors import UsageError
+from rag_eval.metrics import measure, measures
+from rag_eval.model import Gold, Settings, Trace
+from rag_eval.scoring import Completeness, Scorer, score
+
+GOLDS = {
+    qid: Gold.from_row(gold_row(qid=qid, gold_claim_substr=["30 days"]), line)
+    for line, qid in enumerate(("Q2", "Q1", "Q3"), 1)
+}
+PRECISION = [measure("precision")]
+
+
+def trace(qid, line, claim="30 days", **fields):
+    return Trace.from_row(trace_row(answer_json={"claim": claim}, **fields), qid, line)
+
+
+def card(*traces, wanted=PRECISION):
+    scorer = Scorer(GOLDS, wanted, Settings())
+    for one in traces:
+        scorer.add(one)
+    return scorer.close()
+
+
+ALL = [trace("Q1", 1), trace("Q2", 2), trace("Q3", 3)]
+
+
+def test_cases_stand_in_the_order_of_their_qids():
+    assert [case.qid for case in card(*ALL).cases] == ["Q1", "Q2", "Q3"]
+
+
+def test_a_complete_run_is_counted_as_such():
+    assert card(*ALL).completeness == Completeness(3, 3, 0, 0, 0, 0)
+
+
+def test_the_last_trace_of_a_qid_wins():
+    found = card(*ALL, trace("Q1", 4, "a week"))
+    assert (found.cases[0].label, found.cases[0].trace_line) == ("WRONG_CLAIM", 4)
+
+
+def test_superseded_traces_are_counted():
+    assert card(*ALL, trace("Q1", 4), trace("Q1", 5)).completeness.duplicate == 2
+
+
+def test_a_trace_without_a_gold_item_is_counted_and_not_scored():
+    found = card(*ALL, trace("Q9", 4), trace("Q9", 5))
+    assert (found.completeness.unknown, len(found.cases)) == (2, 3)
+
+
+def test_a_missing_trace_is_scored_as_an_empty_answer():
+    found = card(*ALL[:2])
+    assert found.cases[2][:4] == ("Q3", None, (False,), "MISSING")
+    assert found.completeness == Completeness(3, 2, 1, 0, 0, 0)
+
+
+def test_an_error_without_an_answer_is_counted_and_scored_as_wrong():
+    failed = Trace.from_row(trace_row(error="down"), "Q3", 3)
+    found = card(*ALL[:2], failed)
+    assert found.cases[2][2:4] == ((False,), "ERROR")
+    assert found.completeness == Completeness(3, 3, 0, 0, 0, 1)
+
+
+def test_no_traces_at_all_leave_every_item_missing():
+    assert card().completeness == Completeness(3, 0, 3, 0, 0, 0)
+
+
+def test_each_run_of_a_file_is_scored_against_the_whole_gold_set():
+    found = card(trace("Q1", 1, run="new"), trace("Q1", 2, run="old"), trace("Q2", 3, run="old"))
+    assert [(case.qid, case.run, case.label) for case in found.cases] == [
+        ("Q1", "new", "OK"),
+        ("Q1", "old", "OK"),
+        ("Q2", "new", "MISSING"),
+        ("Q2", "old", "OK"),
+        ("Q3", "new", "MISSING"),
+        ("Q3", "old", "MISSING"),
+    ]
+    assert found.completeness == Completeness(6, 3, 3, 0, 0, 0)
+
+
+def test_the_same_qid_in_two_runs_is_no_duplicate():
+    assert card(trace("Q1", 1, run="new"), trace("Q1", 2, run="old")).completeness.duplicate == 0
+
+
+def test_a_value_is_the_mean_over_the_cases_where_the_metric_applies():
+    found = card(trace("Q1", 1), trace("Q2", 2, "a week"), trace("Q3", 3, "not in context"))
+    assert found.values()["precision"][1:] == (2, 1)
+
+
+def test_a_scorecard_without_cases_has_no_values():
+    empty = Scorer({}, PRECISION, Settings()).close()
+    assert empty.values()["precision"] == (None, 0, None)
+
+
+def test_each_measure_has_its_score_in_its_place():
+    wanted = measures((1, 3))
+    assert [len(case.scores) for case in card(*ALL, wanted=wanted).cases] == [len(wanted)] * 3
+
+
+def test_pairs_at_hand_are_scored_as_a_file_is():
+    pairs = [(GOLDS[one.qid], one) for one in ALL[:2]] + [(GOLDS["Q3"], Trace.missing("Q3", None))]
+    assert score(pairs, PRECISION, Settings()) == card(*ALL[:2])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("presicion", "Did you mean 'precision'?"),
+        ("recall@0", "recall@5"),
+        ("mrr@5", "unknown metric 'mrr@5'"),
+        ("recall", "unknown metric 'recall'"),
+    ],
+)
+def test_an_unknown_measure_is_refused_with_what_it_may_have_meant(name, message):
+    with pytest.raises(UsageError) as error:
+        measure(name)
+    assert message in str(error.value)
+
+
+def test_measures_stand_in_the_order_of_the_table_and_of_k():
+    names = [one.name for one in measures((10, 1), ["recall_all@4"]) if one.metric.name == "recall_all@k"]
+    assert names == ["recall_all@1", "recall_all@4", "recall_all@10"]
