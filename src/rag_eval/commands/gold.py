@@ -48,17 +48,25 @@ _STAGED = "the index against HEAD (default); in a push, what is pushed; by hand 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the sub-commands and their options."""
     commands = parser.add_subparsers(dest="gold_command", metavar="COMMAND", required=True)
-    sign = commands.add_parser("signoff", help="record and stage a sign-off of the staged changes")
+    sign = commands.add_parser(
+        "signoff",
+        help="record and stage a sign-off of the staged changes",
+        epilog="example: rag-eval gold signoff --reason 'the new manual says 31 days'",
+    )
     sign.add_argument("--reason", required=True, metavar="TEXT", help="why the gold changed, for the reviewers")
     sign.add_argument("--signer", metavar="EMAIL", help="who answers for it (default: git's user.email)")
     sign.add_argument("--baseline", action="store_true", help="also sign every item that no record signs yet")
     sign.add_argument("--mutates", action="store_true", help="a qid is meant to name another question than before")
-    check = commands.add_parser("check", help="check that every change is signed off")
+    check = commands.add_parser(
+        "check", help="check that every change is signed off", epilog="example: rag-eval gold check --base origin/main"
+    )
     against = check.add_mutually_exclusive_group()
     # The default, and so without effect: hooks say it to be read more easily.
     against.add_argument("--staged", action="store_true", help=_STAGED)
     against.add_argument("--all-files", action="store_true", help="every item of the index, whatever changed")
-    diff = commands.add_parser("diff", help="show what was added, changed and removed")
+    diff = commands.add_parser(
+        "diff", help="show what was added, changed and removed", epilog="example: rag-eval gold diff --base origin/main"
+    )
     for command, action in ((sign, _signoff), (check, _check), (diff, _diff)):
         place = against if command is check else command
         place.add_argument("--base", metavar="REF", help="the index against where the branch left REF")

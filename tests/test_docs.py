@@ -1,0 +1,96 @@
+"""What README and docs show is true: commands parse, files validate, links lead somewhere, figures are the example's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rag_eval.app import Options, run
+from rag_eval.cli import build_parser
+from rag_eval.files.gates_file import policy_of
+from rag_eval.files.ledger import Ledger
+from rag_eval.files.rows import read_gold
+from rag_eval.files.source import Reader
+from rag_eval.renderers import render
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(ROOT.glob("docs/*.md")))]
+EXAMPLE = ROOT / "examples" / "quickstart"
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def commands():
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        yield from ((page.name, line) for line in re.findall(r"^\$ (rag-eval .*)$", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize(("page", "line"), sorted(set(commands())))
+def test_every_command_shown_is_one_that_parses(page, line):
+    arguments = shlex.split(line)[1:]
+    assert build_parser().parse_args(arguments).command == arguments[0], page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_inside_the_repository_leads_to_a_file(page):
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
+    inside = [target for target in targets if "://" not in target]
+    assert [target for target in inside if not (page.parent / target).exists()] == []
+
+
+def gates_shown():
+    for page in PAGES:
+        for block in blocks(page, "yaml"):
+            if block.startswith("version: 1"):
+                yield pytest.param(block, id=f"{page.name}-{len(block)}")
+
+
+@pytest.mark.parametrize("text", list(gates_shown()))
+def test_every_gates_file_shown_is_valid(text):
+    ledger = Ledger()
+    assert policy_of(text.encode(), "eval-gates.yml", ledger) is not None, ledger.problems
+
+
+def test_the_workflow_and_the_hooks_shown_are_yaml_of_their_kind():
+    workflow, hooks = (yaml.safe_load(block) for block in blocks(ROOT / "README.md", "yaml")[1:3])
+    assert workflow["jobs"]["rag-eval"]["steps"][-1] == {"uses": "org/rag-eval-action@v1"}
+    shipped = {hook["id"] for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))}
+    assert {hook["id"] for hook in hooks["repos"][0]["hooks"]} == shipped
+
+
+def test_the_gold_and_traces_shown_pass_the_four_default_gates(tmp_path):
+    gold, trace = blocks(ROOT / "README.md", "json")
+    (tmp_path / "gold.jsonl").write_text(gold, "utf-8")
+    (tmp_path / "trace.jsonl").write_text(trace, "utf-8")
+    report = run(Options(str(tmp_path / "gold.jsonl"), str(tmp_path / "trace.jsonl")))
+    assert report.passed
+    assert report.notes == ()
+
+
+def test_the_report_shown_is_that_of_the_example():
+    shown = blocks(ROOT / "README.md", "text")[0].splitlines()[1:]
+    report = run(Options(*(str(EXAMPLE / name) for name in ("gold.jsonl", "bad.jsonl", "eval-gates.yml"))))
+    printed = render(report, "table").splitlines()
+    lines = [line for line in shown if line.strip() and line != "…"]
+    assert [line for line in lines if line not in printed] == []
+
+
+def test_the_gold_set_that_init_writes_is_valid():
+    ledger = Ledger()
+    template = ROOT / "src" / "rag_eval" / "templates" / "gold.jsonl"
+    assert len(read_gold(Reader(ledger), str(template))) == 3
+    assert ledger.problems == []
+    assert ledger.notes == []
+
+
+def test_readme_and_shipped_templates_name_the_same_action():
+    template = (ROOT / "src" / "rag_eval" / "templates" / "workflow.yml").read_text("utf-8")
+    assert "uses: org/rag-eval-action@v1" in template
+    assert "uses: org/rag-eval-action@v1" in (ROOT / "README.md").read_text("utf-8")
