@@ -22,6 +22,7 @@ from rag_eval.scoring import score_of
 from rag_eval.tally import as_float, mean, tally
 from strategies import IDS, gold_fields, trace_fields
 
+GOLD, TRACE = Contract("gold"), Contract("trace")
 MEASURES = measures((1, 3, 5))
 TYPES = {"rate": bool, "share": tuple, "real": float}
 SCORES = {
@@ -43,8 +44,8 @@ def scores(case):
 @thorough(300)
 @given(gold_fields(), trace_fields)
 def test_generated_rows_keep_the_contract(gold, trace):
-    assert list(Contract("gold").findings(gold_row(**gold))) == []
-    assert list(Contract("trace").findings(trace_row(**trace))) == []
+    assert list(GOLD.findings(gold_row(**gold))) == []
+    assert list(TRACE.findings(trace_row(**trace))) == []
 
 
 @thorough(800)
