@@ -1,5 +1,6 @@
 """The commands: what they print, where they write, and the exit code they end with."""
 
+import doctest
 import json
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import pytest
 
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
-from rag_eval import cli
+from rag_eval import app, cli
 from rag_eval.commands import demo
 from rag_eval.renderers import RENDERERS
 
@@ -351,6 +352,11 @@ def test_score_raises_every_problem(project):
     with pytest.raises(rag_eval.InputError) as error:
         rag_eval.score("eval/gold.jsonl", "runs/trace.jsonl")
     assert [problem.line for problem in error.value.problems] == [1, 2]
+
+
+def test_the_example_in_the_docstring_of_score_is_true(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert doctest.testmod(app) == (0, 2)
 
 
 def test_an_unknown_name_of_the_package_is_an_attribute_error():

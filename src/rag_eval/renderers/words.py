@@ -106,9 +106,11 @@ def without_cases(report: Report) -> str:
 def outcome(gate: Judged) -> str:
     """The outcome in words."""
     word = OUTCOMES[gate.outcome]
+    if gate.broken and not gate.blocks:
+        return f"{word} (warning only)"
     if gate.outcome == "no_data":
-        return f"{word} ({'counts as failed' if gate.when_no_data == 'fail' else 'skipped'})"
-    return f"{word} (warning only)" if gate.broken and not gate.blocks else word
+        return f"{word} ({'counts as failed' if gate.broken else 'skipped'})"
+    return word
 
 
 def by_urgency(questions: tuple[Question, ...]) -> list[Question]:
