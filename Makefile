@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint e2e bench generate accept format clean
+.PHONY: help demo test lint e2e e2e-tools bench generate accept format clean
 
 help:
 	@echo "make demo      install into $(VENV) and score the packaged example"
 	@echo "make test      install and run all tests"
-	@echo "make lint      ruff, mypy --strict, import contracts, generated files"
+	@echo "make lint      ruff, mypy --strict, import contracts, generated files, workflow and image linters"
+	@echo "make e2e       the real image, a workflow runner, GitHub's API description, the hooks (make e2e-tools installs them)"
 	@echo "make generate  write the files that are read off the metrics"
 	@echo "make accept    take the rendered reports as they are now for the expected ones"
 
@@ -18,7 +19,8 @@ $(VENV)/pyvenv.cfg:
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 
 $(VENV)/.run: $(VENV)/pyvenv.cfg pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable ".[zstd]"
+	$(BIN)/python -m pip install --quiet --editable ".[action,zstd]"
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
@@ -33,7 +35,7 @@ demo: $(VENV)/.run
 	$(BIN)/rag-eval demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not e2e"
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -41,6 +43,24 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/generate.py --check
+	$(BIN)/actionlint
+	$(BIN)/zizmor --offline --persona=auditor --no-progress --quiet .github action.yml
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml src/rag_eval/templates/workflow.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/shellcheck --severity=warning .ci/run tests/e2e/*.sh
+	$(BIN)/pre-commit validate-manifest .pre-commit-hooks.yaml
+	$(BIN)/pre-commit validate-config .pre-commit-config.yaml src/rag_eval/templates/pre-commit.yaml
+
+# Builds the real image and runs it, the workflow and the hooks. What is missing here is said and skipped; with CI=true it
+# must be there.
+e2e: $(VENV)/.test
+	$(BIN)/python -m pytest tests/e2e
+
+# Installs what make e2e needs: as root, on Debian.
+e2e-tools:
+	tests/e2e/install.sh
 
 generate: $(VENV)/.run
 	$(BIN)/python tools/generate.py

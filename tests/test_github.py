@@ -370,5 +370,5 @@ def test_a_connection_that_is_not_safe_is_given_up_at_once(fake, clock):
 
 def test_without_urllib3_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "urllib3", None)
-    with pytest.raises(MissingExtra, match=r"rag-eval\[action\]"):
+    with pytest.raises(MissingExtra, match=r"\[action\]"):
         GitHub("https://api.github.test", TOKEN, "octo/hello")

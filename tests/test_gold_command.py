@@ -450,12 +450,12 @@ def test_what_is_pushed_is_checked_between_the_two_ends_that_pre_commit_names(re
     repo.stage(EDITED, TWO)
     repo.git("commit", "-q", "--no-verify", "-m", "around the hook")
     tip = repo.git("rev-parse", "HEAD")
+    assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF=tip, PRE_COMMIT_TO_REF=tip) == (0, "")
     repo.git("checkout", "-q", start)
     env = {"PRE_COMMIT_FROM_REF": start, "PRE_COMMIT_TO_REF": tip}
     code, said = repo.gold("check", "--staged", **env)
     assert (code, codes(said)) == (1, ["unsigned-change"])
     assert f"--base {start}" in said
-    assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF=tip, PRE_COMMIT_TO_REF=tip) == (0, "")
 
 
 # --- without a change at hand ----------------------------------------------------------------------------------------
@@ -487,6 +487,22 @@ def test_the_gates_file_says_where_gold_and_records_are(fresh):
     record = json.loads(file.read_text())
     assert (record["dataset"], record["gold"]) == ("7b0c4e", "data/set.jsonl")
     assert fresh.gold("check") == (0, "")
+
+
+def test_a_data_set_that_is_named_for_the_first_time_holds_at_once_and_a_new_name_only_when_it_is_committed(repo):
+    def named(dataset, *rows):
+        before = set(repo.records())
+        repo.write("eval-gates.yml", f"signoff: {{dataset: {dataset}}}\n")
+        repo.git("add", ".")
+        repo.stage(*rows)
+        repo.sign()
+        accepted(repo)
+        (new,) = set(repo.records()) - before
+        return json.loads((repo.path / RECORDS / new).read_text())["dataset"]
+
+    assert named("first", EDITED, TWO) == "first"
+    assert named("second", ONE, TWO) == "first"
+    assert named("second", EDITED, TWO) == "second"
 
 
 def test_a_gates_file_in_a_folder_speaks_of_paths_in_that_folder(fresh):

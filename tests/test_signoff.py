@@ -159,8 +159,9 @@ def test_a_mutation_is_named_and_has_to_be_meant(now):
 def test_a_mutation_is_meant_on_the_way_and_not_beside_it():
     head = {"A1": item("new", "How wide?"), "A2": item("two")}
     way = files(record(("A1", "one", "half")), record(("A1", "half", "new")))
-    beside = files(record(("A1", "one", "elsewhere"), mutates=True))
-    assert found(BASE, Side(head, {**way, **beside})) == ["mutation"]
+    for ends in (("one", "elsewhere"), ("elsewhere", "new"), ("new", "elsewhere"), ("elsewhere", "one")):
+        beside = files(record(("A1", *ends), mutates=True))
+        assert found(BASE, Side(head, {**way, **beside})) == ["mutation"]
     assert found(BASE, Side(head, {**way, **files(record(("A1", "half", "new"), mutates=True))})) == []
 
 

@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rag_eval.files.limits import DEFAULTS
+from rag_eval.files.limits import DEEPEST, DEFAULTS
 from rag_eval.metrics import METRICS, Metric
 
 ROOT = Path(__file__).parent.parent
+_INPUTS, _END = "<!-- inputs and outputs: generated from action.yml -->", "<!-- /inputs and outputs -->"
 
 
 def main() -> int:
@@ -36,7 +37,23 @@ def generated() -> dict[str, str]:
     return {
         "schemas/eval-gates.schema.json": json.dumps(gates_schema(), indent=2, ensure_ascii=False) + "\n",
         "docs/metrics.md": metrics_page(),
+        "README.md": readme(),
     }
+
+
+def readme() -> str:
+    """The README with the inputs and outputs of action.yml in their place."""
+    import yaml
+
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    tables = [_described(kind, action[f"{kind}s"]) for kind in ("input", "output")]
+    before, rest = (ROOT / "README.md").read_text(encoding="utf-8").split(_INPUTS)
+    return f"{before}{_INPUTS}\n{''.join(tables)}{_END}{rest.split(_END)[1]}"
+
+
+def _described(kind: str, entries: dict[str, dict[str, str]]) -> str:
+    rows = [f"| `{name}` | {entry['description']} |" for name, entry in entries.items()]
+    return "\n".join([f"| {kind} | |", "|---|---|", *rows]) + "\n\n"
 
 
 def gates_schema() -> dict[str, Any]:
@@ -148,7 +165,11 @@ def _settings() -> dict[str, Any]:
             "examples": [{"dataset": "7b0c4e", "records": "eval/gold.signoff", "require": "record"}],
             "additionalProperties": False,
             "properties": {
-                "dataset": _text("A random name that ties records to this gold set.", "7b0c4e"),
+                "dataset": {
+                    **_text("A random name that ties records to this gold set.", "7b0c4e"),
+                    "maxLength": 64,
+                    "not": {"pattern": "[^A-Za-z0-9._-]"},
+                },
                 "gold": _text("Path of the gold file.", "eval/gold.jsonl"),
                 "records": _text("Folder of the sign-off records.", "eval/gold.signoff"),
                 "require": {"enum": ["record"], "description": "What a change needs.", "examples": ["record"]},
@@ -160,7 +181,13 @@ def _settings() -> dict[str, Any]:
             "examples": [DEFAULTS._asdict()],
             "additionalProperties": False,
             "properties": {
-                name: {"type": "integer", "minimum": 1, "description": _LIMITS[name], "examples": [value]}
+                name: {
+                    "type": "integer",
+                    "minimum": 1,
+                    **({"maximum": DEEPEST} if name == "depth" else {}),
+                    "description": _LIMITS[name],
+                    "examples": [value],
+                }
                 for name, value in DEFAULTS._asdict().items()
             },
         },

@@ -116,7 +116,6 @@ def build(
     """The report of a scorecard under a policy."""
     metrics = {one.name: _result(one, value) for one, value in _valued(card)}
     labels = dict(sorted(Counter(case.label for case in card.cases).items()))
-    names = [one.name for one in card.measures]
     return _judged(
         Report(
             version=__version__,
@@ -130,7 +129,7 @@ def build(
             allowed={},
             labels=labels,
             diagnosis=(),
-            questions=tuple(_question(case, golds[case.qid], names) for case in card.cases),
+            questions=_questions(card, golds),
             notes=(*_level_notes(card), *notes),
             inputs=tuple(inputs),
             contracts={one.name: contract(one, policy) for one in card.measures},
@@ -180,12 +179,19 @@ def _result(measure: Measure, value: Value) -> MetricResult:
     return MetricResult(number, value.n, exact, hits, measure.metric.better, measure.metric.perspective)
 
 
-def _question(case: Scored, gold: Gold, names: Sequence[str]) -> Question:
-    scores = {name: as_float(score) for name, score in zip(names, case.scores, strict=True) if score is not None}
-    text = gold.question[:_QUESTION_SHOWN]
-    return Question(
-        case.qid, case.run, text, gold.answerable, case.label, case.example08, scores, case.gold_line, case.trace_line
-    )
+def _questions(card: Scorecard, golds: Mapping[str, Gold]) -> tuple[Question, ...]:
+    names = [one.name for one in card.measures]
+    shown: dict[int, dict[str, float]] = {}  # cases that score alike share one tuple of scores, and one mapping here
+    for case in card.cases:
+        if id(case.scores) not in shown:
+            applying = ((name, score) for name, score in zip(names, case.scores, strict=True) if score is not None)
+            shown[id(case.scores)] = {name: as_float(score) for name, score in applying}
+    return tuple([_question(case, golds[case.qid], shown[id(case.scores)]) for case in card.cases])
+
+
+def _question(case: Scored, gold: Gold, scores: Mapping[str, float]) -> Question:
+    text, own = gold.question[:_QUESTION_SHOWN], (case.label, case.example08)
+    return Question(case.qid, case.run, text, gold.answerable, *own, scores, case.gold_line, case.trace_line)
 
 
 def _level_notes(card: Scorecard) -> list[Remark]:

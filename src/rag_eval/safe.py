@@ -18,7 +18,8 @@ _INVISIBLE = re.compile(
 _SPACE = re.compile(r"\s+")
 _BREAK = re.compile("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 _COMMAND = re.compile(r"(?m)^(?=\s*::)")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Spreadsheets in Asian locales take the full-width forms for the same.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def one_line(text: str, limit: int = 80) -> str:

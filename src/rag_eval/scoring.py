@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rag_eval.case import Ranking
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings
     from rag_eval.tally import Score
@@ -72,7 +73,11 @@ class Scorer:
     """
 
     def __init__(self, golds: Mapping[str, Gold], measures: Sequence[Measure], settings: Settings) -> None:
-        self._golds, self._measures, self._settings = golds, tuple(measures), settings
+        self._golds, self._settings = golds, settings
+        self._of_case = [one for one in measures if not one.metric.by_ranking]
+        self._of_ranking = [one for one in measures if one.metric.by_ranking]
+        self._measures = (*self._of_case, *self._of_ranking)
+        self._ranked: dict[tuple[bool, Ranking | None], tuple[Score | None, ...]] = {}
         self._scored: dict[tuple[str | None, str], Scored] = {}
         self._same: dict[tuple[Score | None, ...], tuple[Score | None, ...]] = {}
         self._duplicate = self._unknown = 0
@@ -99,11 +104,19 @@ class Scorer:
 
     def _score(self, gold: Gold, trace: Trace) -> Scored:
         case = Case(gold, trace, self._settings)
-        scores = tuple([score_of(one, case) for one in self._measures])
+        scores = (*[score_of(one, case) for one in self._of_case], *self._ranking_scores(case))
         # Most cases of a run score alike: they share one tuple.
         scores = self._same.setdefault(scores, scores)
         level = case.ranking.level if case.in_a and case.ranking else ""
         return Scored(gold.qid, trace.run, scores, label(case), example08(case), level, gold.line, trace.line)
+
+    def _ranking_scores(self, case: Case) -> tuple[Score | None, ...]:
+        """The scores that hang on the ranking alone: computed once for all cases that rank alike."""
+        key = case.in_a, case.ranking if case.in_a else None
+        scores = self._ranked.get(key)
+        if scores is None:
+            scores = self._ranked[key] = tuple([score_of(one, case) for one in self._of_ranking])
+        return scores
 
     def _completeness(self, cases: Sequence[Scored]) -> Completeness:
         missing = sum(case.label == "MISSING" for case in cases)

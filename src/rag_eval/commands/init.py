@@ -1,4 +1,4 @@
-"""Write a first gold set and gates into the current folder. Files that are there are left as they are."""
+"""Write a first gold set, gates, workflow and hook configuration. Files that are there are left as they are."""
 
 from __future__ import annotations
 
@@ -39,11 +39,23 @@ def run(args: argparse.Namespace) -> int:
         there = path.exists() or path.is_symlink()
         if not there:
             write(path, (_TEMPLATES / template).read_text(encoding="utf-8"))
-        sys.stdout.write(f"{'kept ' if there else 'wrote'}  {target}\n")
+        aside = _advice(path) if there and target.startswith(".") else ""
+        sys.stdout.write(f"{'kept ' if there else 'wrote'}  {target}{aside}\n")
     sys.stdout.write("\n" + _NEXT)
     return 0
 
 
+def _advice(path: Path) -> str:
+    """What to do about a configuration that stood there already."""
+    known = path.is_file() and b"rag-eval" in path.read_bytes()
+    return "" if known else "  (it does not name rag-eval yet: the README shows the entry to add)"
+
+
 def files(preset: str) -> dict[str, str]:
     """Template by the path that it is written to."""
-    return {"eval/gold.jsonl": "gold.jsonl", "eval-gates.yml": f"gates-{preset}.yml"}
+    return {
+        "eval/gold.jsonl": "gold.jsonl",
+        "eval-gates.yml": f"gates-{preset}.yml",
+        ".github/workflows/rag-eval.yml": "workflow.yml",
+        ".pre-commit-config.yaml": "pre-commit.yaml",
+    }

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _scores(args: argparse.Namespace) -> int:
-    import orjson
+    import json
 
     from rag_eval import app
 
@@ -54,5 +54,5 @@ def _scores(args: argparse.Namespace) -> int:
     options = app.Options(args.gold, args.trace, "" if inline else gates_path(args.gates), args.k)
     scores, said = app.reference_scores(options, inline)
     remark(said, quiet=args.quiet)
-    sys.stdout.write(orjson.dumps(scores, option=orjson.OPT_INDENT_2).decode() + "\n")
+    sys.stdout.write(json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
     return 0 if scores["pass"] else 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
-from rag_eval.files.rows import note_unknown_fields
+from rag_eval.files.rows import foreign, kind_of_row, note_unknown_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,14 +30,16 @@ def array_rows(reader: Reader, source: Source) -> Iterator[tuple[int, Row]]:
     try:
         for line, value in elements(data, reader.limits.depth):
             findings = list(contract.findings(value))
+            if findings and kind_of_row(value) == "trace":
+                foreign(ledger, source.path, line, "trace", "gold")
+                return
             for finding in findings:
                 ledger.problem(source.path, line, finding.where, finding.message, finding.hint)
             if not findings:
                 note_unknown_fields(contract, ledger, source.path, line, value)
                 yield line, value
     except strict_json.JsonError as error:
-        column = f"column {error.column}" if error.column else ""
-        ledger.problem(source.path, error.line, column, error.message, error.hint)
+        ledger.problem(source.path, error.line, error.where, error.message, error.hint)
 
 
 def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:
@@ -53,9 +55,10 @@ def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:
             value, position = strict_json.DECODER.raw_decode(text, position)
             strict_json.check_surrogates(value)
         except json.JSONDecodeError as error:
-            raise _at(strict_json.explain(error), error.lineno) from None
+            raise strict_json.explain(error) from None
         except strict_json.JsonError as error:
-            raise _at(error, line) from None
+            error.line = line
+            raise
         yield line, value
         position = _skip(text, position)
         if text[position : position + 1] == "]":
@@ -81,10 +84,4 @@ def _skip(text: str, position: int) -> int:
 
 
 def _expected(text: str, position: int, wanted: str) -> strict_json.JsonError:
-    error = strict_json.explain(json.JSONDecodeError(f"expecting {wanted}", text, position))
-    return _at(error, text.count("\n", 0, position) + 1)
-
-
-def _at(error: strict_json.JsonError, line: int) -> strict_json.JsonError:
-    error.line = line
-    return error
+    return strict_json.explain(json.JSONDecodeError(f"expecting {wanted}", text, position))

@@ -85,8 +85,7 @@ def _jsonl(reader: Reader, path: str) -> str:
             try:
                 strict_json.parse(line, reader.limits.depth)
             except strict_json.JsonError as error:
-                column = f"column {error.column}" if error.column else ""
-                reader.ledger.problem(path, number, column, error.message, error.hint)
+                reader.ledger.problem(path, number, error.where, error.message, error.hint)
             rows += 1
     return f"{rows} rows of JSON that are neither gold nor traces"
 
@@ -105,5 +104,6 @@ KINDS: dict[str, Callable[[Reader, str], str]] = {
     "gates": _gates,
     "report": _object("report"),
     "run": _object("run"),
+    "signoff": _object("signoff"),
     "jsonl": _jsonl,
 }

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from typing import Any
 
 from rag_eval.errors import UsageError
+from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
 from rag_eval.files.limits import MIB, YAML_MIB
-from rag_eval.files.wording import Finding, word
+from rag_eval.files.wording import Finding, pointer, word
 from rag_eval.gates import COMPLETENESS, Gate, Policy
 from rag_eval.metrics import measure, suggestion
+from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from decimal import Decimal
 
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Digest, Reader
@@ -57,27 +59,24 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
 
 def _findings(value: Any) -> Iterator[Finding]:
     """What the schema refuses, and what a schema cannot say."""
-    import jsonschema_rs
-
     schema = load("eval-gates")
-    if not jsonschema_rs.is_valid(schema, value, offline=True):
+    if not acceptor(schema)(value):
         import jsonschema
 
-        errors = jsonschema.Draft202012Validator(schema).iter_errors(value)
-        yield from (_sharpen(word(error), value) for error in sorted(errors, key=lambda error: str(error.json_path)))
-        return
+        errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(value), key=lambda error: error.json_path)
+        yield from (_sharpen(word(error), value) for error in errors)
+        if errors:
+            return
     for name in value.get("gates", {}):
-        try:
-            measure(name)
-        except UsageError as error:
-            yield Finding(f"/gates/{name}", str(error).split(". ")[0], suggestion(name))
+        if not _is_metric(name):
+            yield Finding(pointer(("gates", name)), f"unknown metric {quoted(name, 60)}", suggestion(name))
 
 
 def _sharpen(finding: Finding, value: Any) -> Finding:
     """Say of a metric that is not there, or of a bound on its wrong side, what the metric's own words are."""
     if finding.where == "/gates" and finding.message.startswith("unknown key"):
         unknown = [name for name in value["gates"] if not _is_metric(name)]
-        message = f"unknown metric {', '.join(repr(name[:60]) for name in unknown[:3])}"
+        message = f"unknown metric {', '.join(quoted(name, 60) for name in unknown[:3])}"
         return Finding(finding.where, message, " ".join(suggestion(name) for name in unknown[:3]))
     parts = finding.where.split("/")
     if len(parts) == 3 and parts[1] == "gates" and finding.message.startswith("unknown key '"):
@@ -110,17 +109,22 @@ def _nearest(document: Document, pointer: str) -> tuple[int, int]:
 
 def _policy(document: Document, path: str) -> Policy:
     value, refusal = document.value, document.value.get("refusal", {})
-    own: dict[str, Any] = {name: value[name] for name in ("k", "limits") if name in value}
+    own: dict[str, Any] = {name: _whole(value[name]) for name in ("k", "limits") if name in value}
     own |= {name: beside(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
     return Policy(
         file=path,
         token=refusal.get("token", Policy().token).strip().lower(),
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
         gates=tuple(_gate(name, entry, document) for name, entry in value.get("gates", {}).items()),
-        completeness={**dict.fromkeys(COMPLETENESS, 0), **value.get("completeness", {})},
+        completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
         sections={name: section for name, section in value.items() if name == "signoff"},
         **own,
     )
+
+
+def _whole(value: Any) -> Any:
+    """A number, or each number of an object, as int: the schema takes 5.0 for a whole number too."""
+    return {name: int(number) for name, number in value.items()} if isinstance(value, dict) else int(value)
 
 
 def beside(gates: str, path: str) -> str:
@@ -131,6 +135,6 @@ def beside(gates: str, path: str) -> str:
 def _gate(name: str, entry: dict[str, Any], document: Document) -> Gate:
     direction = "min" if "min" in entry else "max"
     line = document.places[f"/gates/{name}"][0]
-    threshold: Decimal | int = entry[direction]
+    threshold = f"{entry[direction]:f}" if isinstance(entry[direction], Decimal) else str(entry[direction])
     severity, when_no_data = entry.get("severity", "error"), entry.get("when_no_data", "fail")
-    return Gate(name, direction, str(threshold), severity, when_no_data, line)
+    return Gate(name, direction, threshold, severity, when_no_data, line)

@@ -28,8 +28,13 @@ class Ledger:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.more = 0
-        self.foreign = False  # a file is of another kind than it was named for: reading on would only repeat that
+        self.foreign = ""  # the last file of another kind than it was named for: reading on would only repeat that
         self._notes: dict[tuple[str, str], Note] = {}
+
+    @property
+    def count(self) -> int:
+        """How many problems there are, shown or not."""
+        return len(self.problems) + self.more
 
     @property
     def full(self) -> bool:
@@ -44,7 +49,12 @@ class Ledger:
             self.problems.append(Problem(file, line, where, message, hint))
 
     def note(self, file: str, line: int, message: str) -> None:
-        """Take down a note; the same words on the same file are counted under the first line."""
+        """Take down a note; the same words on the same file are counted under the first line.
+
+        Once there are a hundred kinds of note, those of further kinds are one note a file.
+        """
+        if len(self._notes) >= SHOWN and (file, message) not in self._notes:
+            message = "there are further notes like these"
         known = self._notes.get((file, message))
         self._notes[file, message] = known._replace(times=known.times + 1) if known else Note(file, line, message)
 

@@ -19,3 +19,4 @@ class Limits(NamedTuple):
 
 DEFAULTS = Limits()
 YAML_MIB = 1
+DEEPEST = 200  # what limits.depth may be raised to: Python's parser recurses

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
 
 TYPE_CHECKING = False
@@ -25,7 +26,12 @@ def read_json(reader: Reader, path: str, schema: str) -> dict[str, Any] | None:
         data = source.whole()
     if data is None:
         return None
-    value, findings = Contract(schema, reader.limits.depth).examine(data)
+    try:
+        value: dict[str, Any] = strict_json.parse(data, reader.limits.depth)
+    except strict_json.JsonError as error:
+        reader.ledger.problem(path, error.line, error.where, error.message, error.hint)
+        return None
+    findings = list(Contract(schema).findings(value))
     for finding in findings:
         reader.ledger.problem(path, 0, finding.where, finding.message, finding.hint)
-    return value
+    return None if findings else value

@@ -9,7 +9,7 @@ from rag_eval.model import Gold
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Digest, Reader, Source
@@ -25,10 +25,11 @@ def read_gold(reader: Reader, path: str, digest: Digest | None = None) -> dict[s
     source = reader.open(path, digest)
     if source is None:
         return {}
+    before = reader.ledger.count
     with source:
         rows, make = _gold_rows(reader, source)
         golds = _unique(rows, make, reader.ledger, path)
-    if not golds and not reader.ledger.problems:
+    if not golds and reader.ledger.count == before:
         hint = "A gate without questions would pass anything: write at least one item."
         reader.ledger.problem(path, 0, "", "holds no gold item", hint)
     return golds
@@ -66,32 +67,38 @@ def _unique(
             hint = "Give every question a qid of its own."
             ledger.problem(path, line, "/qid", f"{_quoted(gold.qid)} is already used on line {first.line}", hint)
         elif gold.support_groups and not _groups_fit(gold):
-            hint = "Count the entries of supports from 0."
+            hint = "Count the entries of supports from 0, in whole numbers."
             ledger.problem(path, line, "/required_support_groups", "names a place that supports does not have", hint)
     return golds
 
 
 def _groups_fit(gold: Gold) -> bool:
-    supports = gold.supports or ()
-    return all(place < len(supports) for group in gold.support_groups or () for place in group)
+    # JSON Schema takes 0.0 for an integer; Python takes it for no index.
+    places = [place for group in gold.support_groups or () for place in group]
+    return all(type(place) is int and place < len(gold.supports or ()) for place in places)
 
 
 def _json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int, Row]]:
-    contract, ledger = Contract(kind, reader.limits.depth), reader.ledger
+    contract, ledger = Contract(kind, reader.limits.depth, bulk=not source.small), reader.ledger
     shapes: set[tuple[str, ...]] = set()
+    numbered: Iterable[tuple[int, Row]]
     for first, lines in source.batches():
         rows = contract.accept_all(lines)
-        if rows is not None and shapes.issuperset(map(tuple, rows)):
-            yield from enumerate(rows, first)
-            continue
-        for number, row in _one_by_one(contract, ledger, source.path, kind, first, lines):
+        if rows is None:
+            numbered = _one_by_one(contract, ledger, source.path, kind, first, lines)
+        else:
+            numbered = enumerate(rows, first)
+            if shapes.issuperset(map(tuple, rows)):
+                yield from numbered
+                continue
+        for number, row in numbered:
             if (shape := tuple(row)) not in shapes:
                 note_unknown_fields(contract, ledger, source.path, number, row)
                 shapes.add(shape)
             yield number, row
         if len(shapes) > _SHAPES:
             shapes.clear()
-        if ledger.foreign:
+        if ledger.foreign == source.path:
             return
 
 
@@ -106,7 +113,7 @@ def _one_by_one(
             row = _examined(contract, ledger, path, number, line, kind)
         if row is not None:
             yield number, row
-        elif ledger.foreign:
+        elif ledger.foreign == path:
             return
 
 
@@ -118,13 +125,18 @@ def _examined(contract: Contract, ledger: Ledger, path: str, number: int, line: 
     row, findings = contract.examine(line)
     other = looks_like(line) if row is None else ""
     if other not in ("", kind):
-        hint = f"Check whether gold and trace files were swapped: a {kind} file is wanted here."
-        ledger.problem(path, number, "", f"looks like a row of a {other} file", hint)
-        ledger.foreign = True
+        foreign(ledger, path, number, other, kind)
         return None
     for finding in findings:
         ledger.problem(path, number, finding.where, finding.message, finding.hint)
     return row
+
+
+def foreign(ledger: Ledger, path: str, number: int, other: str, kind: str) -> None:
+    """Say once that a file is of another kind than is wanted."""
+    hint = f"Check whether gold and trace files were swapped: a {kind} file is wanted here."
+    ledger.problem(path, number, "", f"looks like a row of a {other} file", hint)
+    ledger.foreign = path
 
 
 def looks_like(line: bytes) -> str:
@@ -132,9 +144,13 @@ def looks_like(line: bytes) -> str:
     import json
 
     try:
-        row = json.loads(line)
+        return kind_of_row(json.loads(line))
     except (ValueError, RecursionError):
         return ""
+
+
+def kind_of_row(row: Any) -> str:
+    """The kind that the fields of a decoded row speak for, '' where they do not tell."""
     if not isinstance(row, dict):
         return ""
     found = {kind: len(marks & row.keys()) for kind, marks in _MARKS.items()}

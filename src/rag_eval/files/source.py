@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from typing import BinaryIO, NamedTuple, Protocol, Self
 
 from rag_eval.errors import MissingExtra
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rag_eval.files.ledger import Ledger
 
 _BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
+_SMALL = 192 * 1024
 _BOM = b"\xef\xbb\xbf"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -70,11 +72,12 @@ class Source:
 
     def __init__(self, path: str, reader: Reader, file: BinaryIO, digest: Digest | None) -> None:
         self.path, self.limits, self._ledger, self._file = path, reader.limits, reader.ledger, file
-        stored: Stream = _Hashed(file, digest) if digest else file
-        self._head = stored.read(_BLOCK)
-        self._stream = stored
+        self._stream: Stream = _Hashed(file, digest) if digest else file
         self._faults: tuple[type[Exception], ...] = (OSError, EOFError, ValueError)
+        self._packed = False
+        self._cut = False  # reading ended before the file did; what was read last may be half a line
         try:
+            self._head = _first_block(self._stream)
             refuse_foreign(self._head)
             self._unpack()
         except BaseException:
@@ -92,28 +95,31 @@ class Source:
         """The first byte that is not white space, as far as the first block shows it."""
         return self._head.lstrip()[:1]
 
+    @property
+    def small(self) -> bool:
+        """Whether so little is to be read that the quick libraries would take longer to load than they save."""
+        return not self._packed and os.fstat(self._file.fileno()).st_size <= _SMALL
+
     def batches(self) -> Iterator[tuple[int, list[bytes]]]:
         """Lines by the block, blank ones among them, with the number of the first one.
 
         An over-long line is a problem and stands in its batch as a blank one, so that the numbers stay right.
         """
-        longest, number, rest = self.limits.line_mib * MIB, 1, b""
+        longest, number, begun = self.limits.line_mib * MIB, 1, _Begun()
         for block in self._blocks():
-            lines = (rest + block).split(b"\n")
-            rest = lines.pop()
-            if lines:
+            lines = block.split(b"\n")
+            if len(lines) > 1:
+                lines[0] = begun.end(lines[0])
+                begun.add(lines.pop(), longest)
                 self._shorten(lines, number, longest)
                 yield number, lines
                 number += len(lines)
-            if number > self.limits.lines:
-                self._complain(
-                    number, f"more than {self.limits.lines:,} lines", "Split the file or raise limits.lines."
-                )
+            else:
+                begun.add(block, longest)
+            if self._too_many(number if begun else number - 1):
                 return
-            if len(rest) > longest:
-                rest = rest[: longest + 1]  # the complaint comes with its end; only that it is too long is kept
-        if rest:
-            last = [rest]
+        if begun and not self._cut:
+            last = [begun.end(b"")]
             self._shorten(last, number, longest)
             yield number, last
 
@@ -125,7 +131,7 @@ class Source:
                     yield number, line
 
     def whole(self) -> bytes | None:
-        """All bytes, or None with a problem where the file is larger than ``limits.whole_mib``."""
+        """All bytes, or None with a problem where they cannot all be read or are more than ``limits.whole_mib``."""
         largest, blocks, size = self.limits.whole_mib * MIB, [], 0
         for block in self._blocks():
             blocks.append(block)
@@ -134,7 +140,14 @@ class Source:
                 hint = "Write it as JSON Lines, one object a line, which is read as a stream."
                 self._complain(0, f"larger than {self.limits.whole_mib} MiB and has to be read whole", hint)
                 return None
-        return b"".join(blocks)
+        return None if self._cut else b"".join(blocks)
+
+    def _too_many(self, count: int) -> bool:
+        if count <= self.limits.lines:
+            return False
+        hint = "Split the file or raise limits.lines."
+        self._complain(self.limits.lines + 1, f"more than {self.limits.lines:,} lines", hint)
+        return True
 
     def _shorten(self, lines: list[bytes], first: int, longest: int) -> None:
         for place, line in enumerate(lines) if len(lines[0]) > _BLOCK or longest < 2 * _BLOCK else ():
@@ -144,20 +157,24 @@ class Source:
                 lines[place] = b""
 
     def _blocks(self) -> Iterator[bytes]:
-        most, size = self.limits.expanded_mib * MIB, 0
+        most, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0
         block = self._head
         while block:
             yield block
             size += len(block)
             if size > most:
                 hint = "Raise limits.expanded_mib if it is meant."
-                self._complain(0, f"more than {self.limits.expanded_mib} MiB when expanded", hint)
+                self._give_up(f"more than {self.limits.expanded_mib} MiB when expanded", hint)
                 return
             try:
                 block = self._stream.read(_BLOCK)
             except self._faults as error:
-                self._complain(0, f"cannot be read to its end: {error}", "The file looks cut off; write it again.")
+                self._give_up(f"cannot be read to its end: {error}", "The file looks cut off; write it again.")
                 return
+
+    def _give_up(self, message: str, hint: str) -> None:
+        self._cut = True
+        self._complain(0, message, hint)
 
     def _unpack(self) -> None:
         packed = _Pushed(self._head, self._stream)
@@ -168,7 +185,7 @@ class Source:
         self._head = self._head.removeprefix(_BOM)
 
     def _expand(self, stream: Stream, fault: type[Exception]) -> None:
-        self._stream, self._faults = stream, (*self._faults, fault)
+        self._stream, self._faults, self._packed = stream, (*self._faults, fault), True
         try:
             self._head = stream.read(_BLOCK)
         except self._faults as error:
@@ -210,6 +227,37 @@ def refuse_foreign(head: bytes) -> None:
         raise Unreadable("is a Git LFS pointer, not the file itself", "Run: git lfs pull")
     if head.startswith(_UTF16):
         raise Unreadable("is UTF-16 text", "Save the file as UTF-8.")
+
+
+def _first_block(stream: Stream) -> bytes:
+    try:
+        return stream.read(_BLOCK)
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise Unreadable(f"cannot be read: {reason}", "Check the disk, or write the file again.") from None
+
+
+class _Begun:
+    """A line whose end is not read yet. Its parts are joined once: a long line is not copied block by block."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def __bool__(self) -> bool:
+        return self._size > 0
+
+    def add(self, part: bytes, longest: int) -> None:
+        """Take the next part; of a line that is too long already, only that is kept."""
+        if self._size <= longest:
+            self._parts.append(part)
+            self._size += len(part)
+
+    def end(self, part: bytes) -> bytes:
+        """The whole line, which ends with ``part``."""
+        line = b"".join((*self._parts, part))
+        self._parts, self._size = [], 0
+        return line
 
 
 class _Hashed:

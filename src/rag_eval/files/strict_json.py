@@ -26,6 +26,11 @@ class JsonError(Exception):
         super().__init__(message)
         self.message, self.hint, self.column, self.line = message, hint, column, line
 
+    @property
+    def where(self) -> str:
+        """The column in words, empty where it is not known."""
+        return f"column {self.column}" if self.column else ""
+
 
 def parse(data: bytes, depth: int = 64) -> Any:
     """The value of one JSON document; :class:`JsonError` says where and why it is none."""
@@ -45,10 +50,10 @@ def decode(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        column = len(data[: error.start].decode("utf-8", "replace")) + 1
-        raise JsonError(
-            f"byte 0x{data[error.start]:02x} is not valid UTF-8", "Save the file as UTF-8.", column
-        ) from None
+        before = data[: error.start].decode("utf-8")
+        column, line = len(before) - before.rfind("\n"), before.count("\n") + 1
+        message = f"byte 0x{data[error.start]:02x} is not valid UTF-8"
+        raise JsonError(message, "Save the file as UTF-8.", column, line) from None
 
 
 def check_depth(text: str, limit: int) -> None:
@@ -75,12 +80,18 @@ def check_surrogates(value: Any) -> None:
 
 def explain(error: json.JSONDecodeError) -> JsonError:
     """The parser's complaint, with a hint for what people usually did."""
-    found = one_line(error.doc[error.pos : error.pos + 20], 20)
-    where = f", found '{found}'" if found else ", but the text ends here"
+    found = _found(error.doc[error.pos : error.pos + 20])
+    where = f", found {found}" if found else ", but the text ends here"
     message = error.msg[0].lower() + error.msg[1:]
     if error.msg == "Extra data":
-        message, where = "a second JSON value begins here", f": '{found}'"
-    return JsonError(f"not valid JSON: {message}{where}", _hint(error.msg), error.colno)
+        message, where = "a second JSON value begins here", f": {found}"
+    return JsonError(f"not valid JSON: {message}{where}", _hint(error.msg), error.colno, error.lineno)
+
+
+def _found(rest: str) -> str:
+    # A byte order mark in the middle of a file, say, would not be seen in quotes.
+    unseen = rest and not rest[0].isspace() and not one_line(rest[0])
+    return f"U+{ord(rest[0]):04X}" if unseen else rest and f"'{one_line(rest, 20)}'"
 
 
 def _hint(message: str) -> str:

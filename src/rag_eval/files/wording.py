@@ -34,6 +34,10 @@ class Finding(NamedTuple):
     hint: str = ""
 
 
+# In Python's patterns ``$`` stands before a line break at the end as well; in the quick validator's it does not.
+LINE_BREAK = Finding("", "a text or a key ends with a line break, which its pattern does not allow", "Remove it.")
+
+
 def word(error: ValidationError) -> Finding:
     """A refusal by ``jsonschema`` in our words."""
     describe = _WORDS.get(str(error.validator), _other)

@@ -51,11 +51,11 @@ def parse(text: str) -> Document:
 
 class _Builder:
     def __init__(self, text: str) -> None:
-        try:
-            self._loader = _LOADER(text)
-        except yaml.reader.ReaderError as error:
-            line = text.count("\n", 0, error.position) + 1
-            raise YamlError("a character that YAML does not allow", "Remove it.", line, 1) from None
+        # libyaml would complain while it reads on, and give the place in bytes.
+        if found := yaml.reader.Reader.NON_PRINTABLE.search(text):
+            line, column = text.count("\n", 0, found.start()) + 1, found.start() - text.rfind("\n", 0, found.start())
+            raise YamlError(f"U+{ord(found[0]):04X} is not allowed in YAML", "Remove it.", line, column)
+        self._loader = _LOADER(text)
         self._places: dict[str, tuple[int, int]] = {}
 
     def document(self) -> Document:

@@ -19,7 +19,9 @@ class Metric(NamedTuple):
 
     ``scale`` says what a score is: ``rate`` 0 or 1, ``share`` a ratio of whole numbers from 0 to 1, ``real`` a float
     from 0 to 1. ``cutoff`` metrics take a k: ``recall@k`` in the table, ``recall@5`` in a report. ``needs`` lists the
-    gold and trace fields without which the metric applies to no case. ``version`` goes up when the definition changes.
+    gold and trace fields without which the metric applies to no case. ``by_ranking`` says that the score hangs on
+    ``case.in_a`` and ``case.ranking`` alone, so that cases that rank alike are scored once. ``version`` goes up when
+    the definition changes.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Metric(NamedTuple):
     needs: tuple[str, ...]
     source: str
     cutoff: bool
+    by_ranking: bool
     version: int
     score: Callable[..., Score | None]
 
@@ -44,6 +47,7 @@ def metric(
     scale: Scale = "rate",
     needs: str = "",
     cutoff: bool = False,
+    by_ranking: bool = False,
     version: int = 1,
 ) -> Callable[[Callable[..., Score | None]], Metric]:
     """Make a :class:`Metric` of a function: its name, its module's perspective, its docstring's words.
@@ -57,9 +61,8 @@ def metric(
         perspective = function.__module__.rsplit(".", 1)[-1]
         fields = tuple(needs.split())
         name = f"{function.__name__}@k" if cutoff else function.__name__
-        return Metric(
-            name, perspective, summary, text, better, scale, applies, fields, source, cutoff, version, function
-        )
+        terms = better, scale, applies, fields, source, cutoff, by_ranking, version
+        return Metric(name, perspective, summary, text, *terms, function)
 
     return build
 

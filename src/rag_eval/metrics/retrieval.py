@@ -19,75 +19,6 @@ if TYPE_CHECKING:
 _LABELLED = "answerable items with relevance labels"
 
 
-@metric("answerable items", source="reference scorer (recall@k)", cutoff=True)
-def recall_all(case: Case, k: int) -> bool | None:
-    """Share of items with everything needed among the first k. That is every gold citation, or a member of every support group; an item without relevance labels needs nothing."""  # noqa: E501
-    if not case.in_a:
-        return None
-    ranking = case.ranking
-    return True if ranking is None else ranking.complete_at is not None and ranking.complete_at <= k
-
-
-@metric(_LABELLED, source="core metrics; also hit rate, success@k", cutoff=True)
-def recall_any(case: Case, k: int) -> bool | None:
-    """Share of items with something relevant among the first k."""
-    ranking = _labelled(case)
-    return None if ranking is None else bool(ranking.found) and ranking.found[0] <= k
-
-
-@metric(_LABELLED, source="trec_eval (recall_k)", scale="share", cutoff=True)
-def recall(case: Case, k: int) -> Ratio | None:
-    """Share of the relevant that stands among the first k."""
-    ranking = _labelled(case)
-    return None if ranking is None else (_within(ranking.found, k), ranking.relevant)
-
-
-@metric(_LABELLED, source="trec_eval (P_k)", scale="share", cutoff=True)
-def precision(case: Case, k: int) -> Ratio | None:
-    """Share of the first k that is relevant. Divided by k, not by the number returned."""
-    ranking = _labelled(case)
-    return None if ranking is None else (_within(ranking.matching, k), k)
-
-
-@metric(_LABELLED, source="enterprise framework", scale="share", cutoff=True)
-def f1(case: Case, k: int) -> Ratio | None:
-    """Harmonic mean of precision and recall among the first k. 0 when both are 0."""
-    ranking = _labelled(case)
-    if ranking is None:
-        return None
-    matching, found = _within(ranking.matching, k), _within(ranking.found, k)
-    total = matching * ranking.relevant + found * k
-    return (2 * matching * found, total) if total else (0, 1)
-
-
-@metric(_LABELLED, source="trec_eval (recip_rank)", scale="share")
-def mrr(case: Case) -> Ratio | None:
-    """Mean reciprocal rank: 1 over the rank of the first relevant. 0 if none was retrieved."""
-    ranking = _labelled(case)
-    if ranking is None:
-        return None
-    return (1, ranking.found[0]) if ranking.found else (0, 1)
-
-
-@metric(_LABELLED, source="trec_eval (map)", scale="real")
-def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean average precision
-    """Mean average precision: precision at the rank of each relevant one, averaged over all the relevant."""
-    ranking = _labelled(case)
-    if ranking is None:
-        return None
-    return sum([place / rank for place, rank in enumerate(ranking.found, 1)]) / ranking.relevant
-
-
-@metric("answerable items with a positive grade or label", source="trec_eval (ndcg_cut_k)", scale="real", cutoff=True)
-def ndcg(case: Case, k: int) -> float | None:
-    """Normalised discounted cumulative gain among the first k. Linear gain, discount log2(rank + 1), over the ideal order of everything graded in the gold, cut at k."""  # noqa: E501
-    ranking = case.ranking if case.in_a else None
-    if ranking is None or not ranking.ideal:
-        return None
-    gained = sum([gain / log2(rank + 1) for rank, gain in ranking.gains if rank <= k])
-    return gained / _ideal_gain(ranking.ideal[:k])
-
-
 @metric(
     "answerable items with supports, where the search was scoped",
     source="core metrics",
@@ -101,6 +32,81 @@ def scope_miss(case: Case) -> bool | None:
         return None
     folders = [folder.rstrip("/") + "/" for folder in scope.get("folders", ())]
     return not any(support["rel_path"].startswith(folder) for support in case.gold.supports for folder in folders)
+
+
+@metric("answerable items", source="reference scorer (recall@k)", cutoff=True, by_ranking=True)
+def recall_all(case: Case, k: int) -> bool | None:
+    """Share of items with everything needed among the first k. That is every gold citation, or a member of every support group; an item without relevance labels needs nothing."""  # noqa: E501
+    if not case.in_a:
+        return None
+    ranking = case.ranking
+    return True if ranking is None else ranking.complete_at is not None and ranking.complete_at <= k
+
+
+@metric(_LABELLED, source="core metrics; also hit rate, success@k", cutoff=True, by_ranking=True)
+def recall_any(case: Case, k: int) -> bool | None:
+    """Share of items with something relevant among the first k."""
+    ranking = _labelled(case)
+    return None if ranking is None else bool(ranking.found) and ranking.found[0] <= k
+
+
+@metric(_LABELLED, source="trec_eval (recall_k)", scale="share", cutoff=True, by_ranking=True)
+def recall(case: Case, k: int) -> Ratio | None:
+    """Share of the relevant that stands among the first k."""
+    ranking = _labelled(case)
+    return None if ranking is None else (_within(ranking.found, k), ranking.relevant)
+
+
+@metric(_LABELLED, source="trec_eval (P_k)", scale="share", cutoff=True, by_ranking=True)
+def precision(case: Case, k: int) -> Ratio | None:
+    """Share of the first k that is relevant. Divided by k, not by the number returned."""
+    ranking = _labelled(case)
+    return None if ranking is None else (_within(ranking.matching, k), k)
+
+
+@metric(_LABELLED, source="enterprise framework", scale="share", cutoff=True, by_ranking=True)
+def f1(case: Case, k: int) -> Ratio | None:
+    """Harmonic mean of precision and recall among the first k. 0 when both are 0."""
+    ranking = _labelled(case)
+    if ranking is None:
+        return None
+    matching, found = _within(ranking.matching, k), _within(ranking.found, k)
+    total = matching * ranking.relevant + found * k
+    return (2 * matching * found, total) if total else (0, 1)
+
+
+@metric(_LABELLED, source="trec_eval (recip_rank)", scale="share", by_ranking=True)
+def mrr(case: Case) -> Ratio | None:
+    """Mean reciprocal rank: 1 over the rank of the first relevant. 0 if none was retrieved."""
+    ranking = _labelled(case)
+    if ranking is None:
+        return None
+    return (1, ranking.found[0]) if ranking.found else (0, 1)
+
+
+@metric(_LABELLED, source="trec_eval (map)", scale="real", by_ranking=True)
+def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean average precision
+    """Mean average precision: precision at the rank of each relevant one, averaged over all the relevant."""
+    ranking = _labelled(case)
+    if ranking is None:
+        return None
+    return sum([place / rank for place, rank in enumerate(ranking.found, 1)]) / ranking.relevant
+
+
+@metric(
+    "answerable items with a positive grade or label",
+    source="trec_eval (ndcg_cut_k)",
+    scale="real",
+    cutoff=True,
+    by_ranking=True,
+)
+def ndcg(case: Case, k: int) -> float | None:
+    """Normalised discounted cumulative gain among the first k. Linear gain, discount log2(rank + 1), over the ideal order of everything graded in the gold, cut at k."""  # noqa: E501
+    ranking = case.ranking if case.in_a else None
+    if ranking is None or not ranking.ideal:
+        return None
+    gained = sum([gain / log2(rank + 1) for rank, gain in ranking.gains if rank <= k])
+    return gained / _ideal_gain(ranking.ideal[:k])
 
 
 def _labelled(case: Case) -> Ranking | None:

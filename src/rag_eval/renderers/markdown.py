@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from rag_eval.errors import InputError
     from rag_eval.gates import Judged
-    from rag_eval.report import Report
+    from rag_eval.report import Question, Report
 
 _SIGNS = {"passed": "✅", "failed": "❌", "no_data": "⬜"}
 _QUESTIONS = 200
 _NOTES = 10
 _PROBLEMS = 20
-_LABEL_SHOWN = 6
+_FAILING = 10
 
 
 def render(report: Report) -> str:
@@ -57,8 +57,8 @@ def problems_within(error: InputError, most: int, size: Callable[[str], int]) ->
 def _render(report: Report, questions: int, *, folded: bool) -> str:
     parts = [
         _head(report),
-        _gates(report, report.gates),
-        _labels(report),
+        _gates(report),
+        _failing(report) if folded else "",
         f"**Completeness.** {words.completeness(report)}",
         *_notes(report),
         *_diagnosis(report),
@@ -85,22 +85,23 @@ def _least(report: Report, most: int, size: Callable[[str], int]) -> str:
 
 
 def _head(report: Report) -> str:
-    return f"## {_SIGNS[report.verdict]} {_escaped(words.headline(report))}"
+    return f"## {_SIGNS[report.verdict]} RAG evaluation {report.verdict}\n\n{_escaped(words.headline(report))}"
 
 
-def _labels(report: Report) -> str:
-    """Which labels the failing questions have, most frequent first."""
-    bad = sorted((-n, label) for label, n in report.labels.items() if label not in GOOD)
-    if not bad:
+def _failing(report: Report) -> str:
+    """The first failing questions in the open; the folded table has all."""
+    failing = [question for question in report.questions if question.label not in GOOD]
+    if not failing:
         return ""
-    shown = ", ".join(f"{-n} `{label}`" for n, label in bad[:_LABEL_SHOWN])
-    failing = -sum(n for n, _ in bad)
-    end = ", …" if len(bad) > _LABEL_SHOWN else "."
-    return f"**{failing} of {words.cases(report)} fail:** {shown}{end}"
+    several = _several_runs(report)
+    table = _table(_columns(several), (_question(question, several) for question in failing[:_FAILING]))
+    more = f"\n\n… and {len(failing) - _FAILING} more." if len(failing) > _FAILING else ""
+    fail = "fails" if len(failing) == 1 else "fail"
+    return f"**{len(failing)} of {words.cases(report)} {fail}.**\n\n{table}{more}"
 
 
-def _gates(report: Report, gates: Sequence[Judged]) -> str:
-    rows = [_gate_row(report, gate) for gate in gates]
+def _gates(report: Report) -> str:
+    rows = [_gate_row(report, gate) for gate in words.telling(report.gates)]
     table = _table(["Gate", "Value", "Cases", "Threshold", "Outcome"], rows)
     if report.gates_file:
         return table
@@ -143,24 +144,26 @@ def _metrics(report: Report) -> str:
 
 
 def _questions(report: Report, most: int) -> str:
-    ordered = words.by_urgency(report.questions)
-    runs = len(words.runs_of(report)) > 1
-    rows = [
-        [
-            safe(question.qid),
-            *([safe(question.run or "")] if runs else []),
-            question.label,
-            STAGE.get(question.label, "–"),
-            safe(question.question),
-        ]
-        for question in ordered[:most]
-    ]
-    table = _table(["Question", *(["Run"] if runs else []), "Label", "Look at", "Text"], rows)
+    ordered, several = words.by_urgency(report.questions), _several_runs(report)
+    table = _table(_columns(several), (_question(question, several) for question in ordered[:most]))
     cut = len(ordered) - most
     more = f"\n\n{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
     used = sorted({question.label for question in ordered}, key=list(MEANING).index)
     legend = "; ".join(f"`{label}` {MEANING[label]}" for label in used)
     return f"{table}{more}\n\n{legend}."
+
+
+def _several_runs(report: Report) -> bool:
+    return len(words.runs_of(report)) > 1
+
+
+def _columns(several: bool) -> list[str]:
+    return ["Question", *(["Run"] if several else []), "Label", "Look at", "Text"]
+
+
+def _question(question: Question, several: bool) -> list[str]:
+    run = [safe(question.run or "")] if several else []
+    return [safe(question.qid), *run, question.label, STAGE.get(question.label, "–"), safe(question.question)]
 
 
 def _provenance(report: Report) -> str:

@@ -34,7 +34,7 @@ def _gates(report: Report) -> str:
             words.threshold(gate),
             words.outcome(gate),
         ]
-        for gate in report.gates
+        for gate in words.telling(report.gates)
     ]
     return _table(["gate", "value", "cases", "threshold", "outcome"], rows)
 

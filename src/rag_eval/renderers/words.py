@@ -10,6 +10,8 @@ from rag_eval.tally import exactly, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rag_eval.gates import Judged
     from rag_eval.report import MetricResult, Question, Report
 
@@ -40,6 +42,11 @@ def cases(report: Report) -> str:
 def runs_of(report: Report) -> set[str | None]:
     """The runs that the report is about; None for traces without one."""
     return {question.run for question in report.questions}
+
+
+def telling(gates: Sequence[Judged]) -> list[Judged]:
+    """The gates worth a row of their own: completeness that holds is said in a line."""
+    return [gate for gate in gates if gate.broken or not gate.name.startswith("completeness.")]
 
 
 def reason(gate: Judged) -> str:

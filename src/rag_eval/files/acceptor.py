@@ -1,0 +1,179 @@
+"""A JSON Schema as a plain Python predicate, built in a moment from the schema itself.
+
+It knows the keywords that our schemas use and refuses to be built from others, so that none is passed over. ``$`` in a
+pattern is the end of the text, as JSON Schema has it; for Python it may stand before a last line break too.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sized
+
+    Schema = dict[str, Any]
+    Check = Callable[[Any], bool]
+
+_NOTES = {"$schema", "$id", "$comment", "$defs", "title", "description", "examples", "then"}
+_NUMBERS = (int, float, Decimal)
+
+
+def acceptor(schema: Schema) -> Check:
+    """Whether a value keeps ``schema``; ValueError where a keyword of it is unknown here."""
+    return _Builder(schema).check(schema)
+
+
+class _Builder:
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._named: dict[str, Check] = {}
+
+    def check(self, schema: Schema | bool) -> Check:
+        """The predicate of a schema: all of its keywords' predicates."""
+        if isinstance(schema, bool):
+            return lambda _: schema
+        checks = [made for keyword in schema if (made := self._keyword(keyword, schema))]
+        if len(checks) == 1:
+            return checks[0]
+        return lambda value: all([check(value) for check in checks])
+
+    def _keyword(self, keyword: str, schema: Schema) -> Check | None:
+        if keyword in _NOTES or keyword.startswith("x-"):
+            return None
+        if keyword in _SIMPLE:
+            return _SIMPLE[keyword](schema[keyword])
+        if keyword in ("properties", "patternProperties", "additionalProperties"):
+            first = next(name for name in schema if name in _OBJECT)
+            return self._object(schema) if keyword == first else None
+        composed = _COMPOSED.get(keyword)
+        if composed is None:
+            raise ValueError(f"the keyword '{keyword}' is unknown here")
+        return composed(self, schema)
+
+    def _object(self, schema: Schema) -> Check:
+        own = {name: self.check(field) for name, field in schema.get("properties", {}).items()}
+        named = schema.get("patternProperties", {})
+        patterns = [(_compiled(one).search, self.check(field)) for one, field in named.items()]
+        other = self.check(schema.get("additionalProperties", True))
+
+        def keeps(name: str, value: Any) -> bool:
+            check = own.get(name)
+            if check is not None:
+                return check(value)
+            matched = [check for search, check in patterns if search(name)]
+            return all([check(value) for check in matched]) if matched else other(value)
+
+        return lambda value: type(value) is not dict or all([keeps(name, item) for name, item in value.items()])
+
+    def items(self, schema: Schema) -> Check:
+        check = self.check(schema["items"])
+        return lambda value: type(value) is not list or all([check(item) for item in value])
+
+    def property_names(self, schema: Schema) -> Check:
+        check = self.check(schema["propertyNames"])
+        return lambda value: type(value) is not dict or all([check(name) for name in value])
+
+    def any_of(self, schema: Schema) -> Check:
+        checks = [self.check(branch) for branch in schema["anyOf"]]
+        return lambda value: any([check(value) for check in checks])
+
+    def all_of(self, schema: Schema) -> Check:
+        checks = [self.check(branch) for branch in schema["allOf"]]
+        return lambda value: all([check(value) for check in checks])
+
+    def negation(self, schema: Schema) -> Check:
+        check = self.check(schema["not"])
+        return lambda value: not check(value)
+
+    def condition(self, schema: Schema) -> Check:
+        when, then = self.check(schema["if"]), self.check(schema["then"])
+        return lambda value: not when(value) or then(value)
+
+    def reference(self, schema: Schema) -> Check:
+        name = schema["$ref"].removeprefix("#/$defs/")
+        if name not in self._named:
+            self._named[name] = self.check(self._root["$defs"][name])
+        return self._named[name]
+
+
+_OBJECT = ("properties", "patternProperties", "additionalProperties")
+_COMPOSED: dict[str, Callable[[_Builder, Schema], Check]] = {
+    "items": _Builder.items,
+    "propertyNames": _Builder.property_names,
+    "anyOf": _Builder.any_of,
+    "allOf": _Builder.all_of,
+    "not": _Builder.negation,
+    "if": _Builder.condition,
+    "$ref": _Builder.reference,
+}
+
+
+def _type(kinds: str | list[str]) -> Check:
+    checks = [_TYPES[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds)]
+    if len(checks) == 1:
+        return checks[0]
+    return lambda value: any([check(value) for check in checks])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
+
+
+def _is_integer(value: Any) -> bool:
+    return _is_number(value) and (type(value) is int or (type(value) is float and value.is_integer()))
+
+
+_TYPES: dict[str, Check] = {
+    "string": lambda value: type(value) is str,
+    "boolean": lambda value: type(value) is bool,
+    "array": lambda value: type(value) is list,
+    "object": lambda value: type(value) is dict,
+    "null": lambda value: value is None,
+    "number": _is_number,
+    "integer": _is_integer,
+}
+
+
+def _equal(value: Any, other: Any) -> bool:
+    # In JSON true is not 1, though in Python it is.
+    return value == other and (type(value) is type(other) or (_is_number(value) and _is_number(other)))
+
+
+def _pattern(text: str) -> Check:
+    search = _compiled(text).search
+    return lambda value: type(value) is not str or search(value) is not None
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(f"{pattern[:-1]}\\Z" if pattern.endswith("$") else pattern)
+
+
+def _at_least(kind: type[Sized], least: int) -> Check:
+    return lambda value: type(value) is not kind or len(value) >= least
+
+
+def _at_most(kind: type[Sized], most: int) -> Check:
+    return lambda value: type(value) is not kind or len(value) <= most
+
+
+def _has(names: list[str]) -> Check:
+    return lambda value: type(value) is not dict or all([name in value for name in names])
+
+
+_SIMPLE: dict[str, Callable[[Any], Check]] = {
+    "type": _type,
+    "required": _has,
+    "const": lambda wanted: lambda value: _equal(value, wanted),
+    "enum": lambda allowed: lambda value: any([_equal(value, one) for one in allowed]),
+    "pattern": _pattern,
+    "minimum": lambda least: lambda value: not _is_number(value) or value >= least,
+    "maximum": lambda most: lambda value: not _is_number(value) or value <= most,
+    "minLength": lambda least: _at_least(str, least),
+    "maxLength": lambda most: _at_most(str, most),
+    "minItems": lambda least: _at_least(list, least),
+    "maxItems": lambda most: _at_most(list, most),
+    "minProperties": lambda least: _at_least(dict, least),
+}

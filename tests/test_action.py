@@ -1,0 +1,290 @@
+"""The action from environment to exit code, with GitHub's API given as an argument."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rag_eval.action import action
+from rag_eval.comment import parse_marker
+from rag_eval.github import Comment, GitHubError
+from rag_eval.workflow import SUMMARY_BYTES
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "quickstart"
+
+
+class Pages:
+    """GitHub's comments, in memory."""
+
+    def __init__(self, refuse=None):
+        self.standing, self.refuse, self.connected = [], refuse, []
+
+    def connect(self, api_url, token, repository):
+        self.connected.append((api_url, token, repository))
+        return self
+
+    def login(self):
+        return "github-actions[bot]"
+
+    def comments(self, number):
+        return list(self.standing)
+
+    def create_comment(self, number, body, already):
+        if self.refuse:
+            raise self.refuse
+        self.standing.append(Comment(len(self.standing) + 1, self.login(), body, "https://example.org/c/1"))
+        return self.standing[-1]
+
+    def update_comment(self, comment_id, body):
+        old = self.standing[comment_id - 1]
+        self.standing[comment_id - 1] = old._replace(body=body)
+        return self.standing[comment_id - 1]
+
+
+@pytest.fixture
+def pages():
+    return Pages()
+
+
+@pytest.fixture
+def run(tmp_path, pages, capsys):
+    """Run the action on the quickstart example in a workspace of its own."""
+    workspace = tmp_path / "workspace"
+    shutil.copytree(EXAMPLE, workspace)
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 2, "head": {"sha": "a" * 40}}}))
+
+    def run(trace="good.jsonl", number="1", **inputs):
+        files = {name: tmp_path / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        for file in files.values():
+            file.write_text("")
+        given = {"gold": "gold.jsonl", "trace": trace, "github_token": "t0ken", **inputs}
+        environ = {
+            **{f"INPUT_{name.upper().replace('_', '-')}": value for name, value in given.items()},
+            **{name: str(file) for name, file in files.items()},
+            "GITHUB_WORKSPACE": str(workspace),
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_REPOSITORY": "octo/hello",
+            "GITHUB_RUN_NUMBER": number,
+            "GITHUB_API_URL": "https://ghe.example.org/api/v3",
+        }
+        run.code = action(environ, pages.connect)
+        run.log = capsys.readouterr().out
+        run.outputs = parsed(files["GITHUB_OUTPUT"].read_text("utf-8"))
+        run.summary = files["GITHUB_STEP_SUMMARY"].read_text("utf-8")
+        return run.code
+
+    run.workspace, run.event = workspace, event
+    return run
+
+
+def parsed(text):
+    outputs, lines = {}, iter(text.splitlines())
+    for line in lines:
+        name, _, delimiter = line.partition("<<")
+        value = []
+        while (part := next(lines)) != delimiter:
+            value.append(part)
+        outputs[name] = "\n".join(value)
+    return outputs
+
+
+@pytest.fixture
+def in_workspace(run, monkeypatch):
+    """The runner starts the container in the workspace."""
+    monkeypatch.chdir(run.workspace)
+    return run
+
+
+def test_a_good_run_passes(in_workspace, pages):
+    run = in_workspace
+    assert run() == 0
+    assert run.outputs["pass"] == "true"
+    assert run.outputs["verdict"] == "passed"
+    assert run.outputs["precision"] == "1.0"
+    assert run.outputs["comment-written"] == "true"
+    assert "RAG evaluation passed" in pages.standing[0].body
+    assert "RAG evaluation passed" in run.summary
+
+
+def test_the_comment_begins_with_its_marker(in_workspace, pages):
+    in_workspace(number="7", comment_id="nightly")
+    said = parse_marker(pages.standing[0].body)
+    assert (said.id, said.head, said.run) == ("nightly", "a" * 40, 7)
+
+
+def test_a_failed_gate_is_exit_1_with_its_name(in_workspace):
+    run = in_workspace
+    assert run("bad.jsonl") == 1
+    assert run.outputs["failed-gates"] == "precision,chr,under_refusal,citation_validity"
+    assert "::error file=eval-gates.yml,line=7,title=gate precision::precision 0.500 is below 0.80" in run.log
+
+
+def test_failing_questions_are_annotated_on_the_line_of_their_trace(in_workspace):
+    run = in_workspace
+    run("bad.jsonl")
+    assert "::warning file=bad.jsonl,line=2,title=NOT_RETRIEVED::Q02: no gold citation was retrieved" in run.log
+
+
+def test_annotations_can_be_off(in_workspace):
+    run = in_workspace
+    run("bad.jsonl", annotations="false")
+    assert "::error" not in run.log
+    assert "::warning" not in run.log
+
+
+def test_fail_on_never_passes_with_the_verdict_kept(in_workspace):
+    run = in_workspace
+    assert run("bad.jsonl", fail_on="never") == 0
+    assert run.outputs["verdict"] == "failed"
+
+
+def test_fail_on_warning_fails_on_a_broken_warning(in_workspace):
+    run = in_workspace
+    gates = "version: 1\nk: 3\ngates:\n  mrr: {min: 0.95, severity: warning}\n"
+    (run.workspace / "w.yml").write_text(gates)
+    assert run(gates="w.yml") == 0
+    assert run(gates="w.yml", fail_on="warning") == 1
+
+
+def test_bad_input_is_exit_2_and_annotated_on_its_line(in_workspace, pages):
+    run = in_workspace
+    (run.workspace / "broken.jsonl").write_text('{"qid": "Q01"}\n')
+    assert run("broken.jsonl") == 2
+    assert run.outputs["verdict"] == "invalid"
+    assert run.outputs["pass"] == "false"
+    assert "::error file=broken.jsonl,line=1,title=cannot be judged::" in run.log
+    assert "Cannot be judged: 1 problem" in run.summary
+    assert "Cannot be judged: 1 problem" in pages.standing[0].body
+
+
+def test_a_wrong_input_is_exit_2_and_named(in_workspace):
+    run = in_workspace
+    assert run(comment="sometimes") == 2
+    assert "::error title=rag-eval cannot run::input 'comment': 'sometimes' is none of" in run.log
+
+
+def test_a_link_out_of_the_workspace_is_refused(in_workspace, tmp_path):
+    run = in_workspace
+    (tmp_path / "secret.jsonl").write_text("secret")
+    (run.workspace / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    assert run("link.jsonl") == 2
+    assert "leads out of the workspace" in run.log
+
+
+def test_a_report_dir_out_of_the_workspace_is_refused(in_workspace):
+    run = in_workspace
+    assert run(report_dir="../elsewhere") == 2
+    assert not (run.workspace.parent / "elsewhere").exists()
+    assert "leads out of the workspace" in run.log
+
+
+def test_a_link_planted_where_the_report_goes_is_not_followed(in_workspace, tmp_path):
+    run = in_workspace
+    target = tmp_path / "victim"
+    target.write_text("untouched")
+    folder = run.workspace / "rag-eval-report"
+    folder.mkdir()
+    for name in ("report.json", ".report.json.part"):
+        (folder / name).symlink_to(target)
+    assert run() == 0
+    assert target.read_text() == "untouched"
+    assert json.loads((folder / "report.json").read_text())["pass"] is True
+
+
+def test_the_second_run_updates_the_comment(in_workspace, pages):
+    run = in_workspace
+    run("bad.jsonl", number="1")
+    run("good.jsonl", number="2")
+    assert len(pages.standing) == 1
+    assert "passed" in pages.standing[0].body
+
+
+def test_on_failure_turns_a_red_comment_green_but_writes_no_green_one(in_workspace, pages):
+    run = in_workspace
+    run("good.jsonl", comment="on-failure")
+    assert pages.standing == []
+    run("bad.jsonl", number="2", comment="on-failure")
+    run("good.jsonl", number="3", comment="on-failure")
+    assert "RAG evaluation passed" in pages.standing[0].body
+
+
+def test_bad_input_counts_as_a_failure_for_the_comment(in_workspace, pages):
+    run = in_workspace
+    (run.workspace / "broken.jsonl").write_text("{")
+    run("broken.jsonl", comment="on-failure")
+    assert "Cannot be judged" in pages.standing[0].body
+
+
+@pytest.mark.parametrize(("trace", "code"), [("good.jsonl", 0), ("bad.jsonl", 1)])
+def test_a_refused_comment_is_a_notice_and_changes_no_verdict(in_workspace, pages, trace, code):
+    run = in_workspace
+    pages.refuse = GitHubError(403, "the token may not write. It needs pull-requests: write.")
+    assert run(trace) == code
+    assert "::notice title=rag-eval::No comment: the token may not write." in run.log
+    assert run.outputs["comment-url"] == ""
+    assert "RAG evaluation" in run.summary
+
+
+def test_comment_off_asks_nothing_of_github(in_workspace, pages):
+    run = in_workspace
+    run(comment="off")
+    assert pages.connected == []
+
+
+def test_without_a_token_the_log_says_why_there_is_no_comment(in_workspace, pages):
+    run = in_workspace
+    run(github_token="")
+    assert pages.connected == []
+    assert "::notice title=rag-eval::No comment: there is no github-token." in run.log
+
+
+def test_without_a_pull_request_there_is_no_comment(in_workspace, pages):
+    run = in_workspace
+    run.event.write_text(json.dumps({"ref": "refs/heads/main"}))
+    assert run() == 0
+    assert pages.connected == []
+    assert "this is not a pull request" in run.log
+
+
+def test_the_api_of_an_enterprise_server_is_used(in_workspace, pages):
+    in_workspace()
+    assert pages.connected == [("https://ghe.example.org/api/v3", "t0ken", "octo/hello")]
+
+
+def test_the_working_directory_is_where_files_are_found_and_the_report_goes(run, monkeypatch):
+    nested = run.workspace / "app"
+    nested.mkdir()
+    for file in list(run.workspace.iterdir()):
+        if file.is_file():
+            file.rename(nested / file.name)
+    monkeypatch.chdir(run.workspace)
+    assert run(working_directory="app") == 0
+    assert run.outputs["report-json"] == "app/rag-eval-report/report.json"
+    assert json.loads((nested / "rag-eval-report" / "report.json").read_text())["gates_file"] == "app/eval-gates.yml"
+
+
+def test_no_hostile_line_of_the_data_becomes_a_command(in_workspace):
+    run = in_workspace
+    gold = (run.workspace / "gold.jsonl").read_text().replace("How heavy", "::add-mask::pass ##[set-env]x How heavy")
+    (run.workspace / "gold.jsonl").write_text(gold)
+    run("bad.jsonl")
+    commands = [line for line in run.log.splitlines() if line.startswith("::")]
+    assert commands
+    assert all(line.startswith(("::error", "::warning", "::notice")) for line in commands)
+    assert "##[" not in run.log
+
+
+def test_a_huge_report_stays_within_the_limits_of_comment_and_summary(in_workspace, pages):
+    run = in_workspace
+    item = {"answerable": True, "gold_claim_substr": ["never said"], "gold_citations": ["x"]}
+    rows = [{"qid": f"Q{i:05}" + "q" * 150, "question": "@@||" * 60, **item} for i in range(3000)]
+    (run.workspace / "huge.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(gold="huge.jsonl") == 1
+    assert len(pages.standing[0].body) <= 65_536
+    assert len(run.summary.encode()) <= SUMMARY_BYTES
+    assert "precision" in pages.standing[0].body
+    assert "more questions are not shown; failing ones come first" in pages.standing[0].body

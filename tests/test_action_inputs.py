@@ -1,0 +1,50 @@
+"""Inputs as the runner hands them over; action.yml, parser and README agree on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rag_eval.action_inputs import Inputs, read_inputs, variable
+from rag_eval.errors import UsageError
+
+ROOT = Path(__file__).parent.parent
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+
+
+def test_action_yml_and_parser_know_the_same_inputs():
+    assert {name.replace("-", "_") for name in ACTION["inputs"]} == set(Inputs._fields)
+
+
+def test_an_empty_value_is_not_set():
+    assert read_inputs({variable(field): "" for field in Inputs._fields}) == Inputs()
+
+
+def test_hyphens_are_kept_in_the_variable():
+    assert read_inputs({"INPUT_COMMENT-ID": "nightly"}).comment_id == "nightly"
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [("k", "5,x"), ("k", "0"), ("comment", "sometimes"), ("annotations", "yes"), ("summary", "1"), ("fail_on", "all")],
+)
+def test_a_value_that_cannot_be_names_its_input(field, text):
+    with pytest.raises(UsageError, match=rf"input '{field.replace('_', '-')}': '{text}'"):
+        read_inputs({variable(field): text})
+
+
+def test_values_are_read():
+    given = {"INPUT_K": "5,1", "INPUT_FAIL-ON": "warning", "INPUT_SUMMARY": "False", "INPUT_COMMENT": "on-change"}
+    inputs = read_inputs(given)
+    assert (inputs.k, inputs.fail_on, inputs.summary, inputs.comment) == ((1, 5), "warning", False, "on-change")
+
+
+def test_paths_are_taken_from_the_working_directory():
+    inputs = read_inputs({"INPUT_WORKING-DIRECTORY": "sub/", "INPUT_GOLD": "g.jsonl"})
+    assert (inputs.gold, inputs.trace) == ("sub/g.jsonl", "")
+
+
+def test_the_token_stands_in_no_repr():
+    assert "s3cret" not in repr(Inputs(github_token="s3cret"))

@@ -1,0 +1,42 @@
+"""What GitHub's runner is told cannot be turned into something else by what stands in the data."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval.workflow import annotation, output
+
+HOSTILE = st.text(st.sampled_from("ab:,%\n\r#[]\u202e\x1b=`@ "), max_size=40)
+
+
+def test_an_annotation_names_file_line_and_title():
+    line = annotation("error", "too short", "eval/gold.jsonl", 17, "cannot be judged")
+    assert line == "::error file=eval/gold.jsonl,line=17,title=cannot be judged::too short"
+
+
+def test_an_annotation_without_a_file_has_no_line():
+    assert annotation("notice", "no comment", line=3) == "::notice::no comment"
+
+
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_an_annotation_is_one_line_with_its_own_command_and_properties(message, file, title):
+    line = annotation("warning", message, file, 1, title)
+    command, _, data = line.removeprefix("::").partition("::")
+    assert "\n" not in line
+    assert "\r" not in line
+    assert "##[" not in line
+    assert command.split(" ")[0] == "warning"
+    properties = [part.split("=", 1)[0] for part in command.partition(" ")[2].split(",") if part]
+    assert set(properties) <= {"file", "line", "title"}
+    assert len(data) <= 5000
+
+
+def test_an_output_is_fenced_by_its_delimiter():
+    assert output("verdict", "passed", "end_1") == "verdict<<end_1\npassed\nend_1\n"
+
+
+def test_a_value_that_holds_the_delimiter_is_refused():
+    with pytest.raises(ValueError, match="delimiter"):
+        output("verdict", "x\nend_1\nother<<end_2", "end_1")
