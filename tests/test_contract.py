@@ -320,7 +320,7 @@ def test_the_trap_is_real_python_lets_a_line_break_stand_before_the_end(pattern,
 
 def test_a_line_break_that_only_the_quick_validator_refuses_is_a_finding():
     contract = Contract("trace")
-    contract._plain = lambda value: False  # the quick validator's part; no schema of rows has a pattern to show it with
+    contract._keeps = lambda value: False  # the quick check's part; no schema of rows has a pattern to show it with
     assert ["line break" in finding.message for finding in contract.findings(trace())] == [True]
 
 
