@@ -100,8 +100,24 @@ def test_no_metric_can_be_gated_on_its_wrong_side(name):
     assert any(f"'{wrong}' on " in problem and f"Use '{right}'." in problem for problem in problems)
 
 
-@pytest.mark.parametrize("name", ["recall@0", "recall", "recall@", "recall@05", "recall@1.5", "recall@-1", "precision@",
-                                  "recall@1000000", '"recall@5\\n"', "recall@٣", "mrr@5", "presicion", "''"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "recall@0",
+        "recall",
+        "recall@",
+        "recall@05",
+        "recall@1.5",
+        "recall@-1",
+        "precision@",
+        "recall@1000000",
+        '"recall@5\\n"',
+        "recall@٣",
+        "mrr@5",
+        "presicion",
+        "''",
+    ],
+)
 def test_a_metric_that_is_none_is_refused_by_name(name):
     problems = refused(gates(f"{name}: {{min: 0.5}}"))
     assert len(problems) == 1
@@ -109,8 +125,9 @@ def test_a_metric_that_is_none_is_refused_by_name(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"), [("presicion", "precision"), ("recall", "recall@5"), ("recall@0", "recall@5"), ("underrefusal", "under_refusal")]
-)  # fmt: skip
+    ("name", "meant"),
+    [("presicion", "precision"), ("recall", "recall@5"), ("recall@0", "recall@5"), ("underrefusal", "under_refusal")],
+)
 def test_an_unknown_metric_gets_the_one_that_was_meant(name, meant):
     assert f"Did you mean '{meant}'?" in refused(gates(f"{name}: {{min: 0.5}}"))[0]
 

@@ -308,7 +308,7 @@ class Failing:
     def __init__(self, *blocks):
         self.blocks, self.closed = list(blocks), False
 
-    def read(self, size):
+    def read(self, _):
         if not self.blocks:
             raise OSError(5, "Input/output error")
         return self.blocks.pop(0)

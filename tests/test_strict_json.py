@@ -21,6 +21,13 @@ def refusal(data, depth=64):
     return caught.value
 
 
+def attempt(data):
+    try:
+        return parse(data)
+    except JsonError as error:
+        return error
+
+
 @given(VALUES, st.booleans())
 def test_what_a_json_library_writes_is_read_back_as_it_was(value, ascii_only):
     read = parse(json.dumps(value, ensure_ascii=ascii_only).encode())
@@ -33,10 +40,8 @@ def test_what_a_json_library_writes_is_read_back_as_it_was(value, ascii_only):
 @example(b'"\\ud800"')
 @example(b"[1e999]")
 def test_any_bytes_are_read_or_refused_with_words(data):
-    try:
-        parse(data)
-    except JsonError as error:
-        assert error.message
+    outcome = attempt(data)
+    assert not isinstance(outcome, JsonError) or outcome.message
 
 
 @given(st.text('{}[]",:\\u0d8eNa1-. \n', max_size=30))
@@ -52,7 +57,7 @@ def test_almost_json_is_read_as_the_standard_library_does_or_refused(text):
     ("data", "column", "words"),
     [
         (b"", 1, "the text ends here"),
-        (b'{"a": 1', 8, "the text ends here"),
+        (b'{"a": 1', 8, "cut off"),
         (b'{"a": "xyz', 7, "cut off"),
         (b'{"a": 1} {"b": 2}', 10, "a second JSON value begins here"),
         (b"{'a': 1}", 2, "found ''a': 1}'"),
