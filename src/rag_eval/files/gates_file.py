@@ -10,7 +10,7 @@ from rag_eval.errors import UsageError
 from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
 from rag_eval.files.limits import MIB, YAML_MIB
-from rag_eval.files.wording import Finding, pointer, word
+from rag_eval.files.wording import Finding, pointer, unknown_keys, word
 from rag_eval.gates import COMPLETENESS, Gate, Policy
 from rag_eval.metrics import measure, suggestion
 from rag_eval.safe import quoted
@@ -48,7 +48,7 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
         ledger.problem(path, error.line, f"column {error.column}", error.message, error.hint)
         return None
     except JsonError as error:
-        ledger.problem(path, 0, "", error.message, error.hint)
+        ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None
     findings = list(_findings(document.value))
     for finding in findings:
@@ -64,12 +64,19 @@ def _findings(value: Any) -> Iterator[Finding]:
         import jsonschema
 
         errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(value), key=lambda error: error.json_path)
-        yield from (_sharpen(word(error), value) for error in errors)
+        yield from (_at_key(_sharpen(word(error), value), error) for error in errors)
         if errors:
             return
     for name in value.get("gates", {}):
         if not _is_metric(name):
             yield Finding(pointer(("gates", name)), f"unknown metric {quoted(name, 60)}", suggestion(name))
+
+
+def _at_key(finding: Finding, error: Any) -> Finding:
+    """Where keys are unknown, the place of the first of them."""
+    if error.validator != "additionalProperties":
+        return finding
+    return finding._replace(where=finding.where + pointer(unknown_keys(error)[:1]))
 
 
 def _sharpen(finding: Finding, value: Any) -> Finding:

@@ -69,6 +69,7 @@ def _unique(
         elif gold.support_groups and not _groups_fit(gold):
             hint = "Count the entries of supports from 0, in whole numbers."
             ledger.problem(path, line, "/required_support_groups", "names a place that supports does not have", hint)
+            golds[gold.qid] = gold._replace(support_groups=None)  # scoring goes on until all problems are found
     return golds
 
 

@@ -85,7 +85,8 @@ def explain(error: json.JSONDecodeError) -> JsonError:
     message = error.msg[0].lower() + error.msg[1:]
     if error.msg == "Extra data":
         message, where = "a second JSON value begins here", f": {found}"
-    return JsonError(f"not valid JSON: {message}{where}", _hint(error.msg), error.colno, error.lineno)
+    hint = _hint(error.msg if found else "Unterminated")
+    return JsonError(f"not valid JSON: {message}{where}", hint, error.colno, error.lineno)
 
 
 def _found(rest: str) -> str:

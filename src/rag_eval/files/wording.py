@@ -78,12 +78,16 @@ def _required(error: ValidationError) -> tuple[str, str]:
 
 
 def _extra(error: ValidationError) -> tuple[str, str]:
-    schema: Any = error.schema
-    known, patterns = schema.get("properties", {}), list(schema.get("patternProperties", {}))
-    extra = [key for key in error.instance if key not in known and not any(re.search(one, key) for one in patterns)]
+    known, extra = error.schema.get("properties", {}), unknown_keys(error)
     hints = [hint for hint in (did_you_mean(key, known) for key in extra[:3]) if hint]
     names = ", ".join(quoted(key, 40) for key in extra[:3]) + (", …" if len(extra) > 3 else "")
     return f"unknown key {names}", " ".join(hints) or f"Known keys: {one_line(', '.join(known), 200)}."
+
+
+def unknown_keys(error: ValidationError) -> list[str]:
+    """The keys that an ``additionalProperties`` refuses, in the order of the file."""
+    known, patterns = error.schema.get("properties", {}), error.schema.get("patternProperties", {})
+    return [key for key in error.instance if key not in known and not any(re.search(one, key) for one in patterns)]
 
 
 def _short(error: ValidationError) -> tuple[str, str]:

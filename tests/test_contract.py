@@ -1,0 +1,441 @@
+"""The quick path takes nothing that the reference refuses, and both read the same value."""
+
+import copy
+import json
+import re
+
+import jsonschema
+import jsonschema_rs
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rag_eval.files.acceptor import acceptor
+from rag_eval.files.contract import Contract, load
+from reading import SCHEMAS, element, gold, trace
+
+NAMES = sorted(path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.schema.json"))
+ROWS = ("gold", "gold-array", "trace", "run")
+CONTRACTS = {name: Contract(name) for name in ROWS}
+WAYS = {"few": CONTRACTS, "many": {name: Contract(name, bulk=True) for name in ROWS}}
+MANY = settings(max_examples=1000)
+SOME = settings(max_examples=300)
+MARK = "\ue000"  # stands in a row for raw JSON text
+
+
+def full(name):
+    """A row with every field that the contract knows."""
+    fields = load(name)["properties"]
+    row = {field: copy.deepcopy(schema["examples"][0]) for field, schema in fields.items()}
+    return row | ({"required_support_groups": [[0]]} if name == "gold" else {})
+
+
+BASES = {
+    "gold": [gold(), full("gold"), gold(answerable=False, gold_claim_substr=[], gold_citations=[])],
+    "gold-array": [element(), full("gold-array")],
+    "trace": [trace(), full("trace"), {"answer": "x\ncitations: [p1#2]"}, {"qid": "A", "error": "timeout"}],
+    "run": [{}, full("run")],
+}
+
+BIG = ["1" + "0" * zeros for zeros in (17, 18, 19, 20, 30, 307, 400)]
+RAW = [
+    "NaN", "Infinity", "-Infinity", "1e400", "1e308", "-1e19", "0.0", "-0", "-0.0", "1.0", "1E2", "01", "+1", ".5",
+    *BIG, *(f"-{digits}" for digits in BIG), str(2**63), str(2**64 - 1), str(2**64), str(-(2**63) - 1), "9" * 5000,
+    '"\\ud800"', '"\\udc00\\ud800"', '"\\ud83d\\ude00"', '"a\\u0000b"', '"tab\there"', '"\\x"', '"\\u0022"', '"\\""',
+    '"\\\\"', '"ends\\n"', '"\n"', '"', "'x'", "[", "[[[[[[[0]]]]]]]", "[" * 63 + "]" * 63, "[" * 80 + "]" * 80,
+    '{"a":' * 300 + "1" + "}" * 300, "[" * 1500 + "]" * 1500, '{"a":1,"a":1}', '{"a":1 ,\t"a" :"b"}',
+    '{"a":1,"\\u0061":1}', '{"a\\u0022":1,"a\\"":1}', '[{"k":"\\u0022","k":"\\"\\""}]', '[{"":{},"":{}}]', "",
+]  # fmt: skip
+VALUES = st.one_of(
+    st.sampled_from(RAW).map(lambda raw: MARK + raw),
+    st.sampled_from(
+        [None, True, False, 0, 1, -1, 3, 0.5, "", "x", "yes", "long enough", [], {}, [""], ["x"], [[0]], [[]]]
+    ),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=True),
+    st.text(max_size=8),
+    st.lists(st.integers(-1, 2**66) | st.text(max_size=3), max_size=3),
+    st.recursive(
+        st.integers(0, 2**65),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    ),
+)
+VALUES = VALUES.map(copy.deepcopy)  # what is drawn is changed further
+SPACE = st.sampled_from(["", " ", "\t", "  ", "\r", "\n"])
+
+
+def places(value, found=None):
+    """Every object and list in a row, with the row itself."""
+    found = [] if found is None else found
+    if isinstance(value, (dict, list)):
+        found.append(value)
+        for inner in value.values() if isinstance(value, dict) else value:
+            places(inner, found)
+    return found
+
+
+def mutate(draw, name, row):
+    target = draw(st.sampled_from(places(row)))
+    if isinstance(target, list):
+        target.insert(draw(st.integers(0, len(target))), draw(VALUES))
+        return
+    action = draw(st.sampled_from(["set", "drop", "unknown", "any known", "big"]))
+    numbers = sorted(key for key, value in target.items() if type(value) in (int, float))
+    if action == "big" and numbers:
+        target[draw(st.sampled_from(numbers))] = MARK + draw(st.sampled_from(["", "-"])) + draw(st.sampled_from(BIG))
+        return
+    if action == "drop" and target:
+        del target[draw(st.sampled_from(sorted(target)))]
+    elif action == "set" and target:
+        target[draw(st.sampled_from(sorted(target)))] = draw(VALUES)
+    elif action == "any known":
+        target[draw(st.sampled_from(sorted(CONTRACTS[name].known[""])))] = draw(VALUES)
+    else:
+        target[draw(st.text(max_size=4))] = draw(VALUES)
+
+
+def written(draw, value):
+    """JSON text as odd writers write it: spaces, escapes, and now and then a member twice."""
+    if isinstance(value, str) and value.startswith(MARK):
+        return value[1:]
+    if isinstance(value, list):
+        return "[" + ",".join(written(draw, one) for one in value) + "]"
+    if not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=draw(st.booleans()))
+    members = [(key, written(draw, one)) for key, one in value.items()]
+    if members and draw(st.integers(0, 7)) == 0:
+        key, text = draw(st.sampled_from(members))
+        members.append((key, draw(st.sampled_from([text, "1", '"\\""', '"\\u0022\\u0022"', '"a\\"b\\"c"']))))
+    return "{" + ",".join(f"{key_text(draw, key)}{draw(SPACE)}:{draw(SPACE)}{text}" for key, text in members) + "}"
+
+
+def key_text(draw, key):
+    plain = json.dumps(key)
+    if not key or draw(st.integers(0, 5)):
+        return plain
+    return f'"\\u{ord(key[0]):04x}' + json.dumps(key[1:])[1:] if ord(key[0]) < 0x10000 else plain
+
+
+@st.composite
+def lines(draw, names=ROWS):
+    name = draw(st.sampled_from(names))
+    row = copy.deepcopy(draw(st.sampled_from(BASES[name])))
+    for _ in range(draw(st.integers(0, 2))):
+        mutate(draw, name, row)
+    data = bytearray(written(draw, row).encode("utf-8", "surrogatepass"))
+    if data and draw(st.integers(0, 11)) == 0:
+        place = draw(st.integers(0, len(data) - 1))
+        data[place : place + draw(st.integers(0, 1))] = draw(
+            st.sampled_from([b"\xff", b"\xc3", b"\xed\xa0\x80", b'"', b"\xef\xbb\xbf", b"\0", b""])
+        )
+    return name, bytes(data)
+
+
+def equal(one, other):
+    """Equal in type too: 1 is neither true nor 1.0."""
+    return one == other and repr(one) == repr(other)
+
+
+@MANY
+@given(lines())
+@example(("gold", json.dumps(gold(required_support_groups=[[10**30]])).encode()))
+@example(("trace", json.dumps(trace(x=1))[:-1].encode() + b',"x":"\\u0022\\u0022"}'))
+def test_whatever_is_accepted_quickly_the_reference_accepts_with_an_equal_value(case):
+    name, line = case
+    row, findings = CONTRACTS[name].examine(line)
+    for contracts in WAYS.values():
+        quick = contracts[name].accept(line)
+        if quick is not None:
+            assert not findings
+            assert equal(quick, row)
+
+
+@MANY
+@given(lines())
+def test_whatever_the_reference_refuses_is_never_accepted_quickly_nor_among_others(case):
+    name, line = case
+    good = json.dumps(BASES[name][1]).encode()
+    if CONTRACTS[name].examine(line)[1]:
+        for contracts in WAYS.values():
+            assert contracts[name].accept(line) is None
+            assert contracts[name].accept_all([good, line, good]) is None
+
+
+@SOME
+@given(st.lists(lines(["trace"]), max_size=3))
+def test_rows_accepted_together_are_the_rows_that_are_accepted_one_by_one(cases):
+    batch = [line for _, line in cases]
+    for contracts in WAYS.values():
+        together = contracts["trace"].accept_all(batch)
+        if together is not None:
+            assert equal(together, [CONTRACTS["trace"].examine(line)[0] for line in batch])
+
+
+@SOME
+@given(lines(), st.integers(1, 12), st.booleans())
+def test_a_lower_limit_of_depth_holds_on_the_quick_path_too(case, depth, bulk):
+    name, line = case
+    contract = Contract(name, depth, bulk=bulk)
+    if contract.accept(line) is not None:
+        assert contract.examine(line)[0] is not None
+        assert contract.accept_all([line]) is not None
+
+
+@SOME
+@given(lines())
+def test_what_is_only_counted_as_refused_the_reference_refuses(case):
+    name, line = case
+    for contracts in WAYS.values():
+        if contracts[name].refuses(line):
+            assert CONTRACTS[name].examine(line)[1]
+
+
+@SOME
+@given(lines())
+def test_a_refusal_says_where_and_what_in_few_words(case):
+    name, line = case
+    for finding in CONTRACTS[name].examine(line)[1]:
+        assert finding.message
+        assert len(finding.message) < 300
+        assert "\n" not in finding.message + finding.where
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_with_every_field_are_accepted_quickly(way, name):
+    for row in BASES[name]:
+        assert WAYS[way][name].accept(json.dumps(row).encode()) == row
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["gold", "trace"])
+def test_good_rows_are_accepted_many_at_once(way, name):
+    batch = [json.dumps(row).encode() for row in BASES[name]]
+    assert WAYS[way][name].accept_all(batch) == BASES[name]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"answer":"x","answer":"y"}',
+        '{"answer":"x", "answer" : "x"}',
+        '{"answer":"x","z":1,"z":1}',
+        '{"answer":"x","z":{"a":1,"a":2}}',
+        '{"answer":"x","z":[[{"a":1,"a":2}]]}',
+        '{"answer":"x","\\u0061nswer":"y"}',
+        '{"answer":"\\u0022\\u0022","answer":"y"}',
+        '{"answer":"x","z":1,"z":"\\u0022\\u0022"}',
+        '{"answer":"a\\"b","z":"\\"","z":"\\"\\"\\"\\""}',
+    ],
+)
+def test_a_repeated_key_is_not_accepted_quickly_whatever_hides_it(raw, way):
+    contract = WAYS[way]["trace"]
+    assert contract.accept(raw.encode()) is None
+    assert contract.accept_all([raw.encode()]) is None
+    assert "stands twice" in contract.examine(raw.encode())[1][0].message
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("digits", ["18446744073709551616", "-9223372036854775809", "1" + "0" * 25])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"answer":"x","ts":%s}',
+        '{"answer":"x","latency_ms":{"total":%s}}',
+        '{"answer":"x","latency_ms":{"other":%s}}',
+        '{"answer":"x","chunks":[{"id":"a"},{"id":"b","score":%s}]}',
+        '{"answer":"x","chunks":[{"id":"a","other":%s}]}',
+        '{"answer":"x","z":%s}',
+        '{"answer":"x","z":[{"y":[%s]}]}',
+        '{"answer":"x","usage":{"cost_usd":%s}}',
+    ],
+)
+def test_an_integer_beyond_64_bits_is_not_accepted_quickly_wherever_it_stands(raw, digits, way):
+    line = (raw % digits).encode()
+    assert WAYS[way]["trace"].accept(line) is None
+    assert WAYS[way]["trace"].accept_all([line]) is None
+    assert CONTRACTS["trace"].examine(line)[1]
+
+
+# The schemas themselves.
+
+
+@st.composite
+def values(draw):
+    """A value near a schema's example: decoded, so that both validators see the same."""
+    name = draw(st.sampled_from(["gold", "gold-array", "trace", "run", "report", "eval-gates"]))
+    value = copy.deepcopy(draw(st.sampled_from(SAMPLES[name])))
+    for _ in range(draw(st.integers(0, 3))):
+        target = draw(st.sampled_from(places(value)))
+        if isinstance(target, list):
+            target.append(draw(DECODED))
+        elif target:
+            target[draw(st.sampled_from(sorted(target)))] = draw(DECODED)
+    return name, value
+
+
+DECODED = st.one_of(
+    st.sampled_from(
+        [None, True, False, 0, 1, -1, 1.0, 0.5, -0.0, 1e300, 2**64 - 1, "", "x", "0.80", "0.80\n", "1/2\n", [], {}]
+    ),
+    st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+)
+
+
+DECODED = DECODED.map(copy.deepcopy)
+
+
+def sample(schema, root):
+    """A value that fits a schema: its own example, filled where an object's example is empty."""
+    if "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    if "const" in schema or "enum" in schema:
+        return schema["const"] if "const" in schema else schema["enum"][0]
+    if schema.get("type") == "string" and not schema.get("examples"):
+        return "x"
+    if schema.get("type") == "array" and not schema.get("examples"):
+        return [sample(schema["items"], root)]
+    if schema.get("examples", [{}])[0] != {}:
+        return copy.deepcopy(schema["examples"][0])
+    if schema.get("properties"):
+        return {name: sample(field, root) for name, field in schema["properties"].items()}
+    return {"a": sample(schema["additionalProperties"], root)} if schema.get("additionalProperties") else {}
+
+
+SAMPLES = {**BASES}
+for _name in ("report", "eval-gates"):
+    _schema = load(_name)
+    SAMPLES[_name] = [{name: sample(field, _schema) for name, field in _schema["properties"].items()}]
+SAMPLES["eval-gates"].append({"version": 1, "gates": {"precision": {"min": 0.8}, "recall@5": {"min": 0.7}}})
+
+
+def both(schema, value):
+    reference = jsonschema.Draft202012Validator(schema).is_valid(value)
+    return reference, jsonschema_rs.Draft202012Validator(schema).is_valid(value)
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_the_samples_of_these_tests_are_valid(name):
+    for value in SAMPLES[name]:
+        assert both(load(name), value) == (True, True)
+
+
+def ends_with_a_line_break(value):
+    return any("\n" in text for text in re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(value).replace("\\n", "\n")))
+
+
+ACCEPTORS = {name: acceptor(load(name)) for name in NAMES}
+
+
+@settings(max_examples=1500)
+@given(values())
+def test_the_predicate_of_a_schema_says_what_the_compiled_schema_says(case):
+    name, value = case
+    assert ACCEPTORS[name](value) == both(load(name), value)[1]
+
+
+@pytest.mark.parametrize("keyword", ["oneOf", "multipleOf", "format", "contains"])
+def test_a_keyword_that_the_predicate_does_not_know_is_refused(keyword):
+    with pytest.raises(ValueError, match=f"the keyword '{keyword}' is unknown"):
+        acceptor({"properties": {"a": {keyword: 1}}})
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "kept"),
+    [
+        ({"const": 1}, True, False),
+        ({"const": 1}, 1.0, True),
+        ({"enum": [False]}, 0, False),
+        ({"type": "integer"}, 2.0, True),
+        ({"type": "integer"}, True, False),
+        ({"type": "number"}, True, False),
+        ({"not": {"pattern": "[^a-z]"}}, "a\n", False),
+        ({"pattern": "^a$"}, "a\n", False),
+        ({"minLength": 2}, "\U0001f600", False),
+        ({"if": {"required": ["a"]}, "then": {"required": ["b"]}}, {"a": 1}, False),
+        ({"additionalProperties": False, "patternProperties": {"^a": {}}}, {"ab": 1, "b": 1}, False),
+    ],
+)
+def test_the_predicate_knows_the_traps(schema, value, kept):
+    assert acceptor(schema)(value) == jsonschema_rs.Draft202012Validator(schema).is_valid(value) == kept
+
+
+@settings(max_examples=600)
+@given(values())
+def test_both_validators_agree_but_for_a_line_break_at_the_end(case):
+    name, value = case
+    reference, quick = both(load(name), value)
+    assert reference == quick or (ends_with_a_line_break(value) and reference and not quick)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [("^[0-9]+(/[0-9]+)?$", "1/2\n"), ("^recall@[1-9][0-9]{0,5}$", "recall@5\n")]
+)
+def test_the_trap_is_real_python_lets_a_line_break_stand_before_the_end(pattern, text):
+    assert both({"pattern": pattern}, text) == (True, False)
+
+
+def test_a_line_break_that_only_the_quick_validator_refuses_is_a_finding():
+    contract = Contract("trace")
+    contract._keeps = lambda _: False  # the quick check's part; no schema of rows has a pattern to show it with
+    assert ["line break" in finding.message for finding in contract.findings(trace())] == [True]
+
+
+def test_a_report_whose_threshold_ends_with_a_line_break_is_refused():
+    value = copy.deepcopy(SAMPLES["report"][0])
+    value["gates"][0]["threshold"] += "\n"
+    assert [finding.where for finding in Contract("report").findings(value)] == ["/gates/0/threshold"]
+
+
+def fields(schema, place=""):
+    """Every named field of a schema, at any depth, with its place."""
+    if not isinstance(schema, (dict, list)):
+        return
+    if isinstance(schema, dict):
+        for name, field in schema.get("properties", {}).items() if "Of/" not in place else ():
+            yield f"{place}/{name}", field
+    for name, inner in schema.items() if isinstance(schema, dict) else enumerate(schema):
+        if name not in ("examples", "const", "enum"):
+            yield from fields(inner, f"{place}/{name}")
+
+
+FIELDS = [pytest.param(name, field, id=f"{name}{place}") for name in NAMES for place, field in fields(load(name))]
+
+
+def resolved(name, field):
+    target = load(name)["$defs"][field["$ref"].rpartition("/")[2]] if "$ref" in field else {}
+    return {**target, **field}
+
+
+@pytest.mark.parametrize(("name", "field"), FIELDS)
+def test_every_field_has_a_description_and_valid_examples(name, field):
+    assert len(field.get("description", "")) >= 5
+    examples = field.get("examples", [])
+    # Lists and objects of described fields show by those what they hold.
+    whole = resolved(name, field)
+    assert examples or "properties" in whole or "properties" in whole.get("items", {}) or "items" in whole
+    schema = {**field, "$defs": load(name).get("$defs", {})}
+    assert all(both(schema, one) == (True, True) for one in examples)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_schema_keeps_the_metaschema_and_names_itself(name):
+    schema = load(name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema_rs.meta.validate(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["$id"].startswith(f"urn:rag-eval:schema:{name}:")
+    assert schema["title"]
+    assert schema["description"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_schema_refers_to_anything_outside_itself(name):
+    assert all(reference.startswith("#") for reference in re.findall(r'"\$ref": *"([^"]*)"', json.dumps(load(name))))
+
+
+@pytest.mark.parametrize("name", ["gold", "gold-array", "trace", "run"])
+def test_row_schemas_use_no_pattern_so_the_trap_cannot_close_there(name):
+    assert "attern" not in json.dumps(load(name))

@@ -1,0 +1,208 @@
+import json
+from decimal import Decimal
+
+import pytest
+
+from rag_eval.files.gates_file import policy_of, read_policy
+from rag_eval.files.ledger import Ledger
+from rag_eval.files.limits import MIB
+from rag_eval.metrics import METRICS
+from reading import SCHEMAS, put, reader
+
+
+def policy(text):
+    ledger = Ledger()
+    value = policy_of(text if isinstance(text, bytes) else text.encode(), "gates.yml", ledger)
+    return value, [str(problem) for problem in ledger.problems]
+
+
+def accepted(text):
+    value, problems = policy(text)
+    assert problems == []
+    return value
+
+
+def refused(text):
+    value, problems = policy(text)
+    assert value is None
+    return problems
+
+
+def gates(text):
+    return "version: 1\ngates:\n  " + text + "\n"
+
+
+FULL = """\
+version: 1
+gold: labels/gold.jsonl
+trace: traces/run.jsonl
+k: 3
+refusal:
+  token: " Not Here "
+  phrases: ["I cannot Answer"]
+completeness: {missing: 1, duplicate: 2}
+signoff: {dataset: 7b0c4e, gold: labels/gold.jsonl, records: labels/signoff, require: record}
+limits: {line_mib: 1, depth: 32, lines: 100, whole_mib: 2, expanded_mib: 3}
+gates:
+  precision: {min: 0.80}
+  over_refusal: {max: .1, severity: warning}
+  recall_all@5: {min: 1, when_no_data: skip}
+"""
+
+
+def test_every_key_is_read():
+    read = accepted(FULL)
+    assert (read.gold, read.trace, read.k) == ("labels/gold.jsonl", "traces/run.jsonl", 3)
+    assert (read.token, read.phrases) == ("not here", ("i cannot answer",))
+    assert read.completeness == {"missing": 1, "duplicate": 2, "unknown": 0}
+    assert read.limits == {"line_mib": 1, "depth": 32, "lines": 100, "whole_mib": 2, "expanded_mib": 3}
+    assert read.sections["signoff"]["require"] == "record"
+
+
+def test_the_example_above_holds_every_key_of_the_schema():
+    schema = json.loads((SCHEMAS / "eval-gates.schema.json").read_text())
+    assert all(f"{name}:" in FULL for name in schema["properties"])
+
+
+def test_gates_keep_direction_severity_and_line():
+    assert [tuple(gate) for gate in accepted(FULL).gates] == [
+        ("precision", "min", "0.80", "error", "fail", 12),
+        ("over_refusal", "max", "0.1", "warning", "fail", 13),
+        ("recall_all@5", "min", "1", "error", "skip", 14),
+    ]
+
+
+@pytest.mark.parametrize("written", ["0.80", "0.8", "0.800", "1", "0", "1.0", "0.0000001", "0.333333333333333333333"])
+def test_a_threshold_stays_as_it_is_written(written):
+    gate = accepted(gates(f"precision: {{min: {written}}}")).gates[0]
+    assert gate.threshold == written
+    assert gate.keeps(float(Decimal(written)) + 1)
+
+
+def test_a_threshold_is_compared_exactly_not_as_the_nearest_float():
+    from fractions import Fraction
+
+    gate = accepted(gates("precision: {min: 0.80}")).gates[0]
+    assert gate.keeps(Fraction(4, 5))
+    assert not gate.keeps(Fraction(4, 5) - Fraction(1, 10**30))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_can_be_gated_on_its_own_side(name):
+    bound = "min" if METRICS[name].better == "higher" else "max"
+    assert accepted(gates(f"{name.replace('@k', '@7')}: {{{bound}: 0.5}}")).gates[0].direction == bound
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_no_metric_can_be_gated_on_its_wrong_side(name):
+    wrong, right = ("max", "min") if METRICS[name].better == "higher" else ("min", "max")
+    problems = refused(gates(f"{name.replace('@k', '@7')}: {{{wrong}: 0.5}}"))
+    assert any(f"'{wrong}' on " in problem and f"Use '{right}'." in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "recall@0",
+        "recall",
+        "recall@",
+        "recall@05",
+        "recall@1.5",
+        "recall@-1",
+        "precision@",
+        "recall@1000000",
+        '"recall@5\\n"',
+        "recall@٣",
+        "mrr@5",
+        "presicion",
+        "''",
+    ],
+)
+def test_a_metric_that_is_none_is_refused_by_name(name):
+    problems = refused(gates(f"{name}: {{min: 0.5}}"))
+    assert len(problems) == 1
+    assert "unknown metric" in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("presicion", "precision"), ("recall", "recall@5"), ("recall@0", "recall@5"), ("underrefusal", "under_refusal")],
+)
+def test_an_unknown_metric_gets_the_one_that_was_meant(name, meant):
+    assert f"Did you mean '{meant}'?" in refused(gates(f"{name}: {{min: 0.5}}"))[0]
+
+
+def test_a_metric_like_no_other_gets_the_command_that_lists_them():
+    assert "rag-eval metrics" in refused(gates("zzzzzz: {min: 0.5}"))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("version: 1\ngate: {}\n", "gates.yml:2: column 1: /gate:", "unknown key 'gate'. Did you mean 'gates'?"),
+        ("gates: {precision: {min: 0.5}}\n", "gates.yml:1:", "'version' is missing"),
+        ("version: 2\n", "gates.yml:1: column 1: /version", "2 is not 1"),
+        (gates("precision: {min: 1.01}"), "gates.yml:3: column 15: /gates/precision/min", "write 80 % as 0.80"),
+        (gates("precision: {min: 80}"), "gates.yml:3: column 15: /gates/precision/min", "80 is more than 1"),
+        (gates("precision: {min: -0.1}"), "gates.yml:3: column 15: /gates/precision/min", "-0.1 is less than 0"),
+        (gates("precision: {min: '0.8'}"), "gates.yml:3: column 15: /gates/precision/min", "'0.8' is not a number"),
+        (gates("precision: {min: 1e-1}"), "gates.yml:3: column 15: /gates/precision/min", "'1e-1' is not a number"),
+        (gates("precision: {min: true}"), "gates.yml:3: column 15: /gates/precision/min", "true is not a number"),
+        (gates("precision: {min: }"), "gates.yml:3: column 15: /gates/precision/min", "null is not a number"),
+        (gates("precision: 0.8"), "gates.yml:3: column 3: /gates/precision", "0.8 is not an object"),
+        (gates("precision: {}"), "gates.yml:3: column 3: /gates/precision", "'min' is missing"),
+        (
+            gates("precision: {min: 0.5, sevrity: warning}"),
+            "gates.yml:3: column 25: /gates/precision/sevrity",
+            "Did you mean 'severity'?",
+        ),
+        (gates("precision: {min: 0.5, severity: fatal}"), "gates.yml:3: column 25:", "'fatal' is none of"),
+        ("version: 1\ngates: {}\n", "gates.yml:2: column 1: /gates", "name at least one"),
+        ("version: 1\ngates:\n", "gates.yml:2: column 1: /gates", "null is not an object"),
+        ("version: 1\nk: 0\n", "gates.yml:2: column 1: /k", "0 is less than 1"),
+        ("version: 1\nk: 2.5\n", "gates.yml:2: column 1: /k", "2.5 is not a whole number"),
+        ("version: 1\nrefusal: {phrases: [ab]}\n", "gates.yml:2: column 21: /refusal/phrases/0", "shorter than 3"),
+        ("version: 1\nlimits: {depth: 201}\n", "gates.yml:2: column 10: /limits/depth", "201 is more than 200"),
+        ("version: 1\nlimits: {line_mib: 0}\n", "gates.yml:2: column 10: /limits/line_mib", "0 is less than 1"),
+        ("- a\n", "gates.yml:1:", "a list of 1 is not an object"),
+        ("just words\n", "gates.yml:1:", "'just words' is not an object"),
+        ("", "gates.yml:1:", "'version' is missing"),
+        ("version: 1\nversion: 1\n", "gates.yml:2: column 1:", "stands twice"),
+        ("version: &v 1\n", "gates.yml:1: column 10:", "anchors and aliases"),
+        (b"version: 1\ngold: \xff\n", "gates.yml:2: column 7:", "not valid UTF-8"),
+    ],
+)
+def test_what_is_wrong_is_said_with_line_and_column(text, place, words):
+    problem = refused(text)[0]
+    assert problem.startswith(place)
+    assert words in problem
+
+
+def test_all_problems_are_told_not_only_the_first():
+    assert len(refused("version: 1\nk: 0\ngold: ''\ngates: {precision: {min: 2}, chr: {min: 3}}\n")) == 4
+
+
+@pytest.mark.parametrize("text", ["k: 5.0", "limits: {depth: 64.0}", "completeness: {missing: 0.0}"])
+def test_a_whole_number_with_a_point_is_a_whole_number(text):
+    read = accepted(f"version: 1\n{text}\n")
+    assert all(type(number) is int for number in (read.k, *read.limits.values(), *read.completeness.values()))
+
+
+def test_the_least_file_leaves_everything_at_its_default():
+    read = accepted("version: 1\n")
+    assert (read.gold, read.trace, read.k, read.gates) == ("eval/gold.jsonl", "runs/trace.jsonl", 5, ())
+
+
+def test_a_byte_order_mark_is_accepted(tmp_path):
+    found = reader()
+    assert read_policy(found, put(tmp_path, b"\xef\xbb\xbfversion: 1\n")) is not None
+    assert found.ledger.count == 0
+
+
+@pytest.mark.parametrize(("size", "fits"), [(MIB, True), (MIB + 1, False)])
+def test_a_file_of_more_than_one_mebibyte_is_refused(tmp_path, size, fits):
+    data = b"version: 1\n".ljust(size, b"#")
+    found = reader()
+    assert (read_policy(found, put(tmp_path, data)) is not None) is fits
+    assert (policy_of(data, "gates.yml", Ledger()) is not None) is fits
+    assert found.ledger.count == (not fits)

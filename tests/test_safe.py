@@ -1,0 +1,231 @@
+import re
+import unicodedata
+from html.parser import HTMLParser
+
+import cmarkgfm
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rag_eval.safe import log_line, markdown, one_line, quoted, spreadsheet
+
+PIECES = [
+    "`",
+    "``",
+    "```",
+    "|",
+    "\\",
+    "\\|",
+    "||",
+    "@user",
+    "@org/team",
+    "<img src=x onerror=y>",
+    "<script>",
+    "<!--",
+    "-->",
+    "![x](http://x.test/p.png)",
+    "[x](http://x.test)",
+    "[x]: http://x.test",
+    "http://x.test",
+    "www.x.test",
+    "a@x.test",
+    "<http://x.test>",
+    "#1",
+    "$x$",
+    "**",
+    "__",
+    "~~",
+    "&lt;",
+    "&#64;",
+    "\n",
+    "\r\n",
+    "\n\n",
+    "\t",
+    "    ",
+    " ",
+    "# ",
+    "- ",
+    "> ",
+    "1. ",
+    "---",
+    "===",
+    "::error::",
+    "::set-output name=a::",
+    "##[error]",
+    "##[",
+    "=1+1",
+    "+1",
+    "-1",
+    "=",
+    "\u200b",
+    "\u202e",
+    "\u2066",
+    "\ufeff",
+    "\u2028",
+    "\u2029",
+    "\x00",
+    "\x1b[31m",
+    "\x07",
+    "\x85",
+    "\ud800",
+    "\U000e0041",
+    "＝1",
+    "😀",
+    "ä",
+    "x",
+    "</code>",
+    "</td>",
+    "[ ]",
+    ":-:",
+    "{% raw %}",
+    "${{ x }}",
+]
+HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=8).map("".join)
+UNSEEN = {"Cc", "Cs"}
+BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+class Tags(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.attributes, self.comments, self.cells, self.texts = [], [], [], 0, []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        self.cells += tag in ("td", "th")
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def handle_comment(self, data):
+        self.comments.append(data)
+
+    handle_decl = handle_pi = unknown_decl = handle_comment
+
+
+def rendered(text):
+    # Whatever gets through as HTML must show here, so nothing is filtered.
+    return Tags(cmarkgfm.github_flavored_markdown_to_html(text, cmarkgfm.cmark.Options.CMARK_OPT_UNSAFE))
+
+
+def table(cell):
+    return rendered(f"| a | b | c |\n|---|---|---|\n| x | {cell} | y |\n| x | y | z |\n")
+
+
+@given(HOSTILE)
+@example("\\|")
+@example("a\\")
+@example("`|`")
+@example("``` x")
+def test_a_cell_holds_one_code_span_and_nothing_else(text):
+    page = table(markdown(text))
+    assert sorted({*page.tags} - {"em"}) in (
+        ["code", "table", "tbody", "td", "th", "thead", "tr"],
+        ["table", "tbody", "td", "th", "thead", "tr"],
+    )
+    assert page.tags.count("code") + page.tags.count("em") == 1
+    assert page.attributes == page.comments == []
+
+
+@given(HOSTILE)
+@example("\\\\|")
+def test_a_table_keeps_its_rows_and_columns(text):
+    page = table(markdown(text))
+    assert (page.tags.count("tr"), page.cells) == (3, 9)
+
+
+@given(HOSTILE)
+@example("```")
+def test_a_paragraph_holds_one_code_span_and_nothing_else(text):
+    page = rendered(f"{markdown(text)} end\n")
+    assert page.tags in (["p", "code"], ["p", "em"])
+    assert page.attributes == page.comments == []
+    assert "".join(page.texts).rstrip("\n").endswith(" end")
+
+
+@given(HOSTILE)
+def test_a_cell_shows_the_text_that_was_meant(text):
+    page = table(markdown(text, 500))
+    shown = "".join(page.texts).replace("\u200b", "")
+    assert one_line(text, 500) in shown or not one_line(text, 500)
+
+
+@given(HOSTILE)
+def test_nobody_is_mentioned(text):
+    assert not re.search(r"@(?!\u200b)", markdown(text))
+
+
+@given(HOSTILE)
+@example("\n::error::x")
+@example("\u200b::error::x")
+@example("\x00 ::error::x")
+@example("##\x00[error]")
+@example("##\u200b##[[x]")
+def test_a_log_line_is_no_command(text):
+    line = log_line(text)
+    assert not line.lstrip().startswith("::")
+    assert "##[" not in line
+
+
+@given(HOSTILE)
+def test_a_log_line_is_one_line(text):
+    assert len(log_line(text).splitlines()) <= 1
+
+
+@given(HOSTILE)
+@example("\x00=1")
+@example("\u200b=1")
+@example("\n=1")
+def test_a_cell_of_a_spreadsheet_is_no_formula(text):
+    cell = spreadsheet(text)
+    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"))
+
+
+@pytest.mark.parametrize("text", ["A0001", "a=b", "3-4", "", "ä"])
+def test_harmless_text_goes_into_a_spreadsheet_as_it_is(text):
+    assert spreadsheet(text) == text
+
+
+@pytest.mark.parametrize("make", [one_line, markdown, log_line, spreadsheet, quoted], ids=lambda make: make.__name__)
+@given(text=HOSTILE)
+def test_control_and_bidirectional_characters_are_gone(make, text):
+    kept = set(make(text)) - (set("\t\r\n") if make is spreadsheet else set())
+    assert not {character for character in kept if unicodedata.category(character) in UNSEEN}
+    assert not kept & BIDI
+
+
+@given(HOSTILE, st.integers(1, 100))
+@example(" " * 1000 + "x", 80)
+@example("\u200b" * 1000 + "x", 80)
+def test_one_line_is_one_line_of_at_most_its_limit(text, limit):
+    line = one_line(text, limit)
+    assert len(line) <= limit
+    assert len(line.splitlines()) <= 1
+    assert line == line.strip()
+
+
+@given(st.text("abc", max_size=100), st.integers(1, 100))
+def test_what_was_cut_ends_with_an_ellipsis_and_what_was_not_does_not(text, limit):
+    assert one_line(text, limit) == (text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | HOSTILE,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    )
+)
+def test_any_value_is_quoted_in_few_characters(value):
+    assert 0 < len(quoted(value)) <= 82
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "null"), (True, "true"), ([], "an empty list"), ({}, "an empty object"), ([1], "a list of 1"),
+     ({"a": 1}, "an object of 1"), (1.5, "1.5"), ("it's", "'it's'")],
+)  # fmt: skip
+def test_a_value_is_shown_as_json_names_it(value, shown):
+    assert quoted(value) == shown
