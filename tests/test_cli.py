@@ -1,5 +1,6 @@
 """The commands: what they print, where they write, and the exit code they end with."""
 
+import doctest
 import json
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import pytest
 
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
-from rag_eval import cli
+from rag_eval import app, cli
 from rag_eval.commands import demo
 from rag_eval.renderers import RENDERERS
 
@@ -95,7 +96,7 @@ def test_a_defect_ends_with_3_and_a_report_to_paste_without_data(rag, project, m
 def test_score_takes_the_usual_places_and_passes(rag, project):
     code, out, err = rag("score")
     assert (code, err) == (0, "")
-    assert out.startswith("## ✅ RAG evaluation passed\n\nPassed on 2 questions")
+    assert out.startswith("## ✅ RAG evaluation passed\n\nPassed on 2 questions: ")
 
 
 def test_score_ends_with_1_when_a_gate_fails(rag, project):
@@ -351,6 +352,11 @@ def test_score_raises_every_problem(project):
     with pytest.raises(rag_eval.InputError) as error:
         rag_eval.score("eval/gold.jsonl", "runs/trace.jsonl")
     assert [problem.line for problem in error.value.problems] == [1, 2]
+
+
+def test_the_example_in_the_docstring_of_score_is_true(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert doctest.testmod(app) == (0, 2)
 
 
 def test_an_unknown_name_of_the_package_is_an_attribute_error():

@@ -8,6 +8,7 @@ from rag_eval.metrics import METRICS
 from rag_eval.metrics._metric import Measure
 from rag_eval.scoring import score_of
 
+GOLD, TRACE = Contract("gold"), Contract("trace")
 ROWS = [(name, row) for name in METRICS if (EXAMPLES / f"{name}.jsonl").exists() for row in example_rows(name)]
 NAMED = pytest.mark.parametrize(("name", "row"), ROWS, ids=[f"{name}-{row['because'][:50]}" for name, row in ROWS])
 
@@ -47,8 +48,8 @@ def test_examples_of_a_metric_tell_different_stories(name):
 
 @NAMED
 def test_example_rows_keep_the_contract(name, row):
-    assert list(Contract("gold").findings(gold_row(**row["gold"]))) == []
-    assert row["trace"] is None or list(Contract("trace").findings(trace_row(**row["trace"]))) == []
+    assert list(GOLD.findings(gold_row(**row["gold"]))) == []
+    assert row["trace"] is None or list(TRACE.findings(trace_row(**row["trace"]))) == []
 
 
 @NAMED

@@ -124,7 +124,7 @@ values = st.one_of(
 )
 
 
-@settings(max_examples=600, derandomize=True, deadline=None, database=None)
+@settings(max_examples=300, derandomize=True, deadline=None, database=None)
 @given(st.sampled_from(["min", "max"]), thresholds, values)
 @example("min", "0.33333333333333333333333333333333333333", Fraction(1, 3))
 @example("max", "0.66666666666666666666666666666666666666", Fraction(2, 3))

@@ -34,8 +34,23 @@ HOSTILE = [
 ]
 
 
+# Every outcome: held by a hair, failed by a hair, broken but only warned of, no data that fails and that is skipped.
+GATES = """\
+version: 1
+gates:
+  precision: {min: 0.4642857142857142}
+  chr: {min: 0.46428571428571429}
+  mrr: {min: 0.9, severity: warning}
+  containment: {min: 0.5}
+  section_accuracy: {min: 0.5, when_no_data: skip}
+  exact_refusal: {min: 0.5, severity: warning}
+completeness: {missing: 15}
+"""
+
+
 def hostile_files(folder):
-    """Gold and traces whose every string is out to break a rendering."""
+    """Gold, traces and gates: every string is out to break a rendering, and every gate has another outcome."""
+    (folder / "gates.yml").write_text(GATES, encoding="utf-8")
     golds = [gold_row(qid=text, question=text * 3, gold_citations=[text]) for text in HOSTILE]
     golds.append(gold_row(qid="asks-for-nothing", question="Who?", answerable=False))
     answers = [{"claim": "yes", "citations": [text]} for text in HOSTILE]
@@ -50,7 +65,7 @@ def report_of(example, folder):
     """The report of an example, under paths that are the same everywhere."""
     if example == "hostile":
         hostile_files(folder)
-        return app.run(app.Options("gold.jsonl", "trace.jsonl"))
+        return app.run(app.Options("gold.jsonl", "trace.jsonl", "gates.yml"))
     paths = [f"{QUICKSTART}/{name}" for name in ("gold.jsonl", f"{example}.jsonl", "eval-gates.yml")]
     return app.run(app.Options(*paths))
 

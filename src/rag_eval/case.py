@@ -69,6 +69,8 @@ class Case:
         self.in_u = not gold.answerable and self.counts
 
     def _refused(self) -> bool:
+        if self.errored:
+            return False  # else a system could pass its failures off as refusals
         if self.trace.abstained is not None:
             return self.trace.abstained
         if self.by_token or not self.settings.phrases or len(self.claim) > PHRASE_LIMIT:
@@ -156,7 +158,7 @@ def matches(chunk: Chunk, support: Support) -> bool:
 
 def _rank_chunks(gold: Gold, retrieved: Sequence[str]) -> Ranking:
     grades = gold.relevance_grades
-    if grades is None:
+    if not grades:
         grades = dict.fromkeys(gold.citations, 1)
     relevant = frozenset(gold.citations) or _positive(grades)
     return _rank_units("chunk", relevant, grades, retrieved)
@@ -164,7 +166,7 @@ def _rank_chunks(gold: Gold, retrieved: Sequence[str]) -> Ranking:
 
 def _rank_documents(gold: Gold, retrieved: Sequence[str]) -> Ranking:
     grades = gold.doc_grades
-    if grades is None:
+    if not grades:
         grades = dict.fromkeys(gold.relevant_docs or (), 1)
     return _rank_units("doc", _positive(grades), grades, retrieved)
 

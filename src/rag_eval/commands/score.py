@@ -30,7 +30,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score; the exit code is the report's."""
     # Nothing that scoring builds refers back to itself, and walking a large gold set again and again is not free.
+    collecting = gc.isenabled()
     gc.disable()
+    try:
+        return _run(args)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _run(args: argparse.Namespace) -> int:
     if args.format == "scores":
         return _scores(args)
     if "=" in args.gates:

@@ -120,7 +120,7 @@ def _policy(document: Document, path: str) -> Policy:
     own |= {name: beside(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
     return Policy(
         file=path,
-        token=refusal.get("token", Policy().token).strip().lower(),
+        token=refusal.get("token", Policy().token).strip(),
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
         gates=tuple(_gate(name, entry, document) for name, entry in value.get("gates", {}).items()),
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},

@@ -30,8 +30,9 @@ def scope_miss(case: Case) -> bool | None:
     scope = case.trace.scope or {}
     if not case.in_a or not case.gold.supports or scope.get("mode", "off") == "off":
         return None
-    folders = [folder.rstrip("/") + "/" for folder in scope.get("folders", ())]
-    return not any(support["rel_path"].startswith(folder) for support in case.gold.supports for folder in folders)
+    folders = [folder.strip("/").split("/") if folder.strip("/") else [] for folder in scope.get("folders", ())]
+    paths = [support["rel_path"].strip("/").split("/") for support in case.gold.supports]
+    return not any(path[: len(folder)] == folder for path in paths for folder in folders)
 
 
 @metric("answerable items", source="reference scorer (recall@k)", cutoff=True, by_ranking=True)

@@ -34,9 +34,9 @@ def _case(suite: ET.Element, gate: Judged) -> None:
     case = ET.SubElement(suite, "testcase", classname="rag-eval.gates", name=name)
     if gate.blocks:
         failure = ET.SubElement(case, "failure", message=words.reason(gate), type=gate.outcome)
-        failure.text = f"{words.reason(gate)} over {gate.n} case(s)"
+        failure.text = f"{words.reason(gate)}; cases: {gate.n}"
     elif _skipped(gate):
-        ET.SubElement(case, "skipped", message=f"{words.reason(gate)} ({words.outcome(gate)})")
+        ET.SubElement(case, "skipped", message=f"{words.reason(gate)}: {words.outcome(gate)}")
 
 
 def _skipped(gate: Judged) -> bool:

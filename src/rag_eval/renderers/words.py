@@ -27,8 +27,10 @@ def headline(report: Report) -> str:
         reasons = "; ".join(reason(gate) for gate in failed[:3])
         more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
         return f"Failed on {cases(report)}: {reasons}{more}."
-    aside = f", {len(warned)} warning{'s' if len(warned) != 1 else ''}" if warned else ""
-    held = len(report.gates) - len(warned)
+    warnings = f", {len(warned)} warning{'s' if len(warned) != 1 else ''}" if warned else ""
+    skipped = sum(gate.outcome == "no_data" and not gate.broken for gate in report.gates)
+    aside = warnings + (f", {skipped} skipped without data" if skipped else "")
+    held = sum(gate.outcome == "passed" for gate in report.gates)
     return f"Passed on {cases(report)}: {held} of {len(report.gates)} gates hold{aside}."
 
 
@@ -113,9 +115,11 @@ def without_cases(report: Report) -> str:
 def outcome(gate: Judged) -> str:
     """The outcome in words."""
     word = OUTCOMES[gate.outcome]
+    if gate.broken and not gate.blocks:
+        return f"{word} (warning only)"
     if gate.outcome == "no_data":
-        return f"{word} ({'counts as failed' if gate.when_no_data == 'fail' else 'skipped'})"
-    return f"{word} (warning only)" if gate.broken and not gate.blocks else word
+        return f"{word} ({'counts as failed' if gate.broken else 'skipped'})"
+    return word
 
 
 def by_urgency(questions: tuple[Question, ...]) -> list[Question]:

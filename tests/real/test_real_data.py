@@ -1,0 +1,85 @@
+"""Published figures of real systems and of trec_eval, reproduced from the shared data sets."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import plain_scorer
+from cases import ROOT
+from rag_eval import app
+
+DATA = Path(os.environ.get("RAG_EVAL_DATA") or ROOT.parent / "shared" / "data")
+WHY = "the shared data sets are not here; RAG_EVAL_DATA names their folder"
+pytestmark = [pytest.mark.real, pytest.mark.skipif(not DATA.is_dir(), reason=WHY)]
+
+AZURE = DATA / "azure-nw50"
+# Configuration: precision, which equals chr here, and recall_all at 3.
+AZURE_FIGURES = {
+    "baseline": (0.66, 0.38),
+    "gpt35turbo-ada002": (0.60, 0.42),
+    "gpt4omini-ada002": (0.60, 0.40),
+    "gpt4omini-emb3l-2": (0.58, 0.40),
+    "gpt4omini-emb3l": (0.58, 0.40),
+    "o3mini-ada002": (0.66, 0.36),
+}
+
+
+@pytest.mark.parametrize("name", AZURE_FIGURES)
+def test_a_real_application_gets_the_known_scores(name):
+    report = app.score(AZURE / "gold.jsonl", AZURE / f"trace.{name}.jsonl", k=3)
+    precision, recall = AZURE_FIGURES[name]
+    found = [report.metrics[metric].value for metric in ("precision", "chr", "recall_all@3")]
+    assert found == [precision, precision, recall]
+
+
+@pytest.mark.parametrize("name", AZURE_FIGURES)
+def test_a_real_application_gets_the_scores_of_the_reference_scorer(name):
+    gold, trace = str(AZURE / "gold.jsonl"), str(AZURE / f"trace.{name}.jsonl")
+    gates = {"precision": "0.80", "chr": "0.75", "under": "0.05", "over": "0.10"}
+    expected = plain_scorer.score(plain_scorer.rows(gold), plain_scorer.last_by_qid(trace), 3, gates)
+    assert app.reference_scores(app.Options(gold, trace, cutoffs=(3,)))[0] == expected
+
+
+TREC = DATA / "trec"
+CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+NAMES = {
+    "map": "map",
+    "recip_rank": "mrr",
+    **{f"P_{k}": f"precision@{k}" for k in CUTOFFS},
+    **{f"recall_{k}": f"recall@{k}" for k in CUTOFFS},
+    **{f"ndcg_cut_{k}": f"ndcg@{k}" for k in CUTOFFS},
+}
+# Our files, trec_eval's output, and how many topics it averages over.
+TREC_RUNS = [("test", "out.test.aq"), ("trunc", "out.test.aqc"), ("rellevel2", "out.test.aql")]
+
+
+def published(file):
+    """trec_eval's figures as it printed them, by topic and our name."""
+    rows = [line.split() for line in (TREC / "published" / file).read_text(encoding="utf-8").splitlines()]
+    return {(topic, NAMES[name]): value for name, topic, value in rows if name in NAMES}
+
+
+@pytest.fixture(scope="module", params=TREC_RUNS, ids=lambda pair: pair[1])
+def trec(request):
+    """A report, and what trec_eval says of the same run."""
+    files, output = request.param
+    report = app.score(TREC / f"{files}_gold.jsonl", TREC / f"{files}_trace.jsonl", k=CUTOFFS)
+    return report, published(output)
+
+
+def test_every_topic_has_trec_evals_figures(trec):
+    report, expected = trec
+    found = {(case.qid, name): f"{case.scores[name]:.4f}" for case in report.questions for name in NAMES.values()}
+    assert found == {place: value for place, value in expected.items() if place[0] != "all"}
+
+
+def test_the_mean_over_topics_is_trec_evals(trec):
+    report, expected = trec
+    found = {("all", name): f"{report.metrics[name].value:.4f}" for name in NAMES.values()}
+    assert found == {place: value for place, value in expected.items() if place[0] == "all"}
+
+
+def test_all_figures_of_trec_eval_are_compared(trec):
+    _, expected = trec
+    assert len(expected) == 4 * len(NAMES) == 4 * 29

@@ -1,0 +1,99 @@
+"""What ships: the wheel holds what the commands need, and so does a checkout."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from cases import ROOT
+
+SCHEMAS = sorted(path.name.split(".")[0] for path in (ROOT / "schemas").glob("*.schema.json"))
+EXAMPLE = sorted(path.name for path in (ROOT / "examples" / "quickstart").iterdir())
+FIND = f"""
+import json, os
+NAMES, EXAMPLE = {SCHEMAS!r}, {EXAMPLE!r}
+from rag_eval import places
+from rag_eval.commands import init
+found = [places.shipped("schemas", f"{{name}}.schema.json") for name in NAMES]
+found += [places.shipped("examples", f"quickstart/{{name}}") for name in EXAMPLE]
+found += [str(init._TEMPLATES / name) for preset in init.PRESETS for name in init.files(preset).values()]
+print(json.dumps({{path: os.path.exists(path) for path in found}}))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The built wheel."""
+    pytest.importorskip("hatchling", reason="the wheel is built without the network: hatchling has to be installed")
+    folder = tmp_path_factory.mktemp("dist")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT], check=True)
+    return next(folder.glob("rag_eval*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A folder that holds the unpacked wheel, as an installation does."""
+    folder = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.fixture(params=["wheel", "checkout"])
+def package(request, monkeypatch, tmp_path):
+    """The folder that a fresh interpreter imports the package from."""
+    folder = request.getfixturevalue("installed") if request.param == "wheel" else ROOT / "src"
+    monkeypatch.setenv("PYTHONPATH", os.fspath(folder))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def python(*arguments):
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_package_under_test_is_the_one_meant(package):
+    _, out, _ = python("-c", "import rag_eval; print(rag_eval.__file__)")
+    assert out.startswith(os.fspath(package))
+
+
+def test_schemas_templates_and_example_are_found(package):
+    code, out, err = python("-c", FIND)
+    assert (code, err) == (0, "")
+    assert [path for path, there in json.loads(out).items() if not there] == []
+
+
+def test_demo_runs_from_another_folder(package):
+    code, out, err = python("-m", "rag_eval", "demo")
+    assert (code, err) == (0, "")
+    assert ("Passed on 14 questions" in out, "Failed on 14 questions" in out) == (True, True)
+
+
+def test_init_and_validate_run_from_another_folder(package):
+    assert python("-m", "rag_eval", "init")[0] == 0
+    assert python("-m", "rag_eval", "validate", "eval/gold.jsonl", "eval-gates.yml")[0] == 0
+
+
+def test_the_installed_package_finds_nothing_of_the_checkout(installed, monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHONPATH", os.fspath(installed))
+    monkeypatch.chdir(tmp_path)
+    _, out, _ = python("-c", FIND)
+    assert [path for path in json.loads(out) if not path.startswith(os.fspath(installed))] == []
+
+
+def test_the_wheel_holds_the_package_its_data_and_its_licence_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"rag_eval"}
+    assert [name for name in names if name.endswith("LICENSE")] != []
+    assert "rag_eval/py.typed" in names
+
+
+def test_the_wheel_brings_the_command(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith("entry_points.txt"))
+        assert "rag-eval = rag_eval.cli:main" in archive.read(name).decode()
