@@ -1,4 +1,4 @@
-"""What README and docs show is true: commands parse, files validate, links lead somewhere, figures are the example's."""
+"""What README and docs show is true: commands parse, files validate, links lead to files, reports are as printed."""
 
 from __future__ import annotations
 

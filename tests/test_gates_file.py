@@ -53,7 +53,7 @@ gates:
 def test_every_key_is_read():
     read = accepted(FULL)
     assert (read.gold, read.trace, read.k) == ("labels/gold.jsonl", "traces/run.jsonl", 3)
-    assert (read.token, read.phrases) == ("not here", ("i cannot answer",))
+    assert (read.token, read.phrases) == ("Not Here", ("i cannot answer",))
     assert read.completeness == {"missing": 1, "duplicate": 2, "unknown": 0}
     assert read.limits == {"line_mib": 1, "depth": 32, "lines": 100, "whole_mib": 2, "expanded_mib": 3}
     assert read.sections["signoff"]["require"] == "record"
