@@ -95,7 +95,7 @@ def test_a_defect_ends_with_3_and_a_report_to_paste_without_data(rag, project, m
 def test_score_takes_the_usual_places_and_passes(rag, project):
     code, out, err = rag("score")
     assert (code, err) == (0, "")
-    assert out.startswith("## ✅ Passed on 2 questions")
+    assert out.startswith("## ✅ RAG evaluation passed\n\nPassed on 2 questions")
 
 
 def test_score_ends_with_1_when_a_gate_fails(rag, project):

@@ -373,6 +373,32 @@ def test_our_own_predicate_says_of_a_value_what_the_compiled_schema_says(case):
     assert own(value) == quick(value)
 
 
+@pytest.mark.parametrize("keyword", ["oneOf", "multipleOf", "format", "contains"])
+def test_a_keyword_that_the_predicate_does_not_know_is_refused(keyword):
+    with pytest.raises(ValueError, match=f"the keyword '{keyword}' is unknown"):
+        acceptor({"properties": {"a": {keyword: 1}}})
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "kept"),
+    [
+        ({"const": 1}, True, False),
+        ({"const": 1}, 1.0, True),
+        ({"enum": [False]}, 0, False),
+        ({"type": "integer"}, 2.0, True),
+        ({"type": "integer"}, True, False),
+        ({"type": "number"}, True, False),
+        ({"not": {"pattern": "[^a-z]"}}, "a\n", False),
+        ({"pattern": "^a$"}, "a\n", False),
+        ({"minLength": 2}, "\U0001f600", False),
+        ({"if": {"required": ["a"]}, "then": {"required": ["b"]}}, {"a": 1}, False),
+        ({"additionalProperties": False, "patternProperties": {"^a": {}}}, {"ab": 1, "b": 1}, False),
+    ],
+)
+def test_the_predicate_knows_the_traps(schema, value, kept):
+    assert acceptor(schema)(value) == jsonschema_rs.Draft202012Validator(schema).is_valid(value) == kept
+
+
 @pytest.mark.parametrize(
     ("pattern", "text"), [("^[0-9]+(/[0-9]+)?$", "1/2\n"), ("^recall@[1-9][0-9]{0,5}$", "recall@5\n")]
 )

@@ -207,6 +207,8 @@ def copy_with_a_new_metric(tmp_path_factory):
     copy = tmp_path_factory.mktemp("copy")
     for name in ("src", "schemas", "tools", "examples", "tests/examples"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("README.md", "action.yml"):
+        shutil.copy(ROOT / name, copy)
     (copy / "docs").mkdir()
     answers = copy / "src" / "rag_eval" / "metrics" / "answers.py"
     text = answers.read_text(encoding="utf-8")

@@ -123,7 +123,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_integer(value: Any) -> bool:
-    return _is_number(value) and (type(value) is int or (type(value) is float and value.is_integer()))
+    return _is_number(value) and (type(value) is int or value == int(value))
 
 
 _TYPES: dict[str, Check] = {

@@ -116,17 +116,22 @@ def _nearest(document: Document, pointer: str) -> tuple[int, int]:
 
 def _policy(document: Document, path: str) -> Policy:
     value, refusal = document.value, document.value.get("refusal", {})
-    own: dict[str, Any] = {name: value[name] for name in ("k", "limits") if name in value}
+    own: dict[str, Any] = {name: _whole(value[name]) for name in ("k", "limits") if name in value}
     own |= {name: beside(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
     return Policy(
         file=path,
         token=refusal.get("token", Policy().token).strip().lower(),
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
         gates=tuple(_gate(name, entry, document) for name, entry in value.get("gates", {}).items()),
-        completeness={**dict.fromkeys(COMPLETENESS, 0), **value.get("completeness", {})},
+        completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
         sections={name: section for name, section in value.items() if name == "signoff"},
         **own,
     )
+
+
+def _whole(value: Any) -> Any:
+    """A number, or each number of an object, as int: the schema takes 5.0 for a whole number too."""
+    return {name: int(number) for name, number in value.items()} if isinstance(value, dict) else int(value)
 
 
 def beside(gates: str, path: str) -> str:
