@@ -10,6 +10,13 @@ from rag_eval.files.rows import read_gold, read_traces
 from reading import element, gold, jsonl, put, reader, said, trace
 
 
+@pytest.fixture(autouse=True, params=["few", "many"])
+def way(request, monkeypatch):
+    """Every test reads small files as such, and once more in the way of large ones."""
+    if request.param == "many":
+        monkeypatch.setattr("rag_eval.files.source._SMALL", -1)
+
+
 def golds(folder, data, **limits):
     found, path = reader(**limits), put(folder, data)
     return read_gold(found, path), said(found.ledger, path), found.ledger

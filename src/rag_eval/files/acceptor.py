@@ -123,7 +123,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_integer(value: Any) -> bool:
-    return _is_number(value) and (type(value) is int or value == value // 1)
+    return _is_number(value) and (type(value) is int or value == int(value))
 
 
 _TYPES: dict[str, Check] = {
