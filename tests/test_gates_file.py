@@ -208,3 +208,16 @@ def test_a_file_of_more_than_one_mebibyte_is_refused(tmp_path, size, fits):
     assert (read_policy(found, put(tmp_path, data)) is not None) is fits
     assert (policy_of(data, "gates.yml", Ledger()) is not None) is fits
     assert found.ledger.count == (not fits)
+
+
+def test_a_bound_on_the_wrong_side_is_one_problem():
+    _, problems = policy("version: 1\ngates: {under_refusal: {min: 0.1}}\n")
+    assert [problem.split(": ", 3)[3] for problem in problems] == [
+        "'min' on under_refusal, of which lower is better. Use 'max'."
+    ]
+
+
+def test_a_threshold_that_no_report_could_hold_is_refused():
+    _, problems = policy(f"version: 1\ngates: {{precision: {{min: 0.{'1' * 50}}}}}\n")
+    assert len(problems) == 1
+    assert "a threshold of more than 40 characters" in problems[0]

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from rag_eval.files.source import Digest, Reader
     from rag_eval.files.yaml_file import Document
 
+_WRONG_SIDE = ", of which "
+_WHOLE = 10**18
+_DIGITS = 40  # of a threshold, as report.json takes it
+
 
 def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Policy | None:
     """The policy of ``path``, or None with the problems in the ledger."""
@@ -63,13 +67,34 @@ def _findings(value: Any) -> Iterator[Finding]:
     if not acceptor(schema)(value):
         import jsonschema
 
-        errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(value), key=lambda error: error.json_path)
-        yield from (_at_key(_sharpen(word(error), value), error) for error in errors)
+        found = jsonschema.Draft202012Validator(schema).iter_errors(_plain(value))
+        errors = sorted(found, key=lambda error: error.json_path)
+        yield from _one_a_cause([_at_key(_sharpen(word(error), value), error) for error in errors])
         if errors:
             return
-    for name in value.get("gates", {}):
+    for name, entry in value.get("gates", {}).items():
         if not _is_metric(name):
             yield Finding(pointer(("gates", name)), f"unknown metric {quoted(name, 60)}", suggestion(name))
+        for bound in entry.keys() & {"min", "max"}:
+            if len(str(entry[bound])) > _DIGITS:
+                message = f"a threshold of more than {_DIGITS} characters"
+                yield Finding(pointer(("gates", name, bound)), message, "Write fewer decimals.")
+
+
+def _plain(value: Any) -> Any:
+    """``value`` with whole numbers as such: jsonschema takes no decimal for one."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    whole = isinstance(value, Decimal) and abs(value) < _WHOLE and value == value // 1
+    return int(value) if whole else value
+
+
+def _one_a_cause(findings: list[Finding]) -> list[Finding]:
+    """A bound on the wrong side is a missing one on the right side too: the first says it."""
+    wrong = {finding.where.rpartition("/")[0] for finding in findings if _WRONG_SIDE in finding.message}
+    return [one for one in findings if one.where not in wrong or not one.message.endswith("is missing")]
 
 
 def _at_key(finding: Finding, error: Any) -> Finding:
@@ -97,7 +122,7 @@ def _wrong_side(finding: Finding, name: str) -> Finding:
         return finding
     better = measure(name).metric.better
     right = "min" if better == "higher" else "max"
-    return Finding(finding.where, f"'{bound}' on {name}, of which {better} is better", f"Use '{right}'.")
+    return Finding(finding.where, f"'{bound}' on {name}{_WRONG_SIDE}{better} is better", f"Use '{right}'.")
 
 
 def _is_metric(name: str) -> bool:

@@ -23,7 +23,6 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)?\.[0-9]+|-?(0|[1-9][0-9]*)\.", re.ASCII)
 _DEPTH = 32
-_LONGEST_NUMBER = 40
 _CONSTANTS = {
     "tag:yaml.org,2002:null": lambda _: None,
     "tag:yaml.org,2002:bool": lambda text: text.lower() in ("true", "yes", "on"),
@@ -129,7 +128,7 @@ def _number(event: Event) -> int | Decimal:
     text = event.value
     if _INTEGER.fullmatch(text):
         return int(text)
-    if len(text) <= _LONGEST_NUMBER and _DECIMAL.fullmatch(text):
+    if _DECIMAL.fullmatch(text):
         return Decimal(text)
     raise _refusal(
         event, f"'{one_line(text, 40)}' is no plain number", "Write it like 5 or 0.80, or in quotes if it is text."
