@@ -66,9 +66,10 @@ def run(options: Options) -> Report:
     wanted = measures(cutoffs, [gate.name for gate in policy.gates] + [f"recall_all@{policy.k}"])
     golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
     card = score_traces(reader, golds, policy.trace, wanted, settings, digests)
+    about = _sidecar(reader, policy, digests)
     reader.ledger.stop_on_problems()
     notes = [Remark(*note) for note in reader.ledger.notes]
-    return build(card, golds, policy, notes, [Input(*row) for row in digests.rows()])
+    return build(card, golds, policy, notes, [Input(*row) for row in digests.rows()], about)
 
 
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
@@ -106,6 +107,20 @@ def traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) 
             ledger.problem(path, line, "", wrong, "Give the trace the qid of the gold item that it answers.")
 
 
+def _sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
+    """What run.json says of the run; a run that answered another gold set is noted as stale."""
+    from rag_eval.files.report_file import read_sidecar, sidecar_of
+
+    path = sidecar_of(policy.trace)
+    if not os.path.lexists(path):
+        return None
+    about = read_sidecar(reader, policy.trace, digests.of("run", path))
+    answered = (about or {}).get("gold_sha256")
+    if answered and answered.lower() != digests.hex("gold"):
+        reader.ledger.note(path, 0, "stale run: its traces answered another gold set than this one")
+    return about
+
+
 class Digests:
     """sha256 of the files that are read, by what they are read for."""
 
@@ -118,6 +133,11 @@ class Digests:
 
         self._begun[role] = path, sha256()
         return self._begun[role][1]
+
+    def hex(self, role: str) -> str:
+        """The digest of what was read so far for ``role``, in hex."""
+        digest: str = self._begun[role][1].hexdigest()
+        return digest
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Role, path and hex digest of each file."""

@@ -93,6 +93,7 @@ class Report(NamedTuple):
     notes: tuple[Remark, ...]
     inputs: tuple[Input, ...]
     contracts: Mapping[str, str]
+    run: Mapping[str, Any] | None = None
 
     @property
     def passed(self) -> bool:
@@ -111,9 +112,14 @@ class Report(NamedTuple):
 
 
 def build(
-    card: Scorecard, golds: Mapping[str, Gold], policy: Policy, notes: Sequence[Remark], inputs: Sequence[Input]
+    card: Scorecard,
+    golds: Mapping[str, Gold],
+    policy: Policy,
+    notes: Sequence[Remark],
+    inputs: Sequence[Input],
+    run: Mapping[str, Any] | None = None,
 ) -> Report:
-    """The report of a scorecard under a policy."""
+    """The report of a scorecard under a policy; ``run`` is what run.json says of the run."""
     metrics = {one.name: _result(one, value) for one, value in _valued(card)}
     labels = dict(sorted(Counter(case.label for case in card.cases).items()))
     return _judged(
@@ -133,6 +139,7 @@ def build(
             notes=(*_level_notes(card), *notes),
             inputs=tuple(inputs),
             contracts={one.name: contract(one, policy) for one in card.measures},
+            run=run,
         ),
         policy,
     )

@@ -1,7 +1,8 @@
-"""A report.json, read as strictly as everything else: it may come from elsewhere."""
+"""report.json and run.json, read as strictly as everything else: they may come from elsewhere."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from rag_eval.files import strict_json
@@ -9,7 +10,7 @@ from rag_eval.files.contract import Contract
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rag_eval.files.source import Reader
+    from rag_eval.files.source import Digest, Reader
 
 
 def read_report(reader: Reader, path: str) -> dict[str, Any] | None:
@@ -17,9 +18,19 @@ def read_report(reader: Reader, path: str) -> dict[str, Any] | None:
     return read_json(reader, path, "report")
 
 
-def read_json(reader: Reader, path: str, schema: str) -> dict[str, Any] | None:
+def read_sidecar(reader: Reader, trace: str, digest: Digest) -> dict[str, Any] | None:
+    """What run.json beside a trace file says of the run; None where there is none, or it is a problem."""
+    return read_json(reader, sidecar_of(trace), "run", digest)
+
+
+def sidecar_of(trace: str) -> str:
+    """Where the run.json of a trace file stands."""
+    return os.path.join(os.path.dirname(trace), "run.json")  # noqa: PTH118, PTH120
+
+
+def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = None) -> dict[str, Any] | None:
     """The value of a file that is one JSON object of a schema, or None with the problems in the ledger."""
-    source = reader.open(path)
+    source = reader.open(path, digest)
     if source is None:
         return None
     with source:

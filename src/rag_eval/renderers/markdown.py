@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tabulate import tabulate
 
 from rag_eval.labels import GOOD, MEANING, STAGE
@@ -170,7 +172,16 @@ def _provenance(report: Report) -> str:
     rows = [[each.role, safe(each.path, 200), f"`{each.sha256}`"] for each in report.inputs]
     refusal = f"Refusal token {safe(str(report.refusal['token']))}, {len(report.refusal['phrases'])} refusal phrases"
     settings = f"{refusal}; labels at k = {report.k}; rag-eval {report.version}."
-    return f"{_table(['Input', 'Path', 'sha256'], rows)}\n\n{settings}"
+    return "\n\n".join([_table(["Input", "Path", "sha256"], rows), *_run(report), settings])
+
+
+def _run(report: Report) -> list[str]:
+    """What run.json says, a row a field."""
+    said = {name: value for name, value in (report.run or {}).items() if name != "gold_sha256"}
+    rows = [
+        [safe(name), safe(json.dumps(value, ensure_ascii=False, sort_keys=True), 200)] for name, value in said.items()
+    ]
+    return [_table(["Run", ""], rows)] if rows else []
 
 
 def _folded(title: str, body: str) -> str:
