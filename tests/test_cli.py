@@ -390,3 +390,10 @@ def test_the_module_runs_as_the_command_does(project):
         [sys.executable, "-m", "rag_eval", "score", "--format", "scores"], capture_output=True, text=True
     )
     assert (done.returncode, json.loads(done.stdout)["precision"]) == (0, 1.0)
+
+
+def test_a_name_that_is_close_to_a_metric_is_said_to_be_one_where_there_is_no_gold_set(rag, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = rag("explain", "recal@5")
+    assert (code, out) == (2, "")
+    assert "Did you mean 'recall@k'?" in err

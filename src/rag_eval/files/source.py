@@ -208,7 +208,7 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     try:
         handle = os.open(real, flags)
     except FileNotFoundError:
-        raise Unreadable("no such file", "Check the path, or write the file first.") from None
+        raise Unreadable("no such file", "Check the path. What goes where: rag-eval init") from None
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
         raise Unreadable(f"cannot be opened: {reason}", "Check its path and permissions.") from None

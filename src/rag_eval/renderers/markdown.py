@@ -176,7 +176,7 @@ def _provenance(report: Report) -> str:
 
 
 def _run(report: Report) -> list[str]:
-    """What run.json says, a row a field."""
+    """What run.json says, a row a field; the digest of the gold set has been compared and says no more."""
     said = {name: value for name, value in (report.run or {}).items() if name != "gold_sha256"}
     rows = [
         [safe(name), safe(json.dumps(value, ensure_ascii=False, sort_keys=True), 200)] for name, value in said.items()
