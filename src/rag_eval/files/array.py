@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
-from rag_eval.files.rows import foreign, kind_of_row, note_unknown_fields
+from rag_eval.files.kinds import foreign, kind_of_row, note_unknown_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

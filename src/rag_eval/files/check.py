@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from rag_eval.files.kinds import looks_like
 from rag_eval.files.report_file import read_json
-from rag_eval.files.rows import looks_like, read_gold, read_traces
+from rag_eval.files.rows import read_gold, read_traces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

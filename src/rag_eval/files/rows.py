@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rag_eval.files.contract import Contract
+from rag_eval.files.kinds import foreign, looks_like, note_unknown_fields
 from rag_eval.model import Gold
+from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _SHAPES = 1000  # remembered sets of fields; beyond that rows are looked at again
-_MARKS = {"gold": {"answerable", "gold_citations"}, "trace": {"answer_json", "retrieved_ids", "answer", "chunks"}}
 
 
 def read_gold(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Gold]:
@@ -65,7 +66,7 @@ def _unique(
         first = golds.setdefault(gold.qid, gold)
         if first is not gold:
             hint = "Give every question a qid of its own."
-            ledger.problem(path, line, "/qid", f"{_quoted(gold.qid)} is already used on line {first.line}", hint)
+            ledger.problem(path, line, "/qid", f"{quoted(gold.qid)} is already used on line {first.line}", hint)
         elif gold.support_groups and not _groups_fit(gold):
             hint = "Count the entries of supports from 0, in whole numbers."
             ledger.problem(path, line, "/required_support_groups", "names a place that supports does not have", hint)
@@ -131,58 +132,3 @@ def _examined(contract: Contract, ledger: Ledger, path: str, number: int, line: 
     for finding in findings:
         ledger.problem(path, number, finding.where, finding.message, finding.hint)
     return row
-
-
-def foreign(ledger: Ledger, path: str, number: int, other: str, kind: str) -> None:
-    """Say once that a file is of another kind than is wanted."""
-    hint = f"Check whether gold and trace files were swapped: a {kind} file is wanted here."
-    ledger.problem(path, number, "", f"looks like a row of a {other} file", hint)
-    ledger.foreign = path
-
-
-def looks_like(line: bytes) -> str:
-    """The kind of row that the fields of ``line`` speak for, '' where they do not tell."""
-    import json
-
-    try:
-        return kind_of_row(json.loads(line))
-    except (ValueError, RecursionError):
-        return ""
-
-
-def kind_of_row(row: Any) -> str:
-    """The kind that the fields of a decoded row speak for, '' where they do not tell."""
-    if not isinstance(row, dict):
-        return ""
-    found = {kind: len(marks & row.keys()) for kind, marks in _MARKS.items()}
-    if not all(found.values()) and any(found.values()):
-        return max(found, key=lambda kind: found[kind])
-    return ""
-
-
-def note_unknown_fields(contract: Contract, ledger: Ledger, path: str, number: int, row: Row) -> None:
-    """A note for each field that the contract does not know, with the known one that is close."""
-    for place, known in contract.known.items():
-        for inner in _inner_objects(row, place):
-            for field in inner.keys() - known:
-                _note_unknown(ledger, path, number, f"{place}." if place else "", field, known)
-
-
-def _inner_objects(row: Row, place: str) -> list[Row]:
-    value = row.get(place) if place else row
-    if isinstance(value, list):
-        return [item for item in value[:1] if isinstance(item, dict)]
-    return [value] if isinstance(value, dict) else []
-
-
-def _note_unknown(ledger: Ledger, path: str, number: int, place: str, field: str, known: frozenset[str]) -> None:
-    from rag_eval.files.wording import did_you_mean
-
-    hint = did_you_mean(field, sorted(known))
-    ledger.note(path, number, f"unknown field {_quoted(place + field)} is ignored.{' ' + hint if hint else ''}")
-
-
-def _quoted(text: str) -> str:
-    from rag_eval.safe import quoted
-
-    return quoted(text)

@@ -1,0 +1,65 @@
+"""What kind of row this is, and which of its fields no contract knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_eval.safe import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.files.contract import Contract
+    from rag_eval.files.ledger import Ledger
+
+    Row = dict[str, Any]
+
+_MARKS = {"gold": {"answerable", "gold_citations"}, "trace": {"answer_json", "retrieved_ids", "answer", "chunks"}}
+
+
+def foreign(ledger: Ledger, path: str, number: int, other: str, kind: str) -> None:
+    """Say once that a file is of another kind than is wanted."""
+    hint = f"Check whether gold and trace files were swapped: a {kind} file is wanted here."
+    ledger.problem(path, number, "", f"looks like a row of a {other} file", hint)
+    ledger.foreign = path
+
+
+def looks_like(line: bytes) -> str:
+    """The kind of row that the fields of ``line`` speak for, '' where they do not tell."""
+    import json
+
+    try:
+        return kind_of_row(json.loads(line))
+    except (ValueError, RecursionError):
+        return ""
+
+
+def kind_of_row(row: Any) -> str:
+    """The kind that the fields of a decoded row speak for, '' where they do not tell."""
+    if not isinstance(row, dict):
+        return ""
+    found = {kind: len(marks & row.keys()) for kind, marks in _MARKS.items()}
+    if not all(found.values()) and any(found.values()):
+        return max(found, key=lambda kind: found[kind])
+    return ""
+
+
+def note_unknown_fields(contract: Contract, ledger: Ledger, path: str, number: int, row: Row) -> None:
+    """A note for each field that the contract does not know, with the known one that is close."""
+    for place, known in contract.known.items():
+        for inner in _inner_objects(row, place):
+            for field in inner.keys() - known:
+                _note_unknown(ledger, path, number, f"{place}." if place else "", field, known)
+
+
+def _inner_objects(row: Row, place: str) -> list[Row]:
+    value = row.get(place) if place else row
+    if isinstance(value, list):
+        return [item for item in value[:1] if isinstance(item, dict)]
+    return [value] if isinstance(value, dict) else []
+
+
+def _note_unknown(ledger: Ledger, path: str, number: int, place: str, field: str, known: frozenset[str]) -> None:
+    from rag_eval.files.wording import did_you_mean
+
+    hint = did_you_mean(field, sorted(known))
+    ledger.note(path, number, f"unknown field {quoted(place + field)} is ignored.{' ' + hint if hint else ''}")
