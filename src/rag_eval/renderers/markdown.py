@@ -23,6 +23,7 @@ _QUESTIONS = 200
 _NOTES = 10
 _PROBLEMS = 20
 _FAILING = 10
+_QID_WIDTH, _RUN_WIDTH = 40, 24
 
 
 def render(report: Report) -> str:
@@ -135,13 +136,12 @@ def _diagnosis(report: Report) -> list[str]:
 
 
 def _metrics(report: Report) -> str:
-    plain = _table(
-        ["Metric", "Value", "Cases", "Better"], ([_name(row[0]), *row[1:]] for row in words.plain_metrics(report))
-    )
-    headers, rows = words.cutoff_metrics(report)
-    cut = (
-        _table([header.capitalize() for header in headers], ([_name(row[0]), *row[1:]] for row in rows)) if rows else ""
-    )
+    """All metrics, perspective by perspective; those with a cutoff in a table of their own."""
+    rows = ([_name(row[0]), report.metrics[row[0]].perspective, *row[1:]] for row in words.plain_metrics(report))
+    plain = _table(["Metric", "Perspective", "Value", "Cases", "Better"], rows)
+    headers, cutoffs = words.cutoff_metrics(report)
+    headers = [header.capitalize() for header in headers]
+    cut = _table(headers, ([_name(row[0]), *row[1:]] for row in cutoffs)) if cutoffs else ""
     return "\n\n".join(part for part in (plain, cut, words.without_cases(report)) if part)
 
 
@@ -164,8 +164,14 @@ def _columns(several: bool) -> list[str]:
 
 
 def _question(question: Question, several: bool) -> list[str]:
-    run = [safe(question.run or "")] if several else []
-    return [safe(question.qid), *run, question.label, STAGE.get(question.label, "–"), safe(question.question)]
+    run = [safe(question.run or "", _RUN_WIDTH)] if several else []
+    return [
+        safe(question.qid, _QID_WIDTH),
+        *run,
+        question.label,
+        STAGE.get(question.label, "–"),
+        safe(question.question),
+    ]
 
 
 def _provenance(report: Report) -> str:
