@@ -14,7 +14,7 @@ from rag_eval.model import Settings, Trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rag_eval.gates import Policy
     from rag_eval.model import Gold
@@ -174,7 +174,8 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
 
     reader, gold, trace, k, token, gates = _reference_terms(options, inline)
     golds = read_gold(reader, gold)
-    counts = reference.count(golds, _identified(reader, golds, trace), k, token)
+    check = _pairing_check(reader, golds, trace)
+    counts = reference.count(golds, read_traces(reader, trace), k, token, check)
     reader.ledger.stop_on_problems()
     said = [str(note) for note in reader.ledger.notes]
     faults = {name: getattr(counts, name) for name in ("missing", "duplicate", "unknown")}
@@ -204,16 +205,16 @@ def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, i
     return *terms, reference.parse_gates(inline) if inline else gates
 
 
-def _identified(reader: Reader, golds: dict[str, Gold], path: str) -> Iterator[dict[str, Any]]:
-    """Trace rows; one without any id is a problem here too unless its question names a gold item."""
-    pairing = None
-    for line, row in read_traces(reader, path):
-        if not (row.get("qid") or row.get("q_id") or row.get("case_id")):
-            from rag_eval.pairing import Pairing
+def _pairing_check(reader: Reader, golds: dict[str, Gold], path: str) -> Callable[[int, dict[str, Any]], None]:
+    """What finds a problem in a row that has no id at all and whose question names no gold item."""
+    from rag_eval.pairing import Pairing
 
-            pairing = pairing or Pairing(golds, lambda line, message: reader.ledger.note(path, line, message))
-            qid, wrong = pairing.qid(row, line)
-            if qid is None:
-                hint = "Give the trace the qid of the gold item that it answers."
-                reader.ledger.problem(path, line, "", wrong, hint)
-        yield row
+    pairing = Pairing(golds, lambda line, message: reader.ledger.note(path, line, message))
+
+    def check(line: int, row: dict[str, Any]) -> None:
+        qid, wrong = pairing.qid(row, line)
+        if qid is None:
+            hint = "Give the trace the qid of the gold item that it answers."
+            reader.ledger.problem(path, line, "", wrong, hint)
+
+    return check

@@ -14,7 +14,7 @@ from rag_eval.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rag_eval.model import Gold
 
@@ -54,27 +54,38 @@ def parse_gates(text: str) -> dict[str, str]:
     return gates
 
 
-def count(golds: Mapping[str, Gold], rows: Iterable[Row], k: int, token: str) -> Counts:
+def count(
+    golds: Mapping[str, Gold],
+    rows: Iterable[tuple[int, Row]],
+    k: int,
+    token: str,
+    nameless: Callable[[int, Row], None] | None = None,
+) -> Counts:
     """Outcomes of every gold item; the last row of a qid wins, an item without one is an empty answer.
 
-    A first row is scored as it comes; of repeated ones the last is kept and scored in the end.
+    A first row is scored as it comes; of repeated ones the last is kept and scored in the end. ``nameless`` is told of
+    each row (by line) without an id that the reference scorer reads.
     """
     token = token.lower()
     seen: dict[str, int] = {}
     again: dict[str, tuple[Any, Any]] = {}
     repeated = unknown = unread = 0
-    for row in rows:
+    for line, row in rows:
         qid = row.get("qid") or row.get("q_id")
         if not qid or "answer_json" not in row:
             unread += 1
-        gold = golds.get(qid) if qid else None
+            if not qid:
+                if nameless:
+                    nameless(line, row)
+                continue
+        gold = golds.get(qid)
         if gold is None:
-            unknown += bool(qid)
+            unknown += 1
         elif qid in seen:
             repeated += 1
-            again[gold.qid] = row.get("answer_json"), row.get("retrieved_ids")
+            again[qid] = row.get("answer_json"), row.get("retrieved_ids")
         else:
-            seen[gold.qid] = outcome(gold, row.get("answer_json"), row.get("retrieved_ids"), k, token)
+            seen[qid] = outcome(gold, row.get("answer_json"), row.get("retrieved_ids"), k, token)
     seen.update((qid, outcome(golds[qid], *read, k, token)) for qid, read in again.items())
     outcomes = Counter(seen.values())
     outcomes.update(outcome(gold, None, None, k, token) for gold in golds.values() if gold.qid not in seen)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     Schema = dict[str, Any]
 
 _SAFE = 1e18  # any number within ±1e18 is either a float or an integer of 64 bits
+_TO_ZEROS = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
+_TWENTY = b"0" * 20
 _FREE_LEVELS = 6  # nesting of fields that the schema does not know, before a row is left to the slow way
 _OWN_LEVELS = 3  # around such a field: the row, a list of objects in it, one of them
 
@@ -43,9 +45,11 @@ class Bulk:
             rows: list[Row] = list(map(orjson.loads, lines))
         except orjson.JSONDecodeError:
             return None
-        if not self._all_quick(rows) or any(map(self._huge, rows)) or _loses_keys(b"\n".join(lines), rows):
+        text = b"\n".join(lines)
+        if not self._all_quick(rows) or _loses_keys(text, rows):
             return None
-        return rows
+        # Only a long run of digits can be an integer beyond 64 bits; mostly there is none in many rows.
+        return None if _long_number(text) and any(map(self._huge, rows)) else rows
 
     def accept(self, line: bytes) -> Row | None:
         """The row of a good line, or None where only a closer look can tell."""
@@ -77,6 +81,12 @@ class Bulk:
             if huge:
                 return True
         return False
+
+
+def _long_number(text: bytes) -> bool:
+    """Whether twenty digits stand in a row, or nineteen behind a minus."""
+    digits = text.translate(_TO_ZEROS)
+    return _TWENTY in digits or b"-" + _TWENTY[1:] in digits
 
 
 def _is_huge(values: Iterable[Any]) -> bool:
