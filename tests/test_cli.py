@@ -397,3 +397,13 @@ def test_a_name_that_is_close_to_a_metric_is_said_to_be_one_where_there_is_no_go
     code, out, err = rag("explain", "recal@5")
     assert (code, out) == (2, "")
     assert "Did you mean 'recall@k'?" in err
+
+
+def test_json_of_no_known_kind_is_only_checked_to_be_strict(rag, tmp_path):
+    (tmp_path / "package.json").write_text('{"name": "x"}')
+    (tmp_path / "broken.json").write_text('{"name": "x", "name": "y"}')
+    code, out, _ = rag("validate", str(tmp_path / "package.json"))
+    assert (code, out) == (0, f"{tmp_path}/package.json: valid, strict JSON that is neither gold nor a report\n")
+    code, _, err = rag("validate", str(tmp_path / "broken.json"))
+    assert code == 2
+    assert "'name' stands twice" in err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from rag_eval.files import strict_json
 from rag_eval.files.kinds import looks_like
 from rag_eval.files.report_file import read_json
 from rag_eval.files.rows import read_gold, read_traces
@@ -37,14 +38,14 @@ def kind_of(reader: Reader, path: str) -> str:
         return ""
     with source:
         if path.endswith(".json"):
-            return _json_kind(source.whole() or b"")
+            return _json_kind(source.whole() or b"", path)
         if source.first_byte == b"[":
             return "gold"
         first = next((line for _, line in source.lines()), b"")
     return looks_like(first) or next((kind for kind, name in _NAMED.items() if name.search(path)), "jsonl")
 
 
-def _json_kind(data: bytes) -> str:
+def _json_kind(data: bytes, path: str) -> str:
     if data.lstrip()[:1] == b"[":
         return "gold"
     import json
@@ -54,7 +55,8 @@ def _json_kind(data: bytes) -> str:
     except (ValueError, RecursionError):
         value = {}
     fields = value.keys() if isinstance(value, dict) else set()
-    return next((kind for kind, marks in _OBJECTS.items() if marks <= fields), "run")
+    named = "run" if path.endswith("run.json") else "json"
+    return next((kind for kind, marks in _OBJECTS.items() if marks <= fields), named)
 
 
 def _gold(reader: Reader, path: str) -> str:
@@ -76,19 +78,33 @@ def _gates(reader: Reader, path: str) -> str:
 
 def _jsonl(reader: Reader, path: str) -> str:
     """JSON Lines of no known kind: only that each line is strict JSON."""
-    from rag_eval.files import strict_json
-
     source, rows = reader.open(path), 0
     if source is None:
         return ""
     with source:
         for number, line in source.lines():
-            try:
-                strict_json.parse(line, reader.limits.depth)
-            except strict_json.JsonError as error:
-                reader.ledger.problem(path, number, error.where, error.message, error.hint)
+            _check_json(reader, path, number, line)
             rows += 1
     return f"{rows} rows of JSON that are neither gold nor traces"
+
+
+def _json(reader: Reader, path: str) -> str:
+    """One JSON value of no known kind: only that it is strict JSON."""
+    source = reader.open(path)
+    if source is None:
+        return ""
+    with source:
+        data = source.whole()
+    if data is not None:
+        _check_json(reader, path, 0, data)
+    return "strict JSON that is neither gold nor a report"
+
+
+def _check_json(reader: Reader, path: str, number: int, data: bytes) -> None:
+    try:
+        strict_json.parse(data, reader.limits.depth)
+    except strict_json.JsonError as error:
+        reader.ledger.problem(path, number or error.line, error.where, error.message, error.hint)
 
 
 def _object(schema: str) -> Callable[[Reader, str], str]:
@@ -107,4 +123,5 @@ KINDS: dict[str, Callable[[Reader, str], str]] = {
     "run": _object("run"),
     "signoff": _object("signoff"),
     "jsonl": _jsonl,
+    "json": _json,
 }
