@@ -62,4 +62,5 @@ def _note_unknown(ledger: Ledger, path: str, number: int, place: str, field: str
     from rag_eval.files.wording import did_you_mean
 
     hint = did_you_mean(field, sorted(known))
-    ledger.note(path, number, f"unknown field {quoted(place + field)} is ignored.{' ' + hint if hint else ''}")
+    message = f"unknown field {quoted(place + field)} is ignored.{' ' + hint if hint else ''}"
+    ledger.note(path, number, message, once=True)  # a row is looked at where its set of fields is new, not each time

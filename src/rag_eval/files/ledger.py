@@ -48,15 +48,18 @@ class Ledger:
         else:
             self.problems.append(Problem(file, line, where, message, hint))
 
-    def note(self, file: str, line: int, message: str) -> None:
-        """Take down a note; the same words on the same file are counted under the first line.
+    def note(self, file: str, line: int, message: str, *, once: bool = False) -> None:
+        """Take down a note; the same words on the same file are counted under the first line, unless said ``once``.
 
         Once there are a hundred kinds of note, those of further kinds are one note a file.
         """
         if len(self._notes) >= SHOWN and (file, message) not in self._notes:
             message = "there are further notes like these"
         known = self._notes.get((file, message))
-        self._notes[file, message] = known._replace(times=known.times + 1) if known else Note(file, line, message)
+        if known is None:
+            self._notes[file, message] = Note(file, line, message)
+        elif not once:
+            self._notes[file, message] = known._replace(times=known.times + 1)
 
     @property
     def notes(self) -> list[Note]:
