@@ -469,3 +469,9 @@ def test_no_schema_refers_to_anything_outside_itself(name):
 @pytest.mark.parametrize("name", ["gold", "gold-array", "trace", "run"])
 def test_row_schemas_use_no_pattern_so_the_trap_cannot_close_there(name):
     assert "attern" not in json.dumps(load(name))
+
+
+def test_long_runs_of_digits_in_strings_and_decimals_are_no_huge_integers():
+    rows = [trace(qid="1" * 25), trace(ts=1700000000.123456789), trace(z="-" + "9" * 30)]
+    lines = [json.dumps(row).encode() for row in rows] + [b'{"answer":"x","ts":0.1234567890123456789012345}']
+    assert BULK["trace"].accept_all(lines) is not None
