@@ -63,13 +63,11 @@ def count(
 ) -> Counts:
     """Outcomes of every gold item; the last row of a qid wins, an item without one is an empty answer.
 
-    A first row is scored as it comes; of repeated ones the last is kept and scored in the end. ``nameless`` is told of
-    each row (by line) without an id that the reference scorer reads.
+    ``nameless`` is told of each row (by line) without an id that the reference scorer reads.
     """
     token = token.lower()
     seen: dict[str, int] = {}
-    again: dict[str, tuple[Any, Any]] = {}
-    repeated = unknown = unread = 0
+    known = unknown = unread = 0
     for line, row in rows:
         qid = row.get("qid") or row.get("q_id")
         if not qid or "answer_json" not in row:
@@ -81,34 +79,30 @@ def count(
         gold = golds.get(qid)
         if gold is None:
             unknown += 1
-        elif qid in seen:
-            repeated += 1
-            again[qid] = row.get("answer_json"), row.get("retrieved_ids")
         else:
+            known += 1
             seen[qid] = outcome(gold, row.get("answer_json"), row.get("retrieved_ids"), k, token)
-    seen.update((qid, outcome(golds[qid], *read, k, token)) for qid, read in again.items())
     outcomes = Counter(seen.values())
     outcomes.update(outcome(gold, None, None, k, token) for gold in golds.values() if gold.qid not in seen)
-    return Counts(outcomes, len(golds) - len(seen), repeated, unknown, unread)
+    return Counts(outcomes, len(golds) - len(seen), known - len(seen), unknown, unread)
 
 
 def outcome(gold: Gold, answer: Row | None, retrieved: Sequence[str] | None, k: int, token: str) -> int:
     """One case as the reference scorer sees it: from the trace's ``answer_json`` and ``retrieved_ids``.
 
-    ``token`` is lower-cased.
+    ``token`` is the refusal token, lower-cased.
     """
-    answer, retrieved = answer or {}, retrieved or ()
-    claim = (answer.get("claim") or "").strip().lower()
-    bits = ANSWERABLE if gold.answerable else 0
-    if gold.answerable and _within(gold.citations, retrieved[:k]):
-        bits |= RECALLED
+    retrieved = retrieved or ()
+    claim = (answer.get("claim") or "").strip().lower() if answer else ""
+    if not gold.answerable:
+        return 0 if claim == token else SHIPPED
+    bits = ANSWERABLE | RECALLED if _within(gold.citations, retrieved[:k]) else ANSWERABLE
     if claim == token:
         return bits
-    if not gold.answerable or not _hits(gold, answer.get("citations") or (), retrieved):
+    cites = (answer.get("citations") if answer else None) or ()
+    if not _within(cites, retrieved) or not _overlaps(gold.citations, cites):
         return bits | SHIPPED
-    if not gold.substrings or any([text in claim for text in gold.substrings]):
-        bits |= RIGHT
-    return bits | SHIPPED | HIT
+    return bits | SHIPPED | HIT | RIGHT if _contains(gold.substrings, claim) else bits | SHIPPED | HIT
 
 
 def scores(counts: Counts, k: int, gates: Mapping[str, str]) -> dict[str, Any]:
@@ -138,17 +132,31 @@ def scores(counts: Counts, k: int, gates: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _hits(gold: Gold, cites: Sequence[str], retrieved: Sequence[str]) -> bool:
-    if not _within(cites, retrieved):
-        return False
-    return any([one in gold.citations for one in cites]) if gold.citations else not cites
+# Plain loops: for the one to three ids and texts that these see, any() and all() cost more than the looking.
+
+
+def _overlaps(wanted: Sequence[str], cites: Sequence[str]) -> bool:
+    """Whether something wanted is cited; where nothing is wanted, whether nothing is cited."""
+    for one in cites:
+        if one in wanted:
+            return True
+    return not wanted and not cites
+
+
+def _contains(texts: Sequence[str], claim: str) -> bool:
+    for text in texts:
+        if text in claim:
+            return True
+    return not texts
 
 
 def _within(wanted: Sequence[str], among: Sequence[str]) -> bool:
-    # Lists of a handful of ids: looking through them is quicker than making sets. Long ones are made sets all the same.
     if len(wanted) * len(among) > _FEW:
         return set(among).issuperset(wanted)
-    return all([one in among for one in wanted])
+    for one in wanted:  # noqa: SIM110
+        if one not in among:
+            return False
+    return True
 
 
 def _passes(values: Mapping[str, float], gates: Mapping[str, str]) -> bool:
