@@ -201,7 +201,7 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
         raise Unreadable("has a name that no file can have", "Check the path.")
     real = os.path.realpath(path)
     home = os.path.realpath(root or os.path.dirname(path) or ".")  # noqa: PTH120
-    if os.path.commonpath([home, real]) != home:
+    if not _inside(real, home):
         where = "the workspace" if root else "the folder it stands in"
         raise Unreadable(f"leads out of {where}", "Put the file itself there instead of a link to it.")
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -219,6 +219,13 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     if stat.S_ISDIR(mode):
         raise Unreadable("is a folder, not a file", "Name the file in it.")
     raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
+
+
+def _inside(path: str, folder: str) -> bool:
+    try:
+        return os.path.commonpath([folder, path]) == folder
+    except ValueError:  # on different drives
+        return False
 
 
 def refuse_foreign(head: bytes) -> None:
