@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SAFE = 1e18  # any number within ±1e18 is either a float or an integer of 64 bits
 _TO_ZEROS = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
-_TWENTY = b"0" * 20
+_DIGITS = b"0" * 19
 _FREE_LEVELS = 6  # nesting of fields that the schema does not know, before a row is left to the slow way
 _OWN_LEVELS = 3  # around such a field: the row, a list of objects in it, one of them
 
@@ -84,9 +84,8 @@ class Bulk:
 
 
 def _long_number(text: bytes) -> bool:
-    """Whether twenty digits stand in a row, or nineteen behind a minus."""
-    digits = text.translate(_TO_ZEROS)
-    return _TWENTY in digits or b"-" + _TWENTY[1:] in digits
+    """Whether as many digits stand in a row as an integer beyond 64 bits has at least."""
+    return _DIGITS in text.translate(_TO_ZEROS)
 
 
 def _is_huge(values: Iterable[Any]) -> bool:
