@@ -116,6 +116,8 @@ class Engine:
         copy = context.parent / f"{context.name}.Dockerfile"
         copy.write_text(without_digests(context), encoding="utf-8")
         self.must("build", "--pull=never", "--quiet", "--tag", tag, "--file", str(copy), str(context))
+        # The tag has moved on from the last build's image; only ours carry this label.
+        self.must("image", "prune", "--force", "--filter", "label=org.opencontainers.image.title=rag-eval-action")
         return tag
 
     @contextmanager
