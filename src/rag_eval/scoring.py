@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rag_eval.case import Case
 from rag_eval.labels import example08, label
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings
     from rag_eval.tally import Score
+
+K = TypeVar("K")
+V = TypeVar("V")
+_REMEMBERED = 50_000
 
 
 class Completeness(NamedTuple):
@@ -106,7 +110,7 @@ class Scorer:
         case = Case(gold, trace, self._settings)
         scores = (*[score_of(one, case) for one in self._of_case], *self._ranking_scores(case))
         # Most cases of a run score alike: they share one tuple.
-        scores = self._same.setdefault(scores, scores)
+        scores = _remember(self._same, scores, scores)
         level = case.ranking.level if case.in_a and case.ranking else ""
         return Scored(gold.qid, trace.run, scores, label(case), example08(case), level, gold.line, trace.line)
 
@@ -115,13 +119,20 @@ class Scorer:
         key = case.in_a, case.ranking if case.in_a else None
         scores = self._ranked.get(key)
         if scores is None:
-            scores = self._ranked[key] = tuple([score_of(one, case) for one in self._of_ranking])
+            scores = _remember(self._ranked, key, tuple([score_of(one, case) for one in self._of_ranking]))
         return scores
 
     def _completeness(self, cases: Sequence[Scored]) -> Completeness:
         missing = sum(case.label == "MISSING" for case in cases)
         errored = sum(case.label == "ERROR" for case in cases)
         return Completeness(len(cases), len(cases) - missing, missing, self._duplicate, self._unknown, errored)
+
+
+def _remember(known: dict[K, V], key: K, value: V) -> V:
+    """``known[key]``, which is ``value`` if it is new. Bounded: what is remembered must not grow with the traces."""
+    if key not in known and len(known) >= _REMEMBERED:
+        known.clear()
+    return known.setdefault(key, value)
 
 
 def score_of(measure: Measure, case: Case) -> Score | None:
