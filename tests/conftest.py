@@ -1,4 +1,7 @@
+import pytest
 from hypothesis import HealthCheck, settings
+
+from fake_github import FakeGitHub
 
 # The same examples on every run: a change that breaks a property fails for the one who made it.
 settings.register_profile(
@@ -10,3 +13,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("steady")
+
+
+@pytest.fixture
+def fake():
+    """A GitHub of our own, with the pull request 2."""
+    with FakeGitHub().serving() as served:
+        served.add_pull(2, "1" * 40, "2" * 40)
+        yield served

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fake_github import BOT, FakeGitHub, Fault
+from fake_github import BOT, Fault
 from rag_eval.comment import MOST_CHARACTERS, Marker, find, marker, parse_marker, post
 from rag_eval.errors import UsageError
 from rag_eval.github import Comment, GitHub, GitHubError, Network
@@ -14,13 +14,6 @@ pytest.importorskip("urllib3")
 
 HEAD = "0123456789abcdef0123456789abcdef01234567"
 ID = "rag-eval"
-
-
-@pytest.fixture
-def fake():
-    with FakeGitHub().serving() as served:
-        served.add_pull(2, "1" * 40, "2" * 40)
-        yield served
 
 
 @pytest.fixture

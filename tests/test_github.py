@@ -32,13 +32,6 @@ class Clock:
 
 
 @pytest.fixture
-def fake():
-    with FakeGitHub().serving() as served:
-        served.add_pull(2, "1" * 40, "2" * 40)
-        yield served
-
-
-@pytest.fixture
 def clock():
     return Clock()
 
