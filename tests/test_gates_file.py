@@ -6,6 +6,7 @@ import pytest
 from rag_eval.files.gates_file import policy_of, read_policy
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import MIB
+from rag_eval.files.signoff_policy import signoff_policy
 from rag_eval.metrics import METRICS
 from reading import SCHEMAS, put, reader
 
@@ -56,7 +57,8 @@ def test_every_key_is_read():
     assert (read.token, read.phrases) == ("Not Here", ("i cannot answer",))
     assert read.completeness == {"missing": 1, "duplicate": 2, "unknown": 0}
     assert read.limits == {"line_mib": 1, "depth": 32, "lines": 100, "whole_mib": 2, "expanded_mib": 3}
-    assert read.sections["signoff"]["require"] == "record"
+    signed = signoff_policy(FULL.encode(), "gates.yml")
+    assert (signed.dataset, signed.gold, signed.records) == ("7b0c4e", "labels/gold.jsonl", "labels/signoff")
 
 
 def test_the_example_above_holds_every_key_of_the_schema():

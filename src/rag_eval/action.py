@@ -16,6 +16,7 @@ from rag_eval.action_inputs import Inputs, read_inputs
 from rag_eval.comment import MOST_CHARACTERS, Api, marker, post
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError
 from rag_eval.labels import GOOD, MEANING
+from rag_eval.model import GATES_FILE
 from rag_eval.renderers import RENDERERS, markdown, render, words
 from rag_eval.safe import log_line
 from rag_eval.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, output
@@ -135,7 +136,7 @@ def _event(path: str) -> dict[str, Any]:
 
 
 def _default_gates(inputs: Inputs, place: Place) -> str:
-    name = "/".join(part for part in (inputs.working_directory.strip("/"), app.GATES_FILE) if part)
+    name = "/".join(part for part in (inputs.working_directory.strip("/"), GATES_FILE) if part)
     return name if os.path.lexists(os.path.join(place.workspace, name)) else ""  # noqa: PTH118
 
 

@@ -10,7 +10,7 @@ from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
 from rag_eval.files.rows import read_gold, read_traces
 from rag_eval.files.source import Reader
-from rag_eval.model import Settings, Trace
+from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings, Trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
     from rag_eval.gates import Policy
     from rag_eval.model import Gold
+    from rag_eval.pairing import Pairing
     from rag_eval.report import Report
     from rag_eval.scoring import Scorecard
 
     Path = str | os.PathLike[str]
 
 DEFAULT_CUTOFFS = (1, 3, 5, 10)
-GATES_FILE = "eval-gates.yml"
+_NO_QID = "Give the trace the qid of the gold item that it answers."
 
 
 class Options(NamedTuple):
@@ -95,16 +96,14 @@ def score_traces(
 
 def traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) -> Iterator[Trace]:
     """The traces of a file, each under the qid of the gold item that it answers."""
-    from rag_eval.pairing import Pairing
-
     ledger, sound = reader.ledger, not reader.ledger.problems  # against half a gold set no question is to be missed
-    pairing = Pairing(golds, lambda line, message: ledger.note(path, line, message))
+    pairing = _pairing(reader, golds, path)
     for line, row in read_traces(reader, path, digests.of("trace", path)):
         qid, wrong = pairing.qid(row, line)
         if qid is not None:
             yield Trace.from_row(row, qid, line)
         elif sound:
-            ledger.problem(path, line, "", wrong, "Give the trace the qid of the gold item that it answers.")
+            ledger.problem(path, line, "", wrong, _NO_QID)
 
 
 def _sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
@@ -194,11 +193,11 @@ def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, i
     if options.gates:
         reader, policy, _ = open_policy(options)
         own = {gate.name: gate.threshold for gate in policy.gates}
-        names = {"precision": "precision", "chr": "chr", "under": "under_refusal", "over": "over_refusal"}
+        names = reference.FLOORS | reference.CEILINGS
         gates = {short: own.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
         terms = reader, policy.gold, policy.trace, policy.k, policy.token
     else:
-        paths = options.gold or "eval/gold.jsonl", options.trace or "runs/trace.jsonl"
+        paths = options.gold or USUAL_GOLD, options.trace or USUAL_TRACE
         k = _headline(options.cutoffs, defaults.k)
         gates = reference.DEFAULT_GATES
         terms = Reader(Ledger(), root=options.root), *paths, k, defaults.token
@@ -207,14 +206,19 @@ def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, i
 
 def _pairing_check(reader: Reader, golds: dict[str, Gold], path: str) -> Callable[[int, dict[str, Any]], None]:
     """What finds a problem in a row that has no id at all and whose question names no gold item."""
-    from rag_eval.pairing import Pairing
-
-    pairing = Pairing(golds, lambda line, message: reader.ledger.note(path, line, message))
+    pairing: Pairing | None = None
 
     def check(line: int, row: dict[str, Any]) -> None:
+        nonlocal pairing
+        pairing = pairing or _pairing(reader, golds, path)
         qid, wrong = pairing.qid(row, line)
         if qid is None:
-            hint = "Give the trace the qid of the gold item that it answers."
-            reader.ledger.problem(path, line, "", wrong, hint)
+            reader.ledger.problem(path, line, "", wrong, _NO_QID)
 
     return check
+
+
+def _pairing(reader: Reader, golds: dict[str, Gold], path: str) -> Pairing:
+    from rag_eval.pairing import Pairing
+
+    return Pairing(golds, lambda line, message: reader.ledger.note(path, line, message))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import exactly, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-LOW = {"precision": 0.80, "chr": 0.75, "recall": 0.80}
-HIGH = {"under_refusal": 0.05, "over_refusal": 0.10}
+LOW = {metric: float(DEFAULT_GATES[name]) for name, metric in FLOORS.items()} | {"recall": 0.80}
+HIGH = {metric: float(DEFAULT_GATES[name]) for name, metric in CEILINGS.items()}
 
 
 class Diagnosis(NamedTuple):

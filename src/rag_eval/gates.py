@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
+from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import Value, exactly
 
 TYPE_CHECKING = False
@@ -69,22 +71,19 @@ class Policy(NamedTuple):
     """What eval-gates.yml decides, or the defaults where there is none (``file`` is then empty)."""
 
     file: str = ""
-    gold: str = "eval/gold.jsonl"
-    trace: str = "runs/trace.jsonl"
-    k: int = 5
-    token: str = "not in context"
+    gold: str = USUAL_GOLD
+    trace: str = USUAL_TRACE
+    k: int = Settings().k
+    token: str = Settings().token
     phrases: tuple[str, ...] = ()
     gates: tuple[Gate, ...] = ()
     completeness: Mapping[str, int] = dict.fromkeys(COMPLETENESS, 0)
     limits: Mapping[str, int] = {}
-    sections: Mapping[str, Any] = {}
 
 
 REFERENCE_GATES = (
-    Gate("precision", "min", "0.80"),
-    Gate("chr", "min", "0.75"),
-    Gate("under_refusal", "max", "0.05"),
-    Gate("over_refusal", "max", "0.10"),
+    *(Gate(metric, "min", DEFAULT_GATES[name]) for name, metric in FLOORS.items()),
+    *(Gate(metric, "max", DEFAULT_GATES[name]) for name, metric in CEILINGS.items()),
 )
 """The reference scorer's defaults, in force without a gates file."""
 

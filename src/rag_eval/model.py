@@ -144,6 +144,11 @@ class Trace(NamedTuple):
         return cls(qid, run, "", None, (), 0, answered=False)
 
 
+USUAL_GOLD, USUAL_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
+GATES_FILE = "eval-gates.yml"
+"""Where the files are looked for when nothing names them."""
+
+
 class Settings(NamedTuple):
     """What the metrics are told: the refusal token as it is to be written, refusal phrases, the k of the labels."""
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 _FEW = 200
 DEFAULT_GATES = {"precision": "0.80", "chr": "0.75", "under": "0.05", "over": "0.10"}
-
+FLOORS = {"precision": "precision", "chr": "chr"}
+CEILINGS = {"under": "under_refusal", "over": "over_refusal"}
+"""The metrics that the names of the inline gates stand for, by the side of the threshold that is right."""
 
 # What the reference scorer sees in one case, as bits of a small number: a case costs no memory of its own.
 ANSWERABLE, SHIPPED, HIT, RIGHT, RECALLED = 1, 2, 4, 8, 16
@@ -160,5 +162,5 @@ def _within(wanted: Sequence[str], among: Sequence[str]) -> bool:
 
 
 def _passes(values: Mapping[str, float], gates: Mapping[str, str]) -> bool:
-    floors = all(values[name] >= float(gates[name]) for name in ("precision", "chr"))
-    return floors and all(values[name] <= float(gates[name]) for name in ("under", "over"))
+    floors = all(values[name] >= float(gates[name]) for name in FLOORS)
+    return floors and all(values[name] <= float(gates[name]) for name in CEILINGS)

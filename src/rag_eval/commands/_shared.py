@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 
 from rag_eval.errors import UsageError
+from rag_eval.model import GATES_FILE
 from rag_eval.safe import log_line
 
 TYPE_CHECKING = False
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from rag_eval.report import Report
 
-GATES_FILE = "eval-gates.yml"
 _MOST = 999_999
 
 

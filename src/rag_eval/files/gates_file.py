@@ -149,7 +149,6 @@ def _policy(document: Document, path: str) -> Policy:
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
         gates=tuple(_gate(name, entry, document) for name, entry in value.get("gates", {}).items()),
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
-        sections={name: section for name, section in value.items() if name == "signoff"},
         **own,
     )
 
