@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from typing import NamedTuple
 
 from rag_eval.errors import RagEvalError
 from rag_eval.safe import one_line, quoted
@@ -78,6 +79,21 @@ class Git:
         found = self.files(path, at=at)
         return self.contents(found.values())[found[path]] if path in found else None
 
+    def at(self, commit: str) -> GitTree:
+        """The files of a commit, given by its id, or of the index."""
+        return GitTree(self, commit)
+
+    def entries(self, commit: str, folder: str) -> dict[str, str]:
+        """What stands directly in a folder of a commit: the object id of each name, folders included."""
+        where = [f"{folder}/"] if folder else []
+        rows = _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *where))
+        return {path.rpartition("/")[2]: words[2] for words, path in rows}
+
+    def parents(self, commit: str) -> list[str]:
+        """The ids of a commit's parents, also of those that a shallow clone does not have."""
+        raw = self._run("cat-file", "commit", _checked(commit)).split(b"\n\n", 1)[0]
+        return [line[7:].decode("ascii") for line in raw.split(b"\n") if line.startswith(b"parent ")]
+
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
         """The bytes of many blobs by object id, read by one process."""
         wanted = [_checked(object_id) for object_id in dict.fromkeys(object_ids)]
@@ -140,6 +156,25 @@ class Git:
         if done.returncode and done.returncode not in also:
             raise _failed(command[0], done.stderr.decode("utf-8", "replace"))
         return done.stdout
+
+
+class GitTree(NamedTuple):
+    """The files of one commit or of the index."""
+
+    git: Git
+    commit: str
+
+    def files(self, *paths: str) -> dict[str, str]:
+        """The regular files at ``paths``, as :meth:`Git.files` gives them."""
+        return self.git.files(*paths, at=self.commit)
+
+    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of files by object id."""
+        return self.git.contents(object_ids)
+
+    def entries(self, folder: str) -> dict[str, str]:
+        """What stands directly in a folder of a commit."""
+        return self.git.entries(self.commit, folder)
 
 
 def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:

@@ -12,7 +12,7 @@ from rag_eval import signoff
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.git import INDEX, Git
 from rag_eval.safe import log_line, quoted
-from rag_eval.signoff_git import (
+from rag_eval.signoff_frame import (
     Frame,
     Place,
     between,
@@ -20,11 +20,11 @@ from rag_eval.signoff_git import (
     policies,
     read_record,
     sides,
-    since_head,
     spent,
     untouched,
 )
 from rag_eval.signoff_record import Change, Record
+from rag_eval.trees import NOTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ def run(args: Namespace) -> int:
 def _check(args: Namespace) -> int:
     git = Git()
     frame = _checked_frame(git, args)
-    place = Place(args.gold, args.gates)
-    found = [finding for policy in policies(git, frame, place) for finding in _found(git, frame, policy, args)]
+    found = [finding for policy in policies(frame, _place(git, args)) for finding in _found(frame, policy, args)]
     if not found:
         return PASSED
     _complain(map(str, found[:_SHOWN]))
@@ -105,9 +104,9 @@ def _signoff(args: Namespace) -> int:
         raise UsageError("Nobody is named to sign. Add --signer EMAIL or run: git config user.email EMAIL")
     if not any(letter.isalnum() for letter in args.reason):
         raise UsageError("--reason is empty. Say why the gold changed; reviewers read it.")
-    asked = policies(git, frame, Place(args.gold, args.gates))
+    asked = policies(frame, _place(git, args))
     # All are drafted before the first is written: a refusal leaves nothing behind.
-    drafts = [(policy, _draft(git, frame, policy, args, signer)) for policy in asked]
+    drafts = [(policy, _draft(frame, policy, args, signer)) for policy in asked]
     for policy, record in drafts:
         if record:
             _keep(git, policy, record)
@@ -119,35 +118,43 @@ def _signoff(args: Namespace) -> int:
 def _diff(args: Namespace) -> int:
     git = Git()
     frame = _frame(git, args.base)
-    for policy in policies(git, frame, Place(args.gold, args.gates)):
-        base, head = sides(git, frame, policy)
+    for policy in policies(frame, _place(git, args)):
+        base, head = sides(frame, policy)
         found = signoff.changes(base.items, head.items)
         _say(_described(change, base, head) for change in found)
         _say([f"{policy.gold} against {frame.name}: {_counted(found)}."])
     return PASSED
 
 
+def _place(git: Git, args: Namespace) -> Place:
+    return Place(args.gold, args.gates, git.prefix)
+
+
 def _frame(git: Git, base: str | None) -> Frame:
-    return between(git, base, "HEAD", INDEX) if base else since_head(git)
+    index = git.at(INDEX)
+    if base:
+        return between(git, base, "HEAD", index)
+    last = git.resolve("HEAD")
+    return Frame(git.at(last) if last else NOTHING, index)
 
 
 def _checked_frame(git: Git, args: Namespace) -> Frame:
     if args.all_files:
-        return Frame(None, whole=True)
+        return Frame(NOTHING, git.at(INDEX), whole=True)
     pushed = [os.environ.get(f"PRE_COMMIT_{end}_REF") for end in ("FROM", "TO")]
     if not args.base and pushed[0] and pushed[1]:
         return between(git, pushed[0], pushed[1])
     return _frame(git, args.base)
 
 
-def _found(git: Git, frame: Frame, policy: Policy, args: Namespace) -> list[signoff.Finding]:
-    if not frame.whole and untouched(git, frame, policy):
+def _found(frame: Frame, policy: Policy, args: Namespace) -> list[signoff.Finding]:
+    if not frame.whole and untouched(frame, policy):
         # Inside a commit, which git tells by naming the index, and against a base that was asked for, that is the
         # answer. A run by hand (`pre-commit run --all-files`) has no change at hand: it asks about every item.
-        if "GIT_INDEX_FILE" in os.environ or args.base or frame.head != INDEX:
+        if "GIT_INDEX_FILE" in os.environ or args.base or frame.name != "HEAD":
             return []
-        frame = Frame(None, whole=True)
-    return findings(git, frame, policy, _command(frame, policy, args))
+        frame = Frame(NOTHING, frame.head, whole=True)
+    return findings(frame, policy, _command(frame, policy, args))
 
 
 def _command(frame: Frame, policy: Policy, args: Namespace) -> str:
@@ -178,10 +185,10 @@ def _temporary_index() -> bool:
     return os.path.basename(os.environ.get("GIT_INDEX_FILE", "index")) != "index"  # noqa: PTH119 - start-up time
 
 
-def _draft(git: Git, frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record | None:
+def _draft(frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record | None:
     """The record that is missing, None when none is."""
-    base, head = sides(git, frame, policy)
-    changes = [change for change, _ in signoff.breaches(base, head, policy, spent(git, frame, policy))]
+    base, head = sides(frame, policy)
+    changes = [change for change, _ in signoff.breaches(base, head, policy, spent(frame, policy))]
     moved = [qid for qid, *_ in changes if signoff.mutated(base.items.get(qid), head.items.get(qid))]
     if moved and not args.mutates:
         raise UsageError(

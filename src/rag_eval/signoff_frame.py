@@ -1,4 +1,4 @@
-"""Sign-off over git: the states of the gold that are compared, and the policy that they are held to.
+"""Sign-off of the repository's files: the states of the gold that are compared, and the policy that they are held to.
 
 What the command, the hook and CI share; they differ in the :class:`Frame` alone.
 """
@@ -13,50 +13,51 @@ from rag_eval import signoff
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files import strict_json
 from rag_eval.files.signoff_policy import beside, signoff_policy
-from rag_eval.git import INDEX, Git
 from rag_eval.safe import quoted
 from rag_eval.signoff import Advice, Policy, Side
 from rag_eval.signoff_record import Record
+from rag_eval.trees import NOTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rag_eval.git import Git
+    from rag_eval.trees import Tree
 
 MOST_PROBLEMS = 100
 _CANDIDATES = ("eval-gates.yml", "eval-gates.yaml")
 
 
 class Frame(NamedTuple):
-    """What is compared with what: commit ids (None: nothing was committed yet), or the index for the head."""
+    """What is compared with what."""
 
-    base: str | None
-    head: str = INDEX
+    base: Tree
+    head: Tree
     name: str = "HEAD"  # the base as it was asked for
-    spent: str | None = None  # a commit beyond the base whose records do not count either
+    spent: Tree = NOTHING  # a state beyond the base whose records do not count either
     whole: bool = False  # there is no base: every live item has to be signed
+    restore: str = "HEAD"  # the commit that holds the records of the base
 
 
 class Place(NamedTuple):
-    """Where the caller says that the gold and the gates stand, relative to the current folder; None: not said."""
+    """Where the caller says that the gold and the gates stand, relative to a folder; None: not said."""
 
     gold: str | None = None
     gates: str | None = None
+    prefix: str = ""  # the folder, from the root of the repository, empty or ending in a slash
 
 
-def since_head(git: Git) -> Frame:
-    """The index against the last commit."""
-    return Frame(git.resolve("HEAD"))
-
-
-def between(git: Git, base: str, tip: str, head: str | None = None) -> Frame:
-    """From where ``tip`` left ``base`` to ``tip``.
+def between(git: Git, base: str, tip: str, head: Tree | None = None) -> Frame:
+    """From where ``tip`` left ``base`` to ``tip``, or to ``head``, which grew out of it.
 
     What happened on ``base`` since then is not this branch's change, but its records are used up: a branch that left
     early cannot bring a change back under the record that it had the first time.
     """
     ids = [_resolved(git, base), _resolved(git, tip)]
     fork = git.merge_base(*ids)
-    return Frame(fork, head or ids[1], base, None if fork == ids[0] else ids[0])
+    spent = NOTHING if fork == ids[0] else git.at(ids[0])
+    return Frame(git.at(fork), head or git.at(ids[1]), base, spent, restore=fork)
 
 
 def _resolved(git: Git, ref: str) -> str:
@@ -66,35 +67,35 @@ def _resolved(git: Git, ref: str) -> str:
     return found
 
 
-def policies(git: Git, frame: Frame, place: Place) -> list[Policy]:
+def policies(frame: Frame, place: Place) -> list[Policy]:
     """The policies to hold the gold to, one mostly.
 
     The base's decides; the head's is asked too where it looks at another place. A data set that the base does not
     name yet is the head's.
     """
-    head, base = _policy(git, frame.head, place), _policy(git, frame.base, place)
+    head, base = _policy(frame.head, place), _policy(frame.base, place)
     if place.gates and not (head or base):
         raise UsageError(f"There is no {quoted(place.gates)} in git. Correct the path, or add the file first.")
-    ahead = head or _overridden(git, Policy(), place)
-    if frame.base is None:
+    ahead = head or _overridden(Policy(), place)
+    if frame.base is NOTHING:
         return [ahead]
-    now = base or _overridden(git, Policy(), place)
+    now = base or _overridden(Policy(), place)
     now = now._replace(dataset=ahead.dataset) if now.dataset == Policy().dataset else now
     return [now] if (now.gold, now.records) == (ahead.gold, ahead.records) else [now, ahead]
 
 
-def _policy(git: Git, at: str | None, place: Place) -> Policy | None:
-    """The policy of the gates file that is nearest to the current folder, None where there is no gates file."""
-    names = [_path(git, place.gates)] if place.gates else _nearest(git.prefix)
-    found = git.files(*names, at=at)
+def _policy(tree: Tree, place: Place) -> Policy | None:
+    """The policy of the gates file that is nearest to the place, None where there is no gates file."""
+    names = [_path(place, place.gates)] if place.gates else _nearest(place.prefix)
+    found = tree.files(*names)
     path = next((name for name in names if name in found), None)
-    return _overridden(git, signoff_policy(git.contents([found[path]])[found[path]], path), place) if path else None
+    return _overridden(signoff_policy(tree.contents([found[path]])[found[path]], path), place) if path else None
 
 
-def _overridden(git: Git, policy: Policy, place: Place) -> Policy:
+def _overridden(policy: Policy, place: Place) -> Policy:
     if not place.gold:
         return policy
-    gold = _path(git, place.gold)
+    gold = _path(place, place.gold)
     return policy if gold == policy.gold else policy._replace(gold=gold, records=beside(gold))
 
 
@@ -107,59 +108,58 @@ def _nearest(prefix: str) -> list[str]:
     return [folder + name for folder in folders for name in _CANDIDATES]
 
 
-def _path(git: Git, path: str) -> str:
-    """A path of the command line, relative to the root of the repository as git has it."""
-    found = posixpath.normpath(posixpath.join(git.prefix, path.replace(os.sep, "/")))
+def _path(place: Place, path: str) -> str:
+    """A path of the caller, relative to the root of the repository as git has it."""
+    found = posixpath.normpath(posixpath.join(place.prefix, path.replace(os.sep, "/")))
     if found.startswith(("/", "../")) or found in (".", ".."):
         raise UsageError(f"{quoted(path)} is no path inside the repository. Write it relative to the current folder.")
     return found
 
 
-def findings(git: Git, frame: Frame, policy: Policy, command: str) -> list[signoff.Finding]:
+def findings(frame: Frame, policy: Policy, command: str) -> list[signoff.Finding]:
     """What keeps the head of ``frame`` from being signed off; ``command`` is the sign-off that would mend it."""
-    base, head = sides(git, frame, policy)
-    restore = "HEAD" if frame.name == "HEAD" else frame.base or frame.name
-    advice = Advice(command, restore)
-    return signoff.check(None if frame.whole else base, head, policy, advice, spent(git, frame, policy))
+    base, head = sides(frame, policy)
+    advice = Advice(command, frame.restore)
+    return signoff.check(None if frame.whole else base, head, policy, advice, spent(frame, policy))
 
 
-def untouched(git: Git, frame: Frame, policy: Policy) -> bool:
+def untouched(frame: Frame, policy: Policy) -> bool:
     """Whether gold and records are on both sides the same, byte for byte."""
-    return _files(git, policy, frame.base) == _files(git, policy, frame.head)
+    return _files(frame.base, policy) == _files(frame.head, policy)
 
 
-def spent(git: Git, frame: Frame, policy: Policy) -> signoff.Records:
+def spent(frame: Frame, policy: Policy) -> signoff.Records:
     """The records that are used up though they are not on the base."""
-    return _records(git, _files(git, policy, frame.spent), policy)
+    return _records(frame.spent, _files(frame.spent, policy), policy)
 
 
-def sides(git: Git, frame: Frame, policy: Policy) -> tuple[Side, Side]:
+def sides(frame: Frame, policy: Policy) -> tuple[Side, Side]:
     """Base and head; what is wrong with the head's gold is an :class:`InputError`.
 
     Lines that cannot be read on the base are no items: whoever mends them adds items, and signs for that.
     """
     parsed: dict[bytes, Any] = {}
     sides = []
-    for at in (frame.base, frame.head):
-        files = _files(git, policy, at)
-        items, problems = _items(git, files, policy, parsed)
-        if problems and at == frame.head:
+    for tree in (frame.base, frame.head):
+        files = _files(tree, policy)
+        items, problems = _items(tree, files, policy, parsed)
+        if problems and tree is frame.head:
             raise InputError(problems[:MOST_PROBLEMS], max(0, len(problems) - MOST_PROBLEMS))
-        sides.append(Side(items, _records(git, files, policy)))
+        sides.append(Side(items, _records(tree, files, policy)))
     return sides[0], sides[1]
 
 
-def _files(git: Git, policy: Policy, at: str | None) -> dict[str, str]:
-    found = git.files(policy.gold, f"{policy.records}/", at=at)
+def _files(tree: Tree, policy: Policy) -> dict[str, str]:
+    found = tree.files(policy.gold, f"{policy.records}/")
     return {path: name for path, name in found.items() if path == policy.gold or path.endswith(".json")}
 
 
 def _items(
-    git: Git, files: Mapping[str, str], policy: Policy, parsed: dict[bytes, Any]
+    tree: Tree, files: Mapping[str, str], policy: Policy, parsed: dict[bytes, Any]
 ) -> tuple[dict[str, signoff.Item], list[Problem]]:
     if policy.gold not in files:
         return {}, []
-    blob = git.contents([files[policy.gold]])[files[policy.gold]]
+    blob = tree.contents([files[policy.gold]])[files[policy.gold]]
     if blob.startswith(b"version https://git-lfs"):
         hint = "Sign-off is bound to what git itself holds: keep the gold out of LFS."
         return {}, [Problem(policy.gold, 0, "", "a Git LFS pointer, not the gold", hint)]
@@ -184,9 +184,9 @@ def _rows(blob: bytes, file: str, parsed: dict[bytes, Any]) -> tuple[list[tuple[
     return rows, problems
 
 
-def _records(git: Git, files: Mapping[str, str], policy: Policy) -> signoff.Records:
+def _records(tree: Tree, files: Mapping[str, str], policy: Policy) -> signoff.Records:
     names = {path: name for path, name in files.items() if path != policy.gold}
-    blobs = git.contents(names.values())
+    blobs = tree.contents(names.values())
     return {path: read_record(blobs[name]) for path, name in names.items()}
 
 
