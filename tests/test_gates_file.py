@@ -42,6 +42,7 @@ refusal:
   token: " Not Here "
   phrases: ["I cannot Answer"]
 completeness: {missing: 1, duplicate: 2}
+integrity: {padded-citations: warning, stale-traces: "off"}
 signoff: {dataset: 7b0c4e, gold: labels/gold.jsonl, records: labels/signoff, require: record}
 limits: {line_mib: 1, depth: 32, lines: 100, whole_mib: 2, expanded_mib: 3}
 gates:
@@ -56,6 +57,7 @@ def test_every_key_is_read():
     assert (read.gold, read.trace, read.k) == ("labels/gold.jsonl", "traces/run.jsonl", 3)
     assert (read.token, read.phrases) == ("Not Here", ("i cannot answer",))
     assert read.completeness == {"missing": 1, "duplicate": 2, "unknown": 0}
+    assert read.integrity == {"padded-citations": "warning", "stale-traces": "off"}
     assert read.limits == {"line_mib": 1, "depth": 32, "lines": 100, "whole_mib": 2, "expanded_mib": 3}
     signed = signoff_policy(FULL.encode(), "gates.yml")
     assert (signed.dataset, signed.gold, signed.records) == ("7b0c4e", "labels/gold.jsonl", "labels/signoff")
@@ -68,9 +70,9 @@ def test_the_example_above_holds_every_key_of_the_schema():
 
 def test_gates_keep_direction_severity_and_line():
     assert [tuple(gate) for gate in accepted(FULL).gates] == [
-        ("precision", "min", "0.80", "error", "fail", 12),
-        ("over_refusal", "max", "0.1", "warning", "fail", 13),
-        ("recall_all@5", "min", "1", "error", "skip", 14),
+        ("precision", "min", "0.80", "error", "fail", 13),
+        ("over_refusal", "max", "0.1", "warning", "fail", 14),
+        ("recall_all@5", "min", "1", "error", "skip", 15),
     ]
 
 

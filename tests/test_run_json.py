@@ -43,13 +43,14 @@ def test_without_one_the_report_says_none():
 
 def test_a_run_that_answered_this_gold_set_is_not_stale(scored):
     digest = hashlib.sha256((EXAMPLE / "gold.jsonl").read_bytes()).hexdigest()
-    assert scored({"gold_sha256": digest.upper()}).notes == ()
+    assert scored({"gold_sha256": digest.upper()}).findings == ()
 
 
-def test_a_run_that_answered_another_gold_set_is_noted_as_stale(scored):
-    [note] = scored({"gold_sha256": "0" * 64}).notes
-    assert note.message.startswith("stale run")
-    assert note.file.endswith("run.json")
+def test_a_run_that_answered_another_gold_set_is_found_out(scored):
+    [finding] = scored({"gold_sha256": "0" * 64}).findings
+    assert (finding.code, finding.level) == ("other-gold", "warning")
+    assert finding.message.startswith("stale run")
+    assert finding.file.endswith("run.json")
 
 
 def test_a_wrong_one_is_a_problem(scored):

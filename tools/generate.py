@@ -159,6 +159,16 @@ def _settings() -> dict[str, Any]:
                 for name in ("missing", "duplicate", "unknown")
             },
         },
+        "integrity": {
+            "type": "object",
+            "description": "How grave it is that a run behaves so that gates cannot see. error where not said.",
+            "examples": [{"answers-everything": "warning"}],
+            "additionalProperties": False,
+            "properties": {
+                name: {"enum": ["error", "warning", "off"], "description": text, "examples": ["warning"]}
+                for name, text in _INTEGRITY.items()
+            },
+        },
         "signoff": {
             "type": "object",
             "description": "How changes of the gold set are signed off.",
@@ -193,6 +203,15 @@ def _settings() -> dict[str, Any]:
         },
     }
 
+
+_INTEGRITY = {
+    "refuses-everything": "Every answerable question is refused.",
+    "answers-everything": "Every unanswerable question is answered.",
+    "padded-citations": "Answers cite everything that was retrieved.",
+    "padded-retrieval": "Every question retrieves the same long list.",
+    "stale-traces": "run.json names another commit than the one under test.",
+    "other-gold": "run.json says that another gold set was answered.",
+}
 
 _LIMITS = {
     "line_mib": "Mebibytes of one line.",

@@ -16,7 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from rag_eval.authority import Authority
+    from rag_eval.finding import Finding
     from rag_eval.gates import Policy
+    from rag_eval.metrics import Measure
     from rag_eval.model import Gold
     from rag_eval.pairing import Pairing
     from rag_eval.report import Report
@@ -56,21 +59,62 @@ def score(gold: Path, trace: Path, gates: Path | None = None, *, k: int | Sequen
     return run(Options(os.fspath(gold), os.fspath(trace), policy, cutoffs))
 
 
-def run(options: Options) -> Report:
-    """Read, score, judge. InputError with all problems where the input cannot be judged."""
-    from rag_eval.metrics import measures
+def run(options: Options, authority: Authority | None = None) -> Report:
+    """Read, score, judge; hold it against ``authority`` where there is one.
+
+    InputError with all problems where the input cannot be judged.
+    """
     from rag_eval.report import Input, Remark, build
 
     reader, policy, digests = open_policy(options)
-    settings = Settings(policy.token, policy.phrases, policy.k)
-    cutoffs = options.cutoffs or DEFAULT_CUTOFFS
-    wanted = measures(cutoffs, [gate.name for gate in policy.gates] + [f"recall_all@{policy.k}"])
+    base = _base(options, policy, authority) if authority else None
+    wanted = _measures(options, policy, base)
     golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
-    card = score_traces(reader, golds, policy.trace, wanted, settings, digests)
+    card = score_traces(reader, golds, policy.trace, wanted, policy.settings, digests)
     about = _sidecar(reader, policy, digests)
     reader.ledger.stop_on_problems()
     notes = [Remark(*note) for note in reader.ledger.notes]
-    return build(card, golds, policy, notes, [Input(*row) for row in digests.rows()], about)
+    found = _provenance(about, policy, base, digests, authority)
+    report = build(card, golds, policy, notes, [Input(*row) for row in digests.rows()], about, found)
+    if authority is None:
+        return report
+    from rag_eval.goalposts import Scene, review
+
+    def rescore(other: Policy, held: dict[str, Gold] | None) -> Scorecard:
+        """The same traces as another policy has them, or against other gold."""
+        quiet = reader._replace(ledger=Ledger())
+        own = held or (golds if other.gold == policy.gold else read_gold(quiet, other.gold))
+        again = score_traces(quiet, own, other.trace, wanted, other.settings, Digests())
+        quiet.ledger.stop_on_problems()
+        return again
+
+    return review(report, Scene(authority, reader, options.gold, policy, base, card, rescore))
+
+
+def _measures(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:
+    from rag_eval.metrics import measures
+
+    gates = [gate.name for policy in policies if policy for gate in policy.gates]
+    labels = [f"recall_all@{policy.k}" for policy in policies if policy]
+    return measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
+
+
+def _base(options: Options, head: Policy, authority: Authority) -> Policy | None:
+    """The base's policy, with the options laid over it as over the head's.
+
+    Files that it names and that are not there any more are the head's: their going is a change of its own.
+    """
+    from rag_eval.goalposts import base_policy
+
+    policy = base_policy(authority, head.file)
+    if policy is None:
+        return None
+    gold, trace = options.gold or policy.gold, options.trace or policy.trace
+    return policy._replace(
+        k=_headline(options.cutoffs, policy.k),
+        gold=gold if os.path.lexists(gold) else head.gold,
+        trace=trace if os.path.lexists(trace) else head.trace,
+    )
 
 
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
@@ -107,17 +151,29 @@ def traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) 
 
 
 def _sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
-    """What run.json says of the run; a run that answered another gold set is noted as stale."""
+    """What run.json says of the run, None where there is none."""
     from rag_eval.files.report_file import read_sidecar, sidecar_of
 
     path = sidecar_of(policy.trace)
     if not os.path.lexists(path):
         return None
-    about = read_sidecar(reader, policy.trace, digests.of("run", path))
-    answered = (about or {}).get("gold_sha256")
-    if answered and answered.lower() != digests.hex("gold"):
-        reader.ledger.note(path, 0, "stale run: its traces answered another gold set than this one")
-    return about
+    return read_sidecar(reader, policy.trace, digests.of("run", path))
+
+
+def _provenance(
+    about: dict[str, Any] | None, policy: Policy, base: Policy | None, digests: Digests, authority: Authority | None
+) -> list[Finding]:
+    """Whether the traces are of this commit and of this gold, as far as run.json tells."""
+    from rag_eval.files.report_file import sidecar_of
+    from rag_eval.integrity import Origin, provenance
+    from rag_eval.report import levels
+
+    commits = authority.commits if authority else frozenset[str]()
+    origin = Origin(sidecar_of(policy.trace), about or {}, digests.hex("gold"), commits)
+    wanted = levels(*(each for each in (policy, base) if each))
+    if not (authority and authority.ci):  # at work on a laptop, the gold is ahead of the traces all the time
+        wanted = {code: "warning" if level == "error" else level for code, level in wanted.items()}
+    return provenance(origin, wanted)
 
 
 class Digests:

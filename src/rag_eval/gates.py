@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
@@ -14,10 +14,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rag_eval.finding import Finding
     from rag_eval.scoring import Completeness
 
 Outcome = Literal["passed", "failed", "no_data"]
 Severity = Literal["error", "warning"]
+Origin = Literal["both", "base", "head"]
 COMPLETENESS = ("missing", "duplicate", "unknown")
 
 
@@ -38,7 +40,10 @@ class Gate(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A gate with its outcome. ``exact`` is the value as a ratio where it is one."""
+    """A gate with its outcome. ``exact`` is the value as a ratio where it is one.
+
+    ``origin`` says whose gate it is: the base's, the head's or one that both have.
+    """
 
     name: str
     direction: str
@@ -50,11 +55,16 @@ class Judged(NamedTuple):
     exact: str | None
     n: int
     line: int = 0
+    origin: Origin = "head"
 
     @property
     def gate(self) -> Gate:
         """The gate that was judged."""
         return Gate(self.name, self.direction, self.threshold, self.severity, self.when_no_data, self.line)
+
+    def as_value(self) -> Value:
+        """The value that was judged."""
+        return Value(Fraction(self.exact) if self.exact is not None else self.value, self.n)
 
     @property
     def blocks(self) -> bool:
@@ -79,6 +89,13 @@ class Policy(NamedTuple):
     gates: tuple[Gate, ...] = ()
     completeness: Mapping[str, int] = dict.fromkeys(COMPLETENESS, 0)
     limits: Mapping[str, int] = {}
+    integrity: Mapping[str, str] = {}
+    stated: Mapping[str, Any] = {}  # the file's own keys and values, to compare two of them
+
+    @property
+    def settings(self) -> Settings:
+        """What the scores themselves hang on."""
+        return Settings(self.token, self.phrases, self.k)
 
 
 REFERENCE_GATES = (
@@ -99,13 +116,38 @@ def judge(gate: Gate, value: Value) -> Judged:
     return Judged(*terms, outcome, number, exact, value.n, gate.line)
 
 
+def judge_all(policy: Policy, values: Mapping[str, Value], completeness: Completeness) -> list[Judged]:
+    """The outcome of every gate of a policy, completeness last; a metric without a value is ``no_data``."""
+    none = Value(None, 0)
+    judged = [judge(gate, values.get(gate.name, none)) for gate in policy.gates]
+    return judged + judge_completeness(policy.completeness, completeness)
+
+
+def merged(base: Sequence[Judged], head: Sequence[Judged]) -> list[Judged]:
+    """The gates of both, those that are the same once: the head's in their order, then what only the base has."""
+    same = {_terms(one) for one in base} & {_terms(one) for one in head}
+    found = [one._replace(origin="both" if _terms(one) in same else "head") for one in head]
+    return found + [one._replace(origin="base") for one in base if _terms(one) not in same]
+
+
+def _terms(one: Judged) -> Judged:
+    return one._replace(line=0, origin="both")
+
+
+def counted(found: Completeness) -> dict[str, Value]:
+    """The counts of completeness as values that gates compare."""
+    counts = found._asdict()
+    return {f"completeness.{name}": Value(Fraction(counts[name]), found.expected) for name in COMPLETENESS}
+
+
 def judge_completeness(allowed: Mapping[str, int], found: Completeness) -> list[Judged]:
     """The outcomes of the completeness gates."""
-    counts = found._asdict()
+    values = counted(found)
     gates = [Gate(f"completeness.{name}", "max", str(allowed[name])) for name in COMPLETENESS if name in allowed]
-    return [judge(gate, Value(Fraction(counts[gate.name.split(".")[1]]), found.expected)) for gate in gates]
+    return [judge(gate, values[gate.name]) for gate in gates]
 
 
-def verdict(judged: Sequence[Judged]) -> Literal["passed", "failed"]:
-    """``failed`` where a gate of severity error did not hold."""
-    return "failed" if any(one.blocks for one in judged) else "passed"
+def verdict(judged: Sequence[Judged], findings: Sequence[Finding] = ()) -> Literal["passed", "failed"]:
+    """``failed`` where a gate of severity error did not hold, or something was found that is an error."""
+    wrong = any(one.blocks for one in judged) or any(one.level == "error" for one in findings)
+    return "failed" if wrong else "passed"

@@ -84,8 +84,8 @@ class Git:
         return GitTree(self, commit)
 
     def entries(self, commit: str, folder: str) -> dict[str, str]:
-        """What stands directly in a folder of a commit: the object id of each name, folders included."""
-        where = [f"{folder}/"] if folder else []
+        """What stands directly in ``folder`` of a commit (empty, or ending in /): the object id of each name."""
+        where = [folder] if folder else []
         rows = _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *where))
         return {path.rpartition("/")[2]: words[2] for words, path in rows}
 

@@ -8,10 +8,13 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from rag_eval import __version__
+from rag_eval import __version__, integrity
+from rag_eval.blast import GateTurn, GoldChange  # noqa: TC001 - part of the report's public type, as are some below
 from rag_eval.diagnosis import Diagnosis, diagnose
-from rag_eval.gates import Judged, Policy, judge, judge_completeness, verdict
-from rag_eval.scoring import Completeness  # noqa: TC001 - part of the report's public type
+from rag_eval.finding import Finding  # noqa: TC001
+from rag_eval.gates import Judged, Policy, counted, judge, judge_all, verdict
+from rag_eval.policy import PolicyChange  # noqa: TC001
+from rag_eval.scoring import Completeness  # noqa: TC001
 from rag_eval.tally import Value, as_float
 
 TYPE_CHECKING = False
@@ -75,6 +78,19 @@ class Remark(NamedTuple):
     times: int
 
 
+class Base(NamedTuple):
+    """Who decided: where gates, sign-off policy and signers were taken from beside the head's own.
+
+    ``kind``: ``base`` (another state of the repository), ``head`` (the change under test itself, as it was asked for)
+    or ``bootstrap`` (the base has no gates yet). ``through`` says how it was read.
+    """
+
+    kind: Literal["base", "head", "bootstrap"]
+    ref: str
+    commit: str
+    through: str
+
+
 class Report(NamedTuple):
     """The whole outcome of a run. ``report.json`` is all of it; renderings are pure functions of it."""
 
@@ -94,10 +110,15 @@ class Report(NamedTuple):
     inputs: tuple[Input, ...]
     contracts: Mapping[str, str]
     run: Mapping[str, Any] | None = None
+    findings: tuple[Finding, ...] = ()
+    base: Base | None = None
+    policy_changes: tuple[PolicyChange, ...] = ()
+    gold_changes: tuple[GoldChange, ...] = ()
+    gate_turns: tuple[GateTurn, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether no gate of severity error is broken."""
+        """Whether no gate of severity error is broken and no finding is an error."""
         return self.verdict == "passed"
 
     @property
@@ -110,6 +131,15 @@ class Report(NamedTuple):
         """The gates that fail the run."""
         return [gate for gate in self.gates if gate.blocks]
 
+    @property
+    def errors(self) -> list[Finding]:
+        """The findings that fail the run."""
+        return [finding for finding in self.findings if finding.level == "error"]
+
+    def values(self) -> dict[str, Value]:
+        """Each metric's value as gates compare it."""
+        return {name: result.as_value() for name, result in self.metrics.items()}
+
 
 def build(
     card: Scorecard,
@@ -118,8 +148,9 @@ def build(
     notes: Sequence[Remark],
     inputs: Sequence[Input],
     run: Mapping[str, Any] | None = None,
+    findings: Sequence[Finding] = (),
 ) -> Report:
-    """The report of a scorecard under a policy; ``run`` is what run.json says of the run."""
+    """The report of a scorecard under a policy; ``run`` is what run.json says, ``findings`` what was found already."""
     metrics = {one.name: _result(one, value) for one, value in _valued(card)}
     labels = dict(sorted(Counter(case.label for case in card.cases).items()))
     return _judged(
@@ -140,6 +171,7 @@ def build(
             inputs=tuple(inputs),
             contracts={one.name: contract(one, policy) for one in card.measures},
             run=run,
+            findings=(*findings, *habits(card, policy)),
         ),
         policy,
     )
@@ -148,6 +180,22 @@ def build(
 def rejudge(report: Report, policy: Policy) -> Report:
     """The same values under other gates; a metric that the report lacks is ``no_data``."""
     return _judged(report._replace(gates_file=policy.file), policy)
+
+
+def again(report: Report) -> Report:
+    """The same values under the gates that the report was judged by, the base's among them."""
+    values = {**report.values(), **counted(report.completeness)}
+    gates = []
+    for one in report.gates:
+        # The base may define a metric otherwise than this report's table does: its gates carry their own values.
+        value = one.as_value() if one.origin == "base" else values.get(one.name, Value(None, 0))
+        gates.append(judge(one.gate, value)._replace(origin=one.origin))
+    return concluded(report._replace(gates=tuple(gates)))
+
+
+def concluded(report: Report) -> Report:
+    """The report with the verdict that its gates and findings come to."""
+    return report._replace(verdict=verdict(report.gates, report.findings))
 
 
 def contract(measure: Measure, policy: Policy) -> str:
@@ -162,16 +210,11 @@ def contract(measure: Measure, policy: Policy) -> str:
 
 
 def _judged(report: Report, policy: Policy) -> Report:
-    none = Value(None, 0)
-    values = {name: result.as_value() for name, result in report.metrics.items()}
-    gates = [judge(gate, values.get(gate.name, none)) for gate in policy.gates]
-    gates += judge_completeness(policy.completeness, report.completeness)
+    gates = tuple(judge_all(policy, report.values(), report.completeness))
     limits = {gate.name: float(gate.threshold) for gate in policy.gates}
     shown = {name: result.value for name, result in report.metrics.items()}
     causes = tuple(diagnose(shown, report.labels, limits, report.k))
-    return report._replace(
-        gates=tuple(gates), verdict=verdict(gates), diagnosis=causes, allowed=dict(policy.completeness)
-    )
+    return concluded(report._replace(gates=gates, diagnosis=causes, allowed=dict(policy.completeness)))
 
 
 def _valued(card: Scorecard) -> list[tuple[Measure, Value]]:
@@ -199,6 +242,22 @@ def _questions(card: Scorecard, golds: Mapping[str, Gold]) -> tuple[Question, ..
 def _question(case: Scored, gold: Gold, scores: Mapping[str, float]) -> Question:
     text, own = gold.question[:_QUESTION_SHOWN], (case.label, case.example08)
     return Question(case.qid, case.run, text, gold.answerable, *own, scores, case.gold_line, case.trace_line)
+
+
+def habits(card: Scorecard, *policies: Policy) -> list[Finding]:
+    """What the run does that gates cannot see; where several policies are in force, the gravest level of each."""
+    names = {gate.name for policy in policies for gate in policy.gates if gate.severity == "error"}
+    return integrity.findings(integrity.Run(card.cases, names, card.pool), levels(*policies))
+
+
+def levels(*policies: Policy) -> dict[str, str]:
+    """How grave each finding about a run is under all of the policies together."""
+    return {code: _gravest(code, policies) for code in integrity.LEVELS}
+
+
+def _gravest(code: str, policies: Sequence[Policy]) -> str:
+    own = {policy.integrity.get(code, integrity.LEVELS[code]) for policy in policies}
+    return next(level for level in ("error", "warning", "off") if level in own)
 
 
 def _level_notes(card: Scorecard) -> list[Remark]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeVar
 
 from rag_eval.case import Case
+from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, SAME_POOL
 from rag_eval.labels import example08, label
 from rag_eval.model import Trace
 from rag_eval.tally import Value, mean, tally
@@ -38,7 +39,7 @@ class Completeness(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """What remains of one case: its labels, its lines, its scores.
+    """What remains of one case: its labels, its lines, its scores, and its habits as :mod:`rag_eval.integrity` asks.
 
     ``scores`` stand in the order of the measures; None says that one does not apply.
     """
@@ -51,6 +52,7 @@ class Scored(NamedTuple):
     level: str
     gold_line: int
     trace_line: int
+    habits: int = 0
 
     def rank(self) -> tuple[str, str]:
         """The order of cases in a report, which no order of lines can change."""
@@ -63,6 +65,7 @@ class Scorecard(NamedTuple):
     measures: tuple[Measure, ...]
     cases: tuple[Scored, ...]
     completeness: Completeness
+    pool: int = 0  # length of the long list that the first such case retrieves
 
     def values(self) -> dict[str, Value]:
         """Each measure's value over the cases to which it applies."""
@@ -85,6 +88,7 @@ class Scorer:
         self._scored: dict[tuple[str | None, str], Scored] = {}
         self._same: dict[tuple[Score | None, ...], tuple[Score | None, ...]] = {}
         self._duplicate = self._unknown = 0
+        self._pool: frozenset[str] | None = None
 
     def add(self, trace: Trace) -> None:
         """Score a trace, in place of an earlier one of the same run and qid."""
@@ -104,7 +108,7 @@ class Scorer:
                 if (run, qid) not in self._scored:
                     self._scored[run, qid] = self._score(gold, Trace.missing(qid, run))
         cases = tuple(sorted(self._scored.values(), key=Scored.rank))
-        return Scorecard(self._measures, cases, self._completeness(cases))
+        return Scorecard(self._measures, cases, self._completeness(cases), len(self._pool or ()))
 
     def _score(self, gold: Gold, trace: Trace) -> Scored:
         case = Case(gold, trace, self._settings)
@@ -112,7 +116,18 @@ class Scorer:
         # Most cases of a run score alike: they share one tuple.
         scores = _remember(self._same, scores, scores)
         level = case.ranking.level if case.in_a and case.ranking else ""
-        return Scored(gold.qid, trace.run, scores, label(case), example08(case), level, gold.line, trace.line)
+        lines = gold.line, trace.line
+        return Scored(gold.qid, trace.run, scores, label(case), example08(case), level, *lines, self._habits(case))
+
+    def _habits(self, case: Case) -> int:
+        retrieved, found = case.trace.retrieved, 0
+        if LEAST_CITED <= len(retrieved) <= len(case.cites) and set(retrieved).issubset(case.cites):
+            found |= CITES_ALL
+        if len(retrieved) > LEAST_POOL:
+            pool = frozenset(retrieved)
+            self._pool = self._pool or pool
+            found |= SAME_POOL if pool == self._pool else 0
+        return found
 
     def _ranking_scores(self, case: Case) -> tuple[Score | None, ...]:
         """The scores that hang on the ranking alone: computed once for all cases that rank alike."""

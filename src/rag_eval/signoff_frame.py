@@ -16,11 +16,11 @@ from rag_eval.files.signoff_policy import beside, signoff_policy
 from rag_eval.safe import quoted
 from rag_eval.signoff import Advice, Policy, Side
 from rag_eval.signoff_record import Record
-from rag_eval.trees import NOTHING
+from rag_eval.trees import NOTHING, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rag_eval.git import Git
     from rag_eval.trees import Tree
@@ -38,6 +38,7 @@ class Frame(NamedTuple):
     spent: Tree = NOTHING  # a state beyond the base whose records do not count either
     whole: bool = False  # there is no base: every live item has to be signed
     restore: str = "HEAD"  # the commit that holds the records of the base
+    rules: Tree | None = None  # where the policy that decides stands, if not on the base
 
 
 class Place(NamedTuple):
@@ -73,15 +74,34 @@ def policies(frame: Frame, place: Place) -> list[Policy]:
     The base's decides; the head's is asked too where it looks at another place. A data set that the base does not
     name yet is the head's.
     """
-    head, base = _policy(frame.head, place), _policy(frame.base, place)
+    head, base = _policy(frame.head, place), _policy(frame.rules or frame.base, place)
     if place.gates and not (head or base):
         raise UsageError(f"There is no {quoted(place.gates)} in git. Correct the path, or add the file first.")
-    ahead = head or _overridden(Policy(), place)
-    if frame.base is NOTHING:
+    first = frame.base is NOTHING and frame.rules is None
+    return in_force(None if first else base, head, lambda policy: _overridden(policy, place), first=first)
+
+
+def in_force(
+    base: Policy | None, head: Policy | None, usual: Callable[[Policy], Policy] = lambda policy: policy, *, first: bool
+) -> list[Policy]:
+    """The policies that hold, of those that base and head state; ``usual`` fits the default to the place.
+
+    ``first``: there is nothing to change yet, and the head's is the only one.
+    """
+    ahead = head or usual(Policy())
+    if first:
         return [ahead]
-    now = base or _overridden(Policy(), place)
+    now = base or usual(Policy())
     now = now._replace(dataset=ahead.dataset) if now.dataset == Policy().dataset else now
-    return [now] if (now.gold, now.records) == (ahead.gold, ahead.records) else [now, ahead]
+    if (now.gold, now.records) == (ahead.gold, ahead.records):
+        return [now if base else ahead]
+    return [now, ahead]
+
+
+def policy_at(tree: Tree, path: str) -> Policy | None:
+    """The policy of one gates file, None where it is not there."""
+    data = read(tree, path)
+    return None if data is None else signoff_policy(data, path)
 
 
 def _policy(tree: Tree, place: Place) -> Policy | None:

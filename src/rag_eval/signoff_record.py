@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rag_eval.safe import quoted
 
@@ -43,7 +43,7 @@ class Change(NamedTuple):
     after: str | None
 
     @property
-    def verb(self) -> str:
+    def verb(self) -> Literal["added", "changed", "removed"]:
         """What happened to the item, as a participle."""
         return "added" if self.before is None else "removed" if self.after is None else "changed"
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Protocol
 
     class Tree(Protocol):
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
         def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
             """The bytes of files by object id."""
+
+    class Snapshot(Tree, Protocol):
+        """The tree of a commit, whose folders have ids too."""
 
         def entries(self, folder: str) -> dict[str, str]:
             """What stands directly in ``folder`` (empty: the root): the object id of each name, folders included."""
@@ -42,7 +45,7 @@ class _Nothing(NamedTuple):
         return {}
 
 
-NOTHING: Tree = _Nothing()
+NOTHING: Snapshot = _Nothing()
 
 
 def blob_id(data: bytes) -> str:
@@ -54,3 +57,16 @@ def read(tree: Tree, path: str) -> bytes | None:
     """The bytes of one file, None when it is not there."""
     found = tree.files(path)
     return tree.contents(found.values())[found[path]] if path in found else None
+
+
+def differing(one: Snapshot, other: Snapshot, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:
+    """The first ``most`` paths that two trees do not have alike, but for those in ``skip`` (folders end in a slash)."""
+    before, after = one.entries(folder), other.entries(folder)
+    found: list[str] = []
+    for name in sorted(before.keys() | after.keys()):
+        path = folder + name
+        if len(found) >= most or before.get(name) == after.get(name) or path in skip or f"{path}/" in skip:
+            continue
+        below = any(one_skipped.startswith(f"{path}/") for one_skipped in skip)
+        found += differing(one, other, skip, most - len(found), f"{path}/") if below else [path]
+    return found

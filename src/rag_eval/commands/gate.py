@@ -31,27 +31,18 @@ def run(args: argparse.Namespace) -> int:
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.report_file import read_report
     from rag_eval.files.source import Reader
-    from rag_eval.report import rejudge
+    from rag_eval.report import again, rejudge
 
     reader = Reader(Ledger())
     value = read_report(reader, args.report)
     policy = _policy(reader, args.gates)
     reader.ledger.stop_on_problems()
     report = _report(value)
-    policy = policy or own_policy(report)
-    lost = [gate.name for gate in policy.gates if gate.name not in report.metrics]
+    lost = [gate.name for gate in policy.gates if gate.name not in report.metrics] if policy else []
     remark((f"{args.report}: holds no {name}; score again to get it" for name in lost), quiet=args.quiet)
-    judged = rejudge(report, policy)
+    judged = rejudge(report, policy) if policy else again(report)
     put(judged, args.format, args.out)
     return judged.exit_code
-
-
-def own_policy(report: Report) -> Policy:
-    """The gates that a report was judged by."""
-    from rag_eval.gates import Policy
-
-    gates = tuple(one.gate for one in report.gates if not one.name.startswith("completeness."))
-    return Policy(file=report.gates_file, k=report.k, gates=gates, completeness=report.allowed)
 
 
 def _policy(reader: object, path: str) -> Policy | None:

@@ -12,10 +12,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
+    from rag_eval.authority import Authority
+
 EXAMPLES = """\
   rag-eval score
   rag-eval score --gold eval/gold.jsonl --trace runs/trace.jsonl --k 1,3,5
   rag-eval score --format markdown --out rag-eval-report
+  rag-eval score --base origin/main
   rag-eval score --format scores --gates precision=0.80,chr=0.75,under=0.05,over=0.10
 """
 FORMATS = ("table", "markdown", "json", "junit", "csv", "scores")
@@ -24,6 +27,7 @@ FORMATS = ("table", "markdown", "json", "junit", "csv", "scores")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_inputs(parser)
+    parser.add_argument("--base", metavar="REF", help="hold gates, policy and gold against this branch or commit")
     add_outputs(parser, FORMATS)
 
 
@@ -46,10 +50,19 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("inline gates belong to --format scores. Write eval-gates.yml: rag-eval init")
     from rag_eval import app
 
-    report = app.run(app.Options(args.gold, args.trace, gates_path(args.gates), args.k))
+    options = app.Options(args.gold, args.trace, gates_path(args.gates), args.k)
+    report = app.run(options, _authority(args.base))
     remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
     put(report, args.format, args.out)
     return report.exit_code
+
+
+def _authority(ref: str | None) -> Authority | None:
+    if not ref:
+        return None
+    from rag_eval.authority import of_git
+
+    return of_git(ref)
 
 
 def _scores(args: argparse.Namespace) -> int:
@@ -57,6 +70,8 @@ def _scores(args: argparse.Namespace) -> int:
 
     from rag_eval import app
 
+    if args.base:
+        raise UsageError("--base judges, which --format scores does not. Leave one of the two out")
     if args.out:
         raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
     inline = args.gates if "=" in args.gates else ""

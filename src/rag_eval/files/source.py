@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
@@ -12,7 +13,7 @@ from rag_eval.files.limits import DEFAULTS, MIB, Limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rag_eval.files.ledger import Ledger
 
@@ -57,11 +58,14 @@ class Reader(NamedTuple):
     ledger: Ledger
     limits: Limits = DEFAULTS
     root: str | None = None
+    held: Mapping[str, bytes] = {}
+    """Bytes that are read in place of the files of these names: those of another commit."""
 
     def open(self, path: str, digest: Digest | None = None) -> Source | None:
         """The source of ``path``, or None with the problem in the ledger."""
         try:
-            return Source(path, self, open_regular(path, self.root), digest)
+            file = io.BytesIO(self.held[path]) if path in self.held else open_regular(path, self.root)
+            return Source(path, self, file, digest)
         except Unreadable as error:
             self.ledger.problem(path, 0, "", error.message, error.hint)
             return None
@@ -98,7 +102,7 @@ class Source:
     @property
     def small(self) -> bool:
         """Whether so little is to be read that the quick libraries would take longer to load than they save."""
-        return not self._packed and os.fstat(self._file.fileno()).st_size <= _SMALL
+        return not self._packed and _size(self._file) <= _SMALL
 
     def batches(self) -> Iterator[tuple[int, list[bytes]]]:
         """Lines by the block, blank ones among them, with the number of the first one.
@@ -219,6 +223,10 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     if stat.S_ISDIR(mode):
         raise Unreadable("is a folder, not a file", "Name the file in it.")
     raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
+
+
+def _size(file: BinaryIO) -> int:
+    return len(file.getbuffer()) if isinstance(file, io.BytesIO) else os.fstat(file.fileno()).st_size
 
 
 def _inside(path: str, folder: str) -> bool:

@@ -6,12 +6,25 @@ from typing import Any
 
 import orjson
 
+from rag_eval.blast import GateTurn, GoldChange
 from rag_eval.diagnosis import Diagnosis
+from rag_eval.finding import Finding
 from rag_eval.gates import Judged
-from rag_eval.report import FORMAT, Input, MetricResult, Question, Remark, Report
+from rag_eval.policy import PolicyChange
+from rag_eval.report import FORMAT, Base, Input, MetricResult, Question, Remark, Report
 from rag_eval.scoring import Completeness
 
-_LISTS = {"gates": Judged, "diagnosis": Diagnosis, "questions": Question, "notes": Remark, "inputs": Input}
+_LISTS = {
+    "gates": Judged,
+    "diagnosis": Diagnosis,
+    "questions": Question,
+    "notes": Remark,
+    "inputs": Input,
+    "findings": Finding,
+    "policy_changes": PolicyChange,
+    "gold_changes": GoldChange,
+    "gate_turns": GateTurn,
+}
 
 
 def render(report: Report) -> str:
@@ -28,6 +41,7 @@ def as_json(report: Report) -> dict[str, Any]:
         fields[name] = [entry._asdict() for entry in fields[name]]
     fields["metrics"] = {name: result._asdict() for name, result in report.metrics.items()}
     fields["completeness"] = report.completeness._asdict()
+    fields["base"] = report.base._asdict() if report.base else None
     head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
     return {**head, **fields}
 
@@ -36,7 +50,12 @@ def from_json(value: dict[str, Any]) -> Report:
     """The report of a value that keeps the schema."""
     fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
     for name, kind in _LISTS.items():
-        fields[name] = tuple(kind(**entry) for entry in value[name])
+        fields[name] = tuple(kind(**_frozen(entry)) for entry in value[name])
     fields["metrics"] = {name: MetricResult(**result) for name, result in value["metrics"].items()}
     fields["completeness"] = Completeness(**value["completeness"])
+    fields["base"] = Base(**value["base"]) if value["base"] else None
     return Report(**fields)
+
+
+def _frozen(entry: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(part) if isinstance(part, list) else part for name, part in entry.items()}

@@ -14,14 +14,20 @@ if TYPE_CHECKING:
 
 
 def render(report: Report) -> str:
-    """One test suite; a gate that fails the run is a failure, another that did not pass is skipped with a message."""
-    suite = ET.Element(
-        "testsuite", name="rag-eval", tests=str(len(report.gates)), failures=str(len(report.failed_gates))
-    )
+    """One test suite; a gate that fails the run is a failure, another that did not pass is skipped with a message.
+
+    A finding that is an error is a test case that failed.
+    """
+    tests, failures = (len(part) + len(report.errors) for part in (report.gates, report.failed_gates))
+    suite = ET.Element("testsuite", name="rag-eval", tests=str(tests), failures=str(failures))
     suite.set("errors", "0")
     suite.set("skipped", str(sum(_skipped(gate) for gate in report.gates)))
     for gate in report.gates:
         _case(suite, gate)
+    for finding in report.errors:
+        case = ET.SubElement(suite, "testcase", classname="rag-eval.findings", name=finding.code)
+        failure = ET.SubElement(case, "failure", message=one_line(finding.message, 400), type=finding.code)
+        failure.text = one_line(" ".join([finding.place, finding.message, finding.mend]), 800)
     ET.SubElement(suite, "system-out").text = words.headline(report)
     root = ET.Element("testsuites")
     root.append(suite)

@@ -7,7 +7,7 @@ import json
 from tabulate import tabulate
 
 from rag_eval.labels import GOOD, MEANING, STAGE
-from rag_eval.renderers import words
+from rag_eval.renderers import change, words
 from rag_eval.safe import markdown as safe
 
 TYPE_CHECKING = False
@@ -60,8 +60,12 @@ def problems_within(error: InputError, most: int, size: Callable[[str], int]) ->
 def _render(report: Report, questions: int, *, folded: bool) -> str:
     parts = [
         _head(report),
+        change.authority(report),
         _gates(report),
+        change.findings(report),
         _failing(report) if folded else "",
+        change.policy(report),
+        change.gold(report) if folded else change.counted(report) if report.gold_changes else "",
         f"**Completeness.** {words.completeness(report)}",
         *_notes(report),
         *_diagnosis(report),
@@ -78,10 +82,10 @@ def _render(report: Report, questions: int, *, folded: bool) -> str:
 
 
 def _least(report: Report, most: int, size: Callable[[str], int]) -> str:
-    """Verdict and broken gates, as many as fit."""
+    """Verdict, broken gates and errors, as many as fit."""
     text = _head(report) + "\n"
-    for gate in (gate for gate in report.gates if gate.broken):
-        line = f"\n- {safe(gate.name)}: {_escaped(words.reason(gate))}"
+    broken = [f"\n- {safe(gate.name)}: {_escaped(words.reason(gate))}" for gate in report.gates if gate.broken]
+    for line in [*broken, *(f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors)]:
         if size(text + line) < most:
             text += line
     return text if size(text) <= most else ""
@@ -104,17 +108,26 @@ def _failing(report: Report) -> str:
 
 
 def _gates(report: Report) -> str:
-    rows = [_gate_row(report, gate) for gate in words.telling(report.gates)]
-    table = _table(["Gate", "Value", "Cases", "Threshold", "Outcome"], rows)
+    mixed = words.two_sided(report)
+    rows = [_gate_row(report, gate, mixed=mixed) for gate in words.telling(report.gates)]
+    table = _table(["Gate", *(["Whose"] if mixed else []), "Value", "Cases", "Threshold", "Outcome"], rows)
     if report.gates_file:
         return table
     return f"{table}\n\nThere is no gates file: the reference scorer's defaults hold."
 
 
-def _gate_row(report: Report, gate: Judged) -> list[str]:
+def _gate_row(report: Report, gate: Judged, *, mixed: bool) -> list[str]:
     sign = "⚠️" if gate.broken and not gate.blocks else _SIGNS[gate.outcome]
-    cases = words.counted(report.metrics.get(gate.name), gate.n)
-    return [_name(gate.name), words.gate_value(gate), cases, words.threshold(gate), f"{sign} {words.outcome(gate)}"]
+    cases = words.cases_of(report, gate)
+    whose = [words.WHOSE[gate.origin]] if mixed else []
+    return [
+        _name(gate.name),
+        *whose,
+        words.gate_value(gate),
+        cases,
+        words.threshold(gate),
+        f"{sign} {words.outcome(gate)}",
+    ]
 
 
 def _notes(report: Report) -> list[str]:

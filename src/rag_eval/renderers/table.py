@@ -17,7 +17,8 @@ _SHOWN = 20
 
 def render(report: Report) -> str:
     """A page of plain text; at most twenty failing questions."""
-    parts = [words.headline(report), _gates(report), words.completeness(report)]
+    parts = [words.headline(report), _base(report), _gates(report), _findings(report), words.completeness(report)]
+    parts += [_policy(report), _gold(report)]
     if not report.gates_file:
         parts.append("There is no gates file: the reference scorer's defaults hold.")
     parts += [_failures(report), _diagnosis(report), _metrics(report)]
@@ -26,17 +27,63 @@ def render(report: Report) -> str:
 
 
 def _gates(report: Report) -> str:
+    mixed = words.two_sided(report)
     rows = [
         [
             gate.name,
+            *([words.WHOSE[gate.origin]] if mixed else []),
             words.gate_value(gate),
-            words.counted(report.metrics.get(gate.name), gate.n),
+            words.cases_of(report, gate),
             words.threshold(gate),
             words.outcome(gate),
         ]
         for gate in words.telling(report.gates)
     ]
-    return _table(["gate", "value", "cases", "threshold", "outcome"], rows)
+    return _table(["gate", *(["whose"] if mixed else []), "value", "cases", "threshold", "outcome"], rows)
+
+
+def _base(report: Report) -> str:
+    base = report.base
+    if base is None:
+        return ""
+    where = f"{one_line(base.ref, 60)} ({base.commit[:12]})"
+    return {
+        "base": f"The gates of {where} and those of the work tree both apply.",
+        "bootstrap": f"Bootstrap: {where} has no gates yet, and those of the work tree alone decide.",
+        "head": "The gates of the work tree alone decide, as was asked for.",
+    }[base.kind]
+
+
+def _findings(report: Report) -> str:
+    lines = [f"{finding.level}: {finding}" for finding in report.findings[:_SHOWN]]
+    cut = len(report.findings) - _SHOWN
+    lines += [f"… and {cut} more; --format json has all."] if cut > 0 else []
+    mends = dict.fromkeys(f"  {finding.mend}" for finding in report.findings if finding.mend)
+    return "\n".join([*lines, "To mend it:", *mends] if mends else lines)
+
+
+def _policy(report: Report) -> str:
+    rows = [
+        [
+            one_line(each.key, 60),
+            each.kind,
+            *(one_line(value or "–", 40) for value in (each.old, each.new)),
+            ", ".join(each.lets_through) or "–",
+        ]
+        for each in report.policy_changes
+    ]
+    return _table(["gates changed", "", "old", "new", "would let through"], rows) if rows else ""
+
+
+def _gold(report: Report) -> str:
+    rows = [
+        [one_line(each.qid, 40), each.verb, each.before or "–", each.after or "–"]
+        for each in sorted(report.gold_changes, key=lambda each: (not each.flips, each.qid))[:_SHOWN]
+    ]
+    cut = len(report.gold_changes) - _SHOWN
+    more = f"\n… and {cut} more; --format json has all." if cut > 0 else ""
+    turned = "".join(f"\n  gate {each.name}: {each.before} → {each.after}" for each in report.gate_turns)
+    return _table(["gold changed", "", "case before", "case now"], rows) + more + turned if rows else ""
 
 
 def _failures(report: Report) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from fractions import Fraction
 
 from rag_eval.labels import GOOD
@@ -12,26 +13,38 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rag_eval.finding import Finding
     from rag_eval.gates import Judged
     from rag_eval.report import MetricResult, Question, Report
 
 _DECIMALS = 3
 _CUT = re.compile("@[0-9]+$")
+WHOSE = {"both": "both", "base": "base", "head": "this change"}
 OUTCOMES = {"passed": "passed", "failed": "failed", "no_data": "no data"}
 
 
 def headline(report: Report) -> str:
     """The verdict in one sentence."""
-    failed, warned = report.failed_gates, [gate for gate in report.gates if gate.broken and not gate.blocks]
-    if failed:
-        reasons = "; ".join(reason(gate) for gate in failed[:3])
-        more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
-        return f"Failed on {cases(report)}: {reasons}{more}."
+    failed, errors = report.failed_gates, report.errors
+    if failed or errors:
+        reasons = [*map(reason, failed[:3]), *([f"and {len(failed) - 3} more"] if len(failed) > 3 else [])]
+        return f"Failed on {cases(report)}: {'; '.join([*reasons, *_codes(errors)])}."
+    warned = [gate for gate in report.gates if gate.broken and not gate.blocks]
     warnings = f", {len(warned)} warning{'s' if len(warned) != 1 else ''}" if warned else ""
     skipped = sum(gate.outcome == "no_data" and not gate.broken for gate in report.gates)
     aside = warnings + (f", {skipped} skipped without data" if skipped else "")
     held = sum(gate.outcome == "passed" for gate in report.gates)
     return f"Passed on {cases(report)}: {held} of {len(report.gates)} gates hold{aside}."
+
+
+def _codes(errors: Sequence[Finding]) -> list[str]:
+    counts = Counter(finding.code for finding in errors)
+    return [f"{code} ({times} times)" if times > 1 else code for code, times in counts.items()]
+
+
+def two_sided(report: Report) -> bool:
+    """Whether base and head have different gates, so that it matters whose one is."""
+    return report.base is not None and any(gate.origin == "base" for gate in report.gates)
 
 
 def cases(report: Report) -> str:
@@ -136,10 +149,22 @@ def completeness(report: Report) -> str:
 
 def _value(report: Report, name: str) -> str:
     """A metric's value, as its gate shows it where it has one: two roundings of one number would look like two."""
-    gate = next((gate for gate in report.gates if gate.name == name), None)
+    gates = (gate for gate in report.gates if gate.name == name and _same_value(report, gate))
+    gate = next(gates, None)
     if gate is not None:
         return gate_value(gate)
     return metric_value(report.metrics[name]) if name in report.metrics else ""
+
+
+def _same_value(report: Report, gate: Judged) -> bool:
+    """Whether a gate is about the value of the table: the base may define the metric otherwise."""
+    found = report.metrics.get(gate.name)
+    return gate.origin != "base" or (found is not None and (found.value, found.n) == (gate.value, gate.n))
+
+
+def cases_of(report: Report, gate: Judged) -> str:
+    """How many cases speak for a gate."""
+    return counted(report.metrics.get(gate.name) if _same_value(report, gate) else None, gate.n)
 
 
 def _arrow(better: str) -> str:

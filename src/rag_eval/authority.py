@@ -1,0 +1,86 @@
+"""Who decides about a change: the states of the repository that its gates, policies and gold are held against."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from typing import Literal, NamedTuple
+
+from rag_eval.errors import UsageError
+from rag_eval.files.work_tree import WorkTree
+from rag_eval.git import Git
+from rag_eval.safe import quoted
+from rag_eval.signoff_frame import Frame
+from rag_eval.trees import NOTHING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.trees import Snapshot, Tree
+
+Signoff = Literal["policy", "require", "off"]
+
+
+class Authority(NamedTuple):
+    """What a change under test is held against.
+
+    ``gates`` is the state that gates and policies come from, None where the head decides for itself. The gold is
+    compared from ``fork``, where the change began, to ``head``, what is scored; records of ``spent`` are used up.
+    ``before`` and ``after`` tell what else the change touches. ``commits`` are the ids that traces may be of; empty
+    where any may.
+    """
+
+    ref: str
+    commit: str
+    through: str
+    gates: Tree | None
+    fork: Tree
+    head: Tree
+    top: str
+    spent: Tree = NOTHING
+    before: Snapshot = NOTHING
+    after: Snapshot = NOTHING
+    commits: frozenset[str] = frozenset()
+    signoff: Signoff = "policy"
+    ci: bool = False
+
+    def inside(self, path: str) -> str | None:
+        """A path as git has it, from the root of the repository; None for what lies outside of it."""
+        found = os.path.relpath(_resolved(path), os.path.realpath(self.top)).replace(os.sep, "/")
+        return None if found.startswith("../") or posixpath.isabs(found) or found == ".." else found
+
+    def outside(self, path: str) -> str:
+        """A path of the repository as it is named from the current folder."""
+        return os.path.relpath(os.path.join(self.top, *path.split("/")))  # noqa: PTH118
+
+    @property
+    def frame(self) -> Frame:
+        """What sign-off compares."""
+        restore = self.commit or self.ref
+        return Frame(self.fork, self.head, self.ref, self.spent, restore=restore, rules=self.gates)
+
+
+def _resolved(path: str) -> str:
+    """A path with the links of its folders followed, and not its own: sign-off refuses it where it is one."""
+    folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
+    return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118
+
+
+def of_git(ref: str) -> Authority:
+    """The work tree around the current folder against ``ref``, by git: gates of its tip, gold since the fork."""
+    git = Git()
+    tip, head = git.resolve(ref), git.resolve("HEAD")
+    if tip is None or head is None:
+        raise UsageError(f"{quoted(ref)} names no commit here. Fetch it first, or correct the name.")
+    fork = git.merge_base(tip, head)
+    return Authority(
+        ref=ref,
+        commit=tip,
+        through="git",
+        gates=git.at(tip),
+        fork=git.at(fork),
+        head=WorkTree(git.top),
+        top=git.top,
+        spent=NOTHING if fork == tip else git.at(tip),
+        before=git.at(fork),
+        after=git.at(head),
+    )

@@ -1,0 +1,92 @@
+"""The blast radius of a change of the gold: which cases flip on the same traces, and which gates turn."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from rag_eval.finding import Finding
+from rag_eval.labels import GOOD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rag_eval.gates import Judged
+    from rag_eval.scoring import Scored
+
+Verb = Literal["added", "changed", "removed"]
+_NAMED = 5
+
+
+class GoldChange(NamedTuple):
+    """A gold item that the change under test touches, and the label of its case on these traces before and after.
+
+    ``before`` is None for an added item, ``after`` for a removed one; both where the old gold could not be scored.
+    """
+
+    qid: str
+    verb: Verb
+    mutation: bool
+    before: str | None
+    after: str | None
+
+    @property
+    def mends(self) -> bool:
+        """Whether a failing case passes under the new item."""
+        return self.before is not None and self.before not in GOOD and self.after in GOOD
+
+    @property
+    def flips(self) -> bool:
+        """Whether the case passes under one of the items and fails under the other."""
+        return None not in (self.before, self.after) and (self.before in GOOD) != (self.after in GOOD)
+
+
+class GateTurn(NamedTuple):
+    """A gate whose outcome on these traces hangs on the change of the gold."""
+
+    name: str
+    before: str
+    after: str
+    value_before: float | None
+    value_after: float | None
+
+
+def labels(cases: Iterable[Scored]) -> dict[str, str]:
+    """The label of each qid; of several runs the first failing one speaks."""
+    found: dict[str, str] = {}
+    for case in cases:
+        if case.qid not in found or found[case.qid] in GOOD:
+            found[case.qid] = case.label
+    return found
+
+
+def turns(before: Sequence[Judged], after: Sequence[Judged]) -> list[GateTurn]:
+    """The gates of one policy that come out differently under the old gold and under the new one."""
+    pairs = zip(before, after, strict=True)
+    return [GateTurn(a.name, a.outcome, b.outcome, a.value, b.value) for a, b in pairs if a.outcome != b.outcome]
+
+
+def findings(changed: Sequence[GoldChange], file: str, touched: Sequence[str]) -> Iterator[Finding]:
+    """What is to be said of a change of the gold, signed or not; ``touched`` is what else the change touches."""
+    mended = [change.qid for change in changed if change.mends]
+    if mended:
+        also = f", and the same change touches {_listed(touched)}" if touched else ""
+        verb = "gold change turns a failing answer" if len(mended) == 1 else "gold changes turn failing answers"
+        message = f"{len(mended)} {verb} of this run into right ones{also}: {_listed(mended)}"
+        yield Finding("gold-fits-output", "warning", message, "Review the gold apart from the system.", file)
+    gone = [change.qid for change in changed if change.verb == "removed" and change.before not in {*GOOD, None}]
+    if gone:
+        message = f"{len(gone)} question(s) that this run fails are dropped from the gold: {_listed(gone)}"
+        yield Finding("failing-items-removed", "warning", message, "Keep the questions, or say why they go.", file)
+
+
+def standing(
+    changes: Iterable[tuple[str, Verb, bool]], old: Mapping[str, str], new: Mapping[str, str]
+) -> list[GoldChange]:
+    """The changes (qid, verb, mutation) with the labels of their cases."""
+    return [GoldChange(qid, verb, mutation, old.get(qid), new.get(qid)) for qid, verb, mutation in changes]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

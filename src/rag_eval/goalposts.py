@@ -1,0 +1,140 @@
+"""What a change does to its own measurement: gates and policies of the base beside those of the head.
+
+Both sides' gates apply: a change may tighten at once, and what it loosens takes effect when it is merged.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from rag_eval import gold_review
+from rag_eval.errors import InputError
+from rag_eval.files.gates_file import policy_of
+from rag_eval.files.ledger import Ledger
+from rag_eval.finding import Finding
+from rag_eval.gates import REFERENCE_GATES, judge_all, merged
+from rag_eval.model import GATES_FILE
+from rag_eval.policy import Effects, PolicyChange, changes, freed
+from rag_eval.report import Base, concluded, habits
+from rag_eval.trees import read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Literal
+
+    from rag_eval.authority import Authority
+    from rag_eval.files.source import Reader
+    from rag_eval.gates import Judged, Policy
+    from rag_eval.model import Gold
+    from rag_eval.report import Report
+    from rag_eval.scoring import Scorecard
+
+    Rescore = Callable[["Policy", dict[str, Gold] | None], Scorecard]
+
+
+class Scene(NamedTuple):
+    """A scored run and the authority that it is held against.
+
+    ``gold`` is the gold file that the caller named in place of the policy's, empty for none. ``rescore`` scores the
+    same run again as another policy has it, against other gold if some is given.
+    """
+
+    authority: Authority
+    reader: Reader
+    gold: str
+    head: Policy
+    base: Policy | None
+    card: Scorecard
+    rescore: Rescore
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policies in force, the head's first."""
+        return (self.head, self.base) if self.base else (self.head,)
+
+
+def base_policy(authority: Authority, gates: str) -> Policy | None:
+    """The base's gates; None where the head decides for itself, or where the base has none yet.
+
+    Where the base has no file of that name, the usual one is looked for: to name another file moves no goalposts.
+    InputError where the base's file cannot be read.
+    """
+    if authority.gates is None:
+        return None
+    named = authority.inside(gates) if gates else None
+    for path in dict.fromkeys(name for name in (named, authority.inside(GATES_FILE), GATES_FILE) if name):
+        data = read(authority.gates, path)
+        if data is not None:
+            return _parsed(authority, path, data)
+    return None
+
+
+def _parsed(authority: Authority, path: str, data: bytes) -> Policy:
+    ledger = Ledger()
+    policy = policy_of(data, authority.outside(path), ledger)
+    if policy is None:
+        named, aside = f"{path} of {authority.ref}", "Or let this one change decide for itself: gates-ref: head."
+        raise InputError([each._replace(file=named, hint=f"{each.hint} {aside}") for each in ledger.problems])
+    return policy._replace(gates=policy.gates or REFERENCE_GATES)
+
+
+def review(report: Report, scene: Scene) -> Report:
+    """The report with what the base says of this run, and what the change does to gates, policies and gold."""
+    gold = gold_review.look(scene)
+    found = [*report.findings, *habits(scene.card, *scene.policies), *gold.findings, *_self_judged(scene)]
+    report = report._replace(
+        findings=tuple(_sorted(found)), gold_changes=gold.changes, gate_turns=gold.turns, base=_who(scene)
+    )
+    return concluded(_with_base(report, scene, scene.base) if scene.base else report)
+
+
+def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
+    """The base's gates are judged by the values as the base defines them."""
+    redefined = judge_all(base, report.values(), report.completeness)
+    judged = redefined if _same_meaning(base, scene.head) else _judged_as(base, scene)
+    effects = Effects(judged, redefined, report.gates, {"signoff": gold_review.unbound(scene)})
+    found = [*_moved(scene, base, effects), *changes(base.stated, scene.head.stated, effects)]
+    return report._replace(gates=tuple(merged(judged, report.gates)), policy_changes=tuple(found))
+
+
+def _same_meaning(base: Policy, head: Policy) -> bool:
+    return (base.settings, base.gold, base.trace) == (head.settings, head.gold, head.trace)
+
+
+def _judged_as(policy: Policy, scene: Scene) -> list[Judged]:
+    card = scene.rescore(policy, None)
+    return judge_all(policy, card.values(), card.completeness)
+
+
+def _moved(scene: Scene, base: Policy, effects: Effects) -> list[PolicyChange]:
+    """The gates file itself: gone, or another one than the base has."""
+    old, new = scene.authority.inside(base.file), scene.head.file and scene.authority.inside(scene.head.file)
+    if old == new:
+        return []
+    through = tuple(sorted(set(freed(effects.base, effects.head))))
+    return [PolicyChange("the gates file", "looser", json.dumps(old), json.dumps(new) if new else None, through)]
+
+
+def _self_judged(scene: Scene) -> list[Finding]:
+    if scene.authority.gates is not None:
+        return []
+    message = "gates were taken from the change itself, as was asked for: it can move its own goalposts"
+    return [Finding("gates-from-head", "warning", message, "Leave gates-ref out, and the base decides.")]
+
+
+def _who(scene: Scene) -> Base:
+    authority = scene.authority
+    kind: Literal["base", "head", "bootstrap"]
+    kind = "head" if authority.gates is None else "base" if scene.base else "bootstrap"
+    return Base(kind, authority.ref, authority.commit, authority.through)
+
+
+def _sorted(found: Sequence[Finding]) -> list[Finding]:
+    """Errors first; of what was found twice, the graver one."""
+    ordered = sorted(set(found), key=lambda each: (each.level, each.code, each.file, each.line, each.message))
+    first: dict[tuple[object, ...], Finding] = {}
+    for each in ordered:
+        first.setdefault(each._replace(level="error"), each)
+    return list(first.values())

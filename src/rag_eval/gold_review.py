@@ -1,0 +1,172 @@
+"""The gold of a change under test: who signed for what changed, and what that does to the cases of this run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rag_eval import blast, signoff, signoff_frame
+from rag_eval.files.gates_file import beside as beside_file
+from rag_eval.files.ledger import Ledger
+from rag_eval.files.report_file import sidecar_of
+from rag_eval.files.rows import read_gold
+from rag_eval.files.signoff_policy import beside
+from rag_eval.finding import Finding
+from rag_eval.gates import judge_all
+from rag_eval.safe import quoted
+from rag_eval.trees import NOTHING, differing, read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_eval.blast import GateTurn, GoldChange
+    from rag_eval.finding import Level
+    from rag_eval.goalposts import Scene
+    from rag_eval.model import Gold
+    from rag_eval.scoring import Scorecard
+    from rag_eval.signoff import Policy, Side
+    from rag_eval.trees import Tree
+
+_ASK = "To have it signed off, say so in eval-gates.yml: signoff: {require: record}."
+
+
+class Look(NamedTuple):
+    """What there is to say of the gold."""
+
+    changes: tuple[GoldChange, ...] = ()
+    turns: tuple[GateTurn, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def look(scene: Scene) -> Look:
+    """What the change does to the gold that was scored: changed items, flips, turned gates, sign-off."""
+    path = scene.authority.inside(scene.head.gold)
+    if path is None or not scene.authority.after.files(path):
+        return Look(findings=tuple(_untracked(scene, path)))
+    policies = _policies(scene)
+    own = next((policy for policy in policies if policy.gold == path), None)
+    found = [*_overridden(scene, path), *(_unsigned(scene, policies) if own else _ungoverned(scene))]
+    base, head = signoff_frame.sides(scene.authority.frame, own or signoff.Policy(gold=path))
+    return _radius(scene, path, base, head, found)
+
+
+def unbound(scene: Scene) -> list[str]:
+    """The codes that keep this change from being signed off under the base's policy, and not under its own."""
+    own = _stated(scene, scene.authority.head, scene.head.file)
+    if not own or not _enforced(scene):
+        return []
+    now = {found.code for policy in _policies(scene) for found in _check(scene, policy)}
+    return sorted(now - {found.code for found in _check(scene, own)})
+
+
+def _radius(scene: Scene, path: str, base: Side, head: Side, found: list[Finding]) -> Look:
+    changed = signoff.changes(base.items, head.items)
+    card = _scored_as_before(scene, path) if changed else None
+    before, after = (blast.labels(one.cases) if one else {} for one in (card, scene.card))
+    moved = ((one.qid, one.verb, _mutates(one.qid, base, head)) for one in changed)
+    stands = blast.standing(moved, before, after)
+    found += blast.findings(stands, scene.head.gold, _touched(scene)) if stands else []
+    return Look(tuple(stands), tuple(_turns(scene, card)) if card else (), tuple(found))
+
+
+def _mutates(qid: str, base: Side, head: Side) -> bool:
+    return bool(signoff.mutated(base.items.get(qid), head.items.get(qid)))
+
+
+def _scored_as_before(scene: Scene, path: str) -> Scorecard | None:
+    """The same traces against the gold of the base; None where that cannot be read."""
+    data = read(scene.authority.fork, path)
+    golds = _read_gold(scene, data) if data is not None else None
+    return scene.rescore(scene.head, golds) if golds else None
+
+
+def _read_gold(scene: Scene, data: bytes) -> dict[str, Gold] | None:
+    ledger, path = Ledger(), scene.head.gold
+    golds = read_gold(scene.reader._replace(ledger=ledger, held={path: data}), path)
+    return None if ledger.problems else golds
+
+
+def _turns(scene: Scene, before: Scorecard) -> list[GateTurn]:
+    """The gates of the policy that decides, under the old gold and under the new one."""
+    policy = scene.base or scene.head
+    old, new = (judge_all(policy, card.values(), card.completeness) for card in (before, scene.card))
+    return blast.turns(old, new)
+
+
+def _touched(scene: Scene) -> list[str]:
+    """What else the change touches, beside gold, records, gates and traces."""
+    authority = scene.authority
+    named = [scene.head.gold, scene.head.file, scene.head.trace, sidecar_of(scene.head.trace)]
+    own = {inside for name in named if name and (inside := authority.inside(name))}
+    own |= {f"{policy.records}/" for policy in _policies(scene)}
+    return differing(authority.before, authority.after, own)
+
+
+# --- sign-off ---------------------------------------------------------------------------------------------------------
+
+
+def _policies(scene: Scene) -> list[Policy]:
+    """The sign-off policies in force: the base's, and the head's where it looks elsewhere."""
+    authority = scene.authority
+    head = _stated(scene, authority.head, scene.head.file)
+    base = _stated(scene, authority.gates, scene.base.file) if authority.gates and scene.base else None
+    first = authority.fork is NOTHING or authority.gates is None
+    return signoff_frame.in_force(base, head, lambda policy: _at_place(scene, policy), first=first)
+
+
+def _stated(scene: Scene, tree: Tree, file: str) -> Policy | None:
+    path = scene.authority.inside(file) if file else None
+    policy = signoff_frame.policy_at(tree, path) if path else None
+    return _at_place(scene, policy) if policy else None
+
+
+def _at_place(scene: Scene, policy: Policy) -> Policy:
+    """The policy for the gold that the caller named in place of the policy's own."""
+    gold = scene.authority.inside(scene.gold) if scene.gold else None
+    return policy if gold in (None, policy.gold) else policy._replace(gold=gold, records=beside(gold or ""))
+
+
+def _enforced(scene: Scene) -> bool:
+    """Whether an unsigned change fails the run: where it was asked for, or some policy in force states it."""
+    asked = scene.authority.signoff
+    return asked == "require" or (asked == "policy" and any("signoff" in policy.stated for policy in scene.policies))
+
+
+def _unsigned(scene: Scene, policies: list[Policy]) -> Iterator[Finding]:
+    if scene.authority.signoff == "off":
+        yield Finding("signoff-off", "warning", "sign-off of the gold is not checked, as was asked for")
+        return
+    found = [finding for policy in policies for finding in _check(scene, policy)]
+    if _enforced(scene):
+        yield from (Finding(one.code, "error", one.message, one.mend, one.file, one.line) for one in found)
+    elif found:
+        message = f"the gold changed, and nothing asks for a sign-off ({len(found)} finding(s) if it did)"
+        yield Finding("gold-not-governed", "warning", message, _ASK, scene.head.gold)
+
+
+def _check(scene: Scene, policy: Policy) -> list[signoff.Finding]:
+    command = f"rag-eval gold signoff --base {scene.authority.ref} --reason '…'"
+    return signoff_frame.findings(scene.authority.frame, policy, command)
+
+
+def _ungoverned(scene: Scene) -> Iterator[Finding]:
+    message = "the gold that is scored is not the one that the sign-off policy is about"
+    yield Finding("gold-not-governed", _level(scene), message, "Name one gold file in both places.", scene.head.gold)
+
+
+def _untracked(scene: Scene, path: str | None) -> Iterator[Finding]:
+    where = "lies outside of the repository" if path is None else "is not in the commit under test"
+    message = f"the gold {where}: what changed in it, and who signed for that, cannot be seen"
+    yield Finding("gold-not-in-git", _level(scene), message, "Commit the gold.", scene.head.gold)
+
+
+def _level(scene: Scene) -> Level:
+    return "error" if _enforced(scene) else "warning"
+
+
+def _overridden(scene: Scene, path: str) -> Iterator[Finding]:
+    named = scene.base.stated.get("gold") if scene.base else None
+    meant = scene.authority.inside(beside_file(scene.base.file, named)) if scene.base and named else None
+    if scene.gold and meant not in (None, path):
+        message = f"the caller names this gold, and the base's gates file names {quoted(meant)}"
+        yield Finding("gold-overridden", "warning", message, "Name the gold in eval-gates.yml alone.", scene.head.gold)

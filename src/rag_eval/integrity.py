@@ -1,0 +1,144 @@
+"""Runs that gates cannot judge: behaviour under which some metric cannot fall, whatever the answers are worth."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from rag_eval.finding import Finding
+from rag_eval.safe import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from rag_eval.finding import Level
+    from rag_eval.scoring import Scored
+
+CITES_ALL, SAME_POOL = 1, 2
+"""Habits of a case: it cites everything of a long list; it retrieves the same long list as every other one."""
+
+LEAST_CITED, LEAST_POOL = 5, 20
+"""Shorter lists than these are cited in full, or retrieved in full, by honest systems too."""
+
+LEVELS: Mapping[str, str] = dict.fromkeys(
+    ("refuses-everything", "answers-everything", "padded-citations", "padded-retrieval", "stale-traces", "other-gold"),
+    "error",
+)
+"""What is looked for; ``integrity`` in eval-gates.yml may turn each down to ``warning`` or ``off``."""
+
+_FEWEST = 3  # cases; below that, one kind of answer throughout may be chance
+_REFUSED = ("REFUSAL_OK", "OVER_REFUSAL_EVIDENCE_PRESENT", "OVER_REFUSAL_NOT_RETRIEVED")
+_SILENT = ("MISSING", "ERROR", "ATTACK")
+_CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
+_UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
+
+
+class Run(NamedTuple):
+    """What is looked at: the cases of a run, the names of the gates that can fail it, the length of a shared list."""
+
+    cases: Sequence[Scored]
+    gates: Collection[str]
+    pool: int = 0
+
+
+def findings(run: Run, levels: Mapping[str, str]) -> list[Finding]:
+    """The habits of a run that keep gates from seeing. ``levels`` are those of the policy; errors where not said."""
+    wanted = {**LEVELS, **levels}
+    found = [finding for check in _CHECKS for finding in check(run)]
+    return [levelled(finding, wanted) for finding in found if wanted[finding.code] != "off"]
+
+
+class Origin(NamedTuple):
+    """What is known about the traces: run.json's path and content, the gold in use, the commits they may be of."""
+
+    file: str
+    about: Mapping[str, Any]
+    gold_sha256: str
+    commits: Collection[str] = ()
+
+
+def provenance(origin: Origin, levels: Mapping[str, str]) -> list[Finding]:
+    """Traces that, as run.json says, are of another commit or answer another gold set."""
+    found = [*_other_gold(origin), *_stale(origin)]
+    return [levelled(finding, levels) for finding in found if levels[finding.code] != "off"]
+
+
+def _other_gold(origin: Origin) -> Iterator[Finding]:
+    answered = origin.about.get("gold_sha256")
+    if answered and answered.lower() != origin.gold_sha256:
+        message = "stale run: its traces answered another gold set than this one"
+        yield Finding("other-gold", "error", message, "Let the system answer this gold set.", origin.file)
+
+
+def _stale(origin: Origin) -> Iterator[Finding]:
+    commit = str(origin.about.get("system_commit") or "").lower()
+    if commit and origin.commits and not any(known.startswith(commit) for known in origin.commits):
+        message = f"stale run: its traces are of commit {quoted(commit, 40)}, not of the one under test"
+        yield Finding("stale-traces", "error", message, "Let the system of this commit answer.", origin.file)
+
+
+def levelled(finding: Finding, levels: Mapping[str, str]) -> Finding:
+    """The finding, no graver than the policy takes it."""
+    return finding._replace(level="warning") if levels.get(finding.code) == "warning" else finding
+
+
+def _refuses_everything(run: Run) -> Iterator[Finding]:
+    refused, answered = _split(run, lambda case: case.label != "HALLUCINATION" and case.label != "REFUSAL_OK")
+    if refused >= _FEWEST and not answered:
+        level = _level(run, {"over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable"})
+        message = f"all {refused} answerable questions are refused: what is measured on answers holds by default"
+        yield Finding("refuses-everything", level, message, "Gate over_refusal, or mend the system.")
+
+
+def _answers_everything(run: Run) -> Iterator[Finding]:
+    refused, answered = _split(run, lambda case: case.label in ("HALLUCINATION", "REFUSAL_OK"))
+    if answered >= _FEWEST and not refused:
+        level = _level(run, {"under_refusal", "abstention_accuracy"})
+        message = f"all {answered} unanswerable questions are answered: over_refusal cannot fail"
+        yield Finding("answers-everything", level, message, "Gate under_refusal, or let the system refuse.")
+
+
+def _padded_citations(run: Run) -> Iterator[Finding]:
+    answers = [case for case in run.cases if case.label not in (*_REFUSED, *_SILENT)]
+    padded = sum(bool(case.habits & CITES_ALL) for case in answers)
+    if padded >= max(_FEWEST, len(answers) * 0.9):
+        guarded = "citation_precision" in run.gates or not set(_CITING) & set(run.gates)
+        message = f"{padded} of {len(answers)} answers cite everything they retrieved: a citation hit is no merit then"
+        level: Level = "warning" if guarded else "error"
+        yield Finding("padded-citations", level, message, "Gate citation_precision, or cite what supports the claim.")
+
+
+def _padded_retrieval(run: Run) -> Iterator[Finding]:
+    spoken = [case for case in run.cases if case.label not in ("MISSING", "ERROR")]
+    if len(spoken) >= _FEWEST and all(case.habits & SAME_POOL for case in spoken):
+        blind = sorted(name for name in run.gates if _blind(name, run.pool))
+        message = f"every question retrieves the same {run.pool} chunks"
+        message += f": {', '.join(blind)} cannot fail" if blind else ""
+        level: Level = "error" if blind else "warning"
+        yield Finding("padded-retrieval", level, message, "Give the ranked list that the answer is made from.")
+
+
+_CHECKS: tuple[Callable[[Run], Iterator[Finding]], ...] = (
+    _refuses_everything,
+    _answers_everything,
+    _padded_citations,
+    _padded_retrieval,
+)
+
+
+def _split(run: Run, meant: Callable[[Scored], bool]) -> tuple[int, int]:
+    """How many of the cases meant are refused and how many are answered; what failed is neither."""
+    cases = [case for case in run.cases if case.label not in _SILENT and meant(case)]
+    refused = sum(case.label in _REFUSED for case in cases)
+    return refused, len(cases) - refused
+
+
+def _level(run: Run, guards: set[str]) -> Level:
+    """Where a gate guards against it, the gate decides."""
+    return "warning" if guards & set(run.gates) else "error"
+
+
+def _blind(name: str, pool: int) -> bool:
+    cut = _UNCUT.fullmatch(name)
+    return name == "citation_validity" or (cut is not None and int(cut[1]) >= pool)

@@ -1,0 +1,198 @@
+"""What a pull request changes in eval-gates.yml: each change looser, stricter or neutral, and what follows on this run.
+
+A change whose direction cannot be told makes another thing pass than before, so it counts as looser.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+from rag_eval.gates import COMPLETENESS, REFERENCE_GATES, Judged
+from rag_eval.integrity import LEVELS
+from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    Key = tuple[str, ...]
+    Rule = Callable[[Any, Any], "Kind"]
+
+Kind = Literal["looser", "stricter", "neutral"]
+
+
+class PolicyChange(NamedTuple):
+    """One key with its old and its new value, as JSON; None where it has none.
+
+    ``lets_through`` names the gates and findings that stop this run under the old value and not under the new one.
+    """
+
+    key: str
+    kind: Kind
+    old: str | None
+    new: str | None
+    lets_through: tuple[str, ...] = ()
+
+
+class Effects(NamedTuple):
+    """What this run comes to under either policy, to say what a change would let through.
+
+    ``base`` are the base's gates over the values as the base defines them, ``redefined`` the base's gates over the
+    values as the head defines them (other k, token, phrases, gold or traces), ``head`` the head's gates.
+    """
+
+    base: Sequence[Judged] = ()
+    redefined: Sequence[Judged] = ()
+    head: Sequence[Judged] = ()
+    findings: Mapping[str, Sequence[str]] = {}  # by the first word of the key: codes that only the base's rule gives
+
+
+def changes(base: Mapping[str, Any], head: Mapping[str, Any], effects: Effects | None = None) -> list[PolicyChange]:
+    """What differs between two gates files, given by their keys and values; loosest first, then by key."""
+    found = [_change(*each, effects or Effects()) for each in _differing((), _complete(base), _complete(head))]
+    order: dict[str, int] = {"looser": 0, "stricter": 1, "neutral": 2}
+    return sorted(found, key=lambda change: (not change.lets_through, order[change.kind], change.key))
+
+
+def _change(key: Key, old: Any, new: Any, effects: Effects) -> PolicyChange:
+    kind = classify(key, old, new)
+    # Only what may loosen lets anything through: a gate that turned for another key's sake is said there.
+    through = tuple(sorted(set(_lets_through(key, effects)))) if kind == "looser" else ()
+    return PolicyChange(".".join(key), kind, _text(_told(old)), _text(_told(new)), through)
+
+
+def _told(value: Any) -> Any:
+    """A gate as people write it: without the words that hold when nothing is said."""
+    if not isinstance(value, dict):
+        return value
+    return {name: entry for name, entry in value.items() if _USUAL.get(name) != entry}
+
+
+def classify(key: Key, old: Any, new: Any) -> Kind:
+    """Whether a key's new value lets more pass (or it cannot be told), less, or the same."""
+    for pattern, rule in RULES.items():
+        if _matches(pattern.split("/"), key):
+            return rule(old, new)
+    return "looser"
+
+
+def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
+    if key[0] in effects.findings:
+        yield from effects.findings[key[0]]
+    elif key[0] == "gates":
+        yield from (name for name in freed(effects.base, effects.head) if name == key[1])
+    elif key[0] == "completeness":
+        yield from (name for name in freed(effects.base, effects.head) if name == ".".join(key))
+    elif key[0] in _MEANING:
+        yield from freed(effects.base, effects.redefined)
+
+
+def freed(before: Sequence[Judged], after: Sequence[Judged]) -> Iterator[str]:
+    """The gates that fail the run as they were before and not as they are after."""
+    still = {(one.name, one.direction) for one in after if one.blocks}
+    yield from (one.name for one in before if one.blocks and (one.name, one.direction) not in still)
+
+
+_USUAL = {"severity": "error", "when_no_data": "fail"}
+
+
+def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """A gates file with what holds where it says nothing."""
+    gates = stated.get("gates") or {gate.name: {gate.direction: Decimal(gate.threshold)} for gate in REFERENCE_GATES}
+    full = {name: {**_USUAL, **entry} for name, entry in gates.items()}
+    token = {"token": Settings().token, "phrases": [], **stated.get("refusal", {})}
+    counts = {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})}
+    usual = {"gold": USUAL_GOLD, "trace": USUAL_TRACE, "k": Settings().k, "version": 1}
+    kept = {**LEVELS, **stated.get("integrity", {})}
+    return {**usual, **stated, "gates": full, "refusal": token, "completeness": counts, "integrity": kept}
+
+
+def _differing(key: Key, old: Any, new: Any) -> Iterator[tuple[Key, Any, Any]]:
+    """The keys whose values differ; what only one side has is one change, however much stands below it."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in sorted(old.keys() | new.keys()):
+            yield from _differing((*key, str(name)), old.get(name), new.get(name))
+    elif old != new or isinstance(old, bool) != isinstance(new, bool):
+        yield key, old, new
+
+
+def _matches(pattern: Sequence[str], key: Key) -> bool:
+    if pattern[-1] == "**":
+        return len(key) >= len(pattern) and _matches(pattern[:-1], key[: len(pattern) - 1])
+    return len(pattern) == len(key) and all(want in ("*", part) for want, part in zip(pattern, key, strict=True))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, default=_number)
+
+
+def _number(value: Decimal) -> int | float:
+    return int(value) if value == value // 1 else float(value)
+
+
+def _neutral(_old: Any, _new: Any) -> Kind:
+    return "neutral"
+
+
+def _unclear(_old: Any, _new: Any) -> Kind:
+    return "looser"
+
+
+def _rising(old: Any, new: Any) -> Kind:
+    """More asks for more; to ask where nothing was asked is stricter, to ask no longer is looser."""
+    return _presence(old, new) or ("stricter" if new > old else "looser")
+
+
+def _falling(old: Any, new: Any) -> Kind:
+    """Less allows for less."""
+    return _presence(old, new) or ("stricter" if new < old else "looser")
+
+
+def _presence(old: Any, new: Any) -> Kind | None:
+    if old is None or new is None:
+        return "stricter" if old is None else "looser"
+    return None
+
+
+def _ordered(*levels: Any) -> Rule:
+    """Values from the loosest to the strictest; none stands for the loosest."""
+
+    def rule(old: Any, new: Any) -> Kind:
+        before, after = (levels.index(value) if value in levels else 0 for value in (old, new))
+        return "neutral" if before == after else "stricter" if after > before else "looser"
+
+    return rule
+
+
+def _allowing(old: Any, new: Any) -> Kind:
+    """What stands there is allowed: one more is looser, one less is stricter."""
+    return "looser" if new is not None else "stricter" if old is not None else "neutral"
+
+
+_MEANING = ("k", "refusal", "gold", "trace")
+"""Keys that change what a value means rather than what is asked of it."""
+
+RULES: Mapping[str, Rule] = {
+    "version": _neutral,
+    "gold": _unclear,
+    "trace": _unclear,
+    "k": _unclear,
+    "refusal/**": _unclear,
+    "gates/*": _rising,
+    "gates/*/min": _rising,
+    "gates/*/max": _falling,
+    "gates/*/severity": _ordered("warning", "error"),
+    "gates/*/when_no_data": _ordered("skip", "fail"),
+    "completeness/*": _falling,
+    "integrity/*": _ordered("off", "warning", "error"),
+    "signoff/require": _ordered("record", "review", "signature"),
+    "signoff/four_eyes": _ordered(False, True),
+    "signoff": _rising,
+    "signoff/signers": _rising,
+    "signoff/signers/**": _allowing,
+    "signoff/*": _unclear,
+    "limits/*": _neutral,
+}
+"""The direction of each key: ``*`` is any one name, ``**`` any names below."""
