@@ -34,7 +34,7 @@ _OURS = {"User-Agent": f"rag-eval/{__version__}", "X-GitHub-Api-Version": "2022-
 
 
 class GitHubError(RagEvalError):
-    """GitHub refused, failed or could not be reached. ``status`` is that of HTTP, 0 where none came that says something."""
+    """GitHub refused, failed or could not be reached. ``status`` is HTTP's, 0 where no usable answer came."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
