@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import github_objects as objects
+from fake_repository import FakeRepository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 BOT = "github-actions[bot]"
-LONGEST_BODY = 65_536
+LONGEST_BODY, MOST_COMMITS = 65_536, 250
 
 
 @dataclass
@@ -67,6 +69,8 @@ class FakeGitHub:
         self.commits: dict[str, str] = {}
         self.reviews: dict[int, list[dict[str, Any]]] = {}
         self.pulls: dict[int, dict[str, Any]] = {}
+        self.default_branch = "main"
+        self.git: FakeRepository | None = None
         self.faults: list[Fault] = []
         self.seen: list[Seen] = []
         self.links, self.page_size = True, 100
@@ -115,6 +119,11 @@ class FakeGitHub:
         self.reviews.setdefault(number, []).append(made)
         return made
 
+    def repository_at(self, path: Path) -> FakeRepository:
+        """Serve what the git repository at ``path`` holds, as it is at the time of each request."""
+        self.git = FakeRepository(path, self.repository)
+        return self.git
+
     def answer(self, seen: Seen) -> Answer:
         """The answer to one request; requests are answered one after the other."""
         with self._lock:
@@ -150,8 +159,10 @@ class FakeGitHub:
     def list_comments(self, seen: Seen, number: str) -> Answer:
         if int(number) not in self.comments:
             return _refuse(404, "Not Found")
+        return self._page(seen, self.comments[int(number)])
+
+    def _page(self, seen: Seen, rows: list[dict[str, Any]]) -> Answer:
         size, page = min(int(seen.query.get("per_page", "30")), self.page_size), int(seen.query.get("page", "1"))
-        rows = self.comments[int(number)]
         more = self.links and page * size < len(rows)
         next_page = f"{self.url}{urlsplit(seen.target).path}?per_page={size}&page={page + 1}"
         return Answer(
@@ -185,16 +196,51 @@ class FakeGitHub:
         return Answer(200, [objects.entry(self.repository, n) for n in inside]) if inside else _refuse(404, "Not Found")
 
     def commit(self, _: Seen, ref: str) -> Answer:
-        if ref not in self.commits:
+        sha = self.commits.get(ref) or (self.git.resolve(ref) if self.git else None)
+        if sha is None:
             return _refuse(422, f"No commit found for SHA: {ref}")
-        return Answer(200, raw=self.commits[ref].encode(), headers={"Content-Type": "application/vnd.github.sha"})
+        return Answer(200, raw=sha.encode(), headers={"Content-Type": "application/vnd.github.sha"})
 
     def pull(self, _: Seen, number: str) -> Answer:
         found = self.pulls.get(int(number))
         return Answer(200, found) if found else _refuse(404, "Not Found")
 
-    def list_reviews(self, _: Seen, number: str) -> Answer:
-        return Answer(200, self.reviews.get(int(number), []))
+    def list_reviews(self, seen: Seen, number: str) -> Answer:
+        return self._page(seen, self.reviews.get(int(number), []))
+
+    def about(self, _: Seen) -> Answer:
+        return Answer(200, objects.repository(self.repository, self.default_branch))
+
+    def git_commit(self, _: Seen, sha: str) -> Answer:
+        return _found(self.git and self.git.git_commit(sha))
+
+    def git_tree(self, _: Seen, sha: str) -> Answer:
+        return _found(self.git and self.git.tree(sha))
+
+    def git_blob(self, _: Seen, sha: str) -> Answer:
+        data = self.git.blob(sha) if self.git else None
+        return (
+            _refuse(404, "Not Found")
+            if data is None
+            else Answer(200, raw=data, headers={"Content-Type": self.raw_type})
+        )
+
+    def compare(self, seen: Seen, ends: str) -> Answer:
+        base, _, head = ends.partition("...")
+        found = self.git and self.git.compare(base, head)
+        if not found:
+            return _refuse(404, "No common ancestor")
+        page = self._page(seen, found["commits"])
+        return Answer(200, {**found, "commits": page.content}, page.headers)
+
+    def list_commits(self, seen: Seen) -> Answer:
+        assert self.git is not None, "name a repository first"
+        return self._page(seen, self.git.log(seen.query.get("sha", self.default_branch), seen.query.get("path", ".")))
+
+    def pull_commits(self, seen: Seen, number: str) -> Answer:
+        assert self.git is not None, "name a repository first"
+        ends = [self.pulls[int(number)][end]["sha"] for end in ("base", "head")]
+        return self._page(seen, self.git.between(*ends)[:MOST_COMMITS])
 
 
 _ROUTES = (
@@ -205,6 +251,13 @@ _ROUTES = (
     ("GET", r"REPO/commits/([^/]+)", FakeGitHub.commit),
     ("GET", r"REPO/pulls/(\d+)", FakeGitHub.pull),
     ("GET", r"REPO/pulls/(\d+)/reviews", FakeGitHub.list_reviews),
+    ("GET", r"REPO/pulls/(\d+)/commits", FakeGitHub.pull_commits),
+    ("GET", r"REPO", FakeGitHub.about),
+    ("GET", r"REPO/commits", FakeGitHub.list_commits),
+    ("GET", r"REPO/compare/([^/]+)", FakeGitHub.compare),
+    ("GET", r"REPO/git/commits/([^/]+)", FakeGitHub.git_commit),
+    ("GET", r"REPO/git/trees/([^/]+)", FakeGitHub.git_tree),
+    ("GET", r"REPO/git/blobs/([^/]+)", FakeGitHub.git_blob),
 )
 
 
@@ -231,6 +284,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
         """Say nothing: a test prints what it needs."""
+
+
+def _found(content: dict[str, Any] | None) -> Answer:
+    return Answer(200, content) if content else _refuse(404, "Not Found")
 
 
 def _refuse(status: int, message: str, headers: Mapping[str, str] | None = None) -> Answer:

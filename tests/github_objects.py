@@ -104,6 +104,84 @@ def review(repository: str, number: int, review_id: int, login: str, commit: str
     }
 
 
+def repository(full_name: str, default_branch: str) -> dict[str, Any]:
+    """What is told of a repository when it is asked for by itself."""
+    api, page = f"https://api.github.test/repos/{full_name}", f"{HTML}/{full_name}"
+    more = {"clone_url": page, "git_url": page, "ssh_url": page, "svn_url": page, "trees_url": f"{api}/git/trees"}
+    counts = dict.fromkeys(("network_count", "subscribers_count"), 0)
+    return {
+        **_repository(full_name),
+        **more,
+        **counts,
+        "has_discussions": False,
+        "license": None,
+        "default_branch": default_branch,
+    }
+
+
+def git_commit(repository: str, one: dict[str, Any]) -> dict[str, Any]:
+    """A commit as git has it; ``one`` holds sha, tree, parents, author, committer and message."""
+    api = f"https://api.github.test/repos/{repository}/git"
+    links = {kind: f"{api}/{kind}/" for kind in ("commits", "trees")}
+    parents = [
+        {"sha": sha, "url": links["commits"] + sha, "html_url": links["commits"] + sha} for sha in one["parents"]
+    ]
+    unsigned = {"verified": False, "reason": "unsigned", **dict.fromkeys(("signature", "payload", "verified_at"))}
+    return {
+        **{key: one[key] for key in ("sha", "author", "committer", "message")},
+        "node_id": "C_1",
+        "url": links["commits"] + one["sha"],
+        "html_url": f"{HTML}/{repository}/commit/{one['sha']}",
+        "tree": {"sha": one["tree"], "url": links["trees"] + one["tree"]},
+        "parents": parents,
+        "verification": unsigned,
+    }
+
+
+def commit(repository: str, one: dict[str, Any], login: str | None) -> dict[str, Any]:
+    """A commit as lists and comparisons show it, with the account of its author."""
+    git, api = git_commit(repository, one), f"https://api.github.test/repos/{repository}/commits/{one['sha']}"
+    within = {key: git[key] for key in ("author", "committer", "message", "tree", "url", "verification")}
+    account = user(login) if login else None
+    return {
+        **{key: git[key] for key in ("sha", "node_id", "html_url", "parents")},
+        "url": api,
+        "comments_url": f"{api}/comments",
+        "commit": {**within, "comment_count": 0},
+        "author": account,
+        "committer": account,
+    }
+
+
+def tree(repository: str, sha: str, rows: list[tuple[str, str, str, str]]) -> dict[str, Any]:
+    """A folder; ``rows`` are (mode, type, sha, name)."""
+    api = f"https://api.github.test/repos/{repository}/git"
+    entries = [
+        {"path": path, "mode": mode, "type": kind, "sha": name, "url": f"{api}/{kind}s/{name}"}
+        for mode, kind, name, path in rows
+    ]
+    return {"sha": sha, "url": f"{api}/trees/{sha}", "tree": entries, "truncated": False}
+
+
+def comparison(
+    repository: str, base: dict[str, Any], fork: dict[str, Any], commits: list[dict[str, Any]]
+) -> dict[str, Any]:
+    page = f"{HTML}/{repository}/compare/a...b"
+    links = ("html_url", "permalink_url", "diff_url", "patch_url")
+    return {
+        "url": f"https://api.github.test/repos/{repository}/compare/a...b",
+        **dict.fromkeys(links, page),
+        "base_commit": base,
+        "merge_base_commit": fork,
+        "status": "ahead",
+        "ahead_by": len(commits),
+        "behind_by": 0,
+        "total_commits": len(commits),
+        "commits": commits,
+        "files": [],
+    }
+
+
 def _repository(full_name: str) -> dict[str, Any]:
     owner, name = full_name.split("/")
     api = f"https://api.github.test/repos/{full_name}"

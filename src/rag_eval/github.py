@@ -1,49 +1,38 @@
-"""GitHub's REST API, as much of it as the action uses, spoken so that a hostile or a failing network does no harm.
+"""GitHub's REST API, as much of it as the action uses: comments, files, git objects, pull requests and their reviews.
 
-The token travels in one header, to the host of the API and to no other: redirects elsewhere are refused, and neither
-``repr`` nor an error message nor a URL holds it. Faults that pass are waited out within ``Network.patience``; all
-others are a ``GitHubError`` whose message says what to do.
+What an answer says is checked before it is passed on: anything else than what was asked for is a ``GitHubError``.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 import re
-import time
-from itertools import count
-from typing import NamedTuple
-from urllib.parse import SplitResult, quote, urlencode, urljoin, urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
 
-from rag_eval import __version__
-from rag_eval.errors import MissingExtra, RagEvalError, UsageError
-from rag_eval.safe import one_line, quoted
+from rag_eval.errors import UsageError
+from rag_eval.http_client import GitHubError as GitHubError
+from rag_eval.http_client import Http, Request, text_of
+from rag_eval.http_client import Network as Network
+from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from urllib3 import PoolManager
-
 BOT = "github-actions[bot]"
 """The login that writes with a workflow's own token; the API does not tell that token its name."""
 
-PATIENCE = 300.0
-"""Seconds that one ``GitHub`` waits in all for faults to pass: no job should hang for the sake of a comment."""
+MOST_COMMITS = 250
+"""GitHub lists no more commits of a pull request than these."""
 
-_PER_PAGE, _MOST_PAGES, _MOST_TRIES, _MOST_REDIRECTS = 100, 300, 6, 3
-_CONNECT_SECONDS, _READ_SECONDS = 10.0, 30.0
-_JSON, _RAW, _SHA = "application/vnd.github+json", "application/vnd.github.raw+json", "application/vnd.github.sha"
-_OURS = {"User-Agent": f"rag-eval/{__version__}", "X-GitHub-Api-Version": "2022-11-28"}
+_PER_PAGE, _MOST_PAGES = 100, 300
+_RAW, _SHA = "application/vnd.github.raw+json", "application/vnd.github.sha"
 _REPOSITORY = re.compile(r"(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+", re.ASCII)
 _REF = re.compile(r"(?!.*\.\.)[^\x00-\x20\x7f~^:?*\[\\]+")
-
-
-class GitHubError(RagEvalError):
-    """GitHub refused, failed or could not be reached. ``status`` is that of HTTP, 0 where no answer came."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_CO_AUTHOR = re.compile(r"(?im)^[ \t]*co-authored-by[ \t]*:[ \t]*([^<\n]*)(?:<([^>\n]*)>)?")
+_SURPRISE = "is a proxy in between?"
 
 
 class Comment(NamedTuple):
@@ -55,70 +44,45 @@ class Comment(NamedTuple):
     url: str
 
 
-class Network(NamedTuple):
-    """How the API is reached: an address of a proxy, a file of trusted certificates, and a clock in seconds."""
+class TreeEntry(NamedTuple):
+    """One name in a folder of git: ``mode`` as git writes it (100644), ``type`` blob, tree or commit."""
 
-    proxy: str | None = None
-    ca_bundle: str | None = None
-    patience: float = PATIENCE
-    sleep: Callable[[float], None] = time.sleep
-    now: Callable[[], float] = time.time
-
-    @classmethod
-    def from_environ(cls, environ: Mapping[str, str], api_url: str) -> Network:
-        """What ``HTTPS_PROXY``, ``NO_PROXY`` and ``REQUESTS_CA_BUNDLE`` say for this address, in either case."""
-        settings = {name.lower(): value for name, value in environ.items()}
-        address = urlsplit(api_url)
-        direct = _listed(address.hostname or "", settings.get("no_proxy", ""))
-        proxy = None if direct else settings.get(f"{address.scheme}_proxy")
-        return cls(proxy=proxy or None, ca_bundle=environ.get("REQUESTS_CA_BUNDLE") or None)
-
-
-class _Request(NamedTuple):
-    """``aim`` completes "The token may not …", ``needs`` is the permission that allows it."""
-
-    method: str
     path: str
-    aim: str
-    needs: str = ""
-    accept: str = _JSON
-    content: Mapping[str, str] | None = None
+    mode: str
+    type: str
+    sha: str
 
 
-class _Answer(NamedTuple):
-    """One answer; status 0 and the reason as ``data`` where none came. The names of ``headers`` are in lower case."""
+class Pull(NamedTuple):
+    """A pull request: who opened it, the commits of its two ends, the branch that it wants to go into."""
 
-    status: int
-    headers: Mapping[str, str]
-    data: bytes
+    number: int
+    author: str
+    head: str
+    base: str
+    base_ref: str
 
-    @property
-    def good(self) -> bool:
-        return 200 <= self.status < 300
 
-    def json(self) -> object:
-        """What the answer says. Raises GitHubError where it is no JSON."""
-        try:
-            value: object = json.loads(self.data)
-        except (ValueError, RecursionError):
-            raise GitHubError(self.status, "GitHub's answer is no JSON: is a proxy in between?") from None
-        return value
+class Review(NamedTuple):
+    """One review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING, and the commit that was looked at."""
 
-    def message(self) -> str:
-        """What the answer says of an error: GitHub's own sentence, or the reason that there is no answer."""
-        if not self.status:
-            return self.data.decode("utf-8", "replace")
-        try:
-            return _text(self.json(), "message")
-        except GitHubError:
-            return ""
+    id: int
+    user: str
+    state: str
+    commit: str
 
-    def rate_limited(self) -> bool:
-        """Whether the refusal passes with time. A 403 for want of a permission does not."""
-        if self.status == 429:
-            return True
-        spent = self.headers.get("x-ratelimit-remaining") == "0" or "retry-after" in self.headers
-        return self.status == 403 and (spent or "rate limit" in self.message().lower())
+
+class Authorship(NamedTuple):
+    """Somebody whom a commit names as its author or co-author.
+
+    ``login`` is the account that GitHub knows by the e-mail address; it looks up no co-authors: there it is None.
+    """
+
+    sha: str
+    login: str | None
+    name: str
+    email: str
+    co_author: bool = False
 
 
 class GitHub:
@@ -131,7 +95,7 @@ class GitHub:
         if not _REPOSITORY.fullmatch(repository):
             raise UsageError(f"{quoted(repository)} is no repository. Give it as owner/name.")
         self.repository = repository
-        self._http = _Http(api_url, token, network or Network())
+        self._http = Http(api_url, token, network or Network())
 
     def __repr__(self) -> str:
         return f"GitHub({self._http.address.geturl()!r}, {self.repository!r})"
@@ -139,7 +103,7 @@ class GitHub:
     def login(self) -> str:
         """Whose comments ours are. A workflow's own token may not ask, and writes as ``github-actions[bot]``."""
         try:
-            return _text(self._http.send(_Request("GET", "/user", "ask for its own name")).json(), "login") or BOT
+            return text_of(self._http.send(Request("GET", "/user", "ask for its own name")).json(), "login") or BOT
         except GitHubError as refused:
             if refused.status in (401, 403, 404):
                 return BOT
@@ -148,15 +112,8 @@ class GitHub:
     def comments(self, number: int) -> Iterator[Comment]:
         """All comments of the issue or pull request ``number``, oldest first, page by page."""
         path = self._path(f"issues/{number:d}/comments")
-        for page in range(1, _MOST_PAGES + 1):
-            where = f"{path}?per_page={_PER_PAGE}&page={page}"
-            answer = self._http.send(_Request("GET", where, "read the comments", "pull-requests: read"))
-            found = _rows(answer)
-            yield from (_comment(row, answer.status) for row in found)
-            # Only whether there is a next page is taken from the header: the address in it may name another host.
-            if len(found) < _PER_PAGE and 'rel="next"' not in answer.headers.get("link", ""):
-                return
-        raise GitHubError(0, f"#{number} has over {_PER_PAGE * _MOST_PAGES} comments, too many to find one's own.")
+        for row in self._listed(path, "read the comments", "pull-requests: read"):
+            yield _comment(row)
 
     def create_comment(self, number: int, body: str, already: Callable[[], Comment | None]) -> Comment:
         """Write a new comment.
@@ -165,27 +122,24 @@ class GitHub:
         mean that nothing was written.
         """
         path = self._path(f"issues/{number:d}/comments")
-        tries = self._http.tries(_Request("POST", path, "comment", "pull-requests: write", content={"body": body}))
+        tries = self._http.tries(Request("POST", path, "comment", "pull-requests: write", content={"body": body}))
         while (answer := next(tries)) is None:
             if found := already():
                 return found
-        return _comment(answer.json(), answer.status)
+        return _comment(answer.json())
 
     def update_comment(self, comment_id: int, body: str) -> Comment:
         """Replace the text of a comment."""
         path = self._path(f"issues/comments/{comment_id:d}")
-        request = _Request("PATCH", path, "change the comment", "pull-requests: write", content={"body": body})
+        request = Request("PATCH", path, "change the comment", "pull-requests: write", content={"body": body})
         answer = self._http.send(request)
-        return _comment(answer.json(), answer.status)
+        return _comment(answer.json())
 
     def file(self, path: str, ref: str) -> bytes:
         """The bytes of the file ``path`` at ``ref``. A GitHubError of status 404: no such file, ref or permission."""
-        # urllib3 resolves dot segments, so that a path could leave the folder of the API that is meant.
-        if not path or any(part in ("", ".", "..") for part in path.split("/")):
-            raise UsageError(f"{quoted(path)} is no path of a file. Give it from the repository's root, without dots.")
-        where = self._path(f"contents/{quote(path, safe='')}?{urlencode({'ref': _checked_ref(ref)})}")
+        where = self._path(f"contents/{quote(_checked_path(path), safe='')}?{urlencode({'ref': _checked_ref(ref)})}")
         aim = f"read {quoted(path)} at {quoted(ref)}"
-        answer = self._http.send(_Request("GET", where, aim, "contents: read", _RAW))
+        answer = self._http.send(Request("GET", where, aim, "contents: read", _RAW))
         # For a folder, GitHub sends its list of files as JSON instead; a JSON file comes as raw+json too.
         if answer.headers.get("content-type", "").startswith("application/json"):
             raise GitHubError(answer.status, f"{quoted(path)} at {quoted(ref)} is a folder. Name a file.")
@@ -194,130 +148,97 @@ class GitHub:
     def commit(self, ref: str) -> str:
         """The full hash of the commit that a branch, tag or hash stands for now. Status 404 or 422: there is none."""
         where = self._path(f"commits/{quote(_checked_ref(ref), safe='')}")
-        answer = self._http.send(_Request("GET", where, f"find {quoted(ref)}", "contents: read", _SHA))
-        sha = answer.data.decode("ascii", "replace").strip()
-        if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", sha):
-            raise GitHubError(answer.status, f"GitHub's answer for {quoted(ref)} is no hash of a commit.")
-        return sha
+        answer = self._http.send(Request("GET", where, f"find {quoted(ref)}", "contents: read", _SHA))
+        return _sha(answer.data.decode("ascii", "replace").strip())
+
+    def default_branch(self) -> str:
+        """The name of the branch that the repository shows first."""
+        found = text_of(self._object("", "read the repository", "contents: read"), "default_branch")
+        if not found:
+            raise _odd("no repository")
+        return found
+
+    def parents(self, sha: str) -> list[str]:
+        """The hashes of a commit's parents, in git's order."""
+        found = self._object(f"git/commits/{_checked_hash(sha)}", f"read commit {sha[:12]}", "contents: read")
+        return [_sha(text_of(row, "sha")) for row in _list(found.get("parents"))]
+
+    def tree(self, sha: str) -> list[TreeEntry]:
+        """What a folder holds, by the hash of its tree or, for the root, of a commit; not what is below it."""
+        found = self._object(f"git/trees/{_checked_hash(sha)}", f"read tree {sha[:12]}", "contents: read")
+        if found.get("truncated") is not False:
+            raise GitHubError(0, f"GitHub lists only a part of tree {sha[:12]}. Keep fewer files in one folder.")
+        return [_entry(row) for row in _list(found.get("tree"))]
+
+    def blob(self, sha: str) -> bytes:
+        """The bytes of the file that git keeps under ``sha``, which they are held to: no others are ever given."""
+        where = self._path(f"git/blobs/{_checked_hash(sha)}")
+        data = self._http.send(Request("GET", where, f"read blob {sha[:12]}", "contents: read", _RAW)).data
+        if _blob_hash(data, "sha1" if len(sha) == 40 else "sha256") != sha:
+            raise GitHubError(0, f"GitHub's answer for blob {sha[:12]} has other bytes than those: {_SURPRISE}")
+        return data
+
+    def merge_base(self, base: str, head: str) -> str:
+        """The hash of the best common ancestor of two branches, tags or hashes."""
+        ends = "...".join(quote(_checked_ref(ref), safe="") for ref in (base, head))
+        aim = f"compare {quoted(base)} with {quoted(head)}"
+        found = self._object(f"compare/{ends}?per_page=1", aim, "contents: read")
+        return _sha(text_of(found.get("merge_base_commit"), "sha"))
+
+    def pull(self, number: int) -> Pull:
+        """The pull request ``number`` as it is now."""
+        found = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
+        head, base = found.get("head"), found.get("base")
+        author, ref = text_of(found.get("user"), "login"), text_of(base, "ref")
+        return Pull(number, author, _sha(text_of(head, "sha")), _sha(text_of(base, "sha")), ref)
+
+    def reviews(self, number: int) -> list[Review]:
+        """All reviews of the pull request ``number``, oldest first."""
+        path = self._path(f"pulls/{number:d}/reviews")
+        return [_review(row) for row in self._listed(path, "read the reviews", "pull-requests: read")]
+
+    def commits_touching(self, paths: tuple[str, ...], head: str, within: int) -> list[Authorship]:
+        """Who the commits of pull request ``within`` name as authors, of those that touch one of ``paths``.
+
+        ``head`` is the last commit of the pull request. Raises GitHubError where the pull request has moved on, and
+        where it has as many commits as GitHub lists: there may be more.
+        """
+        commits = self._pull_commits(within)
+        if head not in commits:
+            raise GitHubError(0, f"#{within} has moved on from {head[:12]}. Look at the run of its newest commit.")
+        touching = {sha for path in paths for sha in self._history(path, head)}
+        return [one for sha, row in commits.items() if sha in touching for one in _authors(sha, row)]
+
+    def _pull_commits(self, number: int) -> dict[str, Mapping[str, Any]]:
+        path = self._path(f"pulls/{number:d}/commits")
+        rows = list(self._listed(path, "read the commits", "pull-requests: read"))
+        if len(rows) >= MOST_COMMITS:
+            what = f"#{number} has {MOST_COMMITS} commits or more, and GitHub lists no further"
+            raise GitHubError(0, f"{what}: who wrote the others cannot be known. Split the pull request.")
+        return {_sha(text_of(row, "sha")): row for row in rows}
+
+    def _history(self, path: str, head: str) -> Iterator[str]:
+        where = f"{self._path('commits')}?{urlencode({'sha': _checked_hash(head), 'path': _checked_path(path)})}"
+        for row in self._listed(where, f"read the history of {quoted(path)}", "contents: read"):
+            yield _sha(text_of(row, "sha"))
+
+    def _object(self, rest: str, aim: str, needs: str) -> Mapping[str, Any]:
+        return _object(self._http.send(Request("GET", self._path(rest), aim, needs)).json(), "JSON object")
+
+    def _listed(self, path: str, aim: str, needs: str) -> Iterator[Mapping[str, Any]]:
+        """The rows of all pages."""
+        joint = "&" if "?" in path else "?"
+        for page in range(1, _MOST_PAGES + 1):
+            answer = self._http.send(Request("GET", f"{path}{joint}per_page={_PER_PAGE}&page={page}", aim, needs))
+            found = _list(answer.json())
+            yield from (_object(row, "list of objects") for row in found)
+            # Only whether there is a next page is taken from the header: the address in it may name another host.
+            if len(found) < _PER_PAGE and 'rel="next"' not in answer.headers.get("link", ""):
+                return
+        raise GitHubError(0, f"Could not {aim}: there are over {_PER_PAGE * _MOST_PAGES}, too many to look at.")
 
     def _path(self, rest: str) -> str:
-        return f"/repos/{self.repository}/{rest}"
-
-
-class _Http:
-    """Sends requests, repeats those whose failure passes, and turns the other failures into sentences."""
-
-    def __init__(self, api_url: str, token: str, network: Network) -> None:
-        self.address = _checked_address(api_url)
-        self._headers = {**_OURS, **_bearer(token)}
-        self._network, self._patience = network, network.patience
-        self._pool = _pool(network)
-
-    def send(self, request: _Request) -> _Answer:
-        """The good answer to ``request``. Raises GitHubError when there is none."""
-        return next(answer for answer in self.tries(request) if answer)
-
-    def tries(self, request: _Request) -> Iterator[_Answer | None]:
-        """The good answer, and before it a None for each try whose failure passes, after waiting for that."""
-        for attempt in count():
-            answer = self._once(request)
-            if answer.good:
-                break
-            self._wait(request, answer, attempt)
-            yield None
-        yield answer
-
-    def _wait(self, request: _Request, answer: _Answer, attempt: int) -> None:
-        """Sleep until another try makes sense. Raises GitHubError where none does, or patience ends before."""
-        seconds = _delay(answer, attempt, self._network.now())
-        if seconds is None or seconds > self._patience or attempt + 1 >= _MOST_TRIES:
-            raise GitHubError(answer.status, _sentence(request, answer, seconds))
-        self._patience -= seconds
-        self._network.sleep(seconds)
-
-    def _once(self, request: _Request) -> _Answer:
-        url = self.address.geturl() + request.path
-        for _ in range(1 + _MOST_REDIRECTS):
-            answer = self._ask(request, url)
-            if answer.status not in ((301, 302, 307, 308) if request.method == "GET" else (307, 308)):
-                return answer
-            url = urljoin(url, answer.headers.get("location", ""))
-            if not _same_host(urlsplit(url), self.address):
-                raise GitHubError(answer.status, "GitHub sent us on to another host, where the token must not go.")
-        raise GitHubError(answer.status, "GitHub sends us in circles. Was the repository renamed?")
-
-    def _ask(self, request: _Request, url: str) -> _Answer:
-        from urllib3 import exceptions
-
-        body = None if request.content is None else json.dumps(request.content).encode()
-        headers = {**self._headers, "Accept": request.accept, **({"Content-Type": "application/json"} if body else {})}
-        try:
-            got = self._pool.request(request.method, url, body=body, headers=headers, redirect=False, retries=False)
-        except exceptions.SSLError as error:
-            advice = "Name the authority's certificate in REQUESTS_CA_BUNDLE."
-            raise GitHubError(0, f"No safe connection to the API: {one_line(str(error), 200)}. {advice}") from None
-        except (exceptions.HTTPError, OSError) as error:
-            return _Answer(0, {}, one_line(str(error), 200).encode())
-        return _Answer(got.status, {name.lower(): value for name, value in got.headers.items()}, got.data)
-
-
-def _pool(network: Network) -> PoolManager:
-    try:
-        import urllib3
-    except ImportError:
-        raise MissingExtra("Speaking with GitHub", "action") from None
-    timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS)
-    if network.proxy is None:
-        return urllib3.PoolManager(timeout=timeout, ca_certs=network.ca_bundle)
-    login = urllib3.util.parse_url(network.proxy).auth
-    headers = urllib3.make_headers(proxy_basic_auth=login) if login else None
-    return urllib3.ProxyManager(network.proxy, proxy_headers=headers, timeout=timeout, ca_certs=network.ca_bundle)
-
-
-def _delay(answer: _Answer, attempt: int, now: float) -> float | None:
-    """Seconds until another try makes sense, None where none does. ``attempt`` counts from 0."""
-    told = _digits(answer.headers.get("retry-after"))
-    if answer.rate_limited():
-        reset = _digits(answer.headers.get("x-ratelimit-reset"))
-        if told is None and reset is not None and answer.headers.get("x-ratelimit-remaining") == "0":
-            told = reset - now
-        return 60.0 * 2**attempt if told is None else max(told, 1.0)
-    if answer.status == 0 or answer.status >= 500:
-        return 1.0 * 2**attempt if told is None else max(told, 1.0)
-    return None
-
-
-def _sentence(request: _Request, answer: _Answer, seconds: float | None) -> str:
-    """What went wrong and what to do."""
-    said = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
-    needs = request.needs or "the permission"
-    if answer.rate_limited():
-        return f"GitHub's rate limit forbids to {request.aim} for another {seconds:.0f} s. Run the job again later."
-    if seconds is not None:
-        what = f"answered {answer.status}" if answer.status else "could not be reached"
-        return f"Could not {request.aim}: GitHub {what}, {_MOST_TRIES} tries at most.{said} Run the job again later."
-    if answer.status == 401:
-        return f"GitHub does not know the token, to {request.aim}.{said} Pass github-token: ${{{{ github.token }}}}."
-    if answer.status == 403:
-        why = "Runs for forks and for Dependabot are never given it."
-        return f"The token may not {request.aim}: the job needs `{needs}` under permissions. {why}{said}"
-    if answer.status == 404:
-        return f"Could not {request.aim}: GitHub finds no such thing. A token without `{needs}` is told the same.{said}"
-    return f"Could not {request.aim}: GitHub answered {answer.status}.{said}"
-
-
-def _checked_address(api_url: str) -> SplitResult:
-    shown = quoted(api_url.rpartition("@")[2])
-    wrong = UsageError(f"{shown} is no address of GitHub's API. Take what GITHUB_API_URL holds.")
-    try:
-        address = urlsplit(api_url.rstrip("/"))
-        _origin(address)
-    except ValueError:
-        raise wrong from None
-    unwanted = address.username or address.password or address.query or address.fragment
-    if address.scheme not in ("https", "http") or not address.hostname or unwanted:
-        raise wrong
-    return address
+        return f"/repos/{self.repository}/{rest}".removesuffix("/")
 
 
 def _checked_ref(ref: str) -> str:
@@ -326,47 +247,75 @@ def _checked_ref(ref: str) -> str:
     return ref
 
 
-def _bearer(token: str) -> dict[str, str]:
-    # http.client would refuse such a token as well, with an exception that quotes it.
-    if not re.fullmatch(r"[\x21-\x7e]*", token.strip()):
-        raise UsageError("github-token holds a character that no token has. Pass github-token: ${{ github.token }}.")
-    return {"Authorization": f"Bearer {token.strip()}"} if token.strip() else {}
+def _checked_hash(sha: str) -> str:
+    if not _HASH.fullmatch(sha):
+        raise UsageError(f"{quoted(sha)} is no full hash of an object of git.")
+    return sha
 
 
-def _same_host(one: SplitResult, other: SplitResult) -> bool:
-    try:
-        return _origin(one) == _origin(other)
-    except ValueError:
-        return False
+def _checked_path(path: str) -> str:
+    # urllib3 resolves dot segments, so that a path could leave the folder of the API that is meant.
+    if not path or any(part in ("", ".", "..") for part in path.split("/")):
+        raise UsageError(f"{quoted(path)} is no path of a file. Give it from the repository's root, without dots.")
+    return path
 
 
-def _origin(address: SplitResult) -> tuple[str, str | None, int | None]:
-    return address.scheme, address.hostname, address.port or {"https": 443, "http": 80}.get(address.scheme)
+def _blob_hash(data: bytes, algorithm: str) -> str:
+    """What git names a file's bytes by. It is git's choice of algorithm, not ours."""
+    return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def _listed(host: str, no_proxy: str) -> bool:
-    names = [name.strip().lstrip(".").lower() for name in no_proxy.split(",")]
-    return any(name and (name in ("*", host) or host.endswith("." + name)) for name in names)
+def _odd(what: str) -> GitHubError:
+    return GitHubError(0, f"GitHub's answer is {what}: {_SURPRISE}")
 
 
-def _digits(text: str | None) -> float | None:
-    return float(text) if text and re.fullmatch(r"[0-9]{1,12}", text) else None
+def _sha(text: str) -> str:
+    if not _HASH.fullmatch(text):
+        raise _odd("no hash of a commit")
+    return text
 
 
-def _text(value: object, key: str) -> str:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
-
-
-def _rows(answer: _Answer) -> list[object]:
-    rows = answer.json()
+def _list(rows: object) -> list[object]:
     if not isinstance(rows, list):
-        raise GitHubError(answer.status, "GitHub's answer is no list of comments: is a proxy in between?")
+        raise _odd("no list")
     return rows
 
 
-def _comment(row: object, status: int) -> Comment:
-    number = row.get("id") if isinstance(row, dict) else None
-    if not isinstance(row, dict) or not isinstance(number, int):
-        raise GitHubError(status, "GitHub's answer is no comment: is a proxy in between?")
-    return Comment(number, _text(row.get("user"), "login"), _text(row, "body"), _text(row, "html_url"))
+def _object(row: object, what: str) -> Mapping[str, Any]:
+    if not isinstance(row, dict):
+        raise _odd(f"no {what}")
+    return row
+
+
+def _id(row: Mapping[str, Any], what: str) -> int:
+    number = row.get("id")
+    if not isinstance(number, int):
+        raise _odd(f"no {what}")
+    return number
+
+
+def _comment(row: object) -> Comment:
+    found = _object(row, "comment")
+    number = _id(found, "comment")
+    return Comment(number, text_of(found.get("user"), "login"), text_of(row, "body"), text_of(row, "html_url"))
+
+
+def _entry(row: object) -> TreeEntry:
+    found = TreeEntry(text_of(row, "path"), text_of(row, "mode"), text_of(row, "type"), _sha(text_of(row, "sha")))
+    if not (found.path and found.mode and found.type):
+        raise _odd("no tree")
+    return found
+
+
+def _review(row: Mapping[str, Any]) -> Review:
+    user = text_of(row.get("user"), "login")
+    return Review(_id(row, "review"), user, text_of(row, "state"), text_of(row, "commit_id"))
+
+
+def _authors(sha: str, row: Mapping[str, Any]) -> Iterator[Authorship]:
+    commit = _object(row.get("commit"), "commit")
+    named = commit.get("author")
+    account = text_of(row.get("author"), "login") or None
+    yield Authorship(sha, account, text_of(named, "name"), text_of(named, "email"))
+    for name, email in _CO_AUTHOR.findall(text_of(commit, "message")):
+        yield Authorship(sha, None, name.strip(), email.strip(), co_author=True)

@@ -15,6 +15,9 @@ from rag_eval.safe import quoted
 
 VERSION = 1
 LONGEST_QID = 200
+NAMESPACE = "gold-signoff@rag-eval-action"
+"""What an SSH signature of a record is for: a signature for anything else, a commit say, signs no record."""
+
 HASH = "sha256:[0-9a-f]{64}"
 # Each field of the signed text is one line: no control characters, no line separators. A signer is to be one principal
 # of an allowed-signers file: no space, comma, quote or wildcard. The schema has the same patterns.

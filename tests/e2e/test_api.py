@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 
+from gitrepo import Repo
 from rag_eval.comment import marker, post
 from rag_eval.github import BOT, GitHub, GitHubError, Network
 
@@ -51,12 +51,47 @@ def test_the_own_name(github, client, author):
     assert client.login() == author
 
 
-def test_what_the_fake_answers_to_what_is_not_asked_yet(github, prism):
-    github.add_review(NUMBER, "alice", "a" * 40)
-    answers = [
-        json.load(urlopen(f"{prism[0]}/repos/{github.repository}/pulls/{NUMBER}{rest}")) for rest in ("", "/reviews")
+@pytest.fixture
+def repo(github, tmp_path):
+    """A repository with a branch of two commits, the second by somebody else as well; it is the pull request's."""
+    repo = Repo.create(tmp_path / "repo", None)
+    repo.write("eval/gold.jsonl", b"\xff one\r\n")
+    repo.git("add", "--all")
+    for message in ("one", "two", "three\n\nCo-authored-by: Bob <bob@example.org>"):
+        repo.write("eval/gold.jsonl", message)
+        repo.git("add", "--all")
+        repo.git("commit", "-q", "-m", message)
+    github.repository_at(repo.path).accounts["ann@example.org"] = "ann"
+    github.add_pull(NUMBER, repo.git("rev-parse", "HEAD"), repo.git("rev-parse", "HEAD~2"))
+    return repo
+
+
+def test_git_objects(client, repo):
+    head, parent, first = (repo.git("rev-parse", ref) for ref in ("HEAD", "HEAD~1", "HEAD~2"))
+    assert (client.commit("main"), client.parents(head), client.parents(first)) == (head, [parent], [])
+    assert client.merge_base(first, head) == first
+    (folder,) = client.tree(head)
+    (file,) = client.tree(folder.sha)
+    assert (folder.path, folder.type, file.path, file.mode) == ("eval", "tree", "gold.jsonl", "100644")
+    assert client.blob(file.sha) == (repo.path / "eval/gold.jsonl").read_bytes()
+    for ask in (client.parents, client.tree, client.blob):
+        with pytest.raises(GitHubError) as refused:
+            ask("0" * 40)
+        assert refused.value.status == 404
+
+
+def test_the_pull_request_its_reviews_and_its_authors(github, client, repo):
+    head, base = repo.git("rev-parse", "HEAD"), repo.git("rev-parse", "HEAD~2")
+    github.add_review(NUMBER, "alice", head)
+    pull = client.pull(NUMBER)
+    assert (pull.head, pull.base, pull.base_ref, client.default_branch()) == (head, base, "main", "main")
+    assert [(one.user, one.state, one.commit) for one in client.reviews(NUMBER)] == [("alice", "APPROVED", head)]
+    named = client.commits_touching(("eval/gold.jsonl",), head, NUMBER)
+    assert [(one.login, one.email) for one in named] == [
+        ("ann", "ann@example.org"),
+        ("ann", "ann@example.org"),
+        (None, "bob@example.org"),
     ]
-    assert answers == [github.pulls[NUMBER], github.reviews[NUMBER]]
 
 
 def test_prism_does_object(github, prism):

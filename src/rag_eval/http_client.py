@@ -1,0 +1,257 @@
+"""HTTP towards GitHub's REST API, spoken so that a hostile or a failing network does no harm.
+
+The token travels in one header, to the host of the API and to no other: redirects elsewhere are refused, and neither
+``repr`` nor an error message nor a URL holds it. Faults that pass are waited out within ``Network.patience``; all
+others are a ``GitHubError`` whose message says what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from itertools import count
+from typing import NamedTuple
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from rag_eval import __version__
+from rag_eval.errors import MissingExtra, RagEvalError, UsageError
+from rag_eval.safe import one_line, quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from urllib3 import PoolManager
+
+PATIENCE = 300.0
+"""Seconds that one ``GitHub`` waits in all for faults to pass: no job should hang for the sake of a comment."""
+
+JSON = "application/vnd.github+json"
+_MOST_TRIES, _MOST_REDIRECTS = 6, 3
+_CONNECT_SECONDS, _READ_SECONDS = 10.0, 30.0
+_OURS = {"User-Agent": f"rag-eval/{__version__}", "X-GitHub-Api-Version": "2022-11-28"}
+
+
+class GitHubError(RagEvalError):
+    """GitHub refused, failed or could not be reached. ``status`` is HTTP's, 0 where no usable answer came."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Network(NamedTuple):
+    """How the API is reached: an address of a proxy, a file of trusted certificates, and a clock in seconds."""
+
+    proxy: str | None = None
+    ca_bundle: str | None = None
+    patience: float = PATIENCE
+    sleep: Callable[[float], None] = time.sleep
+    now: Callable[[], float] = time.time
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str], api_url: str) -> Network:
+        """What ``HTTPS_PROXY``, ``NO_PROXY`` and ``REQUESTS_CA_BUNDLE`` say for this address, in either case."""
+        settings = {name.lower(): value for name, value in environ.items()}
+        address = urlsplit(api_url)
+        direct = _listed(address.hostname or "", settings.get("no_proxy", ""))
+        proxy = None if direct else settings.get(f"{address.scheme}_proxy")
+        return cls(proxy=proxy or None, ca_bundle=environ.get("REQUESTS_CA_BUNDLE") or None)
+
+
+class Request(NamedTuple):
+    """``aim`` completes "The token may not …", ``needs`` is the permission that allows it."""
+
+    method: str
+    path: str
+    aim: str
+    needs: str = ""
+    accept: str = JSON
+    content: Mapping[str, str] | None = None
+
+
+class Answer(NamedTuple):
+    """One answer; status 0 and the reason as ``data`` where none came. The names of ``headers`` are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+
+    @property
+    def good(self) -> bool:
+        """Whether what was asked for was done."""
+        return 200 <= self.status < 300
+
+    def json(self) -> object:
+        """What the answer says. Raises GitHubError where it is no JSON."""
+        try:
+            value: object = json.loads(self.data)
+        except (ValueError, RecursionError):
+            raise GitHubError(self.status, "GitHub's answer is no JSON: is a proxy in between?") from None
+        return value
+
+    def message(self) -> str:
+        """What the answer says of an error: GitHub's own sentence, or the reason that there is no answer."""
+        if not self.status:
+            return self.data.decode("utf-8", "replace")
+        try:
+            return text_of(self.json(), "message")
+        except GitHubError:
+            return ""
+
+    def rate_limited(self) -> bool:
+        """Whether the refusal passes with time. A 403 for want of a permission does not."""
+        if self.status == 429:
+            return True
+        spent = self.headers.get("x-ratelimit-remaining") == "0" or "retry-after" in self.headers
+        return self.status == 403 and (spent or "rate limit" in self.message().lower())
+
+
+class Http:
+    """Sends requests, repeats those whose failure passes, and turns the other failures into sentences."""
+
+    def __init__(self, api_url: str, token: str, network: Network) -> None:
+        self.address = _checked_address(api_url)
+        self._headers = {**_OURS, **_bearer(token)}
+        self._network, self._patience = network, network.patience
+        self._pool = _pool(network)
+
+    def send(self, request: Request) -> Answer:
+        """The good answer to ``request``. Raises GitHubError when there is none."""
+        return next(answer for answer in self.tries(request) if answer)
+
+    def tries(self, request: Request) -> Iterator[Answer | None]:
+        """The good answer, and before it a None for each try whose failure passes, after waiting for that."""
+        for attempt in count():
+            answer = self._once(request)
+            if answer.good:
+                break
+            self._wait(request, answer, attempt)
+            yield None
+        yield answer
+
+    def _wait(self, request: Request, answer: Answer, attempt: int) -> None:
+        """Sleep until another try makes sense. Raises GitHubError where none does, or patience ends before."""
+        seconds = _delay(answer, attempt, self._network.now())
+        if seconds is None or seconds > self._patience or attempt + 1 >= _MOST_TRIES:
+            raise GitHubError(answer.status, _sentence(request, answer, seconds))
+        self._patience -= seconds
+        self._network.sleep(seconds)
+
+    def _once(self, request: Request) -> Answer:
+        url = self.address.geturl() + request.path
+        for _ in range(1 + _MOST_REDIRECTS):
+            answer = self._ask(request, url)
+            if answer.status not in ((301, 302, 307, 308) if request.method == "GET" else (307, 308)):
+                return answer
+            url = urljoin(url, answer.headers.get("location", ""))
+            if not _same_host(urlsplit(url), self.address):
+                raise GitHubError(answer.status, "GitHub sent us on to another host, where the token must not go.")
+        raise GitHubError(answer.status, "GitHub sends us in circles. Was the repository renamed?")
+
+    def _ask(self, request: Request, url: str) -> Answer:
+        from urllib3 import exceptions
+
+        body = None if request.content is None else json.dumps(request.content).encode()
+        headers = {**self._headers, "Accept": request.accept, **({"Content-Type": "application/json"} if body else {})}
+        try:
+            got = self._pool.request(request.method, url, body=body, headers=headers, redirect=False, retries=False)
+        except exceptions.SSLError as error:
+            advice = "Name the authority's certificate in REQUESTS_CA_BUNDLE."
+            raise GitHubError(0, f"No safe connection to the API: {one_line(str(error), 200)}. {advice}") from None
+        except (exceptions.HTTPError, OSError) as error:
+            return Answer(0, {}, one_line(str(error), 200).encode())
+        return Answer(got.status, {name.lower(): value for name, value in got.headers.items()}, got.data)
+
+
+def _pool(network: Network) -> PoolManager:
+    try:
+        import urllib3
+    except ImportError:
+        raise MissingExtra("Speaking with GitHub", "action") from None
+    timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS)
+    if network.proxy is None:
+        return urllib3.PoolManager(timeout=timeout, ca_certs=network.ca_bundle)
+    login = urllib3.util.parse_url(network.proxy).auth
+    headers = urllib3.make_headers(proxy_basic_auth=login) if login else None
+    return urllib3.ProxyManager(network.proxy, proxy_headers=headers, timeout=timeout, ca_certs=network.ca_bundle)
+
+
+def _delay(answer: Answer, attempt: int, now: float) -> float | None:
+    """Seconds until another try makes sense, None where none does. ``attempt`` counts from 0."""
+    told = _digits(answer.headers.get("retry-after"))
+    if answer.rate_limited():
+        reset = _digits(answer.headers.get("x-ratelimit-reset"))
+        if told is None and reset is not None and answer.headers.get("x-ratelimit-remaining") == "0":
+            told = reset - now
+        return 60.0 * 2**attempt if told is None else max(told, 1.0)
+    if answer.status == 0 or answer.status >= 500:
+        return 1.0 * 2**attempt if told is None else max(told, 1.0)
+    return None
+
+
+def _sentence(request: Request, answer: Answer, seconds: float | None) -> str:
+    """What went wrong and what to do."""
+    said = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
+    needs = request.needs or "the permission"
+    if answer.rate_limited():
+        return f"GitHub's rate limit forbids to {request.aim} for another {seconds:.0f} s. Run the job again later."
+    if seconds is not None:
+        what = f"answered {answer.status}" if answer.status else "could not be reached"
+        return f"Could not {request.aim}: GitHub {what}, {_MOST_TRIES} tries at most.{said} Run the job again later."
+    if answer.status == 401:
+        return f"GitHub does not know the token, to {request.aim}.{said} Pass github-token: ${{{{ github.token }}}}."
+    if answer.status == 403:
+        why = "Runs for forks and for Dependabot are never given it."
+        return f"The token may not {request.aim}: the job needs `{needs}` under permissions. {why}{said}"
+    if answer.status == 404:
+        return f"Could not {request.aim}: GitHub finds no such thing. A token without `{needs}` is told the same.{said}"
+    return f"Could not {request.aim}: GitHub answered {answer.status}.{said}"
+
+
+def text_of(value: object, key: str) -> str:
+    """The string under ``key`` of a JSON object, empty where there is none."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _checked_address(api_url: str) -> SplitResult:
+    shown = quoted(api_url.rpartition("@")[2])
+    wrong = UsageError(f"{shown} is no address of GitHub's API. Take what GITHUB_API_URL holds.")
+    try:
+        address = urlsplit(api_url.rstrip("/"))
+        _origin(address)
+    except ValueError:
+        raise wrong from None
+    unwanted = address.username or address.password or address.query or address.fragment
+    if address.scheme not in ("https", "http") or not address.hostname or unwanted:
+        raise wrong
+    return address
+
+
+def _bearer(token: str) -> dict[str, str]:
+    # http.client would refuse such a token as well, with an exception that quotes it.
+    if not re.fullmatch(r"[\x21-\x7e]*", token.strip()):
+        raise UsageError("github-token holds a character that no token has. Pass github-token: ${{ github.token }}.")
+    return {"Authorization": f"Bearer {token.strip()}"} if token.strip() else {}
+
+
+def _same_host(one: SplitResult, other: SplitResult) -> bool:
+    try:
+        return _origin(one) == _origin(other)
+    except ValueError:
+        return False
+
+
+def _origin(address: SplitResult) -> tuple[str, str | None, int | None]:
+    return address.scheme, address.hostname, address.port or {"https": 443, "http": 80}.get(address.scheme)
+
+
+def _listed(host: str, no_proxy: str) -> bool:
+    names = [name.strip().lstrip(".").lower() for name in no_proxy.split(",")]
+    return any(name and (name in ("*", host) or host.endswith("." + name)) for name in names)
+
+
+def _digits(text: str | None) -> float | None:
+    return float(text) if text and re.fullmatch(r"[0-9]{1,12}", text) else None
