@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval import app
+from rag_eval.action_base import ApiHistory, GitHistory, Trigger, authority
 from rag_eval.action_inputs import Inputs, read_inputs
-from rag_eval.comment import MOST_CHARACTERS, Api, marker, post
+from rag_eval.comment import MOST_CHARACTERS, marker, post
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError
+from rag_eval.files.work_tree import WorkTree
+from rag_eval.git import Git
 from rag_eval.labels import GOOD, MEANING
 from rag_eval.model import GATES_FILE
 from rag_eval.renderers import RENDERERS, markdown, render, words
@@ -25,10 +28,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from rag_eval.authority import Authority, Signoff
     from rag_eval.comment import Mode
+    from rag_eval.github import GitHub
     from rag_eval.report import Report
 
-    Connect = Callable[[str, str, str], Api]
+    Connect = Callable[[str, str, str], GitHub]
 
 _CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "mrr")
 
@@ -41,7 +46,7 @@ class Place(NamedTuple):
     api_url: str
     repository: str
     run: int
-    sha: str
+    trigger: Trigger
     output_file: str
     summary_file: str
 
@@ -54,8 +59,7 @@ class Place(NamedTuple):
     @property
     def head(self) -> str:
         """The commit that the pull request wants merged, else the one that is checked out."""
-        head = (self.event.get("pull_request") or {}).get("head") or {}
-        return str(head.get("sha") or self.sha)
+        return self.trigger.head
 
 
 class Outcome(NamedTuple):
@@ -79,7 +83,7 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
     """Run the action in ``environ``; ``connect(api_url, token, repository)`` gives GitHub's API. The exit code."""
     try:
         inputs, place = read_inputs(environ), read_place(environ)
-        outcome = judge(inputs, place)
+        outcome = judge(inputs, place, connect)
     except RagEvalError as error:
         print(annotation("error", str(error), title="rag-eval cannot run"))
         return error.exit_code
@@ -91,13 +95,13 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
     return outcome.code
 
 
-def judge(inputs: Inputs, place: Place) -> Outcome:
-    """Score and judge, or say why that cannot be."""
+def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
+    """Score, hold against the base and judge, or say why that cannot be."""
     gates = inputs.gates or _default_gates(inputs, place)
     folder = inputs.working_directory.strip("/")
     options = app.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder)
     try:
-        report = app.run(options)
+        report = app.run(options, _authority(inputs, place, connect))
     except InputError as error:
         return _unjudged(error)
     _log(render(report, "table"))
@@ -114,13 +118,16 @@ def judge(inputs: Inputs, place: Place) -> Outcome:
 def read_place(environ: Mapping[str, str]) -> Place:
     """The runner's environment; an event that cannot be read counts as none."""
     run = environ.get("GITHUB_RUN_NUMBER", "")
+    event = _event(environ.get("GITHUB_EVENT_PATH", ""))
+    names = ("GITHUB_EVENT_NAME", "GITHUB_REF", "GITHUB_SHA", "GITHUB_BASE_REF")
+    name, ref, sha, base_ref = (environ.get(each, "") for each in names)
     return Place(
         workspace=environ.get("GITHUB_WORKSPACE") or ".",
-        event=_event(environ.get("GITHUB_EVENT_PATH", "")),
+        event=event,
         api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
         repository=environ.get("GITHUB_REPOSITORY", ""),
         run=int(run) if run.isdecimal() else 0,
-        sha=environ.get("GITHUB_SHA", ""),
+        trigger=Trigger(name, event, ref, sha, base_ref),
         output_file=environ.get("GITHUB_OUTPUT", ""),
         summary_file=environ.get("GITHUB_STEP_SUMMARY", ""),
     )
@@ -135,6 +142,27 @@ def _event(path: str) -> dict[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
+def _authority(inputs: Inputs, place: Place, connect: Connect) -> Authority | None:
+    """Who decides; None where no event says what is under test."""
+    if not place.trigger.name:
+        return None
+    head = WorkTree(_root(inputs, place))
+    histories = (
+        lambda: ApiHistory(connect(place.api_url, inputs.github_token, place.repository), head),
+        lambda: GitHistory(Git(head.top, foreign=True)),
+    )
+    signoff: Signoff = inputs.signoff  # type: ignore[assignment]
+    return authority(place.trigger, inputs.gates_ref, signoff, head, histories)
+
+
+def _root(inputs: Inputs, place: Place) -> str:
+    """The root of the checkout: the nearest folder with a ``.git``, from the working directory to the workspace."""
+    workspace = Path(place.workspace).resolve()
+    folder = (workspace / inputs.working_directory.strip("/")).resolve()
+    above = [each for each in (folder, *folder.parents) if each.is_relative_to(workspace)]
+    return str(next((each for each in above if (each / ".git").exists()), workspace))
+
+
 def _default_gates(inputs: Inputs, place: Place) -> str:
     name = "/".join(part for part in (inputs.working_directory.strip("/"), GATES_FILE) if part)
     return name if os.path.lexists(os.path.join(place.workspace, name)) else ""  # noqa: PTH118
@@ -145,7 +173,7 @@ def _unjudged(error: InputError) -> Outcome:
     return Outcome(
         "invalid",
         lambda most, size: markdown.problems_within(error, most, size),
-        {"pass": "false", "verdict": "invalid", "failed-gates": ""},
+        {"pass": "false", "verdict": "invalid", "failed-gates": "", "findings": "", "base-commit": ""},
         [_on_problem(problem) for problem in error.problems[:MOST_ANNOTATIONS]],
         CANNOT_JUDGE,
     )
@@ -162,6 +190,9 @@ def _annotations(report: Report) -> Iterator[str]:
     for gate in broken[:MOST_ANNOTATIONS]:
         level = "error" if gate.blocks else "warning"
         yield annotation(level, words.reason(gate), report.gates_file, gate.line, f"gate {gate.name}")
+    for finding in report.findings[:MOST_ANNOTATIONS]:
+        text = f"{finding.message}. {finding.mend}".rstrip()
+        yield annotation(finding.level, text, finding.file, finding.line, finding.code)
     paths = {each.role: each.path for each in report.inputs}
     failing = [] if report.passed else [question for question in report.questions if question.label not in GOOD]
     for question in failing[: MOST_ANNOTATIONS - 1]:
@@ -185,7 +216,9 @@ def _outputs(report: Report) -> dict[str, str]:
     return {
         "pass": str(report.passed).lower(),
         "verdict": report.verdict,
-        "failed-gates": ",".join(gate.name for gate in report.failed_gates),
+        "failed-gates": ",".join(dict.fromkeys(gate.name for gate in report.failed_gates)),
+        "findings": ",".join(dict.fromkeys(finding.code for finding in report.findings)),
+        "base-commit": report.base.commit if report.base and report.base.kind != "head" else "",
         **{name: "" if value is None else str(value) for name, value in core.items()},
     }
 

@@ -21,6 +21,8 @@ class Inputs(NamedTuple):
     gold: str = ""
     trace: str = ""
     gates: str = ""
+    gates_ref: str = "base"
+    signoff: str = "policy"
     k: tuple[int, ...] = ()
     comment: str = "always"
     comment_id: str = "rag-eval"
@@ -92,5 +94,6 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "comment": _one_of("always", "on-change", "on-failure", "off"),
     "annotations": _boolean,
     "summary": _boolean,
+    "signoff": _one_of("policy", "require", "off"),
     "fail_on": _one_of("error", "warning", "never"),
 }

@@ -7,6 +7,7 @@ commit that is being made (``GIT_INDEX_FILE``) and a linked work tree finds its 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from rag_eval.errors import RagEvalError
 from rag_eval.safe import one_line, quoted
+from rag_eval.trees import refuse_irregular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,16 +25,16 @@ INDEX = "the index"
 """Names the index where a commit could be named."""
 
 _OBJECT_ID = re.compile("[0-9a-f]{40,64}")
-_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+# A partial clone would fetch what it lacks, with programs that its configuration names.
+_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never")
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
     "LC_ALL": "C",
 }
-_REGULAR = ("100644", "100755")
-_KINDS = {"120000": "a symbolic link", "160000": "a submodule", "040000": "a folder"}
 _MENDS = {
     "not a git repository": "Run it inside the repository that keeps the gold.",
     "dubious ownership": "Tell git that you trust the folder: git config --global --add safe.directory FOLDER",
@@ -51,7 +53,9 @@ class Git:
     ``folder`` stands below it, empty or ending in a slash. Every method raises :class:`GitError` when git fails.
     """
 
-    def __init__(self, folder: str = ".") -> None:
+    def __init__(self, folder: str = ".", *, foreign: bool = False) -> None:
+        # In a container the folder is another user's. Nothing that it configures is run, so git need not mind.
+        self._flags = (*_QUIET, "-c", "safe.directory=*") if foreign else _QUIET
         self.top = folder
         found = os.fsdecode(self._run("rev-parse", "--show-toplevel", "--show-prefix"))
         self.top, _, self.prefix = found.removesuffix("\n").partition("\n")
@@ -68,10 +72,10 @@ class Git:
         for mode, object_id, path in self._indexed(paths) if at == INDEX else self._committed(paths, at):
             folder = f"{path.rpartition('/')[0]}/"
             if path in paths or (folder in paths and mode != "040000"):
-                _refuse_irregular(mode, path)
+                refuse_irregular(mode, path)
                 found[path] = object_id
             elif below := next((name for name in paths if path.startswith(f"{name}/")), None):
-                _refuse_irregular("040000", below)
+                refuse_irregular("040000", below)
         return found
 
     def blob(self, path: str, at: str | None = INDEX) -> bytes | None:
@@ -89,10 +93,14 @@ class Git:
         rows = _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *where))
         return {path.rpartition("/")[2]: words[2] for words, path in rows}
 
-    def parents(self, commit: str) -> list[str]:
-        """The ids of a commit's parents, also of those that a shallow clone does not have."""
-        raw = self._run("cat-file", "commit", _checked(commit)).split(b"\n\n", 1)[0]
-        return [line[7:].decode("ascii") for line in raw.split(b"\n") if line.startswith(b"parent ")]
+    def raw(self, kind: str, object_id: str) -> bytes:
+        """The bytes of a commit, a tree or a blob, held to its id: nobody can have put others in their place."""
+        data = self._run("cat-file", kind, _checked(object_id))
+        algorithm = "sha1" if len(object_id) == 40 else "sha256"
+        own = hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False)
+        if own.hexdigest() != object_id:
+            raise GitError(f"The object {object_id[:12]} is not what its id says. Check the repository with: git fsck")
+        return data
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
         """The bytes of many blobs by object id, read by one process."""
@@ -144,7 +152,7 @@ class Git:
             raise GitError("A path or ref with a NUL character names nothing in git. Correct it.")
         try:
             done = subprocess.run(  # noqa: S603 - a list, no shell; refs and paths are checked or come after --
-                ["git", *_QUIET, *command],  # noqa: S607 - the git of the PATH is the user's own
+                ["git", *self._flags, *command],  # noqa: S607 - the git of the PATH is the user's own
                 cwd=self.top,
                 env=os.environ | _ENVIRONMENT,
                 input=data,
@@ -181,12 +189,6 @@ def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:
     for row in listing.split(b"\0")[:-1]:
         words, _, path = os.fsdecode(row).partition("\t")
         yield words.split(" "), path
-
-
-def _refuse_irregular(mode: str, path: str) -> None:
-    if mode not in _REGULAR:
-        kind = _KINDS.get(mode, "no regular file")
-        raise GitError(f"{quoted(path)} is {kind} in git, not a file. Keep it as a regular file.")
 
 
 def _batch(answer: bytes, wanted: list[str]) -> Iterator[tuple[str, bytes]]:

@@ -159,9 +159,10 @@ def sides(frame: Frame, policy: Policy) -> tuple[Side, Side]:
     Lines that cannot be read on the base are no items: whoever mends them adds items, and signs for that.
     """
     parsed: dict[bytes, Any] = {}
+    # The head first: what a work tree has listed is not asked of an API again.
+    listed = [(tree, _files(tree, policy)) for tree in (frame.head, frame.base)]
     sides = []
-    for tree in (frame.base, frame.head):
-        files = _files(tree, policy)
+    for tree, files in reversed(listed):
         items, problems = _items(tree, files, policy, parsed)
         if problems and tree is frame.head:
             raise InputError(problems[:MOST_PROBLEMS], max(0, len(problems) - MOST_PROBLEMS))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
+from rag_eval.errors import RagEvalError
+from rag_eval.safe import quoted
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from typing import Protocol
 
     class Tree(Protocol):
@@ -46,6 +49,83 @@ class _Nothing(NamedTuple):
 
 
 NOTHING: Snapshot = _Nothing()
+
+
+class Entry(NamedTuple):
+    """What a name in a folder stands for: git's mode, and the object's id."""
+
+    mode: str
+    id: str
+
+
+class Walked:
+    """The tree of a commit, folder by folder as they are asked for.
+
+    ``root`` is the id of the topmost folder, ``folder`` gives what a folder holds by its id, ``blob`` a file's bytes.
+    """
+
+    def __init__(self, root: str, folder: Callable[[str], dict[str, Entry]], blob: Callable[[str], bytes]) -> None:
+        self._root, self._folder, self._blob = root, folder, blob
+        self._known: dict[str, dict[str, Entry]] = {}
+        self._data: dict[str, bytes] = {}
+
+    def files(self, *paths: str) -> dict[str, str]:
+        """The regular files at ``paths``; a path that ends in / means what is directly in it."""
+        found = {}
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            rows = self._at(folder)
+            for each, entry in rows.items() if not name else [(name, rows[name])] if name in rows else []:
+                whole = f"{folder}/{each}" if folder else each
+                if name or entry.mode not in FOLDERS:
+                    refuse_irregular(entry.mode, whole)
+                    found[whole] = entry.id
+        return found
+
+    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of files by object id."""
+        wanted = list(object_ids)
+        for name in wanted:
+            if name not in self._data:
+                self._data[name] = self._blob(name)
+        return {name: self._data[name] for name in wanted}
+
+    def entries(self, folder: str) -> dict[str, str]:
+        """What stands directly in ``folder`` (empty, or ending in /): the object id of each name."""
+        return {name: entry.id for name, entry in self._at(folder.rstrip("/")).items()}
+
+    def _at(self, path: str) -> dict[str, Entry]:
+        here, gone = self._rows(self._root), ""
+        for part in path.split("/") if path else []:
+            gone = f"{gone}/{part}" if gone else part
+            if part not in here:
+                return {}
+            if here[part].mode not in FOLDERS:
+                refuse_irregular(here[part].mode, gone)
+                return {}
+            here = self._rows(here[part].id)
+        return here
+
+    def _rows(self, folder_id: str) -> dict[str, Entry]:
+        if folder_id not in self._known:
+            self._known[folder_id] = self._folder(folder_id)
+        return self._known[folder_id]
+
+
+FOLDERS = ("040000", "40000")
+_REGULAR = ("100644", "100755")
+_KINDS = {"120000": "a symbolic link", "160000": "a submodule", **dict.fromkeys(FOLDERS, "a folder")}
+
+
+class Irregular(RagEvalError):
+    """Something else stands in git where a file is meant."""
+
+
+def refuse_irregular(mode: str, path: str) -> None:
+    """Raise :class:`Irregular` unless ``mode`` is that of a regular file."""
+    if mode not in _REGULAR:
+        kind = _KINDS.get(mode, "no regular file")
+        raise Irregular(f"{quoted(path)} is {kind} in git, not a file. Keep it as a regular file.")
 
 
 def blob_id(data: bytes) -> str:

@@ -39,6 +39,10 @@ class WorkTree:
         """The bytes of files that were listed."""
         return {name: self._data[name] for name in object_ids}
 
+    def held(self, object_id: str) -> bytes | None:
+        """The bytes of a file that was listed, None where none of that id was."""
+        return self._data.get(object_id)
+
     def _listed(self, folder: str) -> Iterator[str]:
         self._refuse_links(folder.rstrip("/"))
         try:

@@ -1,0 +1,251 @@
+"""The base of what the action runs for: which commit decides, and where it can be read.
+
+Which commit that is follows from what the runner says of the event. GitHub's API is asked first, which needs no history
+in the checkout; then git, whose objects are held to the ids that the event names.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from rag_eval.authority import Authority
+from rag_eval.errors import RagEvalError, UsageError
+from rag_eval.files.work_tree import WorkTree
+from rag_eval.safe import one_line
+from rag_eval.trees import NOTHING, Entry, Walked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Protocol
+
+    from rag_eval.authority import Signoff
+    from rag_eval.git import Git
+    from rag_eval.github import GitHub
+    from rag_eval.trees import Snapshot
+
+    class History(Protocol):
+        """Commits of a repository by their ids, and by name where names can be trusted."""
+
+        through: str
+
+        def parents(self, commit: str) -> list[str]:
+            """The ids of a commit's parents."""
+
+        def named(self, ref: str) -> str:
+            """The id of the commit that a branch or tag stands for."""
+
+        def default(self) -> str:
+            """The name of the default branch."""
+
+        def merge_base(self, one: str, other: str) -> str:
+            """The best common ancestor of two commits."""
+
+        def at(self, commit: str) -> Snapshot:
+            """The files of a commit."""
+
+
+_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+_QUEUE = re.compile(r"refs/heads/gh-readonly-queue/(.+)/pr-([0-9]+)-([0-9a-f]{40,64})")
+_PULL = ("pull_request", "pull_request_review")
+
+
+class Trigger(NamedTuple):
+    """What the runner says of the run: the event's name and content, the ref and the commit under test."""
+
+    name: str
+    event: Mapping[str, Any]
+    ref: str
+    sha: str
+    base_ref: str
+
+    def said(self, *path: str) -> str:
+        """A text of the event, empty where it says none."""
+        found: Any = self.event
+        for part in path:
+            found = found.get(part) if isinstance(found, dict) else None
+        return found if isinstance(found, str) else ""
+
+    @property
+    def head(self) -> str:
+        """The last commit of the pull request, else the commit under test."""
+        return self.said("pull_request", "head", "sha") or self.sha
+
+
+class Against(NamedTuple):
+    """The commit that decides, as people name it and by its id; an empty id: there is nothing before."""
+
+    ref: str
+    commit: str
+    direct: bool = True  # the commit under test grew out of this very commit
+
+
+def find(trigger: Trigger, history: History) -> Against:
+    """The base of an event.
+
+    A pull request: the first parent of its merge commit. A merge queue: the commit that the queue merges onto. A push
+    to the default branch: what the branch was before. All else: the tip of the default branch, so that no sequence of
+    pushes or manual runs moves the goalposts step by step.
+    """
+    if trigger.name in _PULL:
+        return _of_pull_request(trigger, history)
+    if trigger.name == "pull_request_target":
+        return Against(trigger.base_ref or "the base branch", _known(trigger.sha, "GITHUB_SHA"), direct=False)
+    if trigger.name == "merge_group":
+        queue = _QUEUE.fullmatch(trigger.ref)
+        ref, base = (
+            (queue[1], queue[3]) if queue else (trigger.said("merge_group", n) for n in ("base_ref", "base_sha"))
+        )
+        return Against(ref, _known(base, "merge_group.base_sha"))
+    default = trigger.said("repository", "default_branch") or history.default()
+    if trigger.name == "push" and trigger.ref == f"refs/heads/{default}":
+        before = _known(trigger.said("before"), "before")
+        return Against(f"{default} before this push", before if before.strip("0") else "")
+    return Against(default, history.named(default), direct=False)
+
+
+def _of_pull_request(trigger: Trigger, history: History) -> Against:
+    parents = history.parents(_known(trigger.sha, "GITHUB_SHA"))
+    ref = trigger.base_ref or trigger.said("pull_request", "base", "ref") or "the base branch"
+    if len(parents) == 2:
+        return Against(ref, parents[0])
+    return Against(ref, _known(trigger.said("pull_request", "base", "sha"), "pull_request.base.sha"), direct=False)
+
+
+def _known(commit: str, what: str) -> str:
+    if not _ID.fullmatch(commit):
+        raise UsageError(f"The event names no base: {what} is missing. Use the events that the README names.")
+    return commit
+
+
+def authority(
+    trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, histories: Sequence[Callable[[], History]]
+) -> Authority:
+    """Who decides, from the first of the histories that can say; RagEvalError with what each of them lacks."""
+    if gates_ref == "head":
+        return _of_head(trigger, signoff, head)
+    reasons = []
+    for opening in histories:
+        try:
+            return _from(trigger, gates_ref, signoff, head, opening())
+        except RagEvalError as error:
+            reasons.append(str(error))
+    raise RagEvalError(f"The base cannot be read, so nothing can be judged. {' '.join(reasons)} {_MEND}")
+
+
+_MEND = "Give the job `contents: read` and the action its github-token, or check out with fetch-depth: 0."
+
+
+def _of_head(trigger: Trigger, signoff: Signoff, head: WorkTree) -> Authority:
+    commits = frozenset({trigger.sha, trigger.head} - {""})
+    found = Authority("head", trigger.head, "the checkout", None, NOTHING, head, head.top)
+    return found._replace(commits=commits, signoff=signoff, ci=True)
+
+
+def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, history: History) -> Authority:
+    against = find(trigger, history)
+    gates = _gates(gates_ref, against, history, trigger)
+    under_test = _under_test(trigger, head.top)
+    fork = _fork(against, under_test, trigger, history)
+    before = history.at(fork) if fork else NOTHING
+    return Authority(
+        ref=gates.ref,
+        commit=gates.commit,
+        through=history.through,
+        gates=history.at(gates.commit) if gates.commit else NOTHING,
+        fork=before,
+        head=head,
+        top=head.top,
+        spent=history.at(against.commit) if fork and fork != against.commit else NOTHING,
+        before=before,
+        after=history.at(under_test),
+        commits=frozenset({trigger.sha, trigger.head, under_test} - {""}),
+        signoff=signoff,
+        ci=True,
+    )
+
+
+def _gates(gates_ref: str, against: Against, history: History, trigger: Trigger) -> Against:
+    if gates_ref == "base":
+        return against
+    ref = gates_ref
+    if gates_ref == "default-branch":
+        ref = trigger.said("repository", "default_branch") or history.default()
+    return Against(ref, history.named(ref))
+
+
+def _under_test(trigger: Trigger, top: str) -> str:
+    """The commit that is checked out: of a pull request, its merge commit or its last own one."""
+    try:
+        checked_out = (Path(top) / ".git" / "HEAD").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        checked_out = ""
+    return trigger.head if checked_out == trigger.head else trigger.sha
+
+
+def _fork(against: Against, under_test: str, trigger: Trigger, history: History) -> str:
+    """Where the change began: the base itself where it was merged into that, else where it left the base."""
+    if not against.commit or (against.direct and under_test == trigger.sha):
+        return against.commit
+    return history.merge_base(against.commit, under_test)
+
+
+class ApiHistory:
+    """The repository as GitHub's API gives it."""
+
+    through = "GitHub's API"
+
+    def __init__(self, api: GitHub, checkout: WorkTree) -> None:
+        self._api, self._checkout = api, checkout
+        self.parents, self.merge_base = api.parents, api.merge_base
+        self.named, self.default = api.commit, api.default_branch
+        self._seen: dict[str, Snapshot] = {}
+
+    def at(self, commit: str) -> Snapshot:
+        """The files of a commit; a commit's id names its topmost folder too."""
+        return self._seen.setdefault(commit, Walked(commit, self._folder, self._blob))
+
+    def _blob(self, name: str) -> bytes:
+        """A file's bytes; those that the checkout has too are not asked for again."""
+        held = self._checkout.held(name)
+        return self._api.blob(name) if held is None else held
+
+    def _folder(self, name: str) -> dict[str, Entry]:
+        return {row.path: Entry(row.mode, row.sha) for row in self._api.tree(name)}
+
+
+class GitHistory:
+    """The repository as the checkout holds it. Its names are not trusted: whatever ran before may have moved them."""
+
+    through = "git"
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+
+    def parents(self, commit: str) -> list[str]:
+        """The ids of a commit's parents."""
+        from rag_eval.git_objects import parents
+
+        return parents(self._git, commit)
+
+    def named(self, ref: str) -> str:
+        """No name of a checkout can be trusted; an id can."""
+        if _ID.fullmatch(ref):
+            return ref
+        raise UsageError(f"Where {one_line(ref, 60)} stands, only GitHub's API can say.")
+
+    def default(self) -> str:
+        """A checkout does not say which branch is the default one."""
+        raise UsageError("Which branch is the default one, only GitHub's API can say.")
+
+    def merge_base(self, one: str, other: str) -> str:
+        """The best common ancestor of two commits."""
+        return self._git.merge_base(one, other)
+
+    def at(self, commit: str) -> Snapshot:
+        """The files of a commit."""
+        from rag_eval.git_objects import snapshot
+
+        return snapshot(self._git, commit)
