@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rag_eval.authority import Authority
+    from rag_eval.blast import GateTurn
     from rag_eval.finding import Finding
     from rag_eval.gates import Policy
     from rag_eval.metrics import Measure
@@ -85,10 +86,32 @@ def run(options: Options, authority: Authority | None = None) -> Report:
         quiet = reader._replace(ledger=Ledger())
         own = held or (golds if other.gold == policy.gold else read_gold(quiet, other.gold))
         again = score_traces(quiet, own, other.trace, wanted, other.settings, Digests())
-        quiet.ledger.stop_on_problems()
+        if held is None:  # other gold may not know every question that these traces answer
+            quiet.ledger.stop_on_problems()
         return again
 
     return review(report, Scene(authority, reader, options.gold, policy, base, card, rescore))
+
+
+def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str], dict[str, str], list[GateTurn]]:
+    """What a change of the gold does to the traces at hand: labels by qid before and after, and gates that turn.
+
+    InputError where gates, traces or the new gold cannot be read; what the old gold does not know has no label.
+    """
+    from rag_eval import blast
+    from rag_eval.gates import judge_all
+
+    reader, policy, _ = open_policy(options)
+    wanted, cards = _measures(options, policy), []
+    for data in (old, new):
+        own = reader._replace(ledger=Ledger(), held={policy.gold: data})
+        golds = read_gold(own, policy.gold) if data else {}
+        cards.append(score_traces(own, golds, policy.trace, wanted, policy.settings, Digests()))
+        if data is new:
+            own.ledger.stop_on_problems()
+    judged = [judge_all(policy, card.values(), card.completeness) for card in cards]
+    before, after = (blast.labels(card.cases) for card in cards)
+    return before, after, blast.turns(*judged)
 
 
 def _measures(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:

@@ -1,0 +1,49 @@
+"""What a change of the gold does to the traces of the work tree, in the words of `rag-eval gold check` and `diff`."""
+
+from __future__ import annotations
+
+import os
+
+from rag_eval.errors import InputError
+from rag_eval.trees import read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rag_eval.blast import GateTurn
+    from rag_eval.git import Git
+    from rag_eval.signoff import Policy
+    from rag_eval.signoff_frame import Frame
+
+_SHOWN = 10
+
+
+def effect(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: str | None = None) -> list[str]:
+    """The cases that flip and the gates that turn on the traces at hand; nothing where there are none."""
+    from rag_eval import app
+    from rag_eval.commands._shared import gates_path
+
+    old, new = (read(tree, policy.gold) for tree in (frame.base, frame.head))
+    gold = os.path.relpath(os.path.join(git.top, policy.gold))  # noqa: PTH118
+    options = app.Options(gold, trace or "", gates_path(gates or ""))
+    traces = app.open_policy(options)[1].trace
+    if not (old and new) or old == new or not os.path.exists(traces):  # noqa: PTH110
+        return []
+    try:
+        return list(_said(traces, *app.gold_effect(options, old, new)))
+    except InputError as error:
+        # The check is about the gold: traces that cannot be read only mean that this cannot be said.
+        return [f"What it does to the cases of {traces} cannot be said: {error.lines()[0]}"]
+
+
+def _said(traces: str, before: Mapping[str, str], after: Mapping[str, str], turns: list[GateTurn]) -> Iterator[str]:
+    from rag_eval.labels import GOOD
+
+    both = sorted(before.keys() & after.keys())
+    flips = [qid for qid in both if (before[qid] in GOOD) != (after[qid] in GOOD)]
+    yield f"On {traces} {len(flips)} case{'s flip' if len(flips) != 1 else ' flips'} by this change of the gold."
+    yield from (f"  {qid}: {before[qid]} → {after[qid]}" for qid in flips[:_SHOWN])
+    if len(flips) > _SHOWN:
+        yield f"  … and {len(flips) - _SHOWN} more"
+    yield from (f"  gate {turn.name}: {turn.before} → {turn.after}" for turn in turns)
