@@ -286,7 +286,7 @@ def test_an_integer_beyond_64_bits_is_not_accepted_quickly_wherever_it_stands(wa
 @st.composite
 def values(draw):
     """A value near a schema's example: decoded, so that both validators see the same."""
-    name = draw(st.sampled_from(["gold", "gold-array", "trace", "run", "report", "eval-gates", "signoff"]))
+    name = draw(st.sampled_from(["gold", "gold-array", "trace", "run", "report", "eval-gates", "signoff", "freeze"]))
     value = copy.deepcopy(draw(st.sampled_from(SAMPLES[name])))
     for _ in range(draw(st.integers(0, 3))):
         target = draw(st.sampled_from(places(value)))
@@ -327,7 +327,7 @@ def sample(schema, root):
 
 
 SAMPLES = {**BASES}
-for _name in ("report", "eval-gates", "signoff"):
+for _name in ("report", "eval-gates", "signoff", "freeze"):
     _schema = load(_name)
     SAMPLES[_name] = [{name: sample(field, _schema) for name, field in _schema["properties"].items()}]
 SAMPLES["eval-gates"].append({"version": 1, "gates": {"precision": {"min": 0.8}, "recall@5": {"min": 0.7}}})

@@ -19,7 +19,7 @@ COMMANDS = {
     "init": "write a first gold set, gates, workflow and hooks, never over what is there",
     "validate": "check gold, trace, gates and report files",
     "score": "score traces against the gold set and judge the gates",
-    "gold": "sign off changes of the gold set, check and show them",
+    "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",
     "gate": "judge an existing report.json again",
     "explain": "what a metric means, or why a question scored as it did",
     "metrics": "list the metrics",

@@ -1,4 +1,4 @@
-"""Sign off changes of the gold set, check that every change is signed off, show what changed. Reads git, not files."""
+"""Sign off changes of the gold set, check and show them, by git; lint, count and freeze it, by its files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 import time
+from importlib import import_module
 
 from rag_eval import signoff
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
@@ -40,7 +41,10 @@ EXAMPLES = """\
   rag-eval gold check
   rag-eval gold check --base origin/main
   rag-eval gold signoff --baseline --reason 'reviewed by two of us'
+  rag-eval gold lint --trace runs/trace.jsonl
+  rag-eval gold freeze v1.0
 """
+_FURTHER = ("lint", "stats", "freeze")  # sub-commands with a module each, gold_NAME
 _SHOWN = 100
 _STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"
 
@@ -73,6 +77,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         command.add_argument("--gold", metavar="PATH", help="the gold file (default: as eval-gates.yml says)")
         command.add_argument("--gates", metavar="PATH", help="the gates file (default: the nearest eval-gates.yml)")
         command.set_defaults(gold_action=action)
+    for name in _FURTHER:
+        module = import_module(f"rag_eval.commands.gold_{name}")
+        command = commands.add_parser(name, help=module.HELP, description=module.__doc__, epilog=module.EXAMPLE)
+        module.add_arguments(command)
+        command.set_defaults(gold_action=module.run)
 
 
 def run(args: Namespace) -> int:

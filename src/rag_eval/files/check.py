@@ -20,7 +20,11 @@ _NAMED = {
     "gold": re.compile(r"(^|[/._-])(gold|qaset)", re.IGNORECASE),
     "trace": re.compile(r"(^|[/._-])(trace|run)s?[./_-]", re.IGNORECASE),
 }
-_OBJECTS = {"report": {"verdict", "gates", "metrics"}, "signoff": {"changes", "signer"}}
+_OBJECTS = {
+    "report": {"verdict", "gates", "metrics"},
+    "signoff": {"changes", "signer"},
+    "freeze": {"tag", "digest", "items"},
+}
 
 
 def check(reader: Reader, path: str, kind: str | None = None) -> str:
@@ -122,6 +126,7 @@ KINDS: dict[str, Callable[[Reader, str], str]] = {
     "report": _object("report"),
     "run": _object("run"),
     "signoff": _object("signoff"),
+    "freeze": _object("freeze"),
     "jsonl": _jsonl,
     "json": _json,
 }

@@ -21,19 +21,30 @@ if TYPE_CHECKING:
 _SHAPES = 1000  # remembered sets of fields; beyond that rows are looked at again
 
 
-def read_gold(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Gold]:
-    """The gold items of ``path`` by qid, in file order; JSON Lines or one JSON array."""
+def read_gold(
+    reader: Reader, path: str, digest: Digest | None = None, kept: dict[str, Row] | None = None
+) -> dict[str, Gold]:
+    """The gold items of ``path`` by qid, in file order; JSON Lines or one JSON array.
+
+    ``kept`` takes the rows by qid, for what looks at fields that no metric reads.
+    """
     source = reader.open(path, digest)
     if source is None:
         return {}
     before = reader.ledger.count
     with source:
         rows, make = _gold_rows(reader, source)
-        golds = _unique(rows, make, reader.ledger, path)
+        golds = _unique(rows if kept is None else _kept(rows, kept), make, reader.ledger, path)
     if not golds and reader.ledger.count == before:
         hint = "A gate without questions would pass anything: write at least one item."
         reader.ledger.problem(path, 0, "", "holds no gold item", hint)
     return golds
+
+
+def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
+    """The gold items of ``path`` with their rows, in file order."""
+    rows: dict[str, Row] = {}
+    return [(gold, rows[qid]) for qid, gold in read_gold(reader, path, kept=rows).items()]
 
 
 def read_traces(reader: Reader, path: str, digest: Digest | None = None) -> Iterator[tuple[int, Row]]:
@@ -55,6 +66,12 @@ def _gold_rows(reader: Reader, source: Source) -> tuple[Iterator[tuple[int, Row]
 
         return array_rows(reader, source), Gold.from_array_item
     return _json_lines(reader, source, "gold"), Gold.from_row
+
+
+def _kept(rows: Iterator[tuple[int, Row]], kept: dict[str, Row]) -> Iterator[tuple[int, Row]]:
+    for line, row in rows:
+        kept[row["qid"]] = row
+        yield line, row
 
 
 def _unique(

@@ -34,8 +34,7 @@ def containment(case: Case) -> bool | None:
     if case.refused:
         return False
     answer = case.claim.lower()
-    phrases = (found.strip() for found in _PHRASE.findall(case.gold.expected_answer.lower()))
-    return any(len(phrase) >= _SHORTEST_PHRASE and phrase in answer for phrase in phrases)
+    return any(phrase in answer for phrase in phrases(case.gold.expected_answer))
 
 
 @metric("all items", source="Example 08")
@@ -48,3 +47,9 @@ def compliance(case: Case) -> bool | None:
 def answered_rate(case: Case) -> bool | None:
     """Share of questions that got an answer instead of a refusal. Precision is never to be read without it."""
     return case.shipped if case.counts else None
+
+
+def phrases(expected: str) -> list[str]:
+    """The phrases of an expected answer, one of which an answer has to hold for containment."""
+    found = (phrase.strip() for phrase in _PHRASE.findall(expected.lower()))
+    return [phrase for phrase in found if len(phrase) >= _SHORTEST_PHRASE]

@@ -1,0 +1,144 @@
+"""What a gold set as a whole cannot judge: classes that are hardly there, and gates that its size cannot express."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
+
+from rag_eval.case import Case
+from rag_eval.goldlint._sample import Remark
+from rag_eval.metrics import measure
+from rag_eval.model import Trace
+from rag_eval.safe import quoted
+from rag_eval.tally import Value, exactly, mean, tally
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_eval.gates import Gate
+    from rag_eval.goldlint._sample import Sample
+    from rag_eval.metrics import Measure
+    from rag_eval.model import Chunk, Gold, Settings
+
+LEAST_SHARE = Fraction(1, 10)
+LEAST_ITEMS, LEAST_SLICE = 10, 20
+"""A smaller set, or a smaller slice of it, is not asked for balance."""
+
+
+class Judged(NamedTuple):
+    """A gate, what it measures, and the value of an ideal run on this gold set."""
+
+    gate: Gate
+    measure: Measure
+    ideal: Value
+
+
+def balance(sample: Sample) -> Iterator[Remark]:
+    """A class of items with less than a tenth of the set."""
+    n, answerable = len(sample.items), len(sample.answerable)
+    counts = {"answerable": answerable, "unanswerable": n - answerable}
+    for name, count in counts.items() if n >= LEAST_ITEMS else ():
+        if count < LEAST_SHARE * n:
+            yield Remark(f"{count} of {n} items are {name}, less than a tenth", _BALANCE[name])
+
+
+_BALANCE = {
+    "answerable": "A system that refuses everything looks good: add questions that the corpus answers.",
+    "unanswerable": "A system that never refuses looks good: add questions that the corpus does not answer.",
+}
+
+
+def one_class(sample: Sample) -> Iterator[Remark]:
+    """Categories and tags that tell whether to refuse."""
+    if {gold.answerable for gold in sample.items} != {True, False}:
+        return
+    slices: dict[tuple[str, str], list[bool]] = {}
+    for gold in sample.items:
+        row = sample.rows[gold.qid]
+        named = [("category", row["category"])] if "category" in row else []
+        for label in {*named, *(("tag", tag) for tag in row.get("tags", ()))}:
+            slices.setdefault(label, []).append(gold.answerable)
+    for (kind, value), classes in sorted(slices.items()):
+        if len(classes) >= LEAST_SLICE and len(set(classes)) == 1 and len(classes) < len(sample.items):
+            only = "answerable" if classes[0] else "unanswerable"
+            message = f"all {len(classes)} items of {kind} {quoted(value)} are {only}"
+            yield Remark(message, "Add some of the other class, or else it cannot be told from a habit.")
+
+
+def coarse(sample: Sample) -> Iterator[Remark]:
+    """Gates on rates that let no single case fail, though their threshold lets a share fail."""
+    for gate, measured, ideal in _judged(sample):
+        limit = Fraction(Decimal(gate.threshold))
+        slack = 1 - limit if gate.direction == "min" else limit
+        if measured.metric.scale == "rate" and ideal.n and 0 < slack < Fraction(1, ideal.n):
+            step = float(Fraction(1, ideal.n))
+            message = (
+                f"the gate {_worded(gate)} is about {ideal.n} item(s): none of them may fail, "
+                f"since one moves it by {step:.3g}"
+            )
+            yield Remark(message, f"With {-(-1 // slack)} such items one may fail. Add items, or ask for none to fail.")
+
+
+def without_items(sample: Sample) -> Iterator[Remark]:
+    """Gates that no item is for."""
+    for gate, measured, ideal in _judged(sample):
+        if not ideal.n and gate.when_no_data == "fail":
+            message = f"the gate {_worded(gate)} has nothing to judge: it is about {measured.metric.applies}"
+            yield Remark(message, "Add such items, drop the gate, or say when_no_data: skip.")
+
+
+def out_of_reach(sample: Sample) -> Iterator[Remark]:
+    """Gates on retrieval that a run would not pass that finds all that is relevant, best first, and nothing else."""
+    if any(gold.supports for gold in sample.items):
+        return  # one chunk may match several supports: what is ideal then, the gold alone does not say
+    for gate, measured, ideal in _judged(sample):
+        if measured.metric.by_ranking and ideal.number is not None and not gate.keeps(ideal.number):
+            message = f"the gate {_worded(gate)} is out of reach: a run that finds all that is relevant, best first, "
+            yield Remark(f"{message}gets {float(ideal.number):.3g}", "Lower it, change its k, or label more.")
+
+
+def _judged(sample: Sample) -> list[Judged]:
+    # Metrics of rank want what is cited first, those of gain what is graded highest: the better of the two is ideal.
+    orders = [[_ideal(gold, sample.settings, by_grade=order) for gold in sample.items] for order in (False, True)]
+    cases = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
+    found = []
+    for gate in sample.policy.gates:
+        measured = measure(gate.name)
+        values = [_mean(measured, some) for some in cases]
+        found.append(Judged(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
+    return found
+
+
+def _mean(measured: Measure, cases: list[Case]) -> Value:
+    return mean(tally([measured.metric.score(case, **measured.parameters()) for case in cases]))
+
+
+def _ideal(gold: Gold, settings: Settings, *, by_grade: bool) -> Trace:
+    """The trace of a run that does all that the item asks for, so that every metric that can apply to it does."""
+    chunks = _chunks(gold, by_grade=by_grade) or ({"id": "any", "text": ""},)
+    ids = tuple(chunk["id"] for chunk in chunks)
+    claim = (gold.expected_answer or "as the corpus has it") if gold.answerable else settings.token
+    cites = (gold.citations or ids) if gold.answerable else ()
+    scope = {"mode": "on", "folders": [""]}
+    return Trace(gold.qid, None, claim, cites, ids, 1, abstained=not gold.answerable, chunks=chunks, scope=scope)
+
+
+def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
+    """The relevant, best first: what is cited or graded, else the supports, else the documents."""
+    grades = {**dict.fromkeys(gold.citations, 1), **(gold.relevance_grades or {})}
+    cited = set(gold.citations)
+    wanted = (name for name, grade in grades.items() if grade or name in cited)
+    ids = sorted(wanted, key=lambda name: (0 if by_grade else name not in cited, -grades[name]))
+    if ids:
+        return tuple({"id": name, "text": ""} for name in ids)
+    if gold.supports:
+        return tuple({"id": one["rel_path"], "text": "", "rel_path": one["rel_path"]} for one in gold.supports)
+    docs = {**dict.fromkeys(gold.relevant_docs or (), 1), **(gold.doc_grades or {})}
+    ranked = sorted((name for name, grade in docs.items() if grade), key=lambda name: -docs[name])
+    return tuple({"id": name, "text": "", "doc_id": name} for name in ranked)
+
+
+def _worded(gate: Gate) -> str:
+    return f"{gate.name} {'≥' if gate.direction == 'min' else '≤'} {gate.threshold}"
