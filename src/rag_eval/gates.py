@@ -1,4 +1,4 @@
-"""Gates: a threshold on a metric or on completeness, and the judgement of it."""
+"""Gates: a threshold on a metric, on its worsening or on completeness, and what came of it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rag_eval.finding import Finding
-    from rag_eval.scoring import Completeness
 
-Outcome = Literal["passed", "failed", "no_data"]
+Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
 Severity = Literal["error", "warning"]
 Origin = Literal["both", "base", "head"]
+BOUNDS = ("min", "max")
+MARGINS = ("max_drop", "max_rise")
+"""Directions: of a value, and of its worsening against the baseline."""
 COMPLETENESS = ("missing", "duplicate", "unknown")
 
 
 class Gate(NamedTuple):
-    """A threshold as it was written: ``direction`` is ``min`` or ``max``. ``line`` is its place in eval-gates.yml."""
+    """A threshold as it was written: ``direction`` is one of :data:`BOUNDS` or :data:`MARGINS`.
+
+    ``slice`` is the part of the cases that it is about, empty for all. ``confidence`` is that of the interval that a
+    bound is judged by, empty for the value itself. ``test`` says how a worsening is judged: ``paired``, or ``none`` for
+    the margin alone. ``line`` is its place in eval-gates.yml.
+    """
 
     name: str
     direction: str
@@ -32,17 +39,46 @@ class Gate(NamedTuple):
     severity: Severity = "error"
     when_no_data: Literal["fail", "skip"] = "fail"
     line: int = 0
+    slice: str = ""
+    confidence: str = ""
+    test: str = ""
 
     def keeps(self, number: Fraction | float) -> bool:
         """Whether a number is on the right side, compared exactly."""
         limit = Fraction(Decimal(self.threshold))
         return exactly(number) >= limit if self.direction == "min" else exactly(number) <= limit
 
+    @property
+    def label(self) -> str:
+        """The gate as people name it."""
+        return f"{self.name} where {self.slice}" if self.slice else self.name
+
+
+class Comparison(NamedTuple):
+    """A worsening against the baseline: the two values over the cases that both runs have, and what chance would do.
+
+    ``worsening`` is positive for the worse, ``p`` that of the one-sided paired test, ``adjusted`` the same corrected
+    for all tests of the run; both None where no test was made. ``visible`` is the smallest worsening that this many
+    cases could have shown, ``needed`` the number of cases that would show one of the size of the margin; None where
+    there is none or it was not asked.
+    """
+
+    baseline: float | None
+    value: float | None
+    worsening: float | None
+    n: int
+    p: float | None = None
+    adjusted: float | None = None
+    visible: float | None = None
+    needed: int | None = None
+
 
 class Judged(NamedTuple):
     """A gate with its outcome. ``exact`` is the value as a ratio where it is one.
 
-    ``origin`` says whose gate it is: the base's, the head's or one that both have.
+    ``origin`` says whose gate it is: the base's, the head's or one that both have. ``low`` and ``high`` enclose the
+    value with the gate's confidence, 0.95 where it asks for none. ``asks`` is the number of cases that a threshold on a
+    rate asks for, where it is no share of n cases: 27 for 0.867 of 30.
     """
 
     name: str
@@ -56,11 +92,27 @@ class Judged(NamedTuple):
     n: int
     line: int = 0
     origin: Origin = "head"
+    slice: str = ""
+    confidence: str = ""
+    test: str = ""
+    inconclusive: Literal["warn", "fail", "pass"] = "warn"
+    low: float | None = None
+    high: float | None = None
+    small: bool = False
+    asks: int | None = None
+    comparison: Comparison | None = None
+    why: str = ""  # there are no data
 
     @property
     def gate(self) -> Gate:
         """The gate that was judged."""
-        return Gate(self.name, self.direction, self.threshold, self.severity, self.when_no_data, self.line)
+        terms = self.name, self.direction, self.threshold, self.severity, self.when_no_data, self.line
+        return Gate(*terms, self.slice, self.confidence, self.test)
+
+    @property
+    def label(self) -> str:
+        """The gate as people name it."""
+        return self.gate.label
 
     def as_value(self) -> Value:
         """The value that was judged."""
@@ -69,12 +121,34 @@ class Judged(NamedTuple):
     @property
     def blocks(self) -> bool:
         """Whether this outcome fails the run."""
-        return self.broken and self.severity == "error"
+        return self.broken and self.severity == "error" and not (self.unclear and self.inconclusive != "fail")
+
+    @property
+    def unclear(self) -> bool:
+        """Whether the cases are too few to tell."""
+        return self.outcome == "inconclusive"
 
     @property
     def broken(self) -> bool:
         """Whether the gate did not hold, whatever follows from it."""
-        return self.outcome == "failed" or (self.outcome == "no_data" and self.when_no_data == "fail")
+        unclear = self.unclear and self.inconclusive != "pass"
+        return self.outcome == "failed" or unclear or (self.outcome == "no_data" and self.when_no_data == "fail")
+
+
+class Statistics(NamedTuple):
+    """How chance is dealt with: the level of the paired tests, their correction, and what inconclusive means."""
+
+    alpha: str = "0.05"
+    correction: Literal["holm", "none"] = "holm"
+    inconclusive: Literal["warn", "fail", "pass"] = "warn"
+    test: Literal["paired", "none"] = "paired"
+
+
+class Slices(NamedTuple):
+    """What the cases are cut by. ``min_n``: a slice of fewer cases is inconclusive."""
+
+    by: tuple[str, ...] = ()
+    min_n: int = 10
 
 
 class Policy(NamedTuple):
@@ -90,6 +164,11 @@ class Policy(NamedTuple):
     completeness: Mapping[str, int] = dict.fromkeys(COMPLETENESS, 0)
     limits: Mapping[str, int] = {}
     integrity: Mapping[str, str] = {}
+    slices: Slices = Slices()
+    must_pass: tuple[str, ...] = ()
+    baseline: str = ""
+    baseline_trace: str = ""
+    statistics: Statistics = Statistics()
     stated: Mapping[str, Any] = {}  # the file's own keys and values, to compare two of them
 
     @property
@@ -97,30 +176,19 @@ class Policy(NamedTuple):
         """What the scores themselves hang on."""
         return Settings(self.token, self.phrases, self.k)
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that slices, gates on slices and must_pass go by."""
+        named = [*self.slices.by, *(gate.slice for gate in self.gates if gate.slice)]
+        named += [name for name in self.must_pass if "=" in name]
+        return tuple(dict.fromkeys(name.partition("=")[0] for name in named))
+
 
 REFERENCE_GATES = (
     *(Gate(metric, "min", DEFAULT_GATES[name]) for name, metric in FLOORS.items()),
     *(Gate(metric, "max", DEFAULT_GATES[name]) for name, metric in CEILINGS.items()),
 )
 """The reference scorer's defaults, in force without a gates file."""
-
-
-def judge(gate: Gate, value: Value) -> Judged:
-    """The outcome of a metric gate."""
-    exact = str(value.number) if isinstance(value.number, Fraction) else None
-    number = None if value.number is None else float(value.number)
-    outcome: Outcome = "no_data"
-    if value.number is not None:
-        outcome = "passed" if gate.keeps(value.number) else "failed"
-    terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
-    return Judged(*terms, outcome, number, exact, value.n, gate.line)
-
-
-def judge_all(policy: Policy, values: Mapping[str, Value], completeness: Completeness) -> list[Judged]:
-    """The outcome of every gate of a policy, completeness last; a metric without a value is ``no_data``."""
-    none = Value(None, 0)
-    judged = [judge(gate, values.get(gate.name, none)) for gate in policy.gates]
-    return judged + judge_completeness(policy.completeness, completeness)
 
 
 def merged(base: Sequence[Judged], head: Sequence[Judged]) -> list[Judged]:
@@ -132,19 +200,6 @@ def merged(base: Sequence[Judged], head: Sequence[Judged]) -> list[Judged]:
 
 def _terms(one: Judged) -> Judged:
     return one._replace(line=0, origin="both")
-
-
-def counted(found: Completeness) -> dict[str, Value]:
-    """The counts of completeness as values that gates compare."""
-    counts = found._asdict()
-    return {f"completeness.{name}": Value(Fraction(counts[name]), found.expected) for name in COMPLETENESS}
-
-
-def judge_completeness(allowed: Mapping[str, int], found: Completeness) -> list[Judged]:
-    """The outcomes of the completeness gates."""
-    values = counted(found)
-    gates = [Gate(f"completeness.{name}", "max", str(allowed[name])) for name in COMPLETENESS if name in allowed]
-    return [judge(gate, values[gate.name]) for gate in gates]
 
 
 def verdict(judged: Sequence[Judged], findings: Sequence[Finding] = ()) -> Literal["passed", "failed"]:

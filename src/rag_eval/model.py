@@ -62,6 +62,11 @@ class Gold(NamedTuple):
     recency_rule: str | None = None
     sections: tuple[Section, ...] | None = None
     attack: Mapping[str, Any] | None = None
+    category: str | None = None
+    difficulty: str | None = None
+    tags: tuple[str, ...] | None = None
+    query_type: str | None = None
+    meta: Mapping[str, Any] | None = None
 
     @classmethod
     def from_row(cls, row: Row, line: int) -> Gold:
@@ -83,6 +88,11 @@ class Gold(NamedTuple):
             get("recency_conflict_rule"),
             _tuple(get("sections")),
             get("attack"),
+            get("category"),
+            get("difficulty"),
+            _tuple(get("tags")),
+            get("query_type"),
+            get("meta"),
         )
 
     @classmethod

@@ -1,0 +1,131 @@
+"""What gates are judged by: values, intervals and pairs of scores, over all cases or over a slice of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import NamedTuple
+
+from rag_eval.metrics import measure
+from rag_eval.results import MetricResult
+from rag_eval.tally import Tally, Value, mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rag_eval.results import Question
+    from rag_eval.scoring import Completeness
+    from rag_eval.stats import Interval
+
+    Pair = tuple[float | None, float | None]
+    Key = tuple[str, str | None]
+
+CONFIDENCE = "0.95"
+
+
+class Baseline(NamedTuple):
+    """An earlier run: its cases, and by metric the contract that its values were measured under."""
+
+    questions: Sequence[Question]
+    contracts: Mapping[str, str]
+
+
+class Evidence:
+    """A run, and the baseline that it is compared with if there is one."""
+
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        metrics: Mapping[str, MetricResult],
+        completeness: Completeness,
+        contracts: Mapping[str, str],
+        baseline: Baseline | None = None,
+    ) -> None:
+        self.questions, self.completeness, self.baseline = questions, completeness, baseline
+        self._metrics, self._contracts = metrics, contracts
+        self._columns: dict[tuple[str, str], Counter[float]] = {}
+        self._together = list(paired(baseline.questions, questions)) if baseline else []
+
+    def counts(self) -> dict[str, Value]:
+        """The counts of completeness as values that gates compare."""
+        return counted(self.completeness)
+
+    def present(self) -> set[str]:
+        """The slices that some case of this run or of the baseline is in."""
+        cases = (*self.questions, *(self.baseline.questions if self.baseline else ()))
+        return {name for case in cases for name in case.slices}
+
+    def size(self, part: str) -> int:
+        """The number of cases in a slice."""
+        return sum(not part or part in case.slices for case in self.questions)
+
+    def value(self, name: str, part: str = "") -> Value:
+        """A metric's value; over a slice too, exact for 0/1 metrics."""
+        if part:
+            return folded(name, self._column(name, part))
+        found = self._metrics.get(name)
+        return found.as_value() if found else Value(None, 0)
+
+    def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
+        """The interval of a metric's value, None where it has no value."""
+        return enclosed(name, self._column(name, part), confidence)
+
+    def comparable(self, name: str) -> bool:
+        """Whether the baseline measured the metric under the same contract."""
+        own, theirs = self._contracts.get(name), self.baseline.contracts.get(name) if self.baseline else None
+        return own is not None and own == theirs
+
+    def pairs(self, name: str, part: str = "") -> list[Pair]:
+        """A metric's scores under baseline and run, of the cases that both have under the same gold."""
+        chosen = ((old, new) for old, new in self._together if not part or part in new.slices)
+        return [(old.scores.get(name), new.scores.get(name)) for old, new in chosen]
+
+    def _column(self, name: str, part: str) -> Counter[float]:
+        if (name, part) not in self._columns:
+            cases = (case for case in self.questions if not part or part in case.slices)
+            scores = (case.scores.get(name) for case in cases)
+            self._columns[name, part] = Counter(score for score in scores if score is not None)
+        return self._columns[name, part]
+
+
+def paired(before: Iterable[Question], after: Sequence[Question]) -> Iterator[tuple[Question, Question]]:
+    """The cases that two runs have under the same gold item, byte for byte.
+
+    Where each side is one run, its name does not matter: a nightly run and a pull request's are one and another.
+    """
+    earlier, before = {}, list(before)
+    single = all(len({case.run for case in side}) <= 1 for side in (before, after))
+    for case in before:
+        earlier[case.qid, None if single else case.run] = case
+    for case in after:
+        old = earlier.get((case.qid, None if single else case.run))
+        if old is not None and old.gold_sha256 == case.gold_sha256:
+            yield old, case
+
+
+def is_rate(name: str) -> bool:
+    """Whether a metric's scores are 0 and 1."""
+    return measure(name).metric.scale == "rate"
+
+
+def folded(name: str, scores: Counter[float]) -> Value:
+    """The value that scores from a report come to: exact for 0/1 metrics, else to twelve decimals."""
+    if is_rate(name):
+        return mean(Tally({bool(score): count for score, count in scores.items()}))
+    return mean(Tally(scores))
+
+
+def enclosed(name: str, scores: Mapping[float, int], confidence: str = CONFIDENCE) -> Interval | None:
+    """The interval of a metric's value over its scores; None where there are none."""
+    from rag_eval.stats import interval
+
+    kind = "rate" if is_rate(name) else "mean"
+    return interval(scores, kind, (0.0, 1.0), float(confidence)) if scores else None
+
+
+def counted(found: Completeness) -> dict[str, Value]:
+    """The counts of completeness as values that gates compare."""
+    counts = found._asdict()
+    names = ("missing", "duplicate", "unknown")
+    return {f"completeness.{name}": Value(Fraction(counts[name]), found.expected) for name in names}

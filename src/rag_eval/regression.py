@@ -1,0 +1,142 @@
+"""Regression gates: is this run worse than the baseline by more than the margin, and would chance do it?
+
+A gate fails where the worsening exceeds its margin and a one-sided paired test is significant after correction over all
+regression gates of the run, slices included. It is inconclusive where the margin is exceeded and the test is not
+significant.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from math import fsum
+from typing import NamedTuple
+
+from rag_eval.evidence import is_rate
+from rag_eval.gates import Comparison, Judged
+from rag_eval.metrics import measure
+from rag_eval.tally import DECIMALS, exactly
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rag_eval.evidence import Evidence, Pair
+    from rag_eval.gates import Gate, Outcome, Statistics
+
+
+class _Tested(NamedTuple):
+    """A gate with its pairs and what they come to; ``why`` says why there is nothing to compare."""
+
+    gate: Gate
+    pairs: list[Pair]
+    found: Comparison | None
+    why: str = ""
+
+
+def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics) -> Iterator[Judged]:
+    """The outcomes of regression gates, in their order, corrected for one another."""
+    tested = [_test(gate, evidence, statistics) for gate in gates]
+    adjusted = iter(_adjusted([one.found.p for one in tested if one.found and one.found.p is not None], statistics))
+    made = sum(bool(one.found and one.found.p is not None) for one in tested)
+    for one in tested:
+        if one.found is not None and one.found.p is not None:
+            found = one.found._replace(adjusted=next(adjusted))
+            one = one._replace(found=_seen(one, found, statistics, made))
+        yield _judged(one, statistics)
+
+
+def _test(gate: Gate, evidence: Evidence, statistics: Statistics) -> _Tested:
+    if evidence.baseline is None:
+        return _Tested(gate, [], None, "there is no baseline")
+    if not evidence.comparable(gate.name):
+        return _Tested(gate, [], None, "the baseline was measured under another contract, or not at all")
+    pairs = [pair for pair in evidence.pairs(gate.name, gate.slice) if pair != (None, None)]
+    found = comparison(gate.name, pairs)
+    if found is None:
+        return _Tested(gate, pairs, None, "no case is in both runs under the same gold")
+    return _Tested(gate, pairs, found._replace(p=_p(gate.name, pairs)) if _tests(gate, statistics) else found)
+
+
+def _tests(gate: Gate, statistics: Statistics) -> bool:
+    return (gate.test or statistics.test) == "paired"
+
+
+def comparison(name: str, pairs: Sequence[Pair]) -> Comparison | None:
+    """Both values, each over its own cases of those that both runs have, and how much worse the second is."""
+    old, new = ([score for score in side if score is not None] for side in zip(*pairs, strict=True)) if pairs else ([], [])
+    if not old or not new:
+        return None
+    before, after = _mean(old), _mean(new)
+    worse = before - after if measure(name).metric.better == "higher" else after - before
+    return Comparison(float(before), float(after), float(worse), len(pairs))
+
+
+def _mean(scores: Sequence[float]) -> Fraction:
+    return exactly(round(fsum(scores) / len(scores), DECIMALS))
+
+
+def _p(name: str, pairs: Sequence[Pair]) -> float:
+    """That of exact McNemar where every case has a 0/1 score on both sides, else of the sign-flip permutation."""
+    from rag_eval.stats import mcnemar, sign_flip
+
+    worse_first = [pair if measure(name).metric.better == "higher" else pair[::-1] for pair in pairs]
+    if is_rate(name) and all(None not in pair for pair in pairs):
+        falls = sum(bool(a) and not b for a, b in worse_first)
+        return mcnemar(falls, sum(bool(b) and not a for a, b in worse_first))
+    return sign_flip(worse_first, _seed(name, pairs))
+
+
+def _seed(name: str, pairs: Sequence[Pair]) -> bytes:
+    """From the scores alone, so that the same runs draw the same."""
+    return f"{name}{sorted(map(repr, pairs))}".encode()
+
+
+def _adjusted(ps: Sequence[float], statistics: Statistics) -> Sequence[float]:
+    from rag_eval.stats import holm
+
+    return holm(ps) if statistics.correction == "holm" else ps
+
+
+def _seen(one: _Tested, found: Comparison, statistics: Statistics, tests: int) -> Comparison:
+    """With the smallest worsening that so many cases could have shown, and how many would show one above the margin."""
+    from rag_eval import stats
+
+    alpha, margin = float(statistics.alpha), Decimal(one.gate.threshold)
+    tests = tests if statistics.correction == "holm" else 1
+    if is_rate(one.gate.name) and all(None not in pair for pair in one.pairs):
+        share = sum(a != b for a, b in one.pairs) / len(one.pairs)
+        visible = stats.smallest_visible_drop(len(one.pairs), share, margin, alpha, tests)
+        aim = _aim(margin, visible)
+        needed = stats.cases_needed(aim, share, margin, alpha, tests) if aim is not None else None
+    else:
+        spread = stats.paired_spread(one.pairs)
+        visible = stats.smallest_visible_shift(len(one.pairs), spread, float(margin), alpha, tests)
+        aim = _aim(margin, visible)
+        needed = stats.cases_needed_for_shift(aim, spread, float(margin), alpha, tests) if aim is not None else None
+    return found._replace(visible=None if visible is None else float(visible), needed=needed)
+
+
+def _aim(margin: Decimal, visible: Fraction | float | None) -> float | None:
+    """The worsening that a team that set this margin wants to see: twice the margin, 0.05 at least."""
+    aim = max(2 * float(margin), 0.05)
+    return None if visible is not None and visible <= aim else aim
+
+
+def _judged(one: _Tested, statistics: Statistics) -> Judged:
+    gate, found = one.gate, one.found
+    terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
+    value = found.value if found else None
+    judged = Judged(*terms, _outcome(one, statistics), value, None, found.n if found else 0, gate.line)
+    return judged._replace(slice=gate.slice, test=gate.test, comparison=found, why=one.why)
+
+
+def _outcome(one: _Tested, statistics: Statistics) -> Outcome:
+    found = one.found
+    if found is None or found.worsening is None:
+        return "no_data"
+    if one.gate.keeps(found.worsening):
+        return "passed"
+    if found.adjusted is None:
+        return "failed"
+    return "failed" if found.adjusted <= float(statistics.alpha) else "inconclusive"

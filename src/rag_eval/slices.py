@@ -1,0 +1,58 @@
+"""Slices: named parts of the cases, such as ``category=multi_hop``, ``tags=critical`` or ``meta.vault=hr``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rag_eval.model import Gold
+
+FIELDS = ("category", "difficulty", "tags", "query_type", "answerable")
+"""What slices go by, besides ``meta.NAME``."""
+
+ANY = "*"
+
+
+def fields_of(names: Iterable[str]) -> list[str]:
+    """The fields that slices (``category=x``) and fields (``category``) are about, each once, in their order."""
+    return list(dict.fromkeys(name.partition("=")[0] for name in names))
+
+
+def is_field(name: str) -> bool:
+    """Whether slices can go by ``name``."""
+    return name in FIELDS or (name.startswith("meta.") and len(name) > len("meta."))
+
+
+def is_slice(name: str) -> bool:
+    """Whether ``name`` is a slice: a field, ``=`` and a value."""
+    field, equals, value = name.partition("=")
+    return is_field(field) and bool(equals) and bool(value)
+
+
+def slices_of(gold: Gold, fields: Sequence[str]) -> tuple[str, ...]:
+    """The slices of ``fields`` that an item is in; a list such as tags gives one for each entry."""
+    return tuple(dict.fromkeys(f"{field}={text}" for field in fields for text in _values(gold, field)))
+
+
+def expanded(pattern: str, present: Iterable[str]) -> list[str]:
+    """The slices that a gate on ``category=*`` is about, sorted; a slice without ``*`` is its own."""
+    field, _, value = pattern.partition("=")
+    if value != ANY:
+        return [pattern]
+    return sorted({name for name in present if name.startswith(f"{field}=")})
+
+
+def _values(gold: Gold, field: str) -> Iterator[str]:
+    found = (gold.meta or {}).get(field[len("meta.") :]) if field.startswith("meta.") else getattr(gold, field)
+    for value in found if isinstance(found, (list, tuple)) else [found]:
+        if value is not None:
+            yield _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) else str(value)
