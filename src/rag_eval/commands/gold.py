@@ -9,6 +9,7 @@ import sys
 import time
 
 from rag_eval import signoff
+from rag_eval import signoff_identity as identity
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.git import INDEX, Git
 from rag_eval.safe import log_line, quoted
@@ -24,6 +25,7 @@ from rag_eval.signoff_git import (
     spent,
     untouched,
 )
+from rag_eval.signoff_identity import NO_PROOF
 from rag_eval.signoff_record import Change, Record
 
 TYPE_CHECKING = False
@@ -39,6 +41,7 @@ EXAMPLES = """\
   rag-eval gold signoff --reason 'Q04: the new manual gives ten days'
   rag-eval gold check
   rag-eval gold check --base origin/main
+  rag-eval gold signoff --key ~/.ssh/id_ed25519 --reason 'Q04: the new manual gives ten days'
   rag-eval gold signoff --baseline --reason 'reviewed by two of us'
 """
 _SHOWN = 100
@@ -57,6 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     sign.add_argument("--signer", metavar="EMAIL", help="who answers for it (default: git's user.email)")
     sign.add_argument("--baseline", action="store_true", help="also sign every item that no record signs yet")
     sign.add_argument("--mutates", action="store_true", help="a qid is meant to name another question than before")
+    sign.add_argument("--key", metavar="FILE", help="sign with this SSH key; a public one asks the agent")
     check = commands.add_parser(
         "check", help="check that every change is signed off", epilog="example: rag-eval gold check --base origin/main"
     )
@@ -147,6 +151,8 @@ def _found(git: Git, frame: Frame, policy: Policy, args: Namespace) -> list[sign
         if "GIT_INDEX_FILE" in os.environ or args.base or frame.head != INDEX:
             return []
         frame = Frame(None, whole=True)
+    left = identity.unchecked(policy, NO_PROOF)
+    _say([f"Not checked here but in CI: {', '.join(left)}."] if left else [])
     return findings(git, frame, policy, _command(frame, policy, args))
 
 
@@ -158,7 +164,8 @@ def _command(frame: Frame, policy: Policy, args: Namespace) -> str:
     words += [word for name in ("gold", "gates") if (value := getattr(args, name)) for word in (f"--{name}", value)]
     # `git commit -a` and `git commit FILE` work on an index of their own that is gone when the hook says no.
     add = f"git add -- {shlex.quote(f':/{policy.gold}')} && " if _temporary_index() else ""
-    return f"{add}{shlex.join(words)} --reason '…'"
+    key = " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""
+    return f"{add}{shlex.join(words)}{key} --reason '…'"
 
 
 def _program() -> str:
@@ -181,6 +188,8 @@ def _temporary_index() -> bool:
 def _draft(git: Git, frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record | None:
     """The record that is missing, None when none is."""
     base, head = sides(git, frame, policy)
+    # With four eyes, that somebody else has signed leaves it to be signed all the same.
+    head = _signed_by(signer, head) if policy.four_eyes else head
     changes = [change for change, _ in signoff.breaches(base, head, policy, spent(git, frame, policy))]
     moved = [qid for qid, *_ in changes if signoff.mutated(base.items.get(qid), head.items.get(qid))]
     if moved and not args.mutates:
@@ -191,16 +200,32 @@ def _draft(git: Git, frame: Frame, policy: Policy, args: Namespace, signer: str)
     if args.baseline:
         rest = set(signoff.unsigned(head, policy)) - {change.qid for change in changes}
         changes += [Change(qid, None, head.items[qid].hash) for qid in rest]
-    return _written(policy, args.reason, signer, changes, bool(moved)) if changes else None
+    return _written(policy, args, signer, changes, bool(moved)) if changes else None
 
 
-def _written(policy: Policy, reason: str, signer: str, changes: list[Change], mutates: bool) -> Record:
+def _signed_by(signer: str, side: Side) -> Side:
+    return side._replace(
+        records={path: one for path, one in side.records.items() if isinstance(one, str) or one.signer == signer}
+    )
+
+
+def _written(policy: Policy, args: Namespace, signer: str, changes: list[Change], mutates: bool) -> Record:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    record = Record(policy.dataset, policy.gold, signer, now, reason, tuple(changes), mutates)
+    record = Record(policy.dataset, policy.gold, signer, now, args.reason, tuple(changes), mutates)
     read = read_record(record.file.encode())
     if isinstance(read, str):
         raise UsageError(f"This cannot be recorded: {read}. Correct the option.")
-    return read
+    return _with_signature(policy, read, args.key)
+
+
+def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
+    if key:
+        from rag_eval.signatures import sign
+
+        return sign(record, key)
+    if policy.require == "signature":
+        raise UsageError("The policy wants records with a signature. Name your SSH key: --key ~/.ssh/id_ed25519")
+    return record
 
 
 def _keep(git: Git, policy: Policy, record: Record) -> None:
