@@ -72,9 +72,9 @@ def sign(record: Record, key: str) -> Record:
 def verify(record: Record, allowed: bytes, now: float | None = None) -> str | None:
     """Why the signature of ``record`` does not hold, None when it holds.
 
-    It has to be the signer's, by a key that the allowed-signers file ``allowed`` gives them at ``now``, in seconds since
-    1970 (None: by the clock of ssh-keygen). Times without a zone in that file are read as UTC. Raises SignatureError
-    where ssh-keygen cannot be run.
+    It has to be the signer's, by a key that the allowed-signers file ``allowed`` gives them at ``now``, in seconds
+    since 1970 (None: by the clock of ssh-keygen). Times without a zone in that file are read as UTC. Raises
+    SignatureError where ssh-keygen cannot be run.
     """
     if not record.sig:
         return "it has none"

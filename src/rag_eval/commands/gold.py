@@ -188,9 +188,10 @@ def _temporary_index() -> bool:
 def _draft(git: Git, frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record | None:
     """The record that is missing, None when none is."""
     base, head = sides(git, frame, policy)
-    # With four eyes, that somebody else has signed leaves it to be signed all the same.
-    head = _signed_by(signer, head) if policy.four_eyes else head
-    changes = [change for change, _ in signoff.breaches(base, head, policy, spent(git, frame, policy))]
+    used = spent(git, frame, policy)
+    # With four eyes, what somebody else has signed is there to be signed once more.
+    mine = _signed_by(signer, base, head, policy, used) if policy.four_eyes else head
+    changes = [change for change, _ in signoff.breaches(base, mine, policy, used)]
     moved = [qid for qid, *_ in changes if signoff.mutated(base.items.get(qid), head.items.get(qid))]
     if moved and not args.mutates:
         raise UsageError(
@@ -203,10 +204,11 @@ def _draft(git: Git, frame: Frame, policy: Policy, args: Namespace, signer: str)
     return _written(policy, args, signer, changes, bool(moved)) if changes else None
 
 
-def _signed_by(signer: str, side: Side) -> Side:
-    return side._replace(
-        records={path: one for path, one in side.records.items() if isinstance(one, str) or one.signer == signer}
-    )
+def _signed_by(signer: str, base: Side, head: Side, policy: Policy, used: signoff.Records) -> Side:
+    """The head without the new records of others."""
+    fresh = signoff.fresh(base, head, policy, used)
+    others = {path for path, record in fresh.items() if record.signer != signer}
+    return head._replace(records={path: one for path, one in head.records.items() if path not in others})
 
 
 def _written(policy: Policy, args: Namespace, signer: str, changes: list[Change], mutates: bool) -> Record:

@@ -23,7 +23,7 @@ _KINDS: dict[str, tuple[type, str, str]] = {
     "four_eyes": (bool, "true or false", "Write true or false, without quotes."),
     "signers": (dict, "a mapping", "Write each signer as: bob@example.org: {github: bob}"),
 }
-_NEEDS = (
+_NEEDS: tuple[tuple[str, str | bool, str, str], ...] = (
     ("require", "signature", "allowed_signers", "name the file with their keys: allowed_signers: PATH"),
     ("require", "review", "signers", "name them: signers: {bob@example.org: {github: bob}}"),
     ("four_eyes", True, "signers", "name them: signers: {bob@example.org: {github: bob}}"),
@@ -50,7 +50,9 @@ def signoff_policy(data: bytes, file: str) -> Policy:
     for name, value, needed, hint in _NEEDS:
         if getattr(policy, name) == value and not getattr(policy, needed):
             line = document.places.get(f"/signoff/{name}", (0, 0))[0]
-            raise _problem(file, f"'{name}' wants signers, and '{needed}' names none", f"Also {hint}", line)
+            raise _problem(
+                file, f"{name}: {_shown(value)} wants signers, and '{needed}' names none", f"Also {hint}", line
+            )
     return policy
 
 
@@ -61,6 +63,10 @@ def _policy(named: dict[str, Any], file: str) -> Policy:
     records = _path(policy.records, file) if "records" in named else beside(gold)
     signers = {email: account["github"] for email, account in named.get("signers", {}).items()}
     return policy._replace(gold=gold, records=records, allowed_signers=allowed, signers=signers)
+
+
+def _shown(value: str | bool) -> str:
+    return value if isinstance(value, str) else str(value).lower()
 
 
 def beside(gold: str) -> str:
@@ -96,7 +102,7 @@ def _refuse_signer(email: str, account: object, file: str, line: int) -> None:
 
 def _path(path: str, file: str) -> str:
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
-    if joined.startswith(("/", "../")) or joined in (".", "..") or not matches(PATTERNS["gold"], joined):
+    if not path or joined.startswith(("/", "../")) or joined in (".", "..") or not matches(PATTERNS["gold"], joined):
         raise _problem(file, f"{quoted(path)} is no path inside the repository", "Write it relative to this file.")
     return joined
 
