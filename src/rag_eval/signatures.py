@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rag_eval.signoff_record import Record
 
 _INSTALL = "Install OpenSSH and put it on the PATH, on Debian: apt-get install openssh-client"
+_GENERAL = "'Could not verify signature.'"
+_OTHER = "no key that the base allows the signer made it for this text"
 _A_DAY = 86_400.0
 _KEY = "Name the file of your key: --key ~/.ssh/id_ed25519"
 
@@ -85,7 +87,8 @@ def verify(record: Record, allowed: bytes, now: float | None = None) -> str | No
         at = () if now is None else (f"-Overify-time={time.strftime('%Y%m%d%H%M%S', time.gmtime(now))}",)
         files = ("-f", str(signers), "-I", record.signer, "-n", NAMESPACE, "-s", str(signature))
         done = _keygen("verify", *files, *at, data=record.text.encode())
-        return f"ssh-keygen says {_said(done, folder)}" if done.returncode else None
+        said = _said(done, folder)
+        return (_OTHER if said == _GENERAL else f"ssh-keygen says {said}") if done.returncode else None
 
 
 @contextmanager
