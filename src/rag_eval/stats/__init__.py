@@ -1,0 +1,6 @@
+"""What a number over n cases can say: intervals, paired tests, power. Pure, and free of chance but for seeded draws."""
+
+from rag_eval.stats.intervals import Interval, clopper_pearson, interval, small_sample
+from rag_eval.stats.thresholds import Asked, expressible
+
+__all__ = ["Asked", "Interval", "clopper_pearson", "expressible", "interval", "small_sample"]
