@@ -1,0 +1,99 @@
+"""An interval for the mean of scores with a known least or greatest value.
+
+Gaffke's bound (Learned-Miller and Thomas, "A new confidence interval for the mean of a bounded random variable", 2019):
+add one score at the end of the range, give the scores random weights, uniform over all weights that add up to one, and
+take the upper quantile of the weighted mean. For scores of 0 and 1 this is Clopper and Pearson's bound to the letter.
+Its coverage is conjectured, and measured in bench/coverage.py, never to be below the level for any distribution on the
+range; what it does not need is that scores are normal, or many, or that they differ from one another.
+
+The quantile needs no chance: the weighted mean is below t exactly when a sum of exponential variables, each times
+(score - t), is below 0, and that has a saddlepoint formula (Barndorff-Nielsen's r*).
+"""
+
+from __future__ import annotations
+
+from math import fsum, inf, log, sqrt
+from operator import mul, truediv
+
+from rag_eval.stats.special import beta_quantile, normal_quantile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Points = list[tuple[float, int]]
+"""Distinct scores, each with how often it occurs."""
+
+_STEPS = 100
+_CLOSE = 1e-8  # Newton's and the secant's last step is smaller again by as much: what is returned is good to 1e-10
+
+
+def mean_at_most(points: Points, end: float, tail: float) -> float:
+    """The bound that the true mean exceeds with probability ``tail`` at most, for scores that never exceed ``end``."""
+    inside = [(value, count) for value, count in points if value < end]
+    n = sum(count for _, count in inside)
+    at_end = 1 + sum(count for value, count in points if value >= end)
+    if len(inside) < 2:
+        return inside[0][0] + (end - inside[0][0]) * beta_quantile(1 - tail, at_end, n) if inside else end
+    return _weighted_quantile([*inside, (end, at_end)], normal_quantile(1 - tail))
+
+
+def mean_at_least(points: Points, end: float, tail: float) -> float:
+    """The mirror image: for scores that are never below ``end``."""
+    return -mean_at_most([(-value, count) for value, count in points], -end, tail)
+
+
+def _weighted_quantile(points: Points, z: float) -> float:
+    """The t at which the randomly weighted mean of the points is below t with the probability of ``z``, above 0."""
+    n = sum(count for _, count in points)
+    mean = fsum(value * count for value, count in points) / n
+    end = max(value for value, _ in points)
+    spread = sqrt(fsum(count * (value - mean) ** 2 for value, count in points) / n / (n + 1))
+    start = min(mean + z * spread, (mean + end) / 2)
+    return _root(lambda t: _root_of_deviance(points, t) - z, (mean, end), start, spread / 100)
+
+
+def _root_of_deviance(points: Points, t: float) -> float:
+    """The standard normal deviate with the probability that the weighted mean is below ``t``, by the saddlepoint."""
+    offsets, counts = [value - t for value, _ in points], [count for _, count in points]
+    s = _saddlepoint(offsets, counts)
+    shrunk = [1 - s * offset for offset in offsets]
+    w = sqrt(max(0.0, 2 * sum(map(mul, counts, map(log, shrunk)))))
+    if w == 0.0:
+        return 0.0
+    tilted = list(map(truediv, offsets, shrunk))
+    u = s * sqrt(sum(map(mul, counts, map(mul, tilted, tilted))))
+    return w + log(u / w) / w
+
+
+def _saddlepoint(offsets: Sequence[float], counts: Sequence[int]) -> float:
+    """The s at which the sum's tilted mean is 0. It lies between 0 and where the greatest offset's term is infinite."""
+    low, high = 0.0, 1 / max(offsets)
+    s = 0.0
+    for _ in range(_STEPS):
+        tilted = [offset / (1 - s * offset) for offset in offsets]
+        weighted = list(map(mul, counts, tilted))
+        slope, bend = sum(weighted), sum(map(mul, weighted, tilted))
+        low, high = (s, high) if slope < 0 else (low, s)
+        following = s - slope / bend
+        before, s = s, following if low < following < high else (low + high) / 2
+        if abs(s - before) <= _CLOSE * s:
+            break
+    return s
+
+
+def _root(function: Callable[[float], float], bracket: tuple[float, float], start: float, step: float) -> float:
+    """Where an increasing function is 0: secants inside a bracket that each of them narrows."""
+    low, high = bracket
+    before, now = start, min(start + step, (start + high) / 2)
+    value_before = function(before)
+    for _ in range(_STEPS):
+        value = function(now)
+        low, high = (now, high) if value < 0 else (low, now)
+        slope = (value - value_before) / (now - before) if now != before else inf
+        following = now - value / slope if slope > 0 else (low + high) / 2
+        following = following if low < following < high else (low + high) / 2
+        before, value_before, now = now, value, following
+        if abs(now - before) <= _CLOSE * step:
+            break
+    return now

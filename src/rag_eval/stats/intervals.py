@@ -1,0 +1,191 @@
+"""Confidence intervals: what a value over n cases says about the system's true value.
+
+No chance is needed: every method here is a formula, so that the same scores give the same interval, whatever their
+order. Which formula serves which kind of value is decided by measured coverage: docs/statistics.md, written by
+bench/coverage.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import accumulate
+from math import cbrt, fsum, log, sqrt
+from typing import NamedTuple
+
+from rag_eval.stats.bounded import mean_at_least, mean_at_most
+from rag_eval.stats.special import beta_quantile, binomial_tail, student_quantile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rag_eval.stats.bounded import Points
+
+CONFIDENCE = 0.95
+UNIT: Ends = (0.0, 1.0)
+FEW = 100
+"""From so many scores without a greatest one on, the mean's interval has covered at least 92 % of the time, measured on
+log-normal scores of which one in twenty is above twelve times the median."""
+DECIMALS = 12
+_HUNDRED = 100
+
+if TYPE_CHECKING:
+    Ends = tuple[float | None, float | None]
+
+
+class Interval(NamedTuple):
+    """Where the true value may lie. An end is None where the scores cannot say how far it may lie on that side.
+
+    ``small`` says that there are too few cases for the stated confidence: see :func:`small_sample`.
+    """
+
+    low: float | None
+    high: float | None
+    method: str
+    small: bool
+
+
+def interval(
+    scores: Iterable[float], kind: str = "mean", bounds: Ends = UNIT, confidence: float = CONFIDENCE
+) -> Interval | None:
+    """The interval of a value over the cases' scores, or None where there is no score.
+
+    ``kind`` is ``rate`` (scores of 0 and 1), ``mean`` or a percentile such as ``p95``. ``bounds`` are the least and
+    the greatest score that the metric can give, None where there is none.
+    """
+    # Rounded as values are, so that scores which differ in their last bits alone count as the same.
+    points = sorted(Counter(round(float(score), DECIMALS) + 0.0 for score in scores).items())
+    if not points:
+        return None
+    (low, high), method = _method(points, kind, bounds)(points, bounds, confidence)
+    small = small_sample(_size(points), kind, bounds, confidence) or low is None or high is None
+    return Interval(_settled(low), _settled(high), method, small)
+
+
+def small_sample(n: int, kind: str = "mean", bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> bool:
+    """Whether n scores are too few for what ``confidence`` promises.
+
+    Rates and means of scores with a known least and greatest value keep the promise for any n. Without one of them a
+    mean takes :data:`FEW` scores; a percentile takes so many that both its ends are scores.
+    """
+    if kind in ("rate", "mean"):
+        return kind == "mean" and None in bounds and n < FEW
+    rarer = max(percentile(kind), 1 - percentile(kind))
+    return n * log(rarer) > log((1 - confidence) / 2)
+
+
+def clopper_pearson(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The exact two-sided interval of a rate, ``hits`` of ``n`` (Clopper and Pearson, 1934). ``n`` above 0."""
+    if not 0 <= hits <= n or n == 0:
+        raise ValueError(f"{hits} of {n} is not a rate")
+    tail = (1 - confidence) / 2
+    low = beta_quantile(tail, hits, n - hits + 1) if hits else 0.0
+    high = beta_quantile(1 - tail, hits + 1, n - hits) if hits < n else 1.0
+    return round(low, DECIMALS), round(high, DECIMALS)
+
+
+def percentile(kind: str) -> float:
+    """The share that ``p50`` or ``p95`` names."""
+    if not (kind[:1] == "p" and kind[1:].isdecimal() and 0 < int(kind[1:]) < _HUNDRED):
+        raise ValueError(f"{kind!r} is neither rate nor mean nor a percentile such as p95")
+    return int(kind[1:]) / _HUNDRED
+
+
+def percentile_ranks(n: int, share: float, confidence: float = CONFIDENCE) -> tuple[int | None, int | None]:
+    """The ranks, from 1, of the ordered scores that enclose a percentile; None where no score of n lies so far out.
+
+    The count of scores at or below the true percentile is binomial, so that the ranks hold for any distribution.
+    """
+    tail = (1 - confidence) / 2
+    above = _first(n, lambda rank: binomial_tail(rank, n, share) <= tail)
+    # P(X <= rank - 1) > tail, seen from the other side so that no small number is a difference of large ones
+    below = _first(n, lambda rank: binomial_tail(n - rank + 1, n, 1 - share) > tail) - 1
+    return below or None, above if above <= n else None
+
+
+def _first(n: int, holds: Callable[[int], bool]) -> int:
+    """The least rank from 1 to n at which a condition that stays true becomes true; n + 1 where it never does."""
+    low, high = 1, n + 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _method(points: Points, kind: str, bounds: Ends) -> Callable[[Points, Ends, float], tuple[Ends, str]]:
+    if kind == "rate":
+        return _rate
+    if kind == "mean":
+        return _bounded_mean if None not in bounds or len(points) == 1 else _open_mean
+    share = percentile(kind)
+    return lambda points, bounds, confidence: _percentile(points, share, bounds, confidence)
+
+
+def _rate(points: Points, bounds: Ends, confidence: float) -> tuple[Ends, str]:
+    del bounds
+    counts = dict(points)
+    if not counts.keys() <= {0.0, 1.0}:
+        raise ValueError("a rate is made of scores of 0 and 1")
+    return clopper_pearson(counts.get(1.0, 0), _size(points), confidence), "clopper-pearson"
+
+
+def _bounded_mean(points: Points, bounds: Ends, confidence: float) -> tuple[Ends, str]:
+    (low, high), tail = bounds, (1 - confidence) / 2
+    if (low is not None and points[0][0] < low) or (high is not None and points[-1][0] > high):
+        raise ValueError("a score lies outside the bounds")
+    ends = (
+        None if low is None else mean_at_least(points, low, tail),
+        None if high is None else mean_at_most(points, high, tail),
+    )
+    return ends, "gaffke"
+
+
+def _open_mean(points: Points, bounds: Ends, confidence: float) -> tuple[Ends, str]:
+    """What Student's interval and Hall's enclose together.
+
+    Hall's takes the sample's skewness out of the t statistic ("On the removal of skewness by transformation", 1992)
+    and reaches further towards the long tail; Student's reaches further on the other side.
+    """
+    n = _size(points)
+    mean, spread, skewness = _moments(points, n)
+    t, error = student_quantile((1 + confidence) / 2, n - 1), spread / sqrt(n)
+    tilt = skewness / sqrt(n)
+    low = mean - error * max(t, _unskewed(t, tilt))
+    high = mean - error * min(-t, _unskewed(-t, tilt))
+    least, greatest = bounds
+    return (low if least is None else max(low, least), high if greatest is None else min(high, greatest)), "hall-t"
+
+
+def _moments(points: Points, n: int) -> tuple[float, float, float]:
+    """Mean, standard deviation and skewness (G1, without its bias for normal scores; 0 for fewer than three)."""
+    mean = fsum(value * count for value, count in points) / n
+    second = fsum(count * (value - mean) ** 2 for value, count in points)
+    third = fsum(count * (value - mean) ** 3 for value, count in points)
+    skewness = 0.0 if n < 3 else third / n / (second / n) ** 1.5 * sqrt(n * (n - 1)) / (n - 2)
+    return mean, sqrt(second / (n - 1)), skewness
+
+
+def _unskewed(t: float, tilt: float) -> float:
+    """The inverse of Hall's t + tilt t²/3 + tilt² t³/27 + tilt/6."""
+    off = t - tilt / 6
+    return (cbrt(1 + tilt * off) - 1) * 3 / tilt if abs(tilt) > 1e-6 else off  # the limit
+
+
+def _percentile(points: Points, share: float, bounds: Ends, confidence: float) -> tuple[Ends, str]:
+    below, above = percentile_ranks(_size(points), share, confidence)
+    low = bounds[0] if below is None else _ranked(points, below)
+    high = bounds[1] if above is None else _ranked(points, above)
+    return (low, high), "order-statistics"
+
+
+def _ranked(points: Points, rank: int) -> float:
+    passed = accumulate(count for _, count in points)
+    return next(value for (value, _), reached in zip(points, passed, strict=True) if reached >= rank)
+
+
+def _size(points: Points) -> int:
+    return sum(count for _, count in points)
+
+
+def _settled(end: float | None) -> float | None:
+    return None if end is None else round(end, DECIMALS)

@@ -1,0 +1,180 @@
+"""Paired tests: whether the head is worse than the base on the same cases, or chance would do.
+
+All p values are one-sided unless said otherwise, above 0, and the same for the same pairs in any order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import comb, frexp
+from operator import getitem
+from typing import NamedTuple
+
+from rag_eval.stats.draws import DRAWS, chance, p_value
+from rag_eval.stats.special import binomial_tail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+Pair = tuple[float | None, float | None]
+"""A case's scores under the two runs; None where the metric does not apply."""
+
+MOST_SWAPS = 2_048
+"""Of more cases that differ, bunches are swapped: a draw then takes no longer for a hundred thousand than for these."""
+_COUNTED_EXACTLY = 1_000
+_MOST_STEPS = 40_000
+_BITS, _BATCH, _KEY = 8, 250, 8
+_WORD = 60
+_LEAST = 2.0**-1074
+
+
+def mcnemar(worse: int, better: int, sides: int = 1) -> float:
+    """The exact test of 0/1 scores: ``worse`` cases turned from 1 to 0, ``better`` from 0 to 1.
+
+    Without a change each turn goes either way with probability 1/2 (McNemar, 1947; the exact, binomial form).
+    """
+    if sides != 1:
+        return min(1.0, 2 * mcnemar(max(worse, better), min(worse, better)))
+    turned = worse + better
+    if turned > _COUNTED_EXACTLY:
+        return max(binomial_tail(worse, turned, 0.5), _LEAST)
+    return _share(sum(comb(turned, least) for least in range(worse, turned + 1)), turned)
+
+
+def sign_flip(pairs: Iterable[Pair], seed: bytes, draws: int = DRAWS) -> float:
+    """The permutation test that the first run's mean is the greater one.
+
+    The statistic is the difference of the two means, each over the cases with a score under that run. Without a change
+    the two runs of a case could as well be swapped: p is the share of all ways of swapping that give a difference at
+    least as great, counted exactly where they lead to few different sums, else (1 + hits) / (1 + draws). The draws come
+    from ``seed`` alone. Where swapping leaves a run without any score there is no difference; it counts as a hit.
+    """
+    swaps = _swaps(pairs)
+    exact = _counted(swaps)
+    return p_value(map(swaps.hit, _draws(swaps, seed, draws)), draws) if exact is None else exact
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Holm's step-down adjustment (1979), in the order given. Significant is an adjusted p of at most alpha."""
+    adjusted, greatest = [0.0] * len(ps), 0.0
+    for rank, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        greatest = max(greatest, min(1.0, (len(ps) - rank) * ps[index]))
+        adjusted[index] = greatest
+    return adjusted
+
+
+class _Swaps(NamedTuple):
+    """The first run's sum and count of scores as observed, and what each swap of a case would add to them.
+
+    A sum and its count are one whole number, ``sum * width + count``: they add as one. ``gains`` says how many cases
+    have which gain; cases that a swap leaves as they are have none.
+    """
+
+    first: int
+    total: int
+    width: int
+    gains: Mapping[int, int]
+    observed: float
+
+    def difference(self, first: int) -> float | None:
+        """The difference of the two means when the first run has this sum and count."""
+        (one, n), (other, m) = divmod(first, self.width), divmod(self.total - first, self.width)
+        return one / n - other / m if n and m else None
+
+    def hit(self, first: int) -> bool:
+        # Scores were rounded to whole units by at most half of one: four units are too small to be a difference.
+        difference = self.difference(first)
+        return difference is None or difference >= self.observed - 4
+
+
+def _swaps(pairs: Iterable[Pair]) -> _Swaps:
+    counted = Counter(pairs)
+    width = 2 * counted.total() + 1
+    scale = _scale(counted, width)
+    first = second = 0
+    gains: Counter[int] = Counter()
+    for (one, other), count in counted.items():
+        packed, swapped = _packed(one, scale, width), _packed(other, scale, width)
+        first, second = first + packed * count, second + swapped * count
+        gains[swapped - packed] += count
+    del gains[0]
+    swaps = _Swaps(first, first + second, width, gains, 0.0)
+    observed = swaps.difference(first)
+    if observed is None:
+        raise ValueError("one of the runs has no score at all")
+    return swaps._replace(observed=observed)
+
+
+def _packed(score: float | None, scale: float, width: int) -> int:
+    return 0 if score is None else round(score * scale) * width + 1
+
+
+def _scale(pairs: Iterable[Pair], width: int) -> float:
+    """A power of two that makes whole numbers of the scores, so large that all their sums are still machine words."""
+    greatest = max((abs(score) for pair in pairs for score in pair if score is not None), default=1.0)
+    return 2.0 ** (_WORD - 2 * width.bit_length() - frexp(greatest)[1])
+
+
+def _counted(swaps: _Swaps) -> float | None:
+    """The exact p, or None where the ways of swapping lead to too many different sums."""
+    # Where a swap takes away, start from the swapped state: going back adds, and is as likely.
+    start = swaps.first + sum(gain * count for gain, count in swaps.gains.items() if gain < 0)
+    gains: Counter[int] = Counter()
+    for gain, count in swaps.gains.items():
+        gains[abs(gain)] += count
+    ways, steps = {start: 1}, 0
+    for gain, count in sorted(gains.items()):
+        steps += len(ways) * (count + 1)
+        if steps > _MOST_STEPS:
+            return None
+        ways = _spread(ways, gain, count)
+    return _share(sum(weight for first, weight in ways.items() if swaps.hit(first)), gains.total())
+
+
+def _share(ways: int, swaps: int) -> float:
+    """The ways that count among the 2 to the power of ``swaps``: above 0 even where a float has no room for it."""
+    share: float = ways / (1 << swaps)
+    return max(share, _LEAST)
+
+
+def _spread(ways: Mapping[int, int], gain: int, count: int) -> dict[int, int]:
+    """The sums, and in how many ways each comes about, after ``count`` swaps of the same gain are free to happen."""
+    further: dict[int, int] = {}
+    choices = [(number * gain, comb(count, number)) for number in range(count + 1)]
+    for first, weight in ways.items():
+        for added, choice in choices:
+            further[first + added] = further.get(first + added, 0) + weight * choice
+    return further
+
+
+def _draws(swaps: _Swaps, seed: bytes, draws: int) -> Iterator[int]:
+    """The first run's sum and count after each draw. Eight swaps are one byte, looked up in a table of their sums."""
+    gains = _bunched(sorted(Counter(swaps.gains).elements()), seed)
+    tables = [_subset_sums(gains[at : at + _BITS]) for at in range(0, len(gains), _BITS)]
+    width = len(tables)
+    for batch in range(0, draws, _BATCH):
+        drawn = chance(seed, b"draws", batch, width * min(_BATCH, draws - batch))
+        for at in range(0, len(drawn), width):
+            yield swaps.first + sum(map(getitem, tables, drawn[at : at + width]))
+
+
+def _bunched(gains: Sequence[int], seed: bytes) -> Sequence[int]:
+    """Beyond :data:`MOST_SWAPS` cases that differ, cases thrown together by chance are swapped together.
+
+    The bunches do not depend on which run is which, so that the test keeps its level; it saves time, not power.
+    """
+    size = -(-len(gains) // MOST_SWAPS)
+    if size < 2:
+        return gains
+    drawn = chance(seed, b"bunches", 0, _KEY * len(gains))
+    keys = [drawn[at : at + _KEY] for at in range(0, len(drawn), _KEY)]
+    shuffled = [gain for _, gain in sorted(zip(keys, gains, strict=True))]
+    return [sum(shuffled[at : at + size]) for at in range(0, len(shuffled), size)]
+
+
+def _subset_sums(gains: Sequence[int]) -> list[int]:
+    sums = [0]
+    for gain in (*gains, *[0] * (_BITS - len(gains))):
+        sums += [value + gain for value in sums]
+    return sums

@@ -1,0 +1,118 @@
+"""Binomial, beta and normal probabilities, from the standard library alone.
+
+Formulas: the incomplete beta function by its continued fraction (DLMF 8.17.22) in the modified Lentz form; quantiles
+by Newton's steps inside a bracket that each step narrows, so that none can run away.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import erfc, exp, inf, lgamma, log, log1p, pi, sqrt
+
+_TINY, _EPSILON = 1e-300, 1e-16
+_STEPS, _TERMS = 200, 100_000
+
+
+def beta_cdf(x: float, a: float, b: float) -> float:
+    """P(X <= x) for X of Beta(a, b): the regularised incomplete beta function. ``a`` and ``b`` above 0."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    # The fraction converges quickly on the left of the mean only; the right is the left of the mirror image.
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _beta_left(1 - x, b, a)
+    return _beta_left(x, a, b)
+
+
+def beta_quantile(p: float, a: float, b: float) -> float:
+    """The x with P(X <= x) = p for X of Beta(a, b), p strictly between 0 and 1."""
+    low, high, x = 0.0, 1.0, _guess(p, a, b)
+    scale = lgamma(a + b) - lgamma(a) - lgamma(b)
+    for _ in range(_STEPS):
+        off = beta_cdf(x, a, b) - p
+        low, high = (low, x) if off > 0 else (x, high)
+        density = exp(scale + (a - 1) * log(x) + (b - 1) * log1p(-x))
+        step = off / density if density else inf
+        following = x - step if low < x - step < high else (low + high) / 2
+        if abs(following - x) <= 4 * _EPSILON * x:
+            break
+        x = following
+    return x
+
+
+def binomial_tail(least: int, n: int, p: float) -> float:
+    """P(X >= least) for X of Binomial(n, p)."""
+    if least <= 0 or least > n:
+        return float(least <= 0)
+    return beta_cdf(p, least, n - least + 1)
+
+
+def log_binomial(k: int, n: int, p: float) -> float:
+    """The logarithm of P(X = k) for X of Binomial(n, p); minus infinity where that cannot be."""
+    if not 0 <= k <= n or (p <= 0 and k) or (p >= 1 and k < n):
+        return -inf
+    return (
+        lgamma(n + 1)
+        - lgamma(k + 1)
+        - lgamma(n - k + 1)
+        + (k * log(p) if k else 0.0)
+        + ((n - k) * log1p(-p) if n > k else 0.0)
+    )
+
+
+def normal_cdf(z: float) -> float:
+    """P(Z <= z) of the standard normal distribution."""
+    return erfc(-z / sqrt(2)) / 2
+
+
+@lru_cache(maxsize=64)
+def normal_quantile(p: float) -> float:
+    """The z with P(Z <= z) = p, p strictly between 0 and 1."""
+    if p > 1 / 2:
+        return -normal_quantile(1 - p)
+    z = -sqrt(-2 * log(p))
+    for _ in range(_STEPS):  # Newton on the logarithm: concave, so that it cannot overshoot on this side
+        tail = normal_cdf(z)
+        step = (log(tail) - log(p)) * tail * sqrt(2 * pi) * exp(z * z / 2)
+        z -= step
+        if abs(step) <= 4 * _EPSILON * abs(z):
+            break
+    return z
+
+
+def student_quantile(p: float, degrees: float) -> float:
+    """The t with P(T <= t) = p for Student's distribution, p strictly between 1/2 and 1."""
+    x = beta_quantile(2 * (1 - p), degrees / 2, 0.5)
+    return sqrt(degrees * (1 - x) / x)
+
+
+def _beta_left(x: float, a: float, b: float) -> float:
+    front = lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)
+    return exp(front) * _fraction(x, a, b) / a
+
+
+def _fraction(x: float, a: float, b: float) -> float:
+    upper, lower = 1.0, 1 / _held(1 - (a + b) * x / (a + 1))
+    whole = lower
+    for m in range(1, _TERMS):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            lower = 1 / _held(1 + term * lower)
+            upper = _held(1 + term / upper)
+            factor = lower * upper
+            whole *= factor
+        if abs(factor - 1) < 2 * _EPSILON:
+            break
+    return whole
+
+
+def _held(number: float) -> float:
+    return number if abs(number) > _TINY else _TINY
+
+
+def _guess(p: float, a: float, b: float) -> float:
+    """Near the quantile: the normal approximation, kept inside (0, 1)."""
+    mean = a / (a + b)
+    spread = sqrt(mean * (1 - mean) / (a + b + 1))
+    return min(max(mean + normal_quantile(p) * spread, mean / 100), 1 - (1 - mean) / 100)

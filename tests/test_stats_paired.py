@@ -1,0 +1,228 @@
+"""Paired tests agree with their oracles and with counting all ways; p is honest when nothing changed."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar as mcnemar_oracle
+from statsmodels.stats.multitest import multipletests
+
+from rag_eval.stats import draws as drawing
+from rag_eval.stats import holm, mcnemar, percentile_flip, sign_flip
+from rag_eval.stats import paired as module
+
+SCORES = st.sampled_from([0.0, 0.2, 1 / 3, 0.5, 1.0])
+MAYBE = SCORES | st.none()
+PAIRS = st.lists(st.tuples(MAYBE, MAYBE), min_size=1, max_size=9).filter(
+    lambda pairs: all(any(score is not None for score in side) for side in zip(*pairs, strict=True))
+)
+
+
+@pytest.mark.parametrize(
+    ("worse", "better"), [(0, 0), (1, 0), (0, 1), (9, 2), (30, 18), (400, 600), (600, 401), (5200, 5000)]
+)
+def test_mcnemar_is_the_binomial_test(worse, better):
+    oracle = stats.binomtest(worse, worse + better, alternative="greater").pvalue if worse + better else 1.0
+    assert mcnemar(worse, better) == pytest.approx(oracle, rel=1e-9)
+
+
+@pytest.mark.parametrize(("worse", "better"), [(1, 0), (0, 1), (9, 2), (7, 7), (30, 18), (5200, 5000)])
+def test_two_sided_mcnemar_is_the_oracles(worse, better):
+    oracle = mcnemar_oracle([[50, worse], [better, 50]], exact=True).pvalue
+    assert mcnemar(worse, better, sides=2) == pytest.approx(oracle, rel=1e-9)
+
+
+@given(st.integers(0, 3000), st.integers(0, 3000))
+def test_mcnemar_is_a_probability_above_zero_and_falls_with_every_case_for_the_worse(worse, better):
+    assert 0 < mcnemar(worse + 1, better) <= mcnemar(worse, better) <= 1
+
+
+def by_enumeration(pairs, fold=np.mean):
+    """The same test, said as plainly as can be."""
+
+    def difference(swapped):
+        sides = zip(*[pair[::-1] if swap else pair for pair, swap in zip(pairs, swapped, strict=True)], strict=True)
+        first, second = ([score for score in side if score is not None] for side in sides)
+        return fold(first) - fold(second) if first and second else float("inf")
+
+    found = [difference(swapped) for swapped in product([False, True], repeat=len(pairs))]
+    return sum(one >= found[0] - 1e-9 for one in found) / len(found)
+
+
+@given(PAIRS)
+def test_a_few_pairs_are_counted_exactly(pairs):
+    assert sign_flip(pairs, b"") == pytest.approx(by_enumeration(pairs))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=9))
+def test_a_few_differences_have_the_oracles_p(differences):
+    oracle = stats.permutation_test(
+        (np.round(differences, 3),), np.mean, permutation_type="samples", alternative="greater", n_resamples=np.inf
+    )
+    assert sign_flip([(round(one, 3), 0.0) for one in differences], b"") == pytest.approx(oracle.pvalue)
+
+
+@given(st.integers(0, 200), st.integers(0, 200), st.integers(0, 50))
+def test_for_zeros_and_ones_it_is_mcnemars_test(worse, better, same):
+    pairs = [(1.0, 0.0)] * worse + [(0.0, 1.0)] * better + [(1.0, 1.0)] * (same + 1)
+    assert sign_flip(pairs, b"") == pytest.approx(mcnemar(worse, better), rel=1e-12)
+
+
+def test_a_case_to_which_the_metric_no_longer_applies_still_counts():
+    """Refusing the ten cases that were wrong makes the mean better; it is the pairs that show it."""
+    refused = [(0.0, None)] * 10 + [(1.0, 1.0)] * 20
+    assert sign_flip([(head, base) for base, head in refused], b"") < 0.01
+    assert sign_flip(refused, b"") > 0.99
+
+
+def test_many_cases_that_no_longer_apply_are_counted_exactly_too():
+    pairs = [(1.0, None)] * 6 + [(0.0, None)] * 4 + [(1.0, 0.0)] * 2
+    assert sign_flip(pairs, b"") == pytest.approx(by_enumeration(pairs))
+
+
+@pytest.mark.parametrize("pairs", [[], [(None, None)], [(0.5, None)], [(None, 1.0), (None, 0.0)]])
+def test_a_run_without_any_score_has_no_test(pairs):
+    with pytest.raises(ValueError, match="no score at all"):
+        sign_flip(pairs, b"")
+
+
+def test_runs_that_are_the_same_are_no_evidence():
+    assert sign_flip([(0.25, 0.25)] * 40, b"") == 1.0
+
+
+def shifted(n, shift, seed, spread=0.1):
+    chance = random.Random(seed)
+    return [(chance.betavariate(2, 1), chance.gauss(shift, spread)) for _ in range(n)]
+
+
+def as_pairs(rows):
+    return [(base, base - difference) for base, difference in rows]
+
+
+@pytest.mark.parametrize("n", [40, 300, 2000])
+def test_drawn_p_is_near_the_normal_one_for_many_continuous_differences(n):
+    rows = shifted(n, 0.1 / n**0.5, n)
+    differences = np.array([difference for _, difference in rows])
+    expected = stats.norm.sf(differences.sum() / np.sqrt((differences**2).sum()))
+    assert sign_flip(as_pairs(rows), b"seed") == pytest.approx(expected, rel=0.15)
+
+
+def test_more_draws_converge_to_the_exact_p(monkeypatch):
+    pairs = as_pairs(shifted(13, 0.03, 3))
+    exact = sign_flip(pairs, b"")
+    monkeypatch.setattr(module, "_MOST_STEPS", 0)
+    monkeypatch.setattr(drawing, "ENOUGH_HITS", 10**9)
+    few, many = (abs(sign_flip(pairs, b"seed", draws) - exact) for draws in (200, 50_000))
+    assert 0.02 < exact < 0.5
+    assert many < few
+    assert many < 0.004
+
+
+def test_drawn_p_of_pairs_with_gaps_is_near_the_exact_one(monkeypatch):
+    pairs = [(1.0, None)] * 6 + [(0.0, None)] * 4 + [(1.0, 0.0)] * 2 + [(None, 0.5)]
+    exact = sign_flip(pairs, b"")
+    monkeypatch.setattr(module, "_MOST_STEPS", 0)
+    assert sign_flip(pairs, b"seed") == pytest.approx(exact, rel=0.1)
+
+
+def test_the_least_p_is_one_in_ten_thousand():
+    assert sign_flip(as_pairs(shifted(100, 0.2, 1)), b"seed") == 1 / 10_000
+
+
+def test_hopeless_draws_end_early(monkeypatch):
+    asked = []
+    draws = module._draws
+    monkeypatch.setattr(module, "_draws", lambda *args: (asked.append(1) or one for one in draws(*args)))
+    assert sign_flip(as_pairs(shifted(100, -0.01, 1)), b"seed") > 0.5
+    assert len(asked) < 1000
+
+
+@given(st.lists(st.tuples(MAYBE, st.floats(0, 1)), min_size=18, max_size=40), st.binary(max_size=8), st.randoms())
+def test_the_same_pairs_in_any_order_give_the_same_p(pairs, seed, chance):
+    pairs = [(0.5, 0.25), *pairs]
+    p = sign_flip(pairs, seed, 300)
+    chance.shuffle(pairs)
+    assert sign_flip(pairs, seed, 300) == p
+    assert 0 < p <= 1
+
+
+def test_another_seed_gives_other_draws():
+    pairs = as_pairs(shifted(60, 0.01, 5))
+    assert len({sign_flip(pairs, bytes([seed])) for seed in range(5)}) > 1
+
+
+@pytest.mark.parametrize(("n", "trials"), [(25, 600), (4500, 200)])
+def test_without_a_change_the_test_errs_as_often_as_alpha_says(n, trials):
+    """4,500 cases are swapped in bunches: that must not cost the level."""
+    ps = [sign_flip(as_pairs(shifted(n, 0.0, trial)), str(trial).encode(), 99) for trial in range(trials)]
+    assert sum(p <= 0.05 for p in ps) / trials <= 0.05 + 2 * (0.05 * 0.95 / trials) ** 0.5
+    assert 0.45 < np.mean(ps) < 0.55
+
+
+def test_bunches_do_not_cost_power():
+    rows = shifted(4500, 0.1 * 2 / 67, 9)
+    differences = np.array([difference for _, difference in rows])
+    expected = stats.norm.sf(differences.sum() / np.sqrt((differences**2).sum()))
+    assert sign_flip(as_pairs(rows), b"seed") == pytest.approx(expected, rel=0.25)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_holm_is_the_oracles(ps):
+    oracle = multipletests(ps, method="holm")[1] if ps else []
+    assert holm(ps) == pytest.approx(list(oracle))
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
+def test_holm_keeps_the_order_of_ps_and_lowers_none(ps):
+    adjusted = holm(ps)
+    assert all(one >= p for one, p in zip(adjusted, ps, strict=True))
+    assert sorted(zip(ps, adjusted, strict=True)) == list(zip(sorted(ps), sorted(adjusted), strict=True))
+
+
+def nearest_rank(percent):
+    return lambda scores: np.percentile(scores, percent, method="inverted_cdf")
+
+
+@settings(max_examples=60)
+@given(PAIRS, st.sampled_from([10, 50, 75, 95]), st.binary(max_size=4))
+def test_a_percentiles_p_is_near_that_of_all_ways_of_swapping(pairs, percent, seed):
+    exact = by_enumeration(pairs, nearest_rank(percent))
+    error = (exact * (1 - exact) / 1999) ** 0.5 + exact / 400**0.5
+    assert percentile_flip(pairs, percent, seed, 1999) == pytest.approx(exact, abs=4.5 * error + 1 / 2000)
+
+
+@given(st.lists(st.tuples(MAYBE, st.floats(0, 1)), min_size=5, max_size=30), st.binary(max_size=8), st.randoms())
+def test_a_percentiles_p_does_not_depend_on_the_order(pairs, seed, chance):
+    pairs = [(0.5, 0.25), *pairs]
+    p = percentile_flip(pairs, 95, seed, 100)
+    chance.shuffle(pairs)
+    assert percentile_flip(pairs, 95, seed, 100) == p
+    assert 0 < p <= 1
+
+
+def test_a_slower_tail_is_seen_by_the_percentile():
+    chance = random.Random(4)
+    base = [chance.lognormvariate(5, 0.3) for _ in range(300)]
+    head = [wait * (3 if chance.random() < 0.12 else 1) for wait in base]
+    assert percentile_flip(list(zip(head, base, strict=True)), 95, b"seed", 999) == 0.001
+    assert percentile_flip(list(zip(base, head, strict=True)), 95, b"seed", 999) > 0.9
+    assert percentile_flip(list(zip(base, base, strict=True)), 95, b"seed", 999) == 1.0
+
+
+def test_a_percentile_of_no_score_has_no_test():
+    with pytest.raises(ValueError, match="no score at all"):
+        percentile_flip([(None, 1.0)], 95, b"")
+
+
+def test_without_a_change_a_percentiles_test_errs_as_often_as_alpha_says():
+    chance = random.Random(8)
+    trials = [[(chance.lognormvariate(0, 1), chance.lognormvariate(0, 1)) for _ in range(40)] for _ in range(600)]
+    ps = [percentile_flip(pairs, 95, str(number).encode(), 99) for number, pairs in enumerate(trials)]
+    assert sum(p <= 0.05 for p in ps) / 600 <= 0.05 + 2 * (0.05 * 0.95 / 600) ** 0.5
