@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from rag_eval.authority import Authority
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.files.work_tree import WorkTree
 from rag_eval.safe import one_line
 from rag_eval.trees import NOTHING, Entry, Walked
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from rag_eval.authority import Signoff
+    from rag_eval.files.work_tree import WorkTree
     from rag_eval.git import Git
     from rag_eval.github import GitHub
     from rag_eval.trees import Snapshot
@@ -242,7 +242,9 @@ class GitHistory:
 
     def merge_base(self, one: str, other: str) -> str:
         """The best common ancestor of two commits."""
-        return self._git.merge_base(one, other)
+        from rag_eval.git_objects import merge_base
+
+        return merge_base(self._git, one, other)
 
     def at(self, commit: str) -> Snapshot:
         """The files of a commit."""
