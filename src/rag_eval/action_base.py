@@ -251,7 +251,9 @@ class GitHistory:
 
     def merge_base(self, one: str, other: str) -> str:
         """The best common ancestor of two commits."""
-        return self._git.merge_base(one, other)
+        from rag_eval.git_objects import merge_base
+
+        return merge_base(self._git, one, other)
 
     def at(self, commit: str) -> Snapshot:
         """The files of a commit."""

@@ -57,8 +57,8 @@ class Authority(NamedTuple):
     @property
     def frame(self) -> Frame:
         """What sign-off compares."""
-        restore = self.commit or self.ref
-        return Frame(self.fork, self.head, self.ref, self.spent, restore=restore, rules=self.gates)
+        restore, whole = self.commit or self.ref, self.gates is None
+        return Frame(self.fork, self.head, self.ref, self.spent, whole=whole, restore=restore, rules=self.gates)
 
 
 def _resolved(path: str) -> str:

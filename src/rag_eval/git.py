@@ -95,20 +95,15 @@ class Git:
 
     def raw(self, kind: str, object_id: str) -> bytes:
         """The bytes of a commit, a tree or a blob, held to its id: nobody can have put others in their place."""
-        data = self._run("cat-file", kind, _checked(object_id))
-        algorithm = "sha1" if len(object_id) == 40 else "sha256"
-        own = hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False)
-        if own.hexdigest() != object_id:
-            raise GitError(f"The object {object_id[:12]} is not what its id says. Check the repository with: git fsck")
-        return data
+        return held(kind, object_id, self._run("cat-file", kind, _checked(object_id)))
 
-    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
-        """The bytes of many blobs by object id, read by one process."""
+    def contents(self, object_ids: Iterable[str], kind: str = "blob") -> dict[str, bytes]:
+        """The bytes of many blobs, or objects of another kind, by object id, read by one process."""
         wanted = [_checked(object_id) for object_id in dict.fromkeys(object_ids)]
         if not wanted:
             return {}
         answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in wanted).encode())
-        return dict(_batch(answer, wanted))
+        return dict(_batch(answer, wanted, kind.encode()))
 
     def resolve(self, ref: str) -> str | None:
         """The id of the commit that ``ref`` names, None when it names none here."""
@@ -123,6 +118,11 @@ class Git:
             hint = "If this is a shallow clone, fetch its history: git fetch --unshallow"
             raise GitError(f"The commits {one[:12]} and {other[:12]} have no common ancestor here. {hint}")
         return _checked(found.split()[0])
+
+    def between(self, ancestor: str, tip: str) -> list[str]:
+        """The commits that lead from ``ancestor`` (left out) to ``tip``, children first."""
+        lead = ("rev-list", "--topo-order", "--ancestry-path")
+        return self._run(*lead, f"{_checked(ancestor)}..{_checked(tip)}").decode("ascii").split()
 
     def email(self) -> str | None:
         """``user.email`` of the configuration, None when it is not set."""
@@ -191,12 +191,21 @@ def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:
         yield words.split(" "), path
 
 
-def _batch(answer: bytes, wanted: list[str]) -> Iterator[tuple[str, bytes]]:
+def held(kind: str, object_id: str, data: bytes) -> bytes:
+    """``data``, which is what ``object_id`` says; GitError where somebody put other bytes in its place."""
+    algorithm = "sha1" if len(object_id) == 40 else "sha256"
+    own = hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False)
+    if own.hexdigest() != object_id:
+        raise GitError(f"The object {object_id[:12]} is not what its id says. Check the repository with: git fsck")
+    return data
+
+
+def _batch(answer: bytes, wanted: list[str], kind: bytes) -> Iterator[tuple[str, bytes]]:
     start = 0
     for object_id in wanted:
         end = answer.index(b"\n", start)
         words = answer[start:end].split(b" ")
-        if len(words) != 3 or words[1] != b"blob":
+        if len(words) != 3 or words[1] != kind:
             raise GitError(f"The object {object_id[:12]} is not in this clone. Check the repository with: git fsck")
         start = end + 1 + int(words[2])
         yield object_id, answer[end + 1 : start]

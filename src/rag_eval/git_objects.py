@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from rag_eval.git import GitError
+from rag_eval.git import GitError, held
 from rag_eval.trees import Entry, Walked
 
 TYPE_CHECKING = False
@@ -18,12 +18,33 @@ if TYPE_CHECKING:
 
 def parents(git: Git, commit: str) -> list[str]:
     """The ids of a commit's parents, also of those that a shallow clone does not have."""
-    return [line[7:] for line in _head(git, commit) if line.startswith("parent ")]
+    return _named(_head(git, commit), "parent ")
+
+
+def merge_base(git: Git, one: str, other: str) -> str:
+    """A common ancestor of two commits, the best one where nobody meddles: no word of git's is taken for the descent.
+
+    Grafts and rewritten commits could make a change seem to have begun later than it did.
+    """
+    found = git.merge_base(one, other)
+    for tip in (one, other):
+        _hold_descent(git, found, tip)
+    return found
+
+
+def _hold_descent(git: Git, ancestor: str, tip: str) -> None:
+    commits = git.contents(git.between(ancestor, tip), "commit")
+    reached = {tip}
+    for name, data in commits.items():
+        if name in reached:
+            reached.update(_named(_lines(held("commit", name, data)), "parent "))
+    if ancestor not in reached:
+        raise GitError(f"Commit {tip[:12]} does not descend from {ancestor[:12]} by their ids. Clone it anew.")
 
 
 def snapshot(git: Git, commit: str) -> Walked:
     """The tree of a commit; GitError where this clone does not hold it."""
-    root = next(line[5:] for line in _head(git, commit) if line.startswith("tree "))
+    root = _named(_head(git, commit), "tree ")[0]
     size = len(root) // 2
     return Walked(root, lambda name: _rows(git.raw("tree", name), size), lambda name: git.raw("blob", name))
 
@@ -31,7 +52,15 @@ def snapshot(git: Git, commit: str) -> Walked:
 def _head(git: Git, commit: str) -> list[str]:
     if git.resolve(commit) is None:
         raise GitError(f"This clone does not hold commit {commit[:12]}. Fetch it: fetch-depth: 2 or more")
-    return git.raw("commit", commit).split(b"\n\n", 1)[0].decode("utf-8", "replace").split("\n")
+    return _lines(git.raw("commit", commit))
+
+
+def _lines(commit: bytes) -> list[str]:
+    return commit.split(b"\n\n", 1)[0].decode("utf-8", "replace").split("\n")
+
+
+def _named(lines: list[str], field: str) -> list[str]:
+    return [line.removeprefix(field) for line in lines if line.startswith(field)]
 
 
 def _rows(data: bytes, size: int) -> dict[str, Entry]:

@@ -47,6 +47,8 @@ class Look(NamedTuple):
 def look(scene: Scene) -> Look:
     """What the change does to the gold that was scored: changed items, flips, turned gates, sign-off."""
     path = scene.authority.inside(scene.head.gold)
+    if scene.authority.gates is None:
+        return Look(findings=tuple(_as_it_stands(scene, path)))
     if path is None or not scene.authority.after.files(path):
         return Look(findings=tuple(_untracked(scene, path)))
     policies = _policies(scene)
@@ -171,6 +173,13 @@ def _unsigned(scene: Scene, policies: list[Policy]) -> Iterator[Finding]:
     elif found:
         message = f"the gold changed, and nothing asks for a sign-off ({len(found)} finding(s) if it did)"
         yield Finding("gold-not-governed", "warning", message, _ASK, scene.head.gold)
+
+
+def _as_it_stands(scene: Scene, path: str | None) -> Iterator[Finding]:
+    """With nothing to compare with, every item has to be what some record signed last, where that is asked for."""
+    own = next((policy for policy in _policies(scene) if policy.gold == path), None)
+    if scene.authority.signoff == "off" or _enforced(scene):
+        yield from _unsigned(scene, [own]) if own else _ungoverned(scene)
 
 
 def _check(scene: Scene, policy: Policy) -> list[signoff.Finding]:

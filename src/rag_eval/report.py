@@ -256,8 +256,9 @@ def _question(case: Scored, gold: Gold, scores: Mapping[str, float]) -> Question
 
 def habits(card: Scorecard, *policies: Policy) -> list[Finding]:
     """What the run does that gates cannot see; where several policies are in force, the gravest level of each."""
-    names = {gate.name for policy in policies for gate in policy.gates if gate.severity == "error"}
-    return integrity.findings(integrity.Run(card.cases, names, card.pool), levels(*policies))
+    names = [{gate.name for gate in policy.gates if gate.severity == "error"} for policy in policies]
+    run = integrity.Run(card.cases, set.union(*names), card.pool, set.intersection(*names))
+    return integrity.findings(run, levels(*policies))
 
 
 def levels(*policies: Policy) -> dict[str, str]:
