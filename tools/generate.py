@@ -85,8 +85,8 @@ def gates_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["version"],
         "additionalProperties": False,
-        "properties": {**_settings(), "gates": gates},
-        "$defs": {"higher": _gate("min", "least"), "lower": _gate("max", "greatest")},
+        "properties": {**_settings(), **_comparison(), "gates": {"$ref": "#/$defs/gates"}},
+        "$defs": {"gates": gates, "higher": _gate("min", "least", "drop"), "lower": _gate("max", "greatest", "rise")},
     }
 
 
@@ -94,21 +94,30 @@ def _bound(metric: Metric) -> str:
     return metric.better
 
 
-def _gate(direction: str, word: str) -> dict[str, Any]:
-    bound = {
-        "type": "number",
-        "minimum": 0,
-        "maximum": 1,
-        "description": f"The {word} value that passes, compared exactly as written.",
-        "examples": [0.8],
-        "x-hint": "Rates and shares lie between 0 and 1: write 80 % as 0.80.",
-    }
+def _gate(direction: str, word: str, worse: str) -> dict[str, Any]:
+    margin = f"max_{worse}"
     return {
         "type": "object",
-        "required": [direction],
+        "description": "What is asked of a metric.",
+        "examples": [{direction: 0.8, margin: 0.02}],
+        "anyOf": [{"required": [direction]}, {"required": [margin]}],
+        "x-hint-anyOf": f"Say {direction}, {margin} or both.",
         "additionalProperties": False,
         "properties": {
-            direction: bound,
+            direction: _share(f"The {word} value that passes, compared exactly as written.", 0.8),
+            margin: _share(f"The greatest {worse} against the baseline that passes, absolute.", 0.02),
+            "confidence": {
+                "type": "number",
+                "minimum": 0.5,
+                "maximum": 0.9999,
+                "description": f"Judge {direction} by the interval of this confidence: all of it has to be on one side.",
+                "examples": [0.95],
+            },
+            "test": {
+                "enum": ["paired", "none"],
+                "description": f"Whether {margin} asks chance too (paired), or goes by the margin alone (none).",
+                "examples": ["none"],
+            },
             "severity": {
                 "enum": ["error", "warning"],
                 "description": "Whether a broken gate fails the run (error, the default) or is only shown.",
@@ -118,6 +127,92 @@ def _gate(direction: str, word: str) -> dict[str, Any]:
                 "enum": ["fail", "skip"],
                 "description": "What a metric without any case means: a broken gate (fail, the default) or none.",
                 "examples": ["skip"],
+            },
+        },
+    }
+
+
+def _share(description: str, example: float) -> dict[str, Any]:
+    hint = "Rates and shares lie between 0 and 1: write 80 % as 0.80."
+    return {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1,
+        "description": description,
+        "examples": [example],
+        "x-hint": hint,
+    }
+
+
+def _comparison() -> dict[str, Any]:
+    """The keys that slices, baselines and chance are about."""
+    names = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": True}
+    return {
+        "slices": {
+            "type": "object",
+            "description": "Parts of the cases that are shown and gated on their own.",
+            "examples": [{"by": ["category", "tags", "meta.vault"], "min_n": 10}],
+            "additionalProperties": False,
+            "properties": {
+                "by": {**names, "description": "What the cases are cut by.", "examples": [["category", "meta.vault"]]},
+                "min_n": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "Gates on slices of fewer cases are inconclusive.",
+                    "examples": [10],
+                },
+                "gates": {
+                    "type": "object",
+                    "description": "Gates by slice: FIELD=VALUE, or FIELD=* for each value that there is.",
+                    "examples": [{"category=multi_hop": {"recall_all@5": {"min": 0.5}}}],
+                    "additionalProperties": {"$ref": "#/$defs/gates"},
+                },
+            },
+        },
+        "must_pass": {
+            **names,
+            "description": "Cases, by qid or slice, that fail the run where they passed in the baseline and do not now.",
+            "examples": [["A0001", "tags=critical"]],
+        },
+        "baseline": {
+            "type": "object",
+            "description": "An earlier run to compare with, read from the base commit.",
+            "examples": [{"report": "eval/baseline.json"}],
+            "required": ["report"],
+            "additionalProperties": False,
+            "properties": {
+                "report": _text("Path of its report.json, from the folder of this file.", "eval/baseline.json"),
+                "trace": _text("Path of its traces, to score them under changed gold.", "eval/baseline.jsonl"),
+            },
+        },
+        "statistics": {
+            "type": "object",
+            "description": "How chance is dealt with.",
+            "examples": [{"alpha": 0.05, "correction": "holm", "inconclusive": "warn", "test": "paired"}],
+            "additionalProperties": False,
+            "properties": {
+                "alpha": {
+                    "type": "number",
+                    "minimum": 0.0001,
+                    "maximum": 0.5,
+                    "description": "Level of the paired tests, over all of a run together.",
+                    "examples": [0.05],
+                },
+                "correction": {
+                    "enum": ["holm", "none"],
+                    "description": "How several tests are corrected for one another.",
+                    "examples": ["holm"],
+                },
+                "inconclusive": {
+                    "enum": ["warn", "fail", "pass"],
+                    "description": "What an inconclusive gate means.",
+                    "examples": ["warn"],
+                },
+                "test": {
+                    "enum": ["paired", "none"],
+                    "description": "Whether regression gates ask chance, where they do not say so themselves.",
+                    "examples": ["paired"],
+                },
             },
         },
     }

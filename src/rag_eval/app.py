@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold
     from rag_eval.pairing import Pairing
-    from rag_eval.report import Report
+    from rag_eval.report import Earlier, Report
     from rag_eval.scoring import Scorecard
 
     Path = str | os.PathLike[str]
@@ -41,6 +41,7 @@ class Options(NamedTuple):
     cutoffs: tuple[int, ...] = ()
     root: str | None = None  # no link may lead out of it; None: out of the folder of the named file
     folder: str = ""  # where the usual places are when there is no gates file
+    baseline: str = ""  # in place of the gates file's
 
 
 def score(gold: Path, trace: Path, gates: Path | None = None, *, k: int | Sequence[int] | None = None) -> Report:
@@ -65,32 +66,90 @@ def run(options: Options, authority: Authority | None = None) -> Report:
 
     InputError with all problems where the input cannot be judged.
     """
-    from rag_eval.report import Input, Remark, build
-
     reader, policy, digests = open_policy(options)
     base = _base(options, policy, authority) if authority else None
-    wanted = _measures(options, policy, base)
-    golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
-    card = score_traces(reader, golds, policy.trace, wanted, policy.settings, digests)
-    about = _sidecar(reader, policy, digests)
-    reader.ledger.stop_on_problems()
-    notes = [Remark(*note) for note in reader.ledger.notes]
-    found = _provenance(about, policy, base, digests, authority)
-    report = build(card, golds, policy, notes, [Input(*row) for row in digests.rows()], about, found)
+    session = Session(options, reader, policy, base, digests)
+    report = session.first(authority)
     if authority is None:
         return report
     from rag_eval.goalposts import Scene, review
 
-    def rescore(other: Policy, held: dict[str, Gold] | None) -> Scorecard:
-        """The same traces as another policy has them, or against other gold."""
-        quiet = reader._replace(ledger=Ledger())
-        own = held or (golds if other.gold == policy.gold else read_gold(quiet, other.gold))
-        again = score_traces(quiet, own, other.trace, wanted, other.settings, Digests())
-        if held is None:  # other gold may not know every question that these traces answer
-            quiet.ledger.stop_on_problems()
-        return again
+    own = report, session.card, session.earlier, session.again
+    return review(Scene(authority, options.gold, policy, base, *own))
 
-    return review(report, Scene(authority, reader, options.gold, policy, base, card, rescore))
+
+class Session:
+    """One run: scored once as its own policy has it, and again as other policies, or against other gold."""
+
+    def __init__(self, options: Options, reader: Reader, policy: Policy, base: Policy | None, digests: Digests) -> None:
+        self._options, self._reader, self._policy, self._base, self._digests = options, reader, policy, base, digests
+        policies = [each for each in (policy, base) if each]
+        self._wanted = _measures(options, *policies)
+        self._fields = list(dict.fromkeys(field for each in policies for field in each.fields))
+        self.earlier: Earlier | None = None
+        self.card: Scorecard
+
+    def first(self, authority: Authority | None) -> Report:
+        """The report under the run's own policy; InputError with every problem of every file."""
+        from rag_eval.report import Context, Input, Remark, build
+
+        reader, policy, digests = self._reader, self._policy, self._digests
+        self._golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
+        self.card = score_traces(reader, self._golds, policy.trace, self._wanted, policy.settings, digests)
+        about = _sidecar(reader, policy, digests)
+        reader.ledger.stop_on_problems()
+        self._hashes = item_hashes(reader, policy.gold, self._golds)
+        found = _provenance(about, policy, self._base, digests, authority)
+        self.earlier, said = self._before(authority)
+        notes = [Remark(*note) for note in reader.ledger.notes]
+        inputs = [Input(*row) for row in digests.rows()]
+        own = Context(notes, inputs, about, [*found, *said], self._hashes, self._fields, self.earlier)
+        return build(self.card, self._golds, policy, own)
+
+    def again(self, policy: Policy, gold: bytes | None = None, trace: bytes | None = None) -> Report | None:
+        """The report under another policy, or on other gold or traces than the files hold.
+
+        None where the other gold cannot be read; traces that answer none of its questions are left out.
+        """
+        from rag_eval.report import Context, build
+
+        held = {path: data for path, data in ((policy.gold, gold), (policy.trace, trace)) if data is not None}
+        quiet = self._reader._replace(ledger=Ledger(), held=held)
+        golds = self._golds if gold is None and policy.gold == self._policy.gold else read_gold(quiet, policy.gold)
+        if gold is not None and quiet.ledger.problems:
+            return None
+        card = score_traces(quiet, golds, policy.trace, self._wanted, policy.settings, Digests())
+        if gold is None:  # other gold may not know every question that these traces answer
+            quiet.ledger.stop_on_problems()
+        hashes = self._hashes if golds is self._golds else item_hashes(quiet, policy.gold, golds)
+        return build(card, golds, policy, Context(hashes=hashes, fields=self._fields, earlier=self.earlier))
+
+    def _before(self, authority: Authority | None) -> tuple[Earlier | None, list[Finding]]:
+        """The baseline that the base's policy names, else the head's; the caller's own above both."""
+        policies = [each for each in (self._base, self._policy) if each]
+        path = self._options.baseline or next((each.baseline for each in policies if each.baseline), "")
+        if not path:
+            return None, []
+        from rag_eval.baseline_file import read_baseline
+
+        trace = next((each.baseline_trace for each in policies if each.baseline_trace), "")
+        return read_baseline(self._reader, path, trace, authority, self._rescored)
+
+    def _rescored(self, trace: str, data: bytes) -> Report | None:
+        """The baseline's traces under the gold and the policy in use."""
+        return self.again(self._policy._replace(trace=trace), trace=data)
+
+
+def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, str]:
+    """The hash of each gold item's exact bytes, by qid, as sign-off has it; none where the file is not read whole."""
+    from rag_eval.signoff import digest, sources
+
+    source = reader._replace(ledger=Ledger()).open(path)
+    if source is None:
+        return {}
+    with source:
+        data = source.whole()
+    return dict(zip(golds, (digest(item) for _, item in sources(data)), strict=False)) if data is not None else {}
 
 
 def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str], dict[str, str], list[GateTurn]]:
@@ -99,19 +158,14 @@ def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str
     InputError where gates, traces or the new gold cannot be read; what the old gold does not know has no label.
     """
     from rag_eval import blast
-    from rag_eval.gates import judge_all
 
-    reader, policy, _ = open_policy(options)
-    wanted, cards = _measures(options, policy), []
-    for data in (old, new):
-        own = reader._replace(ledger=Ledger(), held={policy.gold: data})
-        golds = read_gold(own, policy.gold) if data else {}
-        cards.append(score_traces(own, golds, policy.trace, wanted, policy.settings, Digests()))
-        if data is new:
-            own.ledger.stop_on_problems()
-    judged = [judge_all(policy, card.values(), card.completeness) for card in cards]
-    before, after = (blast.labels(card.cases) for card in cards)
-    return before, after, blast.turns(*judged)
+    reader, policy, digests = open_policy(options)
+    session = Session(options, reader._replace(held={policy.gold: new}), policy, None, digests)
+    after = session.first(None)
+    before = session.again(policy, gold=old)
+    if before is None:
+        return {}, blast.labels(after.questions), []
+    return blast.labels(before.questions), blast.labels(after.questions), blast.turns(before.gates, after.gates)
 
 
 def _measures(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.gates import Judged
-    from rag_eval.scoring import Scored
+    from rag_eval.results import Question
 
 Verb = Literal["added", "changed", "removed"]
 _NAMED = 5
@@ -51,7 +51,7 @@ class GateTurn(NamedTuple):
     value_after: float | None
 
 
-def labels(cases: Iterable[Scored]) -> dict[str, str]:
+def labels(cases: Iterable[Question]) -> dict[str, str]:
     """The label of each qid; of several runs the first failing one speaks."""
     found: dict[str, str] = {}
     for case in cases:
@@ -62,8 +62,9 @@ def labels(cases: Iterable[Scored]) -> dict[str, str]:
 
 def turns(before: Sequence[Judged], after: Sequence[Judged]) -> list[GateTurn]:
     """The gates of one policy that come out differently under the old gold and under the new one."""
-    pairs = zip(before, after, strict=True)
-    return [GateTurn(a.name, a.outcome, b.outcome, a.value, b.value) for a, b in pairs if a.outcome != b.outcome]
+    old = {(one.label, one.direction): one for one in before}
+    both = ((old[one.label, one.direction], one) for one in after if (one.label, one.direction) in old)
+    return [GateTurn(a.label, a.outcome, b.outcome, a.value, b.value) for a, b in both if a.outcome != b.outcome]
 
 
 def findings(changed: Sequence[GoldChange], file: str, touched: Sequence[str]) -> Iterator[Finding]:

@@ -7,14 +7,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from rag_eval.metrics import measure
-from rag_eval.results import MetricResult
 from rag_eval.tally import Tally, Value, mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rag_eval.results import Question
+    from rag_eval.results import MetricResult, Question
     from rag_eval.scoring import Completeness
     from rag_eval.stats import Interval
 

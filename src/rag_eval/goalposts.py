@@ -13,10 +13,10 @@ from rag_eval.errors import InputError
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.finding import Finding
-from rag_eval.gates import REFERENCE_GATES, judge_all, merged
+from rag_eval.gates import REFERENCE_GATES, merged
 from rag_eval.model import GATES_FILE
 from rag_eval.policy import Effects, PolicyChange, changes, freed
-from rag_eval.report import Base, concluded, habits, levels
+from rag_eval.report import Base, concluded, habits, levels, rejudge
 from rag_eval.trees import read
 
 TYPE_CHECKING = False
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from rag_eval.authority import Authority
-    from rag_eval.files.source import Reader
-    from rag_eval.gates import Judged, Policy
-    from rag_eval.model import Gold
-    from rag_eval.report import Report
+    from rag_eval.gates import Policy
+    from rag_eval.report import Earlier, Report
     from rag_eval.scoring import Scorecard
 
-    Rescore = Callable[["Policy", dict[str, Gold] | None], Scorecard]
+    Rescore = Callable[..., Report | None]
+
+
+_BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "slices-disagree")
 
 
 class Scene(NamedTuple):
@@ -42,11 +43,12 @@ class Scene(NamedTuple):
     """
 
     authority: Authority
-    reader: Reader
     gold: str
     head: Policy
     base: Policy | None
+    report: Report
     card: Scorecard
+    earlier: Earlier | None
     rescore: Rescore
 
     @property
@@ -80,8 +82,9 @@ def _parsed(authority: Authority, path: str, data: bytes) -> Policy:
     return policy._replace(gates=policy.gates or REFERENCE_GATES)
 
 
-def review(report: Report, scene: Scene) -> Report:
+def review(scene: Scene) -> Report:
     """The report with what the base says of this run, and what the change does to gates, policies and gold."""
+    report = scene.report
     gold = gold_review.look(scene)
     found = [*report.findings, *habits(scene.card, *scene.policies), *gold.findings, *_self_judged(scene)]
     report = report._replace(findings=tuple(_sorted(found)), base=_who(scene), signed_at=gold.signed_at)
@@ -91,13 +94,16 @@ def review(report: Report, scene: Scene) -> Report:
 
 def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
     """The base's gates are judged by the values as the base defines them."""
-    redefined = judge_all(base, report.values(), report.completeness)
-    judged = redefined if _same_meaning(base, scene.head) else _judged_as(base, scene)
+    redefined = rejudge(report, base, scene.earlier)
+    other = None if _same_meaning(base, scene.head) else scene.rescore(base)
+    judged = (other or redefined).gates
     freed_findings = {"signoff": gold_review.unbound(scene), "integrity": _played_down(report, scene.head)}
-    effects = Effects(judged, redefined, report.gates, freed_findings)
+    effects = Effects(judged, redefined.gates, report.gates, freed_findings)
     found = [*_moved(scene, base, effects), *changes(base.stated, scene.head.stated, effects)]
     found += gold_review.key_changes(scene)
-    return report._replace(gates=tuple(merged(judged, report.gates)), policy_changes=tuple(found))
+    beside = [*report.findings, *(each for each in redefined.findings if each.code in _BY_BASELINE)]
+    gates = tuple(merged(judged, report.gates))
+    return report._replace(gates=gates, policy_changes=tuple(found), findings=tuple(_sorted(beside)))
 
 
 def _played_down(report: Report, head: Policy) -> list[str]:
@@ -108,11 +114,6 @@ def _played_down(report: Report, head: Policy) -> list[str]:
 
 def _same_meaning(base: Policy, head: Policy) -> bool:
     return (base.settings, base.gold, base.trace) == (head.settings, head.gold, head.trace)
-
-
-def _judged_as(policy: Policy, scene: Scene) -> list[Judged]:
-    card = scene.rescore(policy, None)
-    return judge_all(policy, card.values(), card.completeness)
 
 
 def _moved(scene: Scene, base: Policy, effects: Effects) -> list[PolicyChange]:

@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 from rag_eval import blast, signoff, signoff_frame
 from rag_eval.files.gates_file import beside as beside_file
-from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import sidecar_of
-from rag_eval.files.rows import read_gold
 from rag_eval.files.signoff_policy import beside
 from rag_eval.finding import Finding
-from rag_eval.gates import judge_all
 from rag_eval.policy import PolicyChange
-from rag_eval.report import SignedAt
+from rag_eval.report import SignedAt, rejudge
 from rag_eval.safe import quoted
 from rag_eval.signoff_identity import NO_PROOF, unchecked
 from rag_eval.signoff_policy import proves
@@ -27,8 +24,7 @@ if TYPE_CHECKING:
     from rag_eval.blast import GateTurn, GoldChange
     from rag_eval.finding import Level
     from rag_eval.goalposts import Scene
-    from rag_eval.model import Gold
-    from rag_eval.scoring import Scorecard
+    from rag_eval.report import Report
     from rag_eval.signoff import Policy, Side
     from rag_eval.trees import Tree
 
@@ -92,35 +88,28 @@ def _lines(tree: Tree | None, path: str) -> set[str]:
 
 def _radius(scene: Scene, path: str, base: Side, head: Side, found: list[Finding]) -> Look:
     changed = signoff.changes(base.items, head.items)
-    card = _scored_as_before(scene, path) if changed else None
-    before, after = (blast.labels(one.cases) if one else {} for one in (card, scene.card))
+    old = _scored_as_before(scene, path) if changed else None
+    before, after = (blast.labels(one.questions) if one else {} for one in (old, scene.report))
     moved = ((one.qid, one.verb, _mutates(one.qid, base, head)) for one in changed)
     stands = blast.standing(moved, before, after)
     found += blast.findings(stands, scene.head.gold, _touched(scene)) if stands else []
-    return Look(tuple(stands), tuple(_turns(scene, card)) if card else (), tuple(found))
+    return Look(tuple(stands), tuple(_turns(scene, old)) if old else (), tuple(found))
 
 
 def _mutates(qid: str, base: Side, head: Side) -> bool:
     return bool(signoff.mutated(base.items.get(qid), head.items.get(qid)))
 
 
-def _scored_as_before(scene: Scene, path: str) -> Scorecard | None:
+def _scored_as_before(scene: Scene, path: str) -> Report | None:
     """The same traces against the gold of the base; None where that cannot be read."""
     data = read(scene.authority.fork, path)
-    golds = _read_gold(scene, data) if data is not None else None
-    return scene.rescore(scene.head, golds) if golds else None
+    return None if data is None else scene.rescore(scene.head, gold=data)
 
 
-def _read_gold(scene: Scene, data: bytes) -> dict[str, Gold] | None:
-    ledger, path = Ledger(), scene.head.gold
-    golds = read_gold(scene.reader._replace(ledger=ledger, held={path: data}), path)
-    return None if ledger.problems else golds
-
-
-def _turns(scene: Scene, before: Scorecard) -> list[GateTurn]:
+def _turns(scene: Scene, before: Report) -> list[GateTurn]:
     """The gates of the policy that decides, under the old gold and under the new one."""
     policy = scene.base or scene.head
-    old, new = (judge_all(policy, card.values(), card.completeness) for card in (before, scene.card))
+    old, new = (rejudge(one, policy, scene.earlier).gates for one in (before, scene.report))
     return blast.turns(old, new)
 
 

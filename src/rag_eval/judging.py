@@ -6,10 +6,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from rag_eval.evidence import CONFIDENCE, counted, is_rate
-from rag_eval.gates import BOUNDS, COMPLETENESS, Gate, Judged
-from rag_eval.regression import compared
+from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, Gate, Judged
+from rag_eval.regression import by_comparison, compared
 from rag_eval.slices import expanded
-from rag_eval.tally import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +16,9 @@ if TYPE_CHECKING:
 
     from rag_eval.evidence import Evidence
     from rag_eval.gates import Outcome, Policy
+    from rag_eval.report import Report
     from rag_eval.scoring import Completeness
+    from rag_eval.tally import Value
 
 
 def judge_all(policy: Policy, evidence: Evidence) -> list[Judged]:
@@ -28,19 +29,48 @@ def judge_all(policy: Policy, evidence: Evidence) -> list[Judged]:
     gates = spread(policy.gates, evidence)
     margins = compared([gate for gate in gates if gate.direction not in BOUNDS], evidence, policy.statistics)
     found = [judge_bound(gate, evidence) if gate.direction in BOUNDS else next(margins) for gate in gates]
-    return [*(_settled(one, policy, evidence) for one in found), *judge_completeness(policy.completeness, evidence.completeness)]
+    return [
+        *(_settled(one, policy, evidence) for one in found),
+        *judge_completeness(policy.completeness, evidence.completeness),
+    ]
 
 
 def spread(gates: Sequence[Gate], evidence: Evidence) -> list[Gate]:
     """The gates, those on each value of a field (``category=*``) once for each value that there is."""
     present = evidence.present()
-    return [gate._replace(slice=part) for gate in gates for part in (expanded(gate.slice, present) if gate.slice else [""])]
+    return [
+        gate._replace(slice=part) for gate in gates for part in (expanded(gate.slice, present) if gate.slice else [""])
+    ]
 
 
 def _settled(one: Judged, policy: Policy, evidence: Evidence) -> Judged:
     few = bool(one.slice) and 0 < evidence.size(one.slice) < policy.slices.min_n
     outcome: Outcome = "inconclusive" if few and one.outcome != "no_data" else one.outcome
     return one._replace(outcome=outcome, inconclusive=policy.statistics.inconclusive)
+
+
+def rejudged(one: Judged, now: Evidence, report: Report) -> Judged:
+    """A gate of a report, judged again by the report's values and not by what it says came of it.
+
+    The base may define a metric otherwise than the report's table does: its gates carry their own values. A worsening
+    carries what it was compared with.
+    """
+    if one.direction in MARGINS:
+        return one._replace(outcome=by_comparison(one.gate, one.comparison, report.statistics))
+    if one.origin == "base":
+        return _kept(one, judge(one.gate, one.as_value()))
+    counts = counted(now.completeness)
+    if one.name in counts:
+        return _kept(one, judge(one.gate, counts[one.name]))
+    found = judge_bound(one.gate, now)
+    few = bool(one.slice) and 0 < now.size(one.slice) < report.min_n and found.outcome != "no_data"
+    return _kept(one, found._replace(outcome="inconclusive") if few else found)
+
+
+def _kept(one: Judged, found: Judged) -> Judged:
+    if one.origin == "base" and one.confidence and found.value is not None:
+        found = found._replace(outcome=_by_interval(one.gate, one.low, one.high))
+    return one._replace(outcome=found.outcome, value=found.value, exact=found.exact, n=found.n)
 
 
 def judge_bound(gate: Gate, evidence: Evidence) -> Judged:

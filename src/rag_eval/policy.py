@@ -9,7 +9,7 @@ import json
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
-from rag_eval.gates import COMPLETENESS, REFERENCE_GATES, Judged
+from rag_eval.gates import COMPLETENESS, REFERENCE_GATES, Judged, Slices, Statistics
 from rag_eval.integrity import LEVELS
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
 
@@ -72,6 +72,8 @@ def _told(value: Any) -> Any:
 
 def classify(key: Key, old: Any, new: Any) -> Kind:
     """Whether a key's new value lets more pass (or it cannot be told), less, or the same."""
+    if key[:2] == ("slices", "gates") and len(key) > _SLICED:
+        key = ("gates", *key[_SLICED:])  # a gate on a slice is a gate
     for pattern, rule in RULES.items():
         if _matches(pattern.split("/"), key):
             return rule(old, new)
@@ -95,18 +97,29 @@ def freed(before: Sequence[Judged], after: Sequence[Judged]) -> Iterator[str]:
     yield from (one.name for one in before if one.blocks and (one.name, one.direction) not in still)
 
 
+_SLICED = 3  # parts of a key before what a gate on a slice says: slices, gates, the slice
+_CHANCE = {**Statistics()._asdict(), "alpha": Decimal(Statistics().alpha)}
 _USUAL = {"severity": "error", "when_no_data": "fail"}
 
 
 def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
     """A gates file with what holds where it says nothing."""
     gates = stated.get("gates") or {gate.name: {gate.direction: Decimal(gate.threshold)} for gate in REFERENCE_GATES}
-    full = {name: {**_USUAL, **entry} for name, entry in gates.items()}
+    asked = {name: {**_USUAL, **entry} for name, entry in gates.items()}
     token = {"token": Settings().token, "phrases": [], **stated.get("refusal", {})}
     counts = {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})}
     usual = {"gold": USUAL_GOLD, "trace": USUAL_TRACE, "k": Settings().k, "version": 1}
-    kept = {**LEVELS, **stated.get("integrity", {})}
-    return {**usual, **stated, "gates": full, "refusal": token, "completeness": counts, "integrity": kept}
+    kept, chance = {**LEVELS, **stated.get("integrity", {})}, {**_CHANCE, **stated.get("statistics", {})}
+    full = {"gates": asked, "refusal": token, "completeness": counts, "integrity": kept, "statistics": chance}
+    return {**usual, **stated, **full, **({"slices": _cut(stated["slices"])} if "slices" in stated else {})}
+
+
+def _cut(stated: Mapping[str, Any]) -> dict[str, Any]:
+    gates = {
+        part: {name: {**_USUAL, **entry} for name, entry in own.items()}
+        for part, own in stated.get("gates", {}).items()
+    }
+    return {"by": [], "min_n": Slices().min_n, **stated, "gates": gates}
 
 
 def _differing(key: Key, old: Any, new: Any) -> Iterator[tuple[Key, Any, Any]]:
@@ -171,6 +184,12 @@ def _ordered(*levels: Any) -> Rule:
     return rule
 
 
+def _among(old: Any, new: Any) -> Kind:
+    """A list of what is watched: to leave one out is looser."""
+    before, after = set(old or ()), set(new or ())
+    return "looser" if before - after else "stricter" if after - before else "neutral"
+
+
 def _allowing(old: Any, new: Any) -> Kind:
     """What stands there is allowed: one more is looser, one less is stricter."""
     return "looser" if new is not None else "stricter" if old is not None else "neutral"
@@ -190,6 +209,22 @@ RULES: Mapping[str, Rule] = {
     "gates/*/max": _falling,
     "gates/*/severity": _ordered("warning", "error"),
     "gates/*/when_no_data": _ordered("skip", "fail"),
+    "gates/*/max_drop": _falling,
+    "gates/*/max_rise": _falling,
+    "gates/*/confidence": _unclear,
+    "gates/*/test": _ordered("paired", "none"),
+    "slices": _rising,
+    "slices/by": _among,
+    "slices/min_n": _falling,
+    "slices/gates": _rising,
+    "slices/gates/*": _rising,
+    "must_pass": _among,
+    "baseline": _rising,
+    "baseline/*": _unclear,
+    "statistics/alpha": _rising,
+    "statistics/correction": _ordered("holm", "none"),
+    "statistics/inconclusive": _ordered("pass", "warn", "fail"),
+    "statistics/test": _ordered("paired", "none"),
     "completeness/*": _falling,
     "integrity/*": _ordered("off", "warning", "error"),
     "signoff/require": _ordered("record", "review", "signature"),

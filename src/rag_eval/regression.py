@@ -8,7 +8,6 @@ significant.
 from __future__ import annotations
 
 from decimal import Decimal
-from fractions import Fraction
 from math import fsum
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from rag_eval.tally import DECIMALS, exactly
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from fractions import Fraction
 
     from rag_eval.evidence import Evidence, Pair
     from rag_eval.gates import Gate, Outcome, Statistics
@@ -64,7 +64,9 @@ def _tests(gate: Gate, statistics: Statistics) -> bool:
 
 def comparison(name: str, pairs: Sequence[Pair]) -> Comparison | None:
     """Both values, each over its own cases of those that both runs have, and how much worse the second is."""
-    old, new = ([score for score in side if score is not None] for side in zip(*pairs, strict=True)) if pairs else ([], [])
+    old, new = (
+        ([score for score in side if score is not None] for side in zip(*pairs, strict=True)) if pairs else ([], [])
+    )
     if not old or not new:
         return None
     before, after = _mean(old), _mean(new)
@@ -127,15 +129,15 @@ def _judged(one: _Tested, statistics: Statistics) -> Judged:
     gate, found = one.gate, one.found
     terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
     value = found.value if found else None
-    judged = Judged(*terms, _outcome(one, statistics), value, None, found.n if found else 0, gate.line)
+    judged = Judged(*terms, by_comparison(gate, found, statistics), value, None, found.n if found else 0, gate.line)
     return judged._replace(slice=gate.slice, test=gate.test, comparison=found, why=one.why)
 
 
-def _outcome(one: _Tested, statistics: Statistics) -> Outcome:
-    found = one.found
+def by_comparison(gate: Gate, found: Comparison | None, statistics: Statistics) -> Outcome:
+    """The outcome that a comparison comes to: the margin first, then whether chance would do it."""
     if found is None or found.worsening is None:
         return "no_data"
-    if one.gate.keeps(found.worsening):
+    if gate.keeps(found.worsening):
         return "passed"
     if found.adjusted is None:
         return "failed"

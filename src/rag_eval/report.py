@@ -9,13 +9,20 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 from rag_eval import __version__, integrity
-from rag_eval.blast import GateTurn, GoldChange  # noqa: TC001 - part of the report's public type, as are some below
+from rag_eval import baseline as earlier
+from rag_eval.baseline import Compared, Effect, Flip
+from rag_eval.blast import GateTurn, GoldChange  # noqa: TC001
 from rag_eval.diagnosis import Diagnosis, diagnose
+from rag_eval.evidence import Baseline, Evidence, enclosed
 from rag_eval.finding import Finding  # noqa: TC001
-from rag_eval.gates import Judged, Policy, counted, judge, judge_all, verdict
+from rag_eval.gates import BOUNDS, Judged, Policy, Statistics, verdict
+from rag_eval.judging import judge_all, rejudged
+from rag_eval.metrics import measure
 from rag_eval.policy import PolicyChange  # noqa: TC001
+from rag_eval.results import MetricResult, Question
 from rag_eval.scoring import Completeness  # noqa: TC001
-from rag_eval.tally import Value, as_float
+from rag_eval.slices import slices_of
+from rag_eval.tally import Value, as_float, mean, tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold
     from rag_eval.scoring import Scorecard, Scored
+    from rag_eval.stats import Interval
 
 FORMAT = 1
 _QUESTION_SHOWN = 200
@@ -35,38 +43,6 @@ class Input(NamedTuple):
     role: str
     path: str
     sha256: str
-
-
-class MetricResult(NamedTuple):
-    """A metric's value over ``n`` cases; ``value`` is None where it applies to none.
-
-    ``exact`` is the value as a ratio of whole numbers where it is one; ``hits`` counts the ones of a 0/1 metric.
-    """
-
-    value: float | None
-    n: int
-    exact: str | None
-    hits: int | None
-    better: str
-    perspective: str
-
-    def as_value(self) -> Value:
-        """The value as gates compare it."""
-        return Value(Fraction(self.exact) if self.exact is not None else self.value, self.n, self.hits)
-
-
-class Question(NamedTuple):
-    """One case: its labels, and its score under each metric that applies."""
-
-    qid: str
-    run: str | None
-    question: str
-    answerable: bool
-    label: str
-    example08: str
-    scores: Mapping[str, float]
-    gold_line: int
-    trace_line: int
 
 
 class Remark(NamedTuple):
@@ -89,6 +65,14 @@ class Base(NamedTuple):
     ref: str
     commit: str
     through: str
+
+
+class SliceResult(NamedTuple):
+    """The gated metrics over a slice of ``n`` cases."""
+
+    slice: str
+    n: int
+    metrics: Mapping[str, MetricResult]
 
 
 class SignedAt(NamedTuple):
@@ -125,6 +109,12 @@ class Report(NamedTuple):
     gold_changes: tuple[GoldChange, ...] = ()
     gate_turns: tuple[GateTurn, ...] = ()
     signed_at: SignedAt | None = None
+    slices: tuple[SliceResult, ...] = ()
+    min_n: int = 0
+    statistics: Statistics = Statistics()
+    baseline: Compared | None = None
+    flips: tuple[Flip, ...] = ()
+    effects: tuple[Effect, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -151,56 +141,79 @@ class Report(NamedTuple):
         return {name: result.as_value() for name, result in self.metrics.items()}
 
 
-def build(
-    card: Scorecard,
-    golds: Mapping[str, Gold],
-    policy: Policy,
-    notes: Sequence[Remark],
-    inputs: Sequence[Input],
-    run: Mapping[str, Any] | None = None,
-    findings: Sequence[Finding] = (),
-) -> Report:
-    """The report of a scorecard under a policy; ``run`` is what run.json says, ``findings`` what was found already."""
-    metrics = {one.name: _result(one, value) for one, value in _valued(card)}
+class Context(NamedTuple):
+    """What is known of a run besides its scores.
+
+    ``about`` is what run.json says, ``findings`` what was found already, ``hashes`` those of the gold items by qid,
+    ``fields`` what slices are told by.
+    """
+
+    notes: Sequence[Remark] = ()
+    inputs: Sequence[Input] = ()
+    about: Mapping[str, Any] | None = None
+    findings: Sequence[Finding] = ()
+    hashes: Mapping[str, str] = {}
+    fields: Sequence[str] = ()
+    earlier: Earlier | None = None
+
+
+class Earlier(NamedTuple):
+    """The baseline: as it was recorded, and its cases under the gold in use where its traces could be scored again."""
+
+    recorded: Report
+    questions: Sequence[Question]
+    contracts: Mapping[str, str]
+    path: str
+    sha256: str
+    ref: str
+
+    @property
+    def baseline(self) -> Baseline:
+        """What the run is compared with."""
+        return Baseline(self.questions, self.contracts)
+
+
+def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
+    """The report of a scorecard under a policy."""
+    questions = _questions(card, golds, context)
     labels = dict(sorted(Counter(case.label for case in card.cases).items()))
-    return _judged(
-        Report(
-            version=__version__,
-            verdict="passed",
-            gates_file=policy.file,
-            k=policy.k,
-            refusal={"token": policy.token, "phrases": list(policy.phrases)},
-            gates=(),
-            metrics=metrics,
-            completeness=card.completeness,
-            allowed={},
-            labels=labels,
-            diagnosis=(),
-            questions=_questions(card, golds),
-            notes=(*_level_notes(card), *notes),
-            inputs=tuple(inputs),
-            contracts={one.name: contract(one, policy) for one in card.measures},
-            run=run,
-            findings=(*findings, *habits(card, policy)),
-        ),
-        policy,
+    report = Report(
+        version=__version__,
+        verdict="passed",
+        gates_file=policy.file,
+        k=policy.k,
+        refusal={"token": policy.token, "phrases": list(policy.phrases)},
+        gates=(),
+        metrics={found[0].name: _as_result(*found) for found in _valued(card)},
+        completeness=card.completeness,
+        allowed={},
+        labels=labels,
+        diagnosis=(),
+        questions=questions,
+        notes=(*_level_notes(card), *context.notes),
+        inputs=tuple(context.inputs),
+        contracts={one.name: contract(one, policy) for one in card.measures},
+        run=context.about,
+        findings=(*context.findings, *habits(card, policy)),
     )
+    return _judged(report, policy, context.earlier)
 
 
-def rejudge(report: Report, policy: Policy) -> Report:
+def evidence(report: Report, before: Earlier | None = None) -> Evidence:
+    """What gates of a report are judged by."""
+    own = report.questions, report.metrics, report.completeness, report.contracts
+    return Evidence(*own, before.baseline if before else None)
+
+
+def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Report:
     """The same values under other gates; a metric that the report lacks is ``no_data``."""
-    return _judged(report._replace(gates_file=policy.file), policy)
+    return _judged(report._replace(gates_file=policy.file), policy, before)
 
 
 def again(report: Report) -> Report:
     """The same values under the gates that the report was judged by, the base's among them."""
-    values = {**report.values(), **counted(report.completeness)}
-    gates = []
-    for one in report.gates:
-        # The base may define a metric otherwise than this report's table does: its gates carry their own values.
-        value = one.as_value() if one.origin == "base" else values.get(one.name, Value(None, 0))
-        gates.append(judge(one.gate, value)._replace(origin=one.origin))
-    return concluded(report._replace(gates=tuple(gates)))
+    now = evidence(report)
+    return concluded(report._replace(gates=tuple(rejudged(one, now, report) for one in report.gates)))
 
 
 def concluded(report: Report) -> Report:
@@ -219,39 +232,118 @@ def contract(measure: Measure, policy: Policy) -> str:
     return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
 
 
-def _judged(report: Report, policy: Policy) -> Report:
-    gates = tuple(judge_all(policy, report.values(), report.completeness))
-    limits = {gate.name: float(gate.threshold) for gate in policy.gates}
+def _judged(report: Report, policy: Policy, before: Earlier | None) -> Report:
+    now = evidence(report, before)
+    gates = tuple(judge_all(policy, now))
+    limits = {gate.name: float(gate.threshold) for gate in policy.gates if gate.direction in BOUNDS and not gate.slice}
     shown = {name: result.value for name, result in report.metrics.items()}
-    causes = tuple(diagnose(shown, report.labels, limits, report.k))
-    return concluded(report._replace(gates=gates, diagnosis=causes, allowed=dict(policy.completeness)))
+    report = report._replace(
+        gates=gates,
+        diagnosis=tuple(diagnose(shown, report.labels, limits, report.k)),
+        allowed=dict(policy.completeness),
+        slices=tuple(_slices(policy, now)),
+        min_n=policy.slices.min_n if policy.slices.by else 0,
+        statistics=policy.statistics,
+    )
+    return concluded(_beside(report, policy, now, before))
 
 
-def _valued(card: Scorecard) -> list[tuple[Measure, Value]]:
-    values = card.values()
-    return [(one, values[one.name]) for one in card.measures]
+def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
+    """The report with what there is to say of it beside the baseline."""
+    found = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions))
+    if before is None:
+        return report._replace(findings=(*report.findings, *found))
+    names = _gated(policy)
+    found += earlier.disagreeing(names, policy.slices.by, now)
+    return report._replace(
+        findings=(*report.findings, *found),
+        baseline=_compared(report, before),
+        flips=tuple(earlier.flips(before.questions, report.questions)),
+        effects=tuple(earlier.effects(names, before.recorded.questions, before.questions, now)),
+    )
 
 
-def _result(measure: Measure, value: Value) -> MetricResult:
+def _compared(report: Report, before: Earlier) -> Compared:
+    old, new = ({case.qid: case.gold_sha256 for case in side} for side in (before.questions, report.questions))
+    both = old.keys() & new.keys()
+    changed = sum(old[qid] != new[qid] for qid in both)
+    theirs = before.contracts
+    other = sorted(name for name, own in report.contracts.items() if theirs.get(name) != own)
+    return Compared(
+        path=before.path,
+        sha256=before.sha256,
+        ref=before.ref,
+        commit=str((before.recorded.run or {}).get("system_commit") or ""),
+        cases=len(both) - changed,
+        changed=changed,
+        gone=len(old.keys() - new.keys()),
+        new=len(new.keys() - old.keys()),
+        incomparable=tuple(other),
+        rescored=before.questions is not before.recorded.questions,
+    )
+
+
+def _slices(policy: Policy, now: Evidence) -> list[SliceResult]:
+    """The gated metrics over each slice of the fields that the policy cuts by."""
+    fields, names = set(policy.slices.by), _gated(policy)
+    parts = sorted(part for part in now.present() if part.partition("=")[0] in fields)
+    return [SliceResult(part, now.size(part), {name: _part(now, name, part) for name in names}) for part in parts]
+
+
+def _gated(policy: Policy) -> list[str]:
+    return list(dict.fromkeys(gate.name for gate in policy.gates))
+
+
+def _part(now: Evidence, name: str, part: str) -> MetricResult:
+    found = now.interval(name, part)
+    return _as_result(measure(name), now.value(name, part), found)
+
+
+def _valued(card: Scorecard) -> list[tuple[Measure, Value, Interval | None]]:
+    """Each measure with its value and its interval; measures whose cases score alike share one."""
+    columns = zip(*(case.scores for case in card.cases), strict=True) if card.cases else ((),) * len(card.measures)
+    known: dict[tuple[bool, frozenset[tuple[float, int]]], Interval | None] = {}
+    found = []
+    for one, column in zip(card.measures, columns, strict=True):
+        counts = tally(column)
+        scores = Counter({as_float(score): count for score, count in counts.items()})
+        key = one.metric.scale == "rate", frozenset(scores.items())
+        if key not in known:
+            known[key] = enclosed(one.name, scores)
+        found.append((one, mean(counts), known[key]))
+    return found
+
+
+def _as_result(measure: Measure, value: Value, found: Interval | None) -> MetricResult:
     exact = str(value.number) if isinstance(value.number, Fraction) else None
     number = None if value.number is None else float(value.number)
     hits = value.hits if measure.metric.scale == "rate" else None
-    return MetricResult(number, value.n, exact, hits, measure.metric.better, measure.metric.perspective)
+    own = MetricResult(number, value.n, exact, hits, measure.metric.better, measure.metric.perspective)
+    return own._replace(low=found.low, high=found.high, small=found.small) if found else own
 
 
-def _questions(card: Scorecard, golds: Mapping[str, Gold]) -> tuple[Question, ...]:
+def _questions(card: Scorecard, golds: Mapping[str, Gold], context: Context) -> tuple[Question, ...]:
     names = [one.name for one in card.measures]
     shown: dict[int, dict[str, float]] = {}  # cases that score alike share one tuple of scores, and one mapping here
     for case in card.cases:
         if id(case.scores) not in shown:
             applying = ((name, score) for name, score in zip(names, case.scores, strict=True) if score is not None)
             shown[id(case.scores)] = {name: as_float(score) for name, score in applying}
-    return tuple([_question(case, golds[case.qid], shown[id(case.scores)]) for case in card.cases])
+    parts = {qid: slices_of(gold, context.fields) for qid, gold in golds.items()} if context.fields else {}
+    own = context.hashes, parts
+    return tuple([_question(case, golds[case.qid], shown[id(case.scores)], *own) for case in card.cases])
 
 
-def _question(case: Scored, gold: Gold, scores: Mapping[str, float]) -> Question:
+def _question(
+    case: Scored,
+    gold: Gold,
+    scores: Mapping[str, float],
+    hashes: Mapping[str, str],
+    parts: Mapping[str, tuple[str, ...]],
+) -> Question:
     text, own = gold.question[:_QUESTION_SHOWN], (case.label, case.example08)
-    return Question(case.qid, case.run, text, gold.answerable, *own, scores, case.gold_line, case.trace_line)
+    more = case.gold_line, case.trace_line, hashes.get(case.qid, ""), parts.get(case.qid, ())
+    return Question(case.qid, case.run, text, gold.answerable, *own, scores, *more)
 
 
 def habits(card: Scorecard, *policies: Policy) -> list[Finding]:

@@ -11,9 +11,10 @@ from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
 from rag_eval.files.limits import MIB, YAML_MIB
 from rag_eval.files.wording import Finding, pointer, unknown_keys, word
-from rag_eval.gates import COMPLETENESS, Gate, Policy
+from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, Gate, Policy, Slices, Statistics
 from rag_eval.metrics import measure, suggestion
 from rag_eval.safe import quoted
+from rag_eval.slices import FIELDS, is_field, is_slice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,13 +73,39 @@ def _findings(value: Any) -> Iterator[Finding]:
         yield from _one_a_cause([_at_key(_sharpen(word(error), value), error) for error in errors])
         if errors:
             return
-    for name, entry in value.get("gates", {}).items():
+    for _, entries, where in _places(value):
+        yield from _gate_findings(entries, where)
+    yield from _slice_findings(value)
+
+
+def _gate_findings(entries: dict[str, Any], where: str) -> Iterator[Finding]:
+    for name, entry in entries.items():
+        at = f"{where}{pointer((name,))}"
         if not _is_metric(name):
-            yield Finding(pointer(("gates", name)), f"unknown metric {quoted(name, 60)}", suggestion(name))
-        for bound in entry.keys() & {"min", "max"}:
-            if len(str(entry[bound])) > _DIGITS:
+            yield Finding(at, f"unknown metric {quoted(name, 60)}", suggestion(name))
+        for direction in entry.keys() & {*BOUNDS, *MARGINS}:
+            if len(str(entry[direction])) > _DIGITS:
                 message = f"a threshold of more than {_DIGITS} characters"
-                yield Finding(pointer(("gates", name, bound)), message, "Write fewer decimals.")
+                yield Finding(f"{at}/{direction}", message, "Write fewer decimals.")
+
+
+def _slice_findings(value: dict[str, Any]) -> Iterator[Finding]:
+    """Names that no slice can have."""
+    stated = value.get("slices", {})
+    hint = f"Slices go by {', '.join(FIELDS)} or meta.NAME."
+    for place, name in enumerate(stated.get("by", ())):
+        if not is_field(name):
+            yield Finding(f"/slices/by/{place}", f"{quoted(name, 60)} is nothing that slices go by", hint)
+    for name in stated.get("gates", {}):
+        if not is_slice(name):
+            yield Finding(
+                pointer(("slices", "gates", name)), f"{quoted(name, 60)} is no slice", f"Write FIELD=VALUE. {hint}"
+            )
+    for place, name in enumerate(value.get("must_pass", ())):
+        if "=" in name and not is_slice(name):
+            yield Finding(
+                f"/must_pass/{place}", f"{quoted(name, 60)} is no slice", f"Write a qid or FIELD=VALUE. {hint}"
+            )
 
 
 def _plain(value: Any) -> Any:
@@ -140,19 +167,51 @@ def _nearest(document: Document, pointer: str) -> tuple[int, int]:
 
 
 def _policy(document: Document, path: str) -> Policy:
-    value, refusal = document.value, document.value.get("refusal", {})
+    value, refusal, earlier = document.value, document.value.get("refusal", {}), document.value.get("baseline", {})
     own: dict[str, Any] = {name: _whole(value[name]) for name in ("k", "limits") if name in value}
     own |= {name: beside(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
+    own |= {name: beside(path, earlier[key]) for name, key in _BASELINE.items() if key in earlier}
     return Policy(
         file=path,
         token=refusal.get("token", Policy().token).strip(),
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
-        gates=tuple(_gate(name, entry, document) for name, entry in value.get("gates", {}).items()),
+        gates=tuple(_gates(document)),
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
         integrity=value.get("integrity", {}),
+        slices=_slices(value.get("slices", {})),
+        must_pass=tuple(value.get("must_pass", ())),
+        statistics=Statistics()._replace(**{name: str(each) for name, each in value.get("statistics", {}).items()}),
         stated=value,
         **own,
     )
+
+
+_BASELINE = {"baseline": "report", "baseline_trace": "trace"}
+
+
+def _slices(stated: dict[str, Any]) -> Slices:
+    return Slices(tuple(stated.get("by", ())), int(stated.get("min_n", Slices().min_n)))
+
+
+def _gates(document: Document) -> Iterator[Gate]:
+    """The gates of the file: those on all cases, then those on slices, each bound and each margin one of its own."""
+    for part, entries, where in _places(document.value):
+        for name, entry in entries.items():
+            line = document.places[f"{where}/{_escaped(name)}"][0]
+            for direction in (*BOUNDS, *MARGINS):
+                if direction in entry:
+                    yield _gate(name, direction, entry, line)._replace(slice=part)
+
+
+def _places(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """The slice (empty: all cases), the gates on it, and where they stand, as a JSON pointer."""
+    yield "", value.get("gates", {}), "/gates"
+    for part, entries in value.get("slices", {}).get("gates", {}).items():
+        yield part, entries, f"/slices/gates/{_escaped(part)}"
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _whole(value: Any) -> Any:
@@ -165,9 +224,21 @@ def beside(gates: str, path: str) -> str:
     return os.path.normpath(os.path.join(os.path.dirname(gates), path))  # noqa: PTH118, PTH120
 
 
-def _gate(name: str, entry: dict[str, Any], document: Document) -> Gate:
-    direction = "min" if "min" in entry else "max"
-    line = document.places[f"/gates/{name}"][0]
-    threshold = f"{entry[direction]:f}" if isinstance(entry[direction], Decimal) else str(entry[direction])
-    severity, when_no_data = entry.get("severity", "error"), entry.get("when_no_data", "fail")
-    return Gate(name, direction, threshold, severity, when_no_data, line)
+def _gate(name: str, direction: str, entry: dict[str, Any], line: int) -> Gate:
+    bound = direction in BOUNDS
+    confidence = str(entry.get("confidence", "")) if bound else ""
+    terms = entry.get("severity", "error"), entry.get("when_no_data", "fail")
+    return Gate(
+        name,
+        direction,
+        _written(entry[direction]),
+        *terms,
+        line,
+        "",
+        confidence,
+        "" if bound else entry.get("test", ""),
+    )
+
+
+def _written(number: Any) -> str:
+    return f"{number:f}" if isinstance(number, Decimal) else str(number)
