@@ -25,7 +25,7 @@ Points = list[tuple[float, int]]
 """Distinct scores, each with how often it occurs."""
 
 _STEPS = 100
-_CLOSE = 1e-8  # Newton's and the secant's last step is smaller again by as much: what is returned is good to 1e-10
+_CLOSE = 1e-8  # Newton's and the secant's last step is smaller again by as much: what is returned is good to 1e-9
 
 
 def mean_at_most(points: Points, end: float, tail: float) -> float:
@@ -91,9 +91,9 @@ def _root(function: Callable[[float], float], bracket: tuple[float, float], star
         value = function(now)
         low, high = (now, high) if value < 0 else (low, now)
         slope = (value - value_before) / (now - before) if now != before else inf
-        following = now - value / slope if slope > 0 else (low + high) / 2
+        following = now - value / slope if slope > 0 else inf
+        if abs(following - now) <= _CLOSE * step:
+            break
         following = following if low < following < high else (low + high) / 2
         before, value_before, now = now, value, following
-        if abs(now - before) <= _CLOSE * step:
-            break
     return now
