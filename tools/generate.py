@@ -110,7 +110,7 @@ def _gate(direction: str, word: str, worse: str) -> dict[str, Any]:
                 "type": "number",
                 "minimum": 0.5,
                 "maximum": 0.9999,
-                "description": f"Judge {direction} by the interval of this confidence: all of it has to be on one side.",
+                "description": f"Judge {direction} by the interval of this confidence, all of it.",
                 "examples": [0.95],
             },
             "test": {
@@ -146,7 +146,7 @@ def _share(description: str, example: float) -> dict[str, Any]:
 
 def _comparison() -> dict[str, Any]:
     """The keys that slices, baselines and chance are about."""
-    names = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": True}
+    names = {"type": "array", "items": {"type": "string", "minLength": 1}}
     return {
         "slices": {
             "type": "object",
@@ -171,7 +171,7 @@ def _comparison() -> dict[str, Any]:
         },
         "must_pass": {
             **names,
-            "description": "Cases, by qid or slice, that fail the run where they passed in the baseline and do not now.",
+            "description": "Cases, by qid or slice, that must not fail where they passed in the baseline.",
             "examples": [["A0001", "tags=critical"]],
         },
         "baseline": {

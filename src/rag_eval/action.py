@@ -105,7 +105,7 @@ def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
     """Score, hold against the base and judge, or say why that cannot be."""
     gates = inputs.gates or _default_gates(inputs, place)
     folder = inputs.working_directory.strip("/")
-    options = app.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder)
+    options = app.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
     try:
         report = app.run(options, _authority(inputs, place, connect))
     except InputError as error:

@@ -22,6 +22,7 @@ class Inputs(NamedTuple):
     trace: str = ""
     gates: str = ""
     gates_ref: str = "base"
+    baseline: str = ""
     signoff: str = "policy"
     k: tuple[int, ...] = ()
     comment: str = "always"
@@ -47,7 +48,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
             given[field] = _value(field, text)
     inputs = Inputs(**given)
     below = inputs.working_directory.strip("/")
-    named = {name: getattr(inputs, name) for name in ("gold", "trace", "gates")}
+    named = {name: getattr(inputs, name) for name in ("gold", "trace", "gates", "baseline")}
     given |= {name: f"{below}/{path}" for name, path in named.items() if below and path}
     return Inputs(**given)
 

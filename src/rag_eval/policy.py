@@ -85,6 +85,8 @@ def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
         yield from (code for code in effects.findings[key[0]] if key[0] != "integrity" or code == key[1])
     elif key[0] == "gates":
         yield from (name for name in freed(effects.base, effects.head) if name == key[1])
+    elif key[0] in ("slices", "baseline", "statistics"):
+        yield from freed(effects.base, effects.head)
     elif key[0] == "completeness":
         yield from (name for name in freed(effects.base, effects.head) if name == ".".join(key))
     elif key[0] in _MEANING:
@@ -93,8 +95,8 @@ def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
 
 def freed(before: Sequence[Judged], after: Sequence[Judged]) -> Iterator[str]:
     """The gates that fail the run as they were before and not as they are after."""
-    still = {(one.name, one.direction) for one in after if one.blocks}
-    yield from (one.name for one in before if one.blocks and (one.name, one.direction) not in still)
+    still = {(one.label, one.direction) for one in after if one.blocks}
+    yield from (one.label for one in before if one.blocks and (one.label, one.direction) not in still)
 
 
 _SLICED = 3  # parts of a key before what a gate on a slice says: slices, gates, the slice
@@ -105,21 +107,21 @@ _USUAL = {"severity": "error", "when_no_data": "fail"}
 def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
     """A gates file with what holds where it says nothing."""
     gates = stated.get("gates") or {gate.name: {gate.direction: Decimal(gate.threshold)} for gate in REFERENCE_GATES}
-    asked = {name: {**_USUAL, **entry} for name, entry in gates.items()}
     token = {"token": Settings().token, "phrases": [], **stated.get("refusal", {})}
     counts = {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})}
     usual = {"gold": USUAL_GOLD, "trace": USUAL_TRACE, "k": Settings().k, "version": 1}
     kept, chance = {**LEVELS, **stated.get("integrity", {})}, {**_CHANCE, **stated.get("statistics", {})}
-    full = {"gates": asked, "refusal": token, "completeness": counts, "integrity": kept, "statistics": chance}
+    full = {"gates": _asked(gates), "refusal": token, "completeness": counts, "integrity": kept, "statistics": chance}
     return {**usual, **stated, **full, **({"slices": _cut(stated["slices"])} if "slices" in stated else {})}
 
 
 def _cut(stated: Mapping[str, Any]) -> dict[str, Any]:
-    gates = {
-        part: {name: {**_USUAL, **entry} for name, entry in own.items()}
-        for part, own in stated.get("gates", {}).items()
-    }
+    gates = {part: _asked(own) for part, own in stated.get("gates", {}).items()}
     return {"by": [], "min_n": Slices().min_n, **stated, "gates": gates}
+
+
+def _asked(gates: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: {**_USUAL, **entry} for name, entry in gates.items()}
 
 
 def _differing(key: Key, old: Any, new: Any) -> Iterator[tuple[Key, Any, Any]]:

@@ -1,4 +1,4 @@
-"""Regression gates: is this run worse than the baseline by more than the margin, and would chance do it?
+"""Regression gates: a run may not be worse than the baseline by more than a margin that chance does not explain.
 
 A gate fails where the worsening exceeds its margin and a one-sided paired test is significant after correction over all
 regression gates of the run, slices included. It is inconclusive where the margin is exceeded and the test is not
@@ -82,8 +82,8 @@ def _p(name: str, pairs: Sequence[Pair]) -> float:
     """That of exact McNemar where every case has a 0/1 score on both sides, else of the sign-flip permutation."""
     from rag_eval.stats import mcnemar, sign_flip
 
-    worse_first = [pair if measure(name).metric.better == "higher" else pair[::-1] for pair in pairs]
-    if is_rate(name) and all(None not in pair for pair in pairs):
+    worse_first = _worse_first(name, pairs)
+    if _counts(name, pairs):
         falls = sum(bool(a) and not b for a, b in worse_first)
         return mcnemar(falls, sum(bool(b) and not a for a, b in worse_first))
     return sign_flip(worse_first, _seed(name, pairs))
@@ -102,24 +102,46 @@ def _adjusted(ps: Sequence[float], statistics: Statistics) -> Sequence[float]:
 
 def _seen(one: _Tested, found: Comparison, statistics: Statistics, tests: int) -> Comparison:
     """With the smallest worsening that so many cases could have shown, and how many would show one above the margin."""
-    from rag_eval import stats
-
     alpha, margin = float(statistics.alpha), Decimal(one.gate.threshold)
     tests = tests if statistics.correction == "holm" else 1
-    if is_rate(one.gate.name) and all(None not in pair for pair in one.pairs):
-        share = sum(a != b for a, b in one.pairs) / len(one.pairs)
-        visible = stats.smallest_visible_drop(len(one.pairs), share, margin, alpha, tests)
-        aim = _aim(margin, visible)
-        needed = stats.cases_needed(aim, share, margin, alpha, tests) if aim is not None else None
-    else:
-        spread = stats.paired_spread(one.pairs)
-        visible = stats.smallest_visible_shift(len(one.pairs), spread, float(margin), alpha, tests)
-        aim = _aim(margin, visible)
-        needed = stats.cases_needed_for_shift(aim, spread, float(margin), alpha, tests) if aim is not None else None
-    return found._replace(visible=None if visible is None else float(visible), needed=needed)
+    seen = (
+        _of_counts(one, margin, alpha, tests)
+        if _counts(one.gate.name, one.pairs)
+        else _of_spread(one, margin, alpha, tests)
+    )
+    return found._replace(visible=seen[0], needed=seen[1])
 
 
-def _aim(margin: Decimal, visible: Fraction | float | None) -> float | None:
+def _of_counts(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple[float | None, int | None]:
+    from rag_eval import stats
+
+    n, share = len(one.pairs), sum(a != b for a, b in one.pairs) / len(one.pairs)
+    visible = stats.smallest_visible_drop(n, share, margin, alpha, tests)
+    aim = _aim(margin, None if visible is None else float(visible))
+    needed = None if aim is None else stats.cases_needed(aim, share, margin, alpha, tests)
+    return None if visible is None else float(visible), needed
+
+
+def _of_spread(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple[float | None, int | None]:
+    from rag_eval import stats
+
+    spread = stats.paired_spread(_worse_first(one.gate.name, one.pairs))
+    visible = stats.smallest_visible_shift(len(one.pairs), spread, float(margin), alpha, tests)
+    aim = _aim(margin, visible)
+    return visible, None if aim is None else stats.cases_needed_for_shift(aim, spread, float(margin), alpha, tests)
+
+
+def _counts(name: str, pairs: Sequence[Pair]) -> bool:
+    """Whether every case has a 0/1 score on both sides."""
+    return is_rate(name) and all(None not in pair for pair in pairs)
+
+
+def _worse_first(name: str, pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs so that a greater first score is the worsening."""
+    return list(pairs) if measure(name).metric.better == "higher" else [(b, a) for a, b in pairs]
+
+
+def _aim(margin: Decimal, visible: float | None) -> float | None:
     """The worsening that a team that set this margin wants to see: twice the margin, 0.05 at least."""
     aim = max(2 * float(margin), 0.05)
     return None if visible is not None and visible <= aim else aim

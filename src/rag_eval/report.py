@@ -342,8 +342,9 @@ def _question(
     parts: Mapping[str, tuple[str, ...]],
 ) -> Question:
     text, own = gold.question[:_QUESTION_SHOWN], (case.label, case.example08)
-    more = case.gold_line, case.trace_line, hashes.get(case.qid, ""), parts.get(case.qid, ())
-    return Question(case.qid, case.run, text, gold.answerable, *own, scores, *more)
+    lines = case.gold_line, case.trace_line
+    found = Question(case.qid, case.run, text, gold.answerable, *own, scores, *lines, hashes.get(case.qid, ""))
+    return found._replace(slices=parts[case.qid]) if parts else found
 
 
 def habits(card: Scorecard, *policies: Policy) -> list[Finding]:

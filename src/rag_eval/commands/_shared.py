@@ -31,6 +31,9 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gates", metavar="FILE", default="", help=f"gates ({GATES_FILE} where it is there)")
     parser.add_argument(
+        "--baseline", metavar="FILE", default="", help="report.json of an earlier run (as the gates file says)"
+    )
+    parser.add_argument(
         "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (1,3,5,10)"
     )
 

@@ -50,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("inline gates belong to --format scores. Write eval-gates.yml: rag-eval init")
     from rag_eval import app
 
-    options = app.Options(args.gold, args.trace, gates_path(args.gates), args.k)
+    options = app.Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline)
     report = app.run(options, _authority(args.base))
     remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
     put(report, args.format, args.out)

@@ -180,13 +180,18 @@ def _policy(document: Document, path: str) -> Policy:
         integrity=value.get("integrity", {}),
         slices=_slices(value.get("slices", {})),
         must_pass=tuple(value.get("must_pass", ())),
-        statistics=Statistics()._replace(**{name: str(each) for name, each in value.get("statistics", {}).items()}),
+        statistics=_statistics(value.get("statistics", {})),
         stated=value,
         **own,
     )
 
 
 _BASELINE = {"baseline": "report", "baseline_trace": "trace"}
+
+
+def _statistics(stated: dict[str, Any]) -> Statistics:
+    own = {**stated, "alpha": _written(stated["alpha"])} if "alpha" in stated else stated
+    return Statistics(**own)
 
 
 def _slices(stated: dict[str, Any]) -> Slices:

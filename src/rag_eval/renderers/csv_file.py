@@ -9,7 +9,8 @@ from rag_eval.safe import spreadsheet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rag_eval.report import Question, Report
+    from rag_eval.report import Report
+    from rag_eval.results import Question
 
 
 def render(report: Report) -> str:

@@ -6,20 +6,23 @@ from typing import Any
 
 import orjson
 
+from rag_eval.baseline import Compared, Effect, Flip
 from rag_eval.blast import GateTurn, GoldChange
 from rag_eval.diagnosis import Diagnosis
 from rag_eval.finding import Finding
-from rag_eval.gates import Judged
+from rag_eval.gates import Comparison, Judged, Statistics
 from rag_eval.policy import PolicyChange
-from rag_eval.report import FORMAT, Base, Input, MetricResult, Question, Remark, Report, SignedAt
+from rag_eval.report import FORMAT, Base, Input, Remark, Report, SignedAt, SliceResult
+from rag_eval.results import MetricResult, Question
 from rag_eval.scoring import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _LISTS = {
-    "gates": Judged,
+    "flips": Flip,
+    "effects": Effect,
     "diagnosis": Diagnosis,
     "questions": Question,
     "notes": Remark,
@@ -29,7 +32,7 @@ _LISTS = {
     "gold_changes": GoldChange,
     "gate_turns": GateTurn,
 }
-_MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt}
+_MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "baseline": Compared}
 
 
 def render(report: Report) -> str:
@@ -44,8 +47,11 @@ def as_json(report: Report) -> dict[str, Any]:
     fields = report._asdict()
     for name in _LISTS:
         fields[name] = [entry._asdict() for entry in fields[name]]
-    fields["metrics"] = {name: result._asdict() for name, result in report.metrics.items()}
+    fields["metrics"] = _of_metrics(report.metrics)
     fields["completeness"] = report.completeness._asdict()
+    fields["statistics"] = report.statistics._asdict()
+    fields["gates"] = [_of_gate(gate) for gate in report.gates]
+    fields["slices"] = [{**part._asdict(), "metrics": _of_metrics(part.metrics)} for part in report.slices]
     for name in _MAYBE:
         fields[name] = fields[name]._asdict() if fields[name] else None
     head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
@@ -57,7 +63,10 @@ def from_json(value: dict[str, Any]) -> Report:
     fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
     for name, kind in _LISTS.items():
         fields[name] = tuple(kind(**_frozen(entry)) for entry in value[name])
-    fields["metrics"] = {name: MetricResult(**result) for name, result in value["metrics"].items()}
+    fields["metrics"] = _metrics(value["metrics"])
+    fields["statistics"] = Statistics(**value["statistics"])
+    fields["gates"] = tuple(_gate(entry) for entry in value["gates"])
+    fields["slices"] = tuple(SliceResult(**{**part, "metrics": _metrics(part["metrics"])}) for part in value["slices"])
     fields["completeness"] = Completeness(**value["completeness"])
     for name, maybe in _MAYBE.items():
         fields[name] = maybe(**_frozen(value[name])) if value[name] else None
@@ -66,3 +75,20 @@ def from_json(value: dict[str, Any]) -> Report:
 
 def _frozen(entry: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(part) if isinstance(part, list) else part for name, part in entry.items()}
+
+
+def _of_gate(gate: Judged) -> dict[str, Any]:
+    return {**gate._asdict(), "comparison": gate.comparison._asdict() if gate.comparison else None}
+
+
+def _gate(entry: dict[str, Any]) -> Judged:
+    found = entry["comparison"]
+    return Judged(**{**entry, "comparison": Comparison(**found) if found else None})
+
+
+def _of_metrics(metrics: Mapping[str, MetricResult]) -> dict[str, Any]:
+    return {name: result._asdict() for name, result in metrics.items()}
+
+
+def _metrics(value: dict[str, Any]) -> dict[str, MetricResult]:
+    return {name: MetricResult(**result) for name, result in value.items()}

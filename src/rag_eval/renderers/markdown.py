@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from rag_eval.errors import InputError
     from rag_eval.gates import Judged
-    from rag_eval.report import Question, Report
+    from rag_eval.report import Report
+    from rag_eval.results import Question
 
 _SIGNS = {"passed": "✅", "failed": "❌", "no_data": "⬜"}
 _QUESTIONS = 200

@@ -10,7 +10,8 @@ from rag_eval.safe import log_line, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rag_eval.report import Question, Report
+    from rag_eval.report import Report
+    from rag_eval.results import Question
 
 _SHOWN = 20
 

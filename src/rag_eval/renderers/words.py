@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from rag_eval.finding import Finding
     from rag_eval.gates import Judged
-    from rag_eval.report import MetricResult, Question, Report
+    from rag_eval.report import Report
+    from rag_eval.results import MetricResult, Question
 
 _DECIMALS = 3
 _CUT = re.compile("@[0-9]+$")
