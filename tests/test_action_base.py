@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 
 import pytest
@@ -334,7 +333,7 @@ def test_a_pull_request_tells_whose_gates_decided(project, run):
     assert "read through GitHub's API" in run.summary
 
 
-OUT_OF_REACH = [Fault(".", 404, times=999)]
+OUT_OF_REACH = [Fault(".", 404, times=10**9)]
 
 
 def test_where_the_api_is_out_of_reach_git_says(project, served, run):
@@ -350,7 +349,7 @@ def test_both_histories_come_to_the_same_report(project, served, run):
     project.done("looser gates, less gold, worse answers")
     project.merge()
     reports = []
-    for faults in ([], [Fault(".", 404, times=999)]):
+    for faults in ([], OUT_OF_REACH):
         served.faults[:] = faults
         assert run() == 1
         reports.append(run.report)
@@ -359,21 +358,41 @@ def test_both_histories_come_to_the_same_report(project, served, run):
     assert reports[0] == reports[1]
 
 
-def test_where_nobody_can_say_nothing_is_judged(project, served, run, tmp_path):
-    """A shallow checkout and an API that does not answer: exit 2, with what to do about it."""
-    project.merge()
-    project.git("clone", "-q", "--depth", "1", f"file://{project.path}", str(tmp_path / "shallow"))
-    sha = project.git("rev-parse", "HEAD")
-    project.git("checkout", "-q", "--orphan", "alone")
+@pytest.fixture
+def shallow(project, tmp_path, monkeypatch):
+    """Check the merge commit out as a clone of so many commits, in place of the whole repository; its id."""
+
+    def shallow(depth):
+        sha = project.merge()
+        project.git("branch", "tested", sha)
+        source = f"file://{project.path}"
+        project.git("clone", "-q", "--depth", str(depth), "--branch", "tested", source, str(tmp_path / "shallow"))
+        monkeypatch.setattr(project, "path", tmp_path / "shallow")
+        monkeypatch.chdir(project.path)
+        return sha
+
+    return shallow
+
+
+def test_a_checkout_of_one_commit_is_enough_for_the_api(run, shallow):
+    assert run(sha=shallow(1)) == 0
+    assert run.report["base"]["through"] == "GitHub's API"
+
+
+def test_a_checkout_of_two_commits_deep_is_enough_for_git(served, run, shallow):
     served.faults[:] = OUT_OF_REACH
-    repository, project.path = project.path, tmp_path / "shallow"
-    os.chdir(project.path)
-    assert run(sha=sha) == 2
+    assert run(sha=shallow(2)) == 0
+    assert run.report["base"]["through"] == "git"
+
+
+def test_where_nobody_can_say_nothing_is_judged(served, run, shallow):
+    """A checkout of one commit and an API that does not answer: exit 2, with what to do about it."""
+    served.faults[:] = OUT_OF_REACH
+    assert run(sha=shallow(1)) == 2
     assert "The base cannot be read, so nothing can be judged." in run.log
     assert "`contents: read`" in run.log
-    assert "fetch-depth" in run.log
+    assert "fetch-depth: 0" in run.log
     assert run.report is None
-    project.path = repository
 
 
 @pytest.mark.parametrize("gates_ref", ["no-such-branch", "-x", "a b", "../main"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import gold_row, trace_row
+from cases import ROOT, gold_row, trace_row
 from rag_eval.gates import Gate, Policy
 from rag_eval.integrity import LEAST_CITED, LEAST_POOL, LEVELS, Origin, Run, findings, provenance
 from rag_eval.labels import MEANING
@@ -50,6 +50,11 @@ def of_run(pairs, *gates, **said):
     """The findings of scored pairs under gates that any value keeps."""
     scored = card(pairs)
     return found(scored.cases, gates, scored.pool, **said)
+
+
+@pytest.mark.parametrize("code", LEVELS)
+def test_every_finding_is_documented(code):
+    assert f"| `{code}` |" in (ROOT / "docs" / "gates.md").read_text("utf-8")
 
 
 # --- one kind of answer throughout -----------------------------------------------------------------------------------

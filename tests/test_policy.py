@@ -109,6 +109,11 @@ def test_every_rule_has_an_example(pattern):
     assert [key for key in EXAMPLES if rules_of(tuple(key.split("/")))[:1] == [pattern]] != []
 
 
+@pytest.mark.parametrize("pattern", RULES)
+def test_every_rule_is_documented(pattern):
+    assert f"`{pattern.replace('/', '.')}`" in (ROOT / "docs" / "base.md").read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("key", "old", "new", "there", "back"), [(key, *row) for key, rows in EXAMPLES.items() for row in rows]
 )

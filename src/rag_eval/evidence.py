@@ -115,7 +115,7 @@ def folded(name: str, scores: Counter[float]) -> Value:
     return mean(Tally(scores))
 
 
-def enclosed(name: str, scores: Mapping[float, int], confidence: str = CONFIDENCE) -> Interval | None:
+def enclosed(name: str, scores: Counter[float], confidence: str = CONFIDENCE) -> Interval | None:
     """The interval of a metric's value over its scores; None where there are none."""
     from rag_eval.stats import interval
 

@@ -60,13 +60,14 @@ class Scene(NamedTuple):
 def base_policy(authority: Authority, gates: str) -> Policy | None:
     """The base's gates; None where the head decides for itself, or where the base has none yet.
 
+    The name counts as it was written first, so that a folder that the change turned into a link leads nowhere else.
     Where the base has no file of that name, the usual one is looked for: to name another file moves no goalposts.
     InputError where the base's file cannot be read.
     """
     if authority.gates is None:
         return None
-    named = authority.inside(gates) if gates else None
-    for path in dict.fromkeys(name for name in (named, authority.inside(GATES_FILE), GATES_FILE) if name):
+    named = [authority.written(gates), authority.inside(gates)] if gates else []
+    for path in dict.fromkeys(name for name in (*named, authority.inside(GATES_FILE), GATES_FILE) if name):
         data = read(authority.gates, path)
         if data is not None:
             return _parsed(authority, path, data)

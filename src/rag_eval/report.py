@@ -227,7 +227,8 @@ def contract(measure: Measure, policy: Policy) -> str:
         "metric": measure.metric.name,
         "version": measure.metric.version,
         "parameters": measure.parameters(),
-        "refusal": [policy.token, list(policy.phrases)],
+        # Scores of a ranking do not hang on what was answered.
+        "refusal": None if measure.metric.by_ranking else [policy.token, list(policy.phrases)],
     }
     return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
 

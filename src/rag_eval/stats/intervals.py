@@ -48,13 +48,16 @@ class Interval(NamedTuple):
 def interval(
     scores: Iterable[float], kind: str = "mean", bounds: Ends = UNIT, confidence: float = CONFIDENCE
 ) -> Interval | None:
-    """The interval of a value over the cases' scores, or None where there is no score.
+    """The interval of a value over the cases' scores (or a Counter of them), or None where there is no score.
 
     ``kind`` is ``rate`` (scores of 0 and 1), ``mean`` or a percentile such as ``p95``. ``bounds`` are the least and
     the greatest score that the metric can give, None where there is none.
     """
     # Rounded as values are, so that scores which differ in their last bits alone count as the same.
-    points = sorted(Counter(round(float(score), DECIMALS) + 0.0 for score in scores).items())
+    counted: Counter[float] = Counter()
+    for score, count in (scores if isinstance(scores, Counter) else Counter(scores)).items():
+        counted[round(float(score), DECIMALS) + 0.0] += count
+    points = sorted(counted.items())
     if not points:
         return None
     (low, high), method = _method(points, kind, bounds)(points, bounds, confidence)
