@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rag_eval.report import Report
     from rag_eval.results import Question
 
-_SIGNS = {"passed": "✅", "failed": "❌", "no_data": "⬜"}
+_SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "❔", "no_data": "⬜"}
 _QUESTIONS = 200
 _NOTES = 10
 _PROBLEMS = 20

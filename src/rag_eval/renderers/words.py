@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _DECIMALS = 3
 _CUT = re.compile("@[0-9]+$")
 WHOSE = {"both": "both", "base": "base", "head": "this change"}
-OUTCOMES = {"passed": "passed", "failed": "failed", "no_data": "no data"}
+OUTCOMES = {"passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "no_data": "no data"}
 
 
 def headline(report: Report) -> str:
