@@ -41,11 +41,14 @@ class Look(NamedTuple):
 def look(scene: Scene) -> Look:
     """What the change does to the gold that was scored: changed items, flips, turned gates, sign-off."""
     path = scene.authority.inside(scene.head.gold)
-    if path is None or not scene.authority.after.files(path):
+    alone = scene.authority.after is NOTHING  # no commit to look into: then every item has to be signed as it stands
+    if path is None or not (alone or scene.authority.after.files(path)):
         return Look(findings=tuple(_untracked(scene, path)))
     policies = _policies(scene)
     own = next((policy for policy in policies if policy.gold == path), None)
     found = [*_overridden(scene, path), *(_unsigned(scene, policies) if own else _ungoverned(scene))]
+    if alone:
+        return Look(findings=tuple(found))
     base, head = signoff_frame.sides(scene.authority.frame, own or signoff.Policy(gold=path))
     return _radius(scene, path, base, head, found)
 
