@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval import app
-from rag_eval.action_base import ApiHistory, GitHistory, Trigger, authority
+from rag_eval.action_base import ApiHistory, GitHistory, Trigger, authority, head_of
 from rag_eval.action_inputs import Inputs, read_inputs
 from rag_eval.comment import MOST_CHARACTERS, marker, post
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError
@@ -156,11 +156,18 @@ def _authority(inputs: Inputs, place: Place, connect: Connect) -> Authority | No
 
 
 def _root(inputs: Inputs, place: Place) -> str:
-    """The root of the checkout: the nearest folder with a ``.git``, from the working directory to the workspace."""
+    """The root of the checkout: a folder with a ``.git``, from the workspace to the working directory.
+
+    Where there are several, it is the outermost one that is at the commit under test: a repository that somebody put
+    into a folder of the checkout has no gates on its base, and would be free of them.
+    """
     workspace = Path(place.workspace).resolve()
     folder = (workspace / inputs.working_directory.strip("/")).resolve()
     above = [each for each in (folder, *folder.parents) if each.is_relative_to(workspace)]
-    return str(next((each for each in above if (each / ".git").exists()), workspace))
+    found = [each for each in reversed(above) if (each / ".git").exists()]
+    trigger = place.trigger
+    under_test = {trigger.sha, trigger.head, f"ref: {trigger.ref}"} - {""}
+    return str(next((each for each in found if head_of(each) in under_test), next(iter(found), workspace)))
 
 
 def _default_gates(inputs: Inputs, place: Place) -> str:

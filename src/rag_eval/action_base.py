@@ -99,7 +99,7 @@ def find(trigger: Trigger, history: History) -> Against:
             (queue[1], queue[3]) if queue else (trigger.said("merge_group", n) for n in ("base_ref", "base_sha"))
         )
         return Against(ref, _known(base, "merge_group.base_sha"))
-    default = trigger.said("repository", "default_branch") or history.default()
+    default = history.default()  # not the event's word for it: a step that ran before may have written into that file
     if trigger.name == "push" and trigger.ref == f"refs/heads/{default}":
         before = _known(trigger.said("before"), "before")
         return Against(f"{default} before this push", before if before.strip("0") else "")
@@ -146,43 +146,49 @@ def _of_head(trigger: Trigger, signoff: Signoff, head: WorkTree) -> Authority:
 
 def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, history: History) -> Authority:
     against = find(trigger, history)
-    gates = _gates(gates_ref, against, history, trigger)
+    gates = _gates(gates_ref, against, history)
     under_test = _under_test(trigger, head.top)
+    commits = frozenset({trigger.sha, trigger.head, under_test} - {""})
+    own = gates is not against and gates.commit in commits  # by whatever name the change was asked for its own gates
     fork = _fork(against, under_test, trigger, history)
     before = history.at(fork) if fork else NOTHING
     return Authority(
         ref=gates.ref,
         commit=gates.commit,
         through=history.through,
-        gates=history.at(gates.commit) if gates.commit else NOTHING,
+        gates=None if own else history.at(gates.commit) if gates.commit else NOTHING,
         fork=before,
         head=head,
         top=head.top,
         spent=history.at(against.commit) if fork and fork != against.commit else NOTHING,
         before=before,
         after=history.at(under_test),
-        commits=frozenset({trigger.sha, trigger.head, under_test} - {""}),
+        commits=commits,
         signoff=signoff,
         ci=True,
     )
 
 
-def _gates(gates_ref: str, against: Against, history: History, trigger: Trigger) -> Against:
+def _gates(gates_ref: str, against: Against, history: History) -> Against:
     if gates_ref == "base":
         return against
     ref = gates_ref
     if gates_ref == "default-branch":
-        ref = trigger.said("repository", "default_branch") or history.default()
+        ref = history.default()
     return Against(ref, history.named(ref))
 
 
 def _under_test(trigger: Trigger, top: str) -> str:
     """The commit that is checked out: of a pull request, its merge commit or its last own one."""
+    return trigger.head if head_of(Path(top)) == trigger.head else trigger.sha
+
+
+def head_of(top: Path) -> str:
+    """What the HEAD of a repository says: a commit's id, or ``ref: `` and a branch; empty where it cannot be read."""
     try:
-        checked_out = (Path(top) / ".git" / "HEAD").read_text(encoding="utf-8").strip()
+        return (top / ".git" / "HEAD").read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
-        checked_out = ""
-    return trigger.head if checked_out == trigger.head else trigger.sha
+        return ""
 
 
 def _fork(against: Against, under_test: str, trigger: Trigger, history: History) -> str:
@@ -242,7 +248,9 @@ class GitHistory:
 
     def merge_base(self, one: str, other: str) -> str:
         """The best common ancestor of two commits."""
-        return self._git.merge_base(one, other)
+        from rag_eval.git_objects import merge_base
+
+        return merge_base(self._git, one, other)
 
     def at(self, commit: str) -> Snapshot:
         """The files of a commit."""

@@ -95,12 +95,16 @@ class Git:
 
     def raw(self, kind: str, object_id: str) -> bytes:
         """The bytes of a commit, a tree or a blob, held to its id: nobody can have put others in their place."""
-        data = self._run("cat-file", kind, _checked(object_id))
-        algorithm = "sha1" if len(object_id) == 40 else "sha256"
-        own = hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False)
-        if own.hexdigest() != object_id:
-            raise GitError(f"The object {object_id[:12]} is not what its id says. Check the repository with: git fsck")
-        return data
+        return _held(kind, object_id, self._run("cat-file", kind, _checked(object_id)))
+
+    def history(self, *tips: str) -> dict[str, bytes]:
+        """The commits that git takes for the history of ``tips``, given by their ids, each held to its own id.
+
+        Which they are is git's word, so some may lack, or be of no such history.
+        """
+        listed = self._run("rev-list", *map(_checked, tips), "--", also=(128,)).decode("ascii").split()
+        answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in listed).encode())
+        return {name: _held("commit", name, data) for name, data in _batch(answer, listed, b"commit")}
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
         """The bytes of many blobs by object id, read by one process."""
@@ -191,12 +195,21 @@ def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:
         yield words.split(" "), path
 
 
-def _batch(answer: bytes, wanted: list[str]) -> Iterator[tuple[str, bytes]]:
+def _held(kind: str, object_id: str, data: bytes) -> bytes:
+    """The bytes of an object, which are those that its id was made of, or none at all."""
+    algorithm = "sha1" if len(object_id) == 40 else "sha256"
+    own = hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False)
+    if own.hexdigest() != object_id:
+        raise GitError(f"The object {object_id[:12]} is not what its id says. Check the repository with: git fsck")
+    return data
+
+
+def _batch(answer: bytes, wanted: list[str], kind: bytes = b"blob") -> Iterator[tuple[str, bytes]]:
     start = 0
     for object_id in wanted:
         end = answer.index(b"\n", start)
         words = answer[start:end].split(b" ")
-        if len(words) != 3 or words[1] != b"blob":
+        if len(words) != 3 or words[1] != kind:
             raise GitError(f"The object {object_id[:12]} is not in this clone. Check the repository with: git fsck")
         start = end + 1 + int(words[2])
         yield object_id, answer[end + 1 : start]
