@@ -8,6 +8,7 @@ import pytest
 
 from gitrepo import Repo
 from rag_eval.git import Git, GitError
+from rag_eval.trees import Irregular
 
 
 @pytest.fixture
@@ -55,14 +56,14 @@ def test_no_path_is_a_pattern(repo, at):
 def test_a_folder_in_the_place_of_a_file_is_refused(repo, at):
     git = Git(str(repo.path))
     at = at if at == "the index" else git.resolve(at)
-    with pytest.raises(GitError, match="'a/deep' is a folder"):
+    with pytest.raises(Irregular, match="'a/deep' is a folder"):
         git.files("a/deep", at=at)
 
 
 def test_a_link_in_the_place_of_a_file_is_refused(repo):
     (repo.path / "link").symlink_to("a/one.txt")
     repo.git("add", "link")
-    with pytest.raises(GitError, match="'link' is a symbolic link"):
+    with pytest.raises(Irregular, match="'link' is a symbolic link"):
         Git(str(repo.path)).blob("link")
 
 

@@ -11,6 +11,7 @@ from fake_github import Answer, Fault
 from gitrepo import Repo
 from rag_eval.errors import UsageError
 from rag_eval.github import Authorship, GitHub, GitHubError, Network, Review, TreeEntry
+from rag_eval.signoff_identity import approvals, authors
 
 pytest.importorskip("urllib3")
 
@@ -225,6 +226,19 @@ def test_co_authors_are_authors(fake, repo, github):
         Authorship(sha, None, "Bob B.", "bob@example.org", co_author=True),
         Authorship(sha, None, "nobody", "", co_author=True),
     ]
+
+
+def test_what_github_says_is_what_sign_off_asks_for(fake, repo, github):
+    base = repo.git("rev-parse", "HEAD")
+    commit(repo, {GOLD: "two"}, "x\n\nCo-authored-by: Cy <7+cy@users.noreply.github.com>", **ANN)
+    commit(repo, {GOLD: "three"}, **BOB)
+    head = pull(fake, repo, base)
+    for login, state, sha in (("cy", "APPROVED", base), ("dee", "APPROVED", head), ("dee", "COMMENTED", head)):
+        fake.add_review(2, login, sha, state)
+    named = github.commits_touching((GOLD,), head, 2)
+    assert {one.login for one in authors(github.pull(2).author, named, {})} == {"octocat", "ann", "cy", None}
+    assert {one.login for one in authors("dee", named, {"bob@example.org": "bob"})} == {"dee", "ann", "cy", "bob"}
+    assert approvals(github.reviews(2), head) == ["dee"]
 
 
 @pytest.mark.parametrize("size", [7, 100])

@@ -8,6 +8,9 @@ import os
 import pytest
 
 from gitrepo import GOLD, RECORDS, Repo, codes, command_on_path, lines, row
+from rag_eval.signatures import verify
+from rag_eval.signoff_record import Record
+from sshkeys import Keys, needs_ssh_keygen
 
 ONE, TWO, THREE = row("A1"), row("A2", "How wide is it?"), row("A3", "Who made it?", answerable=False)
 EDITED = {**ONE, "gold_claim_substr": ["two years"]}
@@ -538,7 +541,7 @@ def test_pointing_the_gates_elsewhere_does_not_free_the_old_gold(repo):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("signoff: {require: signature}", "'signature'"),
+        ("signoff: {require: signature}", "require: signature wants"),
         ("signoff: {require: none}", "'none'"),
         ("signoff: {dataset: 'a b'}", "'a b'"),
         ("signoff: {gold: ../x.jsonl}", "'../x.jsonl'"),
@@ -550,7 +553,7 @@ def test_pointing_the_gates_elsewhere_does_not_free_the_old_gold(repo):
         ("[a]", "eval-gates.yml:1"),
         ("signoff: {gold: [a]}", "eval-gates.yml:1"),
         ("signoff: {dataset: 123}", "'dataset' is 123"),
-        ("signoff:\n  four_eyes: true\n", "eval-gates.yml:2: 'four_eyes'"),
+        ("signoff:\n  four_eyes: true\n", "eval-gates.yml:2: four_eyes: true wants"),
         ("a: b: c", "not valid YAML"),
         ("[" * 3000, "nested deeper"),
         ("# " + "x" * (1 << 20), "larger than 1 MiB"),
@@ -704,3 +707,73 @@ def test_the_array_form_is_signed_element_by_element(fresh):
     assert (code, codes(said), "eval/gold.json:9:" in said) == (1, ["unsigned-change"], True), said
     fresh.mend(said)
     assert fresh.gold("check") == (0, "")
+
+
+# --- who signs -------------------------------------------------------------------------------------------------------
+
+SIGNERS = "signers: {ann@example.org: {github: ann}, bob@example.org: {github: bob}}"
+
+
+def with_policy(repo, policy):
+    """Commit a policy, and a change of the gold on top of it that is staged only."""
+    repo.write("eval-gates.yml", f"signoff: {{{policy}}}\n")
+    repo.git("add", "eval-gates.yml")
+    assert repo.commit("the policy")[0] == 0
+    repo.stage(EDITED, TWO)
+
+
+def new_records(repo):
+    """The staged records that were not there before, in the order of their names."""
+    names = repo.git("diff", "--cached", "--name-only", "--diff-filter=A").splitlines()
+    return [Record.read(json.loads((repo.path / name).read_text())) for name in names]
+
+
+@needs_ssh_keygen
+def test_a_key_signs_what_is_recorded(repo, tmp_path):
+    keys = Keys(tmp_path)
+    repo.stage(EDITED, TWO)
+    repo.sign("--key", str(keys.file("ann")))
+    (record,) = new_records(repo)
+    assert record.signer == "ann@example.org"
+    assert verify(record, keys.allowed("ann")) is None
+    accepted(repo)
+
+
+def test_a_key_that_is_none_leaves_nothing_behind(repo):
+    repo.stage(EDITED, TWO)
+    code, said = repo.gold("signoff", "--reason", "x", "--key", "gone")
+    assert (code, "--key" in said, new_records(repo)) == (2, True, []), said
+
+
+def test_where_the_policy_wants_signatures_a_key_is_asked_for(repo):
+    with_policy(repo, "require: signature, allowed_signers: signers")
+    code, said = repo.gold("signoff", "--reason", "x")
+    assert (code, "Name your SSH key: --key" in said, new_records(repo)) == (2, True, []), said
+    assert "--key ~/.ssh/id_ed25519 --reason" in repo.gold("check")[1]
+
+
+def test_a_signer_whom_the_base_does_not_name_signs_nothing(repo):
+    with_policy(repo, "signers: {bob@example.org: {github: bob}}")
+    repo.write("eval-gates.yml", f"signoff: {{{SIGNERS}}}\n")
+    repo.git("add", "eval-gates.yml")
+    repo.sign()
+    refused(repo, "unknown-signer", "unsigned-change")
+    repo.git("rm", "-q", "-f", *(f"{RECORDS}/{record.name}" for record in new_records(repo)))
+    repo.sign("--signer", "bob@example.org")
+    accepted(repo)
+
+
+def test_with_four_eyes_another_signs_once_more_and_the_hook_says_what_it_leaves_to_ci(repo):
+    with_policy(repo, f"four_eyes: true, {SIGNERS}")
+    repo.sign()
+    assert "Nothing to sign" in repo.sign()
+    repo.sign("--signer", "bob@example.org")
+    one, other = sorted(new_records(repo), key=lambda record: record.signer)
+    assert (one.signer, other.signer, one.changes) == ("ann@example.org", "bob@example.org", other.changes)
+    assert repo.gold("check") == (0, "Not checked here but in CI: four eyes.\n")
+
+
+def test_a_baseline_with_four_eyes_signs_nothing_that_is_signed(repo):
+    with_policy(repo, f"four_eyes: true, {SIGNERS}")
+    said = repo.sign("--baseline", "--signer", "bob@example.org")
+    assert ": 1 changed." in said

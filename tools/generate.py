@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.files.limits import DEEPEST, DEFAULTS
+from rag_eval.files.signoff_policy import LOGIN
 from rag_eval.metrics import METRICS, Metric
+from rag_eval.signoff_policy import LEVELS
 
 ROOT = Path(__file__).parent.parent
 _INPUTS, _END = "<!-- inputs and outputs: generated from action.yml -->", "<!-- /inputs and outputs -->"
@@ -182,7 +184,14 @@ def _settings() -> dict[str, Any]:
                 },
                 "gold": _text("Path of the gold file.", "eval/gold.jsonl"),
                 "records": _text("Folder of the sign-off records.", "eval/gold.signoff"),
-                "require": {"enum": ["record"], "description": "What a change needs.", "examples": ["record"]},
+                "require": {"enum": list(LEVELS), "description": "What a change needs.", "examples": ["record"]},
+                "four_eyes": {
+                    "type": "boolean",
+                    "description": "Whether somebody signs or approves who wrote no part of the change.",
+                    "examples": [True],
+                },
+                "allowed_signers": _text("Path of the file with the keys of signers.", ".github/gold-signers"),
+                "signers": _signers(),
             },
         },
         "limits": {
@@ -200,6 +209,24 @@ def _settings() -> dict[str, Any]:
                 }
                 for name, value in DEFAULTS._asdict().items()
             },
+        },
+    }
+
+
+def _signers() -> dict[str, Any]:
+    account = {**_text("The account on GitHub.", "bob"), "pattern": f"^(?:{LOGIN})$"}
+    return {
+        "type": "object",
+        "description": "Who may sign, by e-mail address. Anybody where it is left out.",
+        "examples": [{"bob@example.org": {"github": "bob"}}],
+        "minProperties": 1,
+        "additionalProperties": {
+            "type": "object",
+            "description": "Whose address it is.",
+            "examples": [{"github": "bob"}],
+            "required": ["github"],
+            "additionalProperties": False,
+            "properties": {"github": account},
         },
     }
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval import app
-from rag_eval.action_base import ApiHistory, GitHistory, Trigger, authority, head_of
+from rag_eval.action_base import ApiHistory, GitHistory, Trigger, authority, head_of, who
 from rag_eval.action_inputs import Inputs, read_inputs
 from rag_eval.comment import MOST_CHARACTERS, marker, post
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError
@@ -26,12 +27,14 @@ from rag_eval.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, outpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from rag_eval.authority import Authority, Signoff
     from rag_eval.comment import Mode
     from rag_eval.github import GitHub
     from rag_eval.report import Report
+    from rag_eval.signoff_identity import Author
+    from rag_eval.signoff_policy import Policy as SignoffPolicy
 
     Connect = Callable[[str, str, str], GitHub]
 
@@ -52,7 +55,10 @@ class Place(NamedTuple):
 
     @property
     def pull_request(self) -> int | None:
-        """The number of the pull request, None for other events."""
+        """The number of the pull request, None for other events; the ref says it best, which no step can change."""
+        named = re.fullmatch(r"refs/pull/([0-9]+)/(?:merge|head)", self.trigger.ref)
+        if named:
+            return int(named[1])
         number = (self.event.get("pull_request") or {}).get("number")
         return number if isinstance(number, int) else None
 
@@ -152,7 +158,16 @@ def _authority(inputs: Inputs, place: Place, connect: Connect) -> Authority | No
         lambda: GitHistory(Git(head.top, foreign=True)),
     )
     signoff: Signoff = inputs.signoff  # type: ignore[assignment]
-    return authority(place.trigger, inputs.gates_ref, signoff, head, histories)
+    found = authority(place.trigger, inputs.gates_ref, signoff, head, histories)
+    number = place.pull_request
+    if number is None:
+        return found
+
+    def people(policy: SignoffPolicy) -> tuple[Collection[str], Collection[Author]]:
+        api = connect(place.api_url, inputs.github_token, place.repository)
+        return who(api, number, place.head, policy)
+
+    return found._replace(people=people)
 
 
 def _root(inputs: Inputs, place: Place) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rag_eval.authority import Authority
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.safe import one_line
+from rag_eval.signoff_identity import approvals, authors
 from rag_eval.trees import NOTHING, Entry, Walked
 
 TYPE_CHECKING = False
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from rag_eval.files.work_tree import WorkTree
     from rag_eval.git import Git
     from rag_eval.github import GitHub
+    from rag_eval.signoff_identity import Author
+    from rag_eval.signoff_policy import Policy
     from rag_eval.trees import Snapshot
 
     class History(Protocol):
@@ -196,6 +199,12 @@ def _fork(against: Against, under_test: str, trigger: Trigger, history: History)
     if not against.commit or (against.direct and under_test == trigger.sha):
         return against.commit
     return history.merge_base(against.commit, under_test)
+
+
+def who(api: GitHub, number: int, head: str, policy: Policy) -> tuple[list[str], list[Author]]:
+    """The accounts that approve the last commit of a pull request, and the authors of what it does to the gold."""
+    touching = api.commits_touching((policy.gold,), head, number)
+    return approvals(api.reviews(number), head), authors(api.pull(number).author, touching, policy.signers)
 
 
 class ApiHistory:

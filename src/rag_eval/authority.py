@@ -15,6 +15,7 @@ from rag_eval.trees import NOTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rag_eval.signoff_frame import People
     from rag_eval.trees import Snapshot, Tree
 
 Signoff = Literal["policy", "require", "off"]
@@ -26,7 +27,7 @@ class Authority(NamedTuple):
     ``gates`` is the state that gates and policies come from, None where the head decides for itself. The gold is
     compared from ``fork``, where the change began, to ``head``, what is scored; records of ``spent`` are used up.
     ``before`` and ``after`` tell what else the change touches. ``commits`` are the ids that traces may be of; empty
-    where any may.
+    where any may. ``people`` says who approved and who wrote the change, None where nobody can be asked.
     """
 
     ref: str
@@ -41,6 +42,7 @@ class Authority(NamedTuple):
     after: Snapshot = NOTHING
     commits: frozenset[str] = frozenset()
     signoff: Signoff = "policy"
+    people: People | None = None
     ci: bool = False
 
     def inside(self, path: str) -> str | None:

@@ -86,9 +86,8 @@ def review(report: Report, scene: Scene) -> Report:
     """The report with what the base says of this run, and what the change does to gates, policies and gold."""
     gold = gold_review.look(scene)
     found = [*report.findings, *habits(scene.card, *scene.policies), *gold.findings, *_self_judged(scene)]
-    report = report._replace(
-        findings=tuple(_sorted(found)), gold_changes=gold.changes, gate_turns=gold.turns, base=_who(scene)
-    )
+    report = report._replace(findings=tuple(_sorted(found)), base=_who(scene), signed_at=gold.signed_at)
+    report = report._replace(gold_changes=gold.changes, gate_turns=gold.turns)
     return concluded(_with_base(report, scene, scene.base) if scene.base else report)
 
 
@@ -98,6 +97,7 @@ def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
     judged = redefined if _same_meaning(base, scene.head) else _judged_as(base, scene)
     effects = Effects(judged, redefined, report.gates, {"signoff": gold_review.unbound(scene)})
     found = [*_moved(scene, base, effects), *changes(base.stated, scene.head.stated, effects)]
+    found += gold_review.key_changes(scene)
     return report._replace(gates=tuple(merged(judged, report.gates)), policy_changes=tuple(found))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 from rag_eval import blast, signoff, signoff_frame
@@ -12,7 +13,11 @@ from rag_eval.files.rows import read_gold
 from rag_eval.files.signoff_policy import beside
 from rag_eval.finding import Finding
 from rag_eval.gates import judge_all
+from rag_eval.policy import PolicyChange
+from rag_eval.report import SignedAt
 from rag_eval.safe import quoted
+from rag_eval.signoff_identity import NO_PROOF, unchecked
+from rag_eval.signoff_policy import proves
 from rag_eval.trees import NOTHING, differing, read
 
 TYPE_CHECKING = False
@@ -31,11 +36,12 @@ _ASK = "To have it signed off, say so in eval-gates.yml: signoff: {require: reco
 
 
 class Look(NamedTuple):
-    """What there is to say of the gold."""
+    """What there is to say of the gold. ``signed_at`` is None where sign-off has nothing to say of it."""
 
     changes: tuple[GoldChange, ...] = ()
     turns: tuple[GateTurn, ...] = ()
     findings: tuple[Finding, ...] = ()
+    signed_at: SignedAt | None = None
 
 
 def look(scene: Scene) -> Look:
@@ -50,7 +56,13 @@ def look(scene: Scene) -> Look:
     if alone:
         return Look(findings=tuple(found))
     base, head = signoff_frame.sides(scene.authority.frame, own or signoff.Policy(gold=path))
-    return _radius(scene, path, base, head, found)
+    return _radius(scene, path, base, head, found)._replace(signed_at=_signed_at(scene, own) if own else None)
+
+
+def _signed_at(scene: Scene, policy: Policy) -> SignedAt:
+    """What sign-off asked for here, and what that proves."""
+    known = NO_PROOF._replace(approvals=(), authors=()) if scene.authority.people else NO_PROOF
+    return SignedAt(policy.require, _enforced(scene), proves(policy), tuple(unchecked(policy, known)))
 
 
 def unbound(scene: Scene) -> list[str]:
@@ -60,6 +72,23 @@ def unbound(scene: Scene) -> list[str]:
         return []
     now = {found.code for policy in _policies(scene) for found in _check(scene, policy)}
     return sorted(now - {found.code for found in _check(scene, own)})
+
+
+def key_changes(scene: Scene) -> list[PolicyChange]:
+    """The keys that the change adds to the allowed-signers file of the base, and those that it takes away."""
+    authority, policy = scene.authority, scene.base and _stated(scene, scene.authority.gates, scene.base.file)
+    if not policy or not policy.allowed_signers:
+        return []
+    old, new = (_lines(tree, policy.allowed_signers) for tree in (authority.gates, authority.head))
+    key = f"signoff.allowed_signers: {policy.allowed_signers}"
+    found = [PolicyChange(key, "looser", None, json.dumps(line)) for line in sorted(new - old)]
+    return found + [PolicyChange(key, "stricter", json.dumps(line), None) for line in sorted(old - new)]
+
+
+def _lines(tree: Tree | None, path: str) -> set[str]:
+    data = read(tree, path) if tree else None
+    lines = (line.strip() for line in (data or b"").decode("utf-8", "replace").split("\n"))
+    return {line for line in lines if line and not line.startswith("#")}
 
 
 def _radius(scene: Scene, path: str, base: Side, head: Side, found: list[Finding]) -> Look:
@@ -117,9 +146,9 @@ def _policies(scene: Scene) -> list[Policy]:
     return signoff_frame.in_force(base, head, lambda policy: _at_place(scene, policy), first=first)
 
 
-def _stated(scene: Scene, tree: Tree, file: str) -> Policy | None:
+def _stated(scene: Scene, tree: Tree | None, file: str) -> Policy | None:
     path = scene.authority.inside(file) if file else None
-    policy = signoff_frame.policy_at(tree, path) if path else None
+    policy = signoff_frame.policy_at(tree, path) if tree and path else None
     return _at_place(scene, policy) if policy else None
 
 
@@ -149,7 +178,7 @@ def _unsigned(scene: Scene, policies: list[Policy]) -> Iterator[Finding]:
 
 def _check(scene: Scene, policy: Policy) -> list[signoff.Finding]:
     command = f"rag-eval gold signoff --base {scene.authority.ref} --reason '…'"
-    return signoff_frame.findings(scene.authority.frame, policy, command)
+    return signoff_frame.findings(scene.authority.frame, policy, command, scene.authority.people)
 
 
 def _ungoverned(scene: Scene) -> Iterator[Finding]:

@@ -91,6 +91,15 @@ class Base(NamedTuple):
     through: str
 
 
+class SignedAt(NamedTuple):
+    """The level of sign-off that a change of the gold was held to, what that proves, and what was not checked here."""
+
+    level: str
+    enforced: bool
+    proves: str
+    unchecked: tuple[str, ...]
+
+
 class Report(NamedTuple):
     """The whole outcome of a run. ``report.json`` is all of it; renderings are pure functions of it."""
 
@@ -115,6 +124,7 @@ class Report(NamedTuple):
     policy_changes: tuple[PolicyChange, ...] = ()
     gold_changes: tuple[GoldChange, ...] = ()
     gate_turns: tuple[GateTurn, ...] = ()
+    signed_at: SignedAt | None = None
 
     @property
     def passed(self) -> bool:

@@ -13,22 +13,46 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rag_eval.errors import RagEvalError
+from rag_eval.errors import InputError, Problem, RagEvalError
+from rag_eval.files.allowed_signers import allowed_signers
 from rag_eval.safe import one_line, quoted
+from rag_eval.signoff_identity import Proof
 from rag_eval.signoff_record import NAMESPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from rag_eval.signoff_policy import Policy
     from rag_eval.signoff_record import Record
 
 _INSTALL = "Install OpenSSH and put it on the PATH, on Debian: apt-get install openssh-client"
+_GENERAL = "'Could not verify signature.'"
+_OTHER = "no key that the base allows the signer made it for this text"
+_A_DAY = 86_400.0
 _KEY = "Name the file of your key: --key ~/.ssh/id_ed25519"
 
 
 class SignatureError(RagEvalError):
     """Nothing can be signed or checked here; the message ends in what to do."""
+
+
+def proof(fresh: Mapping[str, Record], policy: Policy, allowed: bytes | None, now: float) -> Proof:
+    """What the records themselves prove, at ``now`` in seconds since 1970; who approved and who wrote is not in it.
+
+    ``fresh`` are the new records by path, ``allowed`` the bytes of the policy's allowed-signers file as it is on the
+    base, None where it is not there. Raises InputError where that file is missing or has problems, SignatureError where
+    ssh-keygen cannot be run; only level ``signature`` asks for either.
+    """
+    latest = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + _A_DAY))
+    if policy.require != "signature":
+        return Proof(latest=latest)
+    if allowed is None:
+        hint = "Merge it first, or correct 'allowed_signers': the base's file decides."
+        raise InputError([Problem(policy.allowed_signers, 0, "", "not on the base", hint)])
+    principals = allowed_signers(allowed, policy.allowed_signers)
+    asked = {path: record for path, record in fresh.items() if record.signer in principals}
+    return Proof(principals, {path: verify(record, allowed, now) for path, record in asked.items()}, latest)
 
 
 def sign(record: Record, key: str) -> Record:
@@ -47,23 +71,24 @@ def sign(record: Record, key: str) -> Record:
         return record._replace(sig=made.read_text("ascii"))
 
 
-def verify(record: Record, allowed_signers: bytes, now: float | None = None) -> str | None:
+def verify(record: Record, allowed: bytes, now: float | None = None) -> str | None:
     """Why the signature of ``record`` does not hold, None when it holds.
 
-    It has to be the signer's, by a key that ``allowed_signers`` allows him at ``now``, in seconds since 1970 (None: by
-    the clock of ssh-keygen). Times without a zone in that file are read as UTC. Raises SignatureError where ssh-keygen
-    cannot be run.
+    It has to be the signer's, by a key that the allowed-signers file ``allowed`` gives them at ``now``, in seconds
+    since 1970 (None: by the clock of ssh-keygen). Times without a zone in that file are read as UTC. Raises
+    SignatureError where ssh-keygen cannot be run.
     """
     if not record.sig:
         return "it has none"
     with _folder() as folder:
-        allowed, signature = folder / "allowed", folder / "sig"
-        allowed.write_bytes(allowed_signers)
+        signers, signature = folder / "allowed", folder / "sig"
+        signers.write_bytes(allowed)
         signature.write_bytes(record.sig.encode("utf-8", "replace"))
         at = () if now is None else (f"-Overify-time={time.strftime('%Y%m%d%H%M%S', time.gmtime(now))}",)
-        files = ("-f", str(allowed), "-I", record.signer, "-n", NAMESPACE, "-s", str(signature))
+        files = ("-f", str(signers), "-I", record.signer, "-n", NAMESPACE, "-s", str(signature))
         done = _keygen("verify", *files, *at, data=record.text.encode())
-        return f"ssh-keygen says {_said(done, folder)}" if done.returncode else None
+        said = _said(done, folder)
+        return (_OTHER if said == _GENERAL else f"ssh-keygen says {said}") if done.returncode else None
 
 
 @contextmanager

@@ -5,8 +5,8 @@ unrelated items. An item's hash is the sha256 of its exact line in the git blob,
 and without the byte order mark of the file. The JSON-array form has no lines: there it is the sha256 of the exact
 source text of the element, from its first to its last byte.
 
-What a record proves is its level. ``record``: somebody wrote down who answers for the change and why. It proves
-nobody's identity.
+Who stands behind a record is another question: ``signoff_identity`` says which records may count, by the level that
+the policy asks for.
 """
 
 from __future__ import annotations
@@ -17,27 +17,25 @@ import re
 import shlex
 from typing import Any, NamedTuple
 
+from rag_eval import signoff_identity as identity
 from rag_eval.errors import Problem
 from rag_eval.safe import quoted
+from rag_eval.signoff_identity import NO_PROOF, Proof
+from rag_eval.signoff_policy import LEVELS as LEVELS
+from rag_eval.signoff_policy import PLAIN
+from rag_eval.signoff_policy import Advice as Advice
+from rag_eval.signoff_policy import Finding as Finding
+from rag_eval.signoff_policy import Policy as Policy
 from rag_eval.signoff_record import LONGEST_QID, Change, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     Edge = tuple[str | None, str | None, bool]
 
-LEVELS = ("record",)
 _BOM = b"\xef\xbb\xbf"
-
-
-class Policy(NamedTuple):
-    """What is to be signed off and where its records are kept; paths are relative to the root of the repository."""
-
-    dataset: str = "default"
-    gold: str = "eval/gold.jsonl"
-    records: str = "eval/gold.signoff"
-    require: str = "record"
+_SHOWN = 10
 
 
 class Item(NamedTuple):
@@ -52,30 +50,6 @@ class Item(NamedTuple):
 
 Records = dict[str, Record | str]
 """The files of the records folder by path: the record, or what keeps the file from being one."""
-
-
-class Finding(NamedTuple):
-    """A breach of the sign-off rules: a stable code, where, what, and the command that mends it."""
-
-    code: str
-    file: str
-    line: int
-    message: str
-    mend: str
-
-    def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place}: [{self.code}] {self.message}"
-
-
-class Advice(NamedTuple):
-    """What the findings tell people to run: the sign-off, and the commit that records are restored from."""
-
-    sign: str = "rag-eval gold signoff --reason '…'"
-    restore: str = "HEAD"
-
-
-PLAIN = Advice()
 
 
 class Side(NamedTuple):
@@ -140,14 +114,20 @@ def mutated(before: Item | None, after: Item | None) -> list[str]:
 
 
 def check(
-    base: Side | None, head: Side, policy: Policy, advice: Advice = PLAIN, spent: Records | None = None
+    base: Side | None,
+    head: Side,
+    policy: Policy,
+    advice: Advice = PLAIN,
+    spent: Records | None = None,
+    proof: Proof = NO_PROOF,
 ) -> list[Finding]:
     """What keeps ``head`` from being signed off: the same rules for the hook and for CI, only ``base`` differs.
 
     Every item that was added, changed or removed since ``base`` has to be covered by new records whose changes lead
     from the base's hash to the head's. Records on the base never count again and are neither edited nor removed;
-    ``spent`` are records that never count either, though they are not on this base. Without a base at hand every live
-    item has to be where some record leads.
+    ``spent`` are records that never count either, though they are not on this base. New records count where ``proof``
+    bears out that their signers stand behind them, as ``policy``, the base's, asks for. Without a base at hand every
+    live item has to be where some record leads.
     """
     if base is None:
         formed = _malformed(head.records, {}, policy, advice)
@@ -155,16 +135,25 @@ def check(
         return [*(found for found in formed if found.code != "wrong-dataset"), *_unsigned(head, policy, advice)]
     kept = _kept(base.records, head.records, advice)
     formed = _malformed(head.records, base.records, policy, advice)
-    broken = breaches(base, head, policy, spent)
-    return [*kept, *formed, *(_breach(change, code, base, head, policy, advice) for change, code in broken)]
+    new = fresh(base, head, policy, spent)
+    refused = identity.refused(new, policy, proof)
+    trusted = _without(head, refused)
+    broken = breaches(base, trusted, policy, spent)
+    found = [*kept, *formed, *_refusals(refused, advice)]
+    found += [_breach(change, code, base, head, policy, advice) for change, code in broken]
+    return found + list(_unattested(base, trusted, policy, advice, spent, proof)) if _changed(base, head) else found
+
+
+def fresh(base: Side, head: Side, policy: Policy, spent: Records | None = None) -> dict[str, Record]:
+    """The records of the head that may count, by path: well-formed, for this gold, and never used before."""
+    used = {record.text for record in _sound({**(spent or {}), **base.records}).values()}
+    return {path: record for path, record in _counting(head.records, policy).items() if record.text not in used}
 
 
 def breaches(base: Side, head: Side, policy: Policy, spent: Records | None = None) -> list[tuple[Change, str]]:
     """The changes that new records do not cover, each with the code of the rule that it breaks."""
-    old = list(_sound({**(spent or {}), **base.records}).values())
-    used = {record.text for record in old}
-    fresh = [record for record in _counting(head.records, policy) if record.text not in used]
-    new_edges, old_edges = _edges(fresh), _edges(old)
+    new_edges = _edges(fresh(base, head, policy, spent).values())
+    old_edges = _edges(_sound({**(spent or {}), **base.records}).values())
     found = []
     for change in changes(base.items, head.items):
         moved = bool(mutated(base.items.get(change.qid), head.items.get(change.qid)))
@@ -175,8 +164,58 @@ def breaches(base: Side, head: Side, policy: Policy, spent: Records | None = Non
 
 def unsigned(head: Side, policy: Policy) -> list[str]:
     """The live items that no record leads to."""
-    signed = {(change.qid, change.after) for record in _counting(head.records, policy) for change in record.changes}
+    records = _counting(head.records, policy).values()
+    signed = {(change.qid, change.after) for record in records for change in record.changes}
     return [qid for qid, item in head.items.items() if (qid, item.hash) not in signed]
+
+
+def _changed(base: Side, head: Side) -> bool:
+    return bool(changes(base.items, head.items))
+
+
+def _without(head: Side, paths: Container[str]) -> Side:
+    return head._replace(records={path: record for path, record in head.records.items() if path not in paths})
+
+
+def _refusals(refused: Mapping[str, tuple[str, str]], advice: Advice) -> Iterator[Finding]:
+    for path, (code, message) in refused.items():
+        yield Finding(code, path, 0, message, _again(path, advice))
+
+
+def _unattested(
+    base: Side, head: Side, policy: Policy, advice: Advice, spent: Records | None, proof: Proof
+) -> Iterator[Finding]:
+    """What the policy asks for beyond records that count: an approving review, and other eyes than the authors'."""
+    if policy.require == "review" and proof.approvals is not None and not identity.approved(policy, proof):
+        yield _unapproved(policy, proof)
+    if not policy.four_eyes or proof.authors is None:
+        return
+    for name in identity.unresolved(proof):
+        message = f"{quoted(name)} wrote a part of this, and with which account cannot be told"
+        mend = "# let them add the e-mail address of their commits to their account, or list it under signoff.signers"
+        yield Finding("unresolved-author", policy.gold, 0, message, mend)
+    if policy.require != "review":
+        yield from _one_pair_of_eyes(base, head, policy, advice, spent, proof)
+
+
+def _unapproved(policy: Policy, proof: Proof) -> Finding:
+    asked = ", ".join(identity.reviewers(policy, proof)[:_SHOWN]) or "a signer who wrote no part of it"
+    message = "no signer has approved the last commit" + (" who wrote no part of the change" * policy.four_eyes)
+    return Finding("no-approval", policy.gold, 0, message, f"# let one of these approve the pull request: {asked}")
+
+
+def _one_pair_of_eyes(
+    base: Side, head: Side, policy: Policy, advice: Advice, spent: Records | None, proof: Proof
+) -> Iterator[Finding]:
+    """The changes that are covered, but not by records of signers who wrote no part of them."""
+    covered = {change.qid for change, _ in breaches(base, head, policy, spent)}
+    own = identity.of_authors(fresh(base, head, policy, spent), policy, proof)
+    for change, _ in breaches(base, _without(head, own), policy, spent):
+        if change.qid not in covered:
+            line = head.items[change.qid].line if change.qid in head.items else 0
+            message = f"item {quoted(change.qid)} was {change.verb}, and only authors of the change sign that"
+            mend = f"{advice.sign}  # run by a signer who wrote no part of the change"
+            yield Finding("four-eyes", policy.gold, line, message, mend)
 
 
 def _code(change: Change, moved: bool, new: list[Edge], old: list[Edge]) -> str | None:
@@ -214,9 +253,9 @@ def _sound(records: Mapping[str, Record | str]) -> dict[str, Record]:
     return {path: record for path, record in records.items() if isinstance(record, Record) and _named(path, record)}
 
 
-def _counting(records: Mapping[str, Record | str], policy: Policy) -> list[Record]:
+def _counting(records: Mapping[str, Record | str], policy: Policy) -> dict[str, Record]:
     ours = (policy.dataset, policy.gold)
-    return [record for record in _sound(records).values() if (record.dataset, record.gold) == ours]
+    return {path: record for path, record in _sound(records).items() if (record.dataset, record.gold) == ours}
 
 
 def _kept(base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice) -> Iterator[Finding]:
@@ -237,7 +276,11 @@ def _malformed(
     for path, record in head.items():
         wrong = None if path in kept or base.get(path) == record else _unfit(path, record, texts, policy)
         if wrong:
-            yield Finding(wrong[0], path, 0, wrong[1], f"git rm -f -- {shlex.quote(f':/{path}')} && {advice.sign}")
+            yield Finding(wrong[0], path, 0, wrong[1], _again(path, advice))
+
+
+def _again(path: str, advice: Advice) -> str:
+    return f"git rm -f -- {shlex.quote(f':/{path}')} && {advice.sign}"
 
 
 def _unfit(path: str, record: Record | str, on_base: set[str], policy: Policy) -> tuple[str, str] | None:

@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import os
 import posixpath
+import time
 from typing import Any, NamedTuple
 
-from rag_eval import signoff
+from rag_eval import signatures, signoff
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files import strict_json
 from rag_eval.files.signoff_policy import beside, signoff_policy
 from rag_eval.safe import quoted
 from rag_eval.signoff import Advice, Policy, Side
+from rag_eval.signoff_identity import NO_PROOF
 from rag_eval.signoff_record import Record
 from rag_eval.trees import NOTHING, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from rag_eval.git import Git
+    from rag_eval.signoff_identity import Author, Proof
     from rag_eval.trees import Tree
+
+    People = Callable[[Policy], tuple[Collection[str], Collection[Author]]]
 
 MOST_PROBLEMS = 100
 _CANDIDATES = ("eval-gates.yml", "eval-gates.yaml")
@@ -95,7 +100,7 @@ def in_force(
     now = now._replace(dataset=ahead.dataset) if now.dataset == Policy().dataset else now
     if (now.gold, now.records) == (ahead.gold, ahead.records):
         return [now if base else ahead]
-    return [now, ahead]
+    return [now, ahead.held_to(now) if base else ahead]
 
 
 def policy_at(tree: Tree, path: str) -> Policy | None:
@@ -136,11 +141,35 @@ def _path(place: Place, path: str) -> str:
     return found
 
 
-def findings(frame: Frame, policy: Policy, command: str) -> list[signoff.Finding]:
-    """What keeps the head of ``frame`` from being signed off; ``command`` is the sign-off that would mend it."""
+def findings(frame: Frame, policy: Policy, command: str, people: People | None = None) -> list[signoff.Finding]:
+    """What keeps the head of ``frame`` from being signed off; ``command`` is the sign-off that would mend it.
+
+    ``people`` says who approved and who wrote the change; it is asked only where the policy asks for that and the gold
+    changed. Without it, that is not checked.
+    """
     base, head = sides(frame, policy)
+    used = spent(frame, policy)
+    proof = NO_PROOF if frame.whole else _proof(frame, policy, signoff.fresh(base, head, policy, used))
+    if people and asks_for_people(policy) and signoff.changes(base.items, head.items):
+        approvals, authors = people(policy)
+        proof = proof._replace(approvals=approvals, authors=authors)
     advice = Advice(command, frame.restore)
-    return signoff.check(None if frame.whole else base, head, policy, advice, spent(frame, policy))
+    return signoff.check(None if frame.whole else base, head, policy, advice, used, proof)
+
+
+def asks_for_people(policy: Policy) -> bool:
+    """Whether a policy asks who approved or who wrote a change, which git alone cannot prove."""
+    return policy.require == "review" or policy.four_eyes
+
+
+def _proof(frame: Frame, policy: Policy, fresh: Mapping[str, Record]) -> Proof:
+    """What the new records prove. The keys are those of where the policy stands: new ones do not count."""
+    if not fresh:
+        return NO_PROOF
+    rules = frame.rules or frame.base
+    rules = frame.head if rules is NOTHING else rules
+    allowed = read(rules, policy.allowed_signers) if policy.require == "signature" else None
+    return signatures.proof(fresh, policy, allowed, time.time())
 
 
 def untouched(frame: Frame, policy: Policy) -> bool:

@@ -10,6 +10,7 @@ import time
 from importlib import import_module
 
 from rag_eval import signoff
+from rag_eval import signoff_identity as identity
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.git import INDEX, Git
 from rag_eval.safe import log_line, quoted
@@ -24,6 +25,7 @@ from rag_eval.signoff_frame import (
     spent,
     untouched,
 )
+from rag_eval.signoff_identity import NO_PROOF
 from rag_eval.signoff_record import Change, Record
 from rag_eval.trees import NOTHING
 
@@ -40,6 +42,7 @@ EXAMPLES = """\
   rag-eval gold signoff --reason 'Q04: the new manual gives ten days'
   rag-eval gold check
   rag-eval gold check --base origin/main
+  rag-eval gold signoff --key ~/.ssh/id_ed25519 --reason 'Q04: the new manual gives ten days'
   rag-eval gold signoff --baseline --reason 'reviewed by two of us'
   rag-eval gold lint --trace runs/trace.jsonl
   rag-eval gold freeze v1.0
@@ -61,6 +64,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     sign.add_argument("--signer", metavar="EMAIL", help="who answers for it (default: git's user.email)")
     sign.add_argument("--baseline", action="store_true", help="also sign every item that no record signs yet")
     sign.add_argument("--mutates", action="store_true", help="a qid is meant to name another question than before")
+    sign.add_argument("--key", metavar="FILE", help="sign with this SSH key; a public one asks the agent")
     check = commands.add_parser(
         "check", help="check that every change is signed off", epilog="example: rag-eval gold check --base origin/main"
     )
@@ -71,6 +75,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     diff = commands.add_parser(
         "diff", help="show what was added, changed and removed", epilog="example: rag-eval gold diff --base origin/main"
     )
+    for command in (check, diff):
+        command.add_argument(
+            "--trace", metavar="FILE", help="traces that show the effect (default: as eval-gates.yml says)"
+        )
     for command, action in ((sign, _signoff), (check, _check), (diff, _diff)):
         place = against if command is check else command
         place.add_argument("--base", metavar="REF", help="the index against where the branch left REF")
@@ -94,6 +102,8 @@ def _check(args: Namespace) -> int:
     git = Git()
     frame = _checked_frame(git, args)
     found = [finding for policy in policies(frame, _place(git, args)) for finding in _found(frame, policy, args)]
+    for policy in [] if frame.whole else policies(frame, _place(git, args)):
+        _say(_effect(git, frame, policy, args))
     if not found:
         return PASSED
     _complain(map(str, found[:_SHOWN]))
@@ -131,8 +141,18 @@ def _diff(args: Namespace) -> int:
         base, head = sides(frame, policy)
         found = signoff.changes(base.items, head.items)
         _say(_described(change, base, head) for change in found)
+        _say(_effect(git, frame, policy, args))
         _say([f"{policy.gold} against {frame.name}: {_counted(found)}."])
     return PASSED
+
+
+def _effect(git: Git, frame: Frame, policy: Policy, args: Namespace) -> list[str]:
+    """What the change does to the traces at hand; nothing is loaded for that where nothing changed."""
+    if untouched(frame, policy):
+        return []
+    from rag_eval.commands.gold_effect import effect
+
+    return effect(git, frame, policy, args.gates, args.trace)
 
 
 def _place(git: Git, args: Namespace) -> Place:
@@ -163,6 +183,8 @@ def _found(frame: Frame, policy: Policy, args: Namespace) -> list[signoff.Findin
         if "GIT_INDEX_FILE" in os.environ or args.base or frame.name != "HEAD":
             return []
         frame = Frame(NOTHING, frame.head, whole=True)
+    left = identity.unchecked(policy, NO_PROOF)
+    _say([f"Not checked here but in CI: {', '.join(left)}."] if left else [])
     return findings(frame, policy, _command(frame, policy, args))
 
 
@@ -174,7 +196,8 @@ def _command(frame: Frame, policy: Policy, args: Namespace) -> str:
     words += [word for name in ("gold", "gates") if (value := getattr(args, name)) for word in (f"--{name}", value)]
     # `git commit -a` and `git commit FILE` work on an index of their own that is gone when the hook says no.
     add = f"git add -- {shlex.quote(f':/{policy.gold}')} && " if _temporary_index() else ""
-    return f"{add}{shlex.join(words)} --reason '…'"
+    key = " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""
+    return f"{add}{shlex.join(words)}{key} --reason '…'"
 
 
 def _program() -> str:
@@ -197,7 +220,10 @@ def _temporary_index() -> bool:
 def _draft(frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record | None:
     """The record that is missing, None when none is."""
     base, head = sides(frame, policy)
-    changes = [change for change, _ in signoff.breaches(base, head, policy, spent(frame, policy))]
+    used = spent(frame, policy)
+    # With four eyes, what somebody else has signed is there to be signed once more.
+    mine = _signed_by(signer, base, head, policy, used) if policy.four_eyes else head
+    changes = [change for change, _ in signoff.breaches(base, mine, policy, used)]
     moved = [qid for qid, *_ in changes if signoff.mutated(base.items.get(qid), head.items.get(qid))]
     if moved and not args.mutates:
         raise UsageError(
@@ -207,16 +233,33 @@ def _draft(frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record
     if args.baseline:
         rest = set(signoff.unsigned(head, policy)) - {change.qid for change in changes}
         changes += [Change(qid, None, head.items[qid].hash) for qid in rest]
-    return _written(policy, args.reason, signer, changes, bool(moved)) if changes else None
+    return _written(policy, args, signer, changes, bool(moved)) if changes else None
 
 
-def _written(policy: Policy, reason: str, signer: str, changes: list[Change], mutates: bool) -> Record:
+def _signed_by(signer: str, base: Side, head: Side, policy: Policy, used: signoff.Records) -> Side:
+    """The head without the new records of others."""
+    fresh = signoff.fresh(base, head, policy, used)
+    others = {path for path, record in fresh.items() if record.signer != signer}
+    return head._replace(records={path: one for path, one in head.records.items() if path not in others})
+
+
+def _written(policy: Policy, args: Namespace, signer: str, changes: list[Change], mutates: bool) -> Record:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    record = Record(policy.dataset, policy.gold, signer, now, reason, tuple(changes), mutates)
+    record = Record(policy.dataset, policy.gold, signer, now, args.reason, tuple(changes), mutates)
     read = read_record(record.file.encode())
     if isinstance(read, str):
         raise UsageError(f"This cannot be recorded: {read}. Correct the option.")
-    return read
+    return _with_signature(policy, read, args.key)
+
+
+def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
+    if key:
+        from rag_eval.signatures import sign
+
+        return sign(record, key)
+    if policy.require == "signature":
+        raise UsageError("The policy wants records with a signature. Name your SSH key: --key ~/.ssh/id_ed25519")
+    return record
 
 
 def _keep(git: Git, policy: Policy, record: Record) -> None:

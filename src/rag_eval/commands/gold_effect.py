@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rag_eval.errors import InputError
+from rag_eval.model import USUAL_TRACE
 from rag_eval.trees import read
 
 TYPE_CHECKING = False
@@ -25,16 +26,17 @@ def effect(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: str
     from rag_eval.commands._shared import gates_path
 
     old, new = (read(tree, policy.gold) for tree in (frame.base, frame.head))
+    if not (old and new) or old == new:
+        return []
     gold = os.path.relpath(os.path.join(git.top, policy.gold))  # noqa: PTH118
     options = app.Options(gold, trace or "", gates_path(gates or ""))
-    traces = app.open_policy(options)[1].trace
-    if not (old and new) or old == new or not os.path.exists(traces):  # noqa: PTH110
-        return []
     try:
-        return list(_said(traces, *app.gold_effect(options, old, new)))
+        traces = app.open_policy(options)[1].trace
+        return list(_said(traces, *app.gold_effect(options, old, new))) if os.path.exists(traces) else []  # noqa: PTH110
     except InputError as error:
-        # The check is about the gold: traces that cannot be read only mean that this cannot be said.
-        return [f"What it does to the cases of {traces} cannot be said: {error.lines()[0]}"]
+        # The question here is about the gold: gates or traces that cannot be read only leave this unsaid.
+        there = trace or os.path.exists(USUAL_TRACE)  # noqa: PTH110
+        return [f"What that does to the cases at hand cannot be said: {error.lines()[0]}"] if there else []
 
 
 def _said(traces: str, before: Mapping[str, str], after: Mapping[str, str], turns: list[GateTurn]) -> Iterator[str]:

@@ -77,8 +77,18 @@ def gold(report: Report) -> str:
     turned = [
         f"`{turn.name}` {turn.before.replace('_', ' ')} → {turn.after.replace('_', ' ')}" for turn in report.gate_turns
     ]
+    parts += [f"\n{_signed_at(report)}"] if report.signed_at else []
     parts += [f"\nGates that turn with the gold: {', '.join(turned)}."] if turned else []
     return "\n".join(parts)
+
+
+def _signed_at(report: Report) -> str:
+    held = report.signed_at
+    if held is None:
+        return ""
+    asked = f"Sign-off at level `{held.level}`" if held.enforced else "No sign-off is asked for"
+    left = f" Not checked here: {', '.join(held.unchecked)}." if held.unchecked else ""
+    return f"{asked}. {held.proves if held.enforced else ''}{left}".rstrip()
 
 
 def counted(report: Report) -> str:

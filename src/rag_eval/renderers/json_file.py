@@ -11,8 +11,12 @@ from rag_eval.diagnosis import Diagnosis
 from rag_eval.finding import Finding
 from rag_eval.gates import Judged
 from rag_eval.policy import PolicyChange
-from rag_eval.report import FORMAT, Base, Input, MetricResult, Question, Remark, Report
+from rag_eval.report import FORMAT, Base, Input, MetricResult, Question, Remark, Report, SignedAt
 from rag_eval.scoring import Completeness
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LISTS = {
     "gates": Judged,
@@ -25,6 +29,7 @@ _LISTS = {
     "gold_changes": GoldChange,
     "gate_turns": GateTurn,
 }
+_MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt}
 
 
 def render(report: Report) -> str:
@@ -41,7 +46,8 @@ def as_json(report: Report) -> dict[str, Any]:
         fields[name] = [entry._asdict() for entry in fields[name]]
     fields["metrics"] = {name: result._asdict() for name, result in report.metrics.items()}
     fields["completeness"] = report.completeness._asdict()
-    fields["base"] = report.base._asdict() if report.base else None
+    for name in _MAYBE:
+        fields[name] = fields[name]._asdict() if fields[name] else None
     head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
     return {**head, **fields}
 
@@ -53,7 +59,8 @@ def from_json(value: dict[str, Any]) -> Report:
         fields[name] = tuple(kind(**_frozen(entry)) for entry in value[name])
     fields["metrics"] = {name: MetricResult(**result) for name, result in value["metrics"].items()}
     fields["completeness"] = Completeness(**value["completeness"])
-    fields["base"] = Base(**value["base"]) if value["base"] else None
+    for name, maybe in _MAYBE.items():
+        fields[name] = maybe(**_frozen(value[name])) if value[name] else None
     return Report(**fields)
 
 
