@@ -53,12 +53,19 @@ def look(scene: Scene) -> Look:
 
 
 def unbound(scene: Scene) -> list[str]:
-    """The codes that keep this change from being signed off under the base's policy, and not under its own."""
-    own = _stated(scene, scene.authority.head, scene.head.file)
-    if not own or not _enforced(scene):
+    """The codes that keep this change from being signed off now, and would not if its own policy held alone."""
+    if not _enforced(scene):
         return []
     now = {found.code for policy in _policies(scene) for found in _check(scene, policy)}
-    return sorted(now - {found.code for found in _check(scene, own)})
+    return sorted(now - _by_its_own(scene)) if now else []
+
+
+def _by_its_own(scene: Scene) -> set[str]:
+    """The codes that the head's policy alone gives: none where it asks for no sign-off."""
+    if scene.authority.signoff != "require" and "signoff" not in scene.head.stated:
+        return set()
+    own = _stated(scene, scene.authority.head, scene.head.file) or _at_place(scene, signoff.Policy())
+    return {found.code for found in _check(scene, own)}
 
 
 def _radius(scene: Scene, path: str, base: Side, head: Side, found: list[Finding]) -> Look:
