@@ -434,3 +434,14 @@ def test_with_gates_ref_head_every_item_has_to_be_signed_where_that_is_asked_for
     codes = {one["code"] for one in run.report["findings"]} - {"gates-from-head"}
     assert codes == {"policy": set(), "require": {"unsigned-item"}, "off": {"signoff-off"}}[signoff]
     assert run.report["gold_changes"] == []
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [("error", 1), ("warning", 1), ("never", 0)])
+def test_an_error_that_no_gate_sees_fails_the_step(project, run, fail_on, code):
+    project.git("checkout", "-q", "pr")
+    project.put(gold=[gold_of(1, gold_claim_substr=["1 days", "1 day"]), *(gold_of(n) for n in range(2, 9))])
+    project.done("gold")
+    project.merge()
+    assert run(signoff="require", fail_on=fail_on) == code
+    assert run.report["verdict"] == "failed"
+    assert [gate["name"] for gate in run.report["gates"] if gate["outcome"] != "passed"] == []

@@ -204,7 +204,7 @@ def _annotations(report: Report) -> Iterator[str]:
 def _code(report: Report, fail_on: str) -> int:
     fails = {
         "error": not report.passed,
-        "warning": any(gate.broken for gate in report.gates),
+        "warning": not report.passed or any(gate.broken for gate in report.gates),
         "never": False,
     }
     return GATE_FAILED if fails[fail_on] else PASSED
