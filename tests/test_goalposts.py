@@ -270,6 +270,15 @@ def test_where_either_side_asks_for_it_unsigned_gold_fails(project, score, side)
     assert "unsigned-change" in codes(report, "error")
 
 
+def test_the_command_that_is_advised_runs_nothing_that_a_branch_is_named(project, score):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.git("branch", "x;touch${IFS}y")
+    project.change(gold=fitted())
+    (mend,) = {one["mend"] for one in score(base="x;touch${IFS}y")["findings"] if one["code"] == "unsigned-change"}
+    assert mend == "rag-eval gold signoff --base 'x;touch${IFS}y' --reason '…'"
+
+
 def test_a_sign_off_policy_that_goes_still_holds(project, score):
     project.put(gates=gates(SIGNED))
     project.done("ask for a sign-off")

@@ -161,8 +161,11 @@ def _as_it_stands(scene: Scene, path: str | None) -> Iterator[Finding]:
 
 
 def _check(scene: Scene, policy: Policy) -> list[signoff.Finding]:
-    command = f"rag-eval gold signoff --base {scene.authority.ref} --reason '…'"
-    return signoff_frame.findings(scene.authority.frame, policy, command)
+    import shlex
+
+    # A branch's name may hold what a shell would run.
+    since = "--baseline" if scene.authority.gates is None else f"--base {shlex.quote(scene.authority.ref)}"
+    return signoff_frame.findings(scene.authority.frame, policy, f"rag-eval gold signoff {since} --reason '…'")
 
 
 def _ungoverned(scene: Scene) -> Iterator[Finding]:
