@@ -32,5 +32,8 @@ def _may_matter(path: bytes, stated: bytes) -> bool:
     """Gold is a file whose name is stated or the usual one; a record lies directly in the folder of records."""
     folder, _, name = path.rpartition(b"/")
     parent = folder.rpartition(b"/")[2]
+    # So could a doubled quote, or the end of a line in place of a space.
+    if any(mark in name + parent for mark in (b"'", b" ", b"\t")):
+        return True
     usual = name == _USUAL[0].encode() or parent.endswith(_USUAL[1].encode())
     return usual or name.decode("utf-8", "replace") in _GATES or name in stated or (bool(parent) and parent in stated)
