@@ -20,7 +20,7 @@ from rag_eval.action import action
 from rag_eval.github import GitHub, Network
 
 HERE = Path(__file__).parent
-PULL = 2
+REPOSITORY, PULL = "octo/hello", 2
 
 
 @dataclass(frozen=True)
@@ -76,15 +76,21 @@ def scenarios():
     return [Scenario(file.parent.name, **yaml.safe_load(file.read_text("utf-8"))) for file in files]
 
 
-def play(scenario, steps, folder, base, keys=None, inputs=None):
-    """Run the action on the scenario's pull request with ``steps`` in place of the attack; the ending."""
+def play(scenario, steps, folder, base, keys=None, inputs=None, through=None):
+    """Run the action on the scenario's pull request with ``steps`` in place of the attack; the ending.
+
+    ``through`` is an address that leads to the GitHub served at a port: (address, port).
+    """
     stage = _staged(scenario, steps, folder / "origin", base, keys)
     commits = _merged(stage)
     origin, stage.repository = stage.repository, _checked_out(stage, folder / "checkout", commits)
     _work(stage, commits)
     stage.inputs |= inputs or {}
-    with _served(stage, origin, commits).serving() as fake:
-        return _acted(stage, fake, commits, folder)
+    fake, (url, port) = _served(stage, origin, commits), through or ("", 0)
+    if through:
+        fake.raw_type = "application/vnd.github.raw; charset=utf-8"  # Prism takes what ends in +json for JSON
+    with fake.serving(port):
+        return _acted(stage, url or fake.url, commits, folder)
 
 
 def _staged(scenario, steps, folder, base, keys):
@@ -142,7 +148,7 @@ def _work(stage, commits):
 
 
 def _served(stage, origin, commits):
-    fake = FakeGitHub()
+    fake = FakeGitHub(REPOSITORY)
     repository = fake.repository_at(origin.path)
     repository.accounts |= {email: name for name, email in PEOPLE.items() if name != "nobody"}
     pull = fake.add_pull(PULL, commits["head"], commits["base"])
@@ -153,8 +159,8 @@ def _served(stage, origin, commits):
     return fake
 
 
-def _acted(stage, fake, commits, folder):
-    environ = _environ(stage, fake, commits, folder)
+def _acted(stage, url, commits, folder):
+    environ = _environ(stage, url, commits, folder)
     said = io.StringIO()
 
     def connect(api_url, token, repository):
@@ -187,7 +193,7 @@ def _found(report):
     return stops, told - stops
 
 
-def _environ(stage, fake, commits, folder):
+def _environ(stage, url, commits, folder):
     told = {"name": "pull_request", **stage.event}
     events = {
         "pull_request": ("refs/pull/2/merge", "merge", "main"),
@@ -206,8 +212,8 @@ def _environ(stage, fake, commits, folder):
         "GITHUB_REF": ref,
         "GITHUB_SHA": commits[sha],
         "GITHUB_BASE_REF": base_ref,
-        "GITHUB_REPOSITORY": fake.repository,
-        "GITHUB_API_URL": fake.url,
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_API_URL": url,
         "GITHUB_OUTPUT": str(folder / "output"),
         "GITHUB_STEP_SUMMARY": str(folder / "summary"),
     }
