@@ -1,143 +1,308 @@
-"""Habits that keep gates from seeing: found from a bound on, never in honest runs, in whatever order lines come."""
+"""Runs that gates cannot judge are found, honest ones are not, and a gate that guards against it decides instead."""
 
 from __future__ import annotations
 
-import random
-
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cases import gold_row, trace_row
-from rag_eval.integrity import LEAST_CITED, LEAST_POOL, LEAST_PROBES, LEVELS, Run, findings
-from rag_eval.metrics import measure
+from cases import ROOT, gold_row, trace_row
+from rag_eval.gates import Gate, Policy
+from rag_eval.integrity import LEAST_CITED, LEAST_POOL, LEVELS, Origin, Run, findings, provenance
+from rag_eval.labels import MEANING
+from rag_eval.metrics import measures
 from rag_eval.model import Gold, Settings, Trace
-from rag_eval.scoring import Scorer
+from rag_eval.report import habits
+from rag_eval.scoring import Scored, score
 
-GATES = {"precision", "chr", "under_refusal", "over_refusal"}
-
-
-def golds(answerable=10, unanswerable=4):
-    rows = [
-        gold_row(qid=f"A{n}", gold_claim_substr=[f"fact {n}."], gold_citations=[f"c{n}"]) for n in range(answerable)
-    ]
-    rows += [
-        gold_row(qid=f"U{n}", answerable=False, gold_claim_substr=[], gold_citations=[]) for n in range(unanswerable)
-    ]
-    return {row["qid"]: Gold.from_row(row, line) for line, row in enumerate(rows, 1)}
+REFUSED = "not in context"
 
 
-def honest(gold):
-    """A right answer to one item: the claim, what is cited, what was retrieved."""
-    if not gold.answerable:
-        return "not in context", [], ["x1", "x2"]
-    return f"It is {gold.substrings[0]}", list(gold.citations), [*gold.citations, "x1", "x2", "x3", "x4"]
+def case(qid, label, habit=0):
+    return Scored(qid, None, (), label, "", "", 1, 1, habit)
 
 
-def found(asked, answer, gates=GATES, levels=LEVELS, shuffle=None):
-    """Code and level of what is found in the run in which ``answer`` is given to each item."""
-    traces = []
-    for line, gold in enumerate(asked.values(), 1):
-        claim, cites, retrieved = answer(gold)
-        row = trace_row(answer_json={"claim": claim, "citations": cites}, retrieved_ids=retrieved)
-        traces.append(Trace.from_row(row, gold.qid, line))
-    if shuffle is not None:
-        random.Random(shuffle).shuffle(traces)
-    scorer = Scorer(asked, [measure("precision")], Settings())
-    for one in traces:
-        scorer.add(one)
-    card = scorer.close()
-    return [(one.code, one.level) for one in findings(Run(card.cases, gates, card.pool), levels)]
+def cases_of(**counts):
+    """So many cases of each label."""
+    return [case(f"{label}{i}", label) for label, count in counts.items() for i in range(count)]
 
 
-def everything(asked):
-    """A claim that holds what every question wants to hear."""
-    return "It is " + " ".join(text for gold in asked.values() for text in gold.substrings)
+def found(cases, gates=(), pool=0, levels=None, guards=None):
+    return [(one.code, one.level) for one in findings(Run(cases, gates, pool, guards), levels or {})]
 
 
-def test_an_honest_run_has_none():
-    assert found(golds(), honest) == []
+def gold(number, **fields):
+    row = gold_row(qid=f"Q{number}", question=f"Question {number}?", gold_citations=[f"c{number}"], **fields)
+    return Gold.from_row(row, number + 1)
 
 
-@pytest.mark.parametrize(("size", "codes"), [(LEAST_PROBES - 1, []), (LEAST_PROBES, [("padded-answers", "error")])])
-def test_answers_that_say_everything(size, codes):
-    asked = golds(size, 0)
-    text = everything(asked)
-    assert found(asked, lambda gold: (text, *honest(gold)[1:])) == codes
+def trace(number, claim="kept for 30 days", citations=(), retrieved=()):
+    answer = {"claim": claim, "citations": list(citations)}
+    row = trace_row(qid=f"Q{number}", retrieved_ids=list(retrieved), answer_json=answer)
+    return Trace.from_row(row, f"Q{number}", number + 1)
 
 
-def test_a_long_claim_of_its_own_is_no_habit():
-    asked = golds(10, 0)
-    assert found(asked, lambda gold: (honest(gold)[0] + " as the manual says" * 20, *honest(gold)[1:])) == []
+def card(pairs):
+    return score(pairs, measures((1, 5), []), Settings())
 
 
-def test_some_honest_answers_keep_the_rest_from_being_a_habit():
-    asked = golds(10, 0)
-    text = everything(asked)
-
-    def mostly(gold):
-        return (text if gold.qid not in ("A1", "A2") else honest(gold)[0], *honest(gold)[1:])
-
-    assert found(asked, mostly) == []
+def of_run(pairs, *gates, **said):
+    """The findings of scored pairs under gates that any value keeps."""
+    scored = card(pairs)
+    return found(scored.cases, gates, scored.pool, **said)
 
 
-def test_questions_that_want_the_same_are_no_sample():
-    asked = {qid: gold._replace(substrings=("fact 1.",)) for qid, gold in golds(10, 0).items()}
-    assert found(asked, honest) == []
+@pytest.mark.parametrize("code", LEVELS)
+def test_every_finding_is_documented(code):
+    assert f"| `{code}` |" in (ROOT / "docs" / "gates.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize(("length", "codes"), [(LEAST_CITED - 1, []), (LEAST_CITED, [("padded-citations", "error")])])
-def test_answers_that_cite_everything(length, codes):
-    def answer(gold):
-        claim, cites, _ = honest(gold)
-        chunks = [*cites, *(f"x{n}" for n in range(length - 1))]
-        return claim, chunks if gold.answerable else [], chunks
-
-    assert found(golds(), answer) == codes
-
-
-def test_a_gate_that_sees_padded_citations_decides_itself():
-    def answer(gold):
-        claim, cites, retrieved = honest(gold)
-        return claim, retrieved if gold.answerable else cites, retrieved
-
-    assert found(golds(), answer, {*GATES, "citation_precision"}) == [("padded-citations", "warning")]
-
-
-@pytest.mark.parametrize(("size", "codes"), [(LEAST_POOL, []), (LEAST_POOL + 1, [("padded-retrieval", "error")])])
-def test_the_same_long_list_for_every_question(size, codes):
-    pool = [f"c{n}" for n in range(size)]
-    assert found(golds(), lambda gold: (*honest(gold)[:2], pool), {"recall_all@50"}) == codes
+# --- one kind of answer throughout -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("gates", "level"), [(GATES, "warning"), ({"precision"}, "error"), ({"answered_rate"}, "warning")]
+    ("counts", "code"),
+    [
+        ({"OVER_REFUSAL_EVIDENCE_PRESENT": 3}, "refuses-everything"),
+        ({"OVER_REFUSAL_NOT_RETRIEVED": 2, "OVER_REFUSAL_EVIDENCE_PRESENT": 1, "REFUSAL_OK": 5}, "refuses-everything"),
+        ({"OVER_REFUSAL_NOT_RETRIEVED": 3, "HALLUCINATION": 1}, "refuses-everything"),
+        ({"OVER_REFUSAL_NOT_RETRIEVED": 3, "MISSING": 4, "ERROR": 2, "ATTACK": 2}, "refuses-everything"),
+        ({"HALLUCINATION": 3}, "answers-everything"),
+        ({"HALLUCINATION": 3, "OK": 9, "OVER_REFUSAL_NOT_RETRIEVED": 1, "MISSING": 1}, "answers-everything"),
+    ],
 )
-def test_everything_refused(gates, level):
-    assert found(golds(), lambda _: ("not in context", [], ["x"]), gates) == [("refuses-everything", level)]
+def test_one_kind_of_answer_throughout_is_found(counts, code):
+    assert found(cases_of(**counts)) == [(code, "error")]
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_two_refusals_may_be_chance(count):
-    assert found(golds(count), lambda _: ("not in context", [], ["x"]), {"precision"}) == []
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {},
+        {"OVER_REFUSAL_NOT_RETRIEVED": 2, "REFUSAL_OK": 9},
+        {"OVER_REFUSAL_NOT_RETRIEVED": 30, "NOT_CITED": 1},
+        {"HALLUCINATION": 2, "OK": 9},
+        {"HALLUCINATION": 30, "REFUSAL_OK": 1},
+        {"OK": 9, "REFUSAL_OK": 9},
+        {"MISSING": 9, "ERROR": 9, "ATTACK": 9},
+    ],
+)
+def test_few_cases_or_one_that_differs_are_no_habit(counts):
+    assert found(cases_of(**counts)) == []
 
 
-def test_a_policy_may_turn_a_finding_down_or_off():
-    def refuse(_):
-        return "not in context", [], ["x"]
-
-    assert found(golds(), refuse, {"precision"}, {"refuses-everything": "warning"}) == [
-        ("refuses-everything", "warning")
-    ]
-    assert found(golds(), refuse, {"precision"}, {"refuses-everything": "off"}) == []
+def test_both_kinds_can_be_found_at_once():
+    """Whoever refuses what has an answer and answers what has none has it the wrong way round."""
+    codes = [code for code, _ in found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3, HALLUCINATION=3))]
+    assert codes == ["refuses-everything", "answers-everything"]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_no_order_of_lines_changes_what_is_found(seed):
-    asked = golds(14)
-    text = everything(asked)
-    names = sorted(asked, key=lambda qid: random.Random(f"{seed}{qid}").random())
-    mixed = {qid: asked[qid] for qid in names}
+@pytest.mark.parametrize("gate", ["over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable"])
+def test_a_gate_that_sees_refusals_decides_about_them(gate):
+    assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3), [gate]) == [("refuses-everything", "warning")]
+    assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3), ["precision"]) == [("refuses-everything", "error")]
 
-    def say_all(gold):
-        return (text, *honest(gold)[1:])
 
-    assert found(mixed, say_all, shuffle=seed) == found(asked, say_all)
+@pytest.mark.parametrize("gate", ["under_refusal", "abstention_accuracy"])
+def test_a_gate_that_sees_answers_decides_about_them(gate):
+    assert found(cases_of(HALLUCINATION=3), [gate]) == [("answers-everything", "warning")]
+    assert found(cases_of(HALLUCINATION=3), ["over_refusal"]) == [("answers-everything", "error")]
+
+
+# --- padding ---------------------------------------------------------------------------------------------------------
+
+
+def padded(answers, cited, length):
+    """``answers`` questions of which the first ``cited`` cite all of ``length`` retrieved chunks, the rest one."""
+    for number in range(answers):
+        ids = [f"c{number}", *(f"x{i}" for i in range(length - 1))]
+        yield gold(number), trace(number, citations=ids if number < cited else ids[:1], retrieved=ids)
+
+
+@pytest.mark.parametrize(
+    ("answers", "cited", "length", "expected"),
+    [
+        (3, 3, LEAST_CITED, True),
+        (3, 3, LEAST_CITED - 1, False),
+        (2, 2, LEAST_CITED, False),
+        (10, 9, LEAST_CITED, True),
+        (10, 8, LEAST_CITED, False),
+        (20, 18, 12, True),
+        (20, 17, 12, False),
+    ],
+)
+def test_answers_that_cite_all_of_a_long_list_are_padded(answers, cited, length, expected):
+    wanted = [("padded-citations", "error")] if expected else []
+    assert of_run(padded(answers, cited, length), "chr") == wanted
+
+
+def test_to_cite_more_than_was_retrieved_is_padding_too():
+    pairs = [(g, t._replace(citations=(*t.citations, "invented"))) for g, t in padded(4, 4, 6)]
+    assert of_run(pairs, "chr") == [("padded-citations", "error")]
+
+
+@pytest.mark.parametrize("gate", ["precision", "hit_precision", "chr", "chr_answerable", "citation_recall"])
+def test_padded_citations_are_grave_where_a_gate_counts_hits(gate):
+    assert of_run(padded(4, 4, 6), gate) == [("padded-citations", "error")]
+    assert of_run(padded(4, 4, 6), gate, "citation_precision") == [("padded-citations", "warning")]
+    assert of_run(padded(4, 4, 6), "mrr") == [("padded-citations", "warning")]
+
+
+def test_refusals_and_missing_answers_do_not_hide_padded_citations():
+    refusals = [(gold(number, answerable=False), trace(number, REFUSED)) for number in range(50, 70)]
+    silent = [(gold(number), Trace.missing(f"Q{number}", None)) for number in range(70, 80)]
+    assert of_run([*padded(4, 4, 6), *refusals, *silent], "chr") == [("padded-citations", "error")]
+
+
+def pooled(answers, length, other=0):
+    """Questions that all retrieve the same ``length`` chunks, in orders of their own; ``other`` have another list."""
+    pool = [f"c{i}" for i in range(length)]
+    for number in range(answers):
+        ids = [f"y{i}" for i in range(length)] if number < other else pool[number:] + pool[:number]
+        yield gold(number), trace(number, citations=[f"c{number}"], retrieved=ids)
+
+
+@pytest.mark.parametrize(
+    ("answers", "length", "other", "expected"),
+    [
+        (3, LEAST_POOL + 1, 0, True),
+        (3, LEAST_POOL, 0, False),
+        (2, LEAST_POOL + 1, 0, False),
+        (30, 40, 0, True),
+        (30, 40, 1, False),
+    ],
+)
+def test_the_same_long_list_for_every_question_is_padding(answers, length, other, expected):
+    wanted = [("padded-retrieval", "warning")] if expected else []
+    assert of_run(pooled(answers, length, other), "precision") == wanted
+
+
+@pytest.mark.parametrize(
+    ("gate", "level"),
+    [
+        ("recall@25", "error"),
+        ("recall_all@30", "error"),
+        ("recall_any@1000", "error"),
+        ("citation_validity", "error"),
+        ("recall@24", "warning"),
+        ("recall_all@5", "warning"),
+        ("ndcg@30", "warning"),
+        ("mrr", "warning"),
+    ],
+)
+def test_padded_retrieval_is_grave_where_a_gate_cannot_fail_by_it(gate, level):
+    assert of_run(pooled(5, 25), gate) == [("padded-retrieval", level)]
+
+
+def test_a_refusal_over_the_same_list_is_part_of_the_habit_and_an_error_is_not():
+    refused = [(gold(number), trace(number, REFUSED, retrieved=[f"c{i}" for i in range(25)])) for number in (8, 9)]
+    assert [code for code, _ in of_run([*pooled(5, 25), *refused], "mrr")] == ["padded-retrieval"]
+    silent = [(gold(number), Trace.missing(f"Q{number}", None)) for number in (10, 11)]
+    assert [code for code, _ in of_run([*pooled(5, 25), *refused, *silent], "mrr")] == ["padded-retrieval"]
+    other = [(gold(12), trace(12, REFUSED, retrieved=["c1"]))]
+    assert of_run([*pooled(5, 25), *refused, *other], "mrr") == []
+
+
+# --- laws ------------------------------------------------------------------------------------------------------------
+
+labels = st.sampled_from(sorted(MEANING))
+made_cases = st.lists(st.tuples(labels, st.integers(0, 3)), max_size=12).map(
+    lambda rows: [case(f"Q{place}", *row) for place, row in enumerate(rows)]
+)
+gate_names = st.sets(st.sampled_from(["precision", "chr", "over_refusal", "under_refusal", "citation_precision"]))
+
+
+@given(made_cases, gate_names, st.randoms(use_true_random=False))
+def test_the_order_of_cases_does_not_matter(cases, gates, chance):
+    shuffled = chance.sample(cases, len(cases))
+    assert findings(Run(cases, gates, 25), {}) == findings(Run(shuffled, gates, 25), {})
+
+
+@given(st.integers(0, 30), st.integers(1, 30), st.randoms(use_true_random=False))
+def test_the_order_of_traces_does_not_matter(other, answers, chance):
+    pairs = list(pooled(answers, 25, min(other, answers)))
+    before = of_run(pairs, "citation_validity")
+    chance.shuffle(pairs)
+    assert of_run(pairs, "citation_validity") == before
+
+
+@given(made_cases, gate_names, st.dictionaries(st.sampled_from(sorted(LEVELS)), st.sampled_from(["warning", "off"])))
+def test_a_level_turns_its_own_finding_down_and_no_other(cases, gates, levels):
+    before, after = found(cases, gates, 25), found(cases, gates, 25, levels)
+    told = [(code, "warning" if code in levels else level) for code, level in before if levels.get(code) != "off"]
+    assert after == told
+
+
+@given(made_cases, gate_names, gate_names)
+def test_what_a_change_brings_along_guards_nothing(cases, base, head):
+    """Under two policies each finding is at least as grave as under either alone."""
+    both = dict(found(cases, base | head, 25, guards=base & head))
+    for gates in (base, head):
+        alone = dict(found(cases, gates, 25))
+        assert alone.keys() == both.keys()
+        assert [code for code, level in alone.items() if level == "error" and both[code] == "warning"] == []
+
+
+def test_a_guard_that_only_the_change_has_does_not_excuse_it():
+    refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
+    base = Policy(gates=(Gate("precision", "min", "0.8"),))
+    head = Policy(gates=(*base.gates, Gate("over_refusal", "max", "1")))
+    assert [one.level for one in habits(refusing, head)] == ["warning"]
+    assert [one.level for one in habits(refusing, head, base)] == ["error"]
+    assert [one.level for one in habits(refusing, head, head)] == ["warning"]
+
+
+def test_a_gate_that_only_warns_guards_nothing():
+    refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
+    policy = Policy(gates=(Gate("over_refusal", "max", "0.1", severity="warning"),))
+    assert [one.level for one in habits(refusing, policy)] == ["error"]
+
+
+@pytest.mark.parametrize(("one", "other", "level"), [("off", "error", "error"), ("off", "warning", "warning")])
+def test_of_two_policies_the_graver_level_holds(one, other, level):
+    refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
+    policies = [Policy(integrity={"refuses-everything": level}) for level in (one, other)]
+    assert [found.level for found in habits(refusing, *policies)] == [level]
+    assert [found.level for found in habits(refusing, *reversed(policies))] == [level]
+
+
+def test_off_in_every_policy_is_off():
+    refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
+    assert habits(refusing, Policy(integrity={"refuses-everything": "off"})) == []
+
+
+# --- where the traces come from --------------------------------------------------------------------------------------
+
+COMMIT, GOLD = "0123456789abcdef" * 2 + "01234567", "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("about", "codes"),
+    [
+        ({}, []),
+        ({"gold_sha256": GOLD, "system_commit": COMMIT}, []),
+        ({"gold_sha256": GOLD.upper(), "system_commit": COMMIT.upper()}, []),
+        ({"system_commit": COMMIT[:7]}, []),
+        ({"system_commit": ""}, []),
+        ({"system_commit": "f" * 40}, ["stale-traces"]),
+        ({"system_commit": COMMIT + "0"}, ["stale-traces"]),
+        ({"gold_sha256": "cd" * 32}, ["other-gold"]),
+        ({"gold_sha256": "cd" * 32, "system_commit": "f" * 7}, ["other-gold", "stale-traces"]),
+    ],
+)
+def test_run_json_is_held_against_commit_and_gold(about, codes):
+    said = provenance(Origin("runs/run.json", about, GOLD, {COMMIT, "e" * 40}), LEVELS)
+    assert [one.code for one in said] == codes
+    assert {(one.level, one.file) for one in said} <= {("error", "runs/run.json")}
+
+
+def test_where_any_commit_may_be_scored_no_trace_is_stale():
+    assert provenance(Origin("runs/run.json", {"system_commit": "f" * 40}, GOLD), LEVELS) == []
+
+
+@pytest.mark.parametrize(("level", "levels"), [("warning", ["warning"]), ("off", [])])
+@pytest.mark.parametrize("code", ["stale-traces", "other-gold"])
+def test_levels_turn_provenance_down_too(code, level, levels):
+    about = {"stale-traces": {"system_commit": "f" * 40}, "other-gold": {"gold_sha256": "cd" * 32}}[code]
+    said = provenance(Origin("run.json", about, GOLD, {COMMIT}), {**LEVELS, code: level})
+    assert [one.level for one in said] == levels

@@ -10,13 +10,17 @@ import pytest
 
 from cases import ROOT, gold_row, write_rows
 from rag_eval import app
+from rag_eval.blast import GateTurn, GoldChange
 from rag_eval.files.contract import Contract
+from rag_eval.finding import Finding
+from rag_eval.policy import PolicyChange
 from rag_eval.renderers import RENDERERS, render
 from rag_eval.renderers.json_file import as_json, from_json
+from rag_eval.report import Base, concluded
 
 QUICKSTART = "examples/quickstart"
 GOLD_FILES, ACTUAL = ROOT / "tests" / "gold", ROOT / "tests" / "actual"
-EXAMPLES = ("good", "bad", "hostile")
+EXAMPLES = ("good", "bad", "hostile", "moved")
 HOSTILE = [
     "a|b||c\\|d",
     "`tick` ``two`` ```",
@@ -61,11 +65,78 @@ def hostile_files(folder):
     return write_rows(folder / "gold.jsonl", golds), write_rows(folder / "trace.jsonl", traces)
 
 
+def moved(report):
+    """A report as a pull request gets it that moves every goalpost at once, partly under hostile names."""
+    ours, theirs = [gate._replace(origin="both") for gate in report.gates], {"origin": "base", "line": 0}
+    judged = {gate.name: gate for gate in ours}
+    precision, missing = judged["precision"], judged["completeness.missing"]
+    looser = precision._replace(threshold="0.50", outcome="passed", origin="head")
+    strict = [precision._replace(**theirs), missing._replace(outcome="failed", value=1.0, exact="1", **theirs)]
+    gates = [looser if gate.name == "precision" else gate for gate in ours]
+    findings = [
+        Finding(
+            "padded-citations", "error", "9 of 9 answers cite everything they retrieved", "Gate citation_precision."
+        ),
+        *(
+            Finding(
+                "unsigned-change", "error", f"item '{text}' was changed, and no new record signs that", SIGN, GOLD, 7
+            )
+            for text in ("Q03", HOSTILE[0], HOSTILE[3])
+        ),
+        Finding(
+            "record-edited",
+            "error",
+            "the record is not as it was",
+            f"git checkout 0123abc -- '{HOSTILE[1]}'",
+            HOSTILE[2],
+        ),
+        Finding("gold-fits-output", "warning", FITS, "Review the gold apart from the system.", GOLD),
+        Finding("gold-not-governed", "warning", HOSTILE[5] + HOSTILE[4], "", HOSTILE[9]),
+    ]
+    policy = [
+        PolicyChange("gates.precision.min", "looser", "0.80", "0.50", ("precision",)),
+        PolicyChange("signoff", "looser", '{"require": "record"}', None, ("mutation", "unsigned-change")),
+        PolicyChange("the gates file", "looser", '"conf/gates.yml"', '"eval-gates.yml"'),
+        PolicyChange("refusal.token", "looser", '"not in context"', json.dumps(HOSTILE[5])),
+        PolicyChange("refusal.phrases", "looser", "[]", json.dumps(HOSTILE)),
+        PolicyChange(f"signoff.signers.{HOSTILE[0]}", "looser", None, '{"github": "mallory"}'),
+        PolicyChange("gates.mrr", "stricter", None, '{"min": 0.9, "severity": "warning"}'),
+        PolicyChange("integrity.padded-citations", "stricter", '"warning"', '"error"'),
+        PolicyChange("limits", "neutral", None, '{"depth": 32}'),
+    ]
+    gold = [
+        GoldChange("Q03", "changed", False, "WRONG_CLAIM", "OK"),
+        GoldChange("Q05", "changed", True, "OK", "NOT_CITED"),
+        GoldChange("Q06", "changed", False, "OK", "OK"),
+        GoldChange("Q99", "added", False, None, "MISSING"),
+        GoldChange("Q98", "removed", False, "NOT_RETRIEVED", None),
+        *(GoldChange(text, "changed", True, None, None) for text in HOSTILE),
+    ]
+    turned = [GateTurn("chr", "failed", "passed", 0.7, 0.8), GateTurn("mrr", "no_data", "failed", None, 0.2)]
+    return concluded(
+        report._replace(
+            gates=(*gates, *strict),
+            base=Base("base", "release/`1`|<b>@octocat", "0123456789abcdef" * 2 + "01234567", "GitHub's API"),
+            findings=tuple(findings),
+            policy_changes=tuple(policy),
+            gold_changes=tuple(gold),
+            gate_turns=tuple(turned),
+        )
+    )
+
+
+GOLD = "eval/gold.jsonl"
+SIGN = "rag-eval gold signoff --base main --reason '…'"
+FITS = "2 gold changes turn failing answers of this run into right ones: Q03, Q05; the same change touches src/app.py"
+
+
 def report_of(example, folder):
     """The report of an example, under paths that are the same everywhere."""
     if example == "hostile":
         hostile_files(folder)
         return app.run(app.Options("gold.jsonl", "trace.jsonl", "gates.yml"))
+    if example == "moved":
+        return moved(report_of("bad", folder))
     paths = [f"{QUICKSTART}/{name}" for name in ("gold.jsonl", f"{example}.jsonl", "eval-gates.yml")]
     return app.run(app.Options(*paths))
 
@@ -147,8 +218,9 @@ def junit(report):
 
 def test_junit_counts_are_those_of_its_cases(report):
     suite = junit(report).find("testsuite")
-    assert suite.get("tests") == str(len(suite.findall("testcase"))) == str(len(report.gates))
-    assert suite.get("failures") == str(len(suite.findall("testcase/failure"))) == str(len(report.failed_gates))
+    tests, failures = len(report.gates) + len(report.errors), len(report.failed_gates) + len(report.errors)
+    assert suite.get("tests") == str(len(suite.findall("testcase"))) == str(tests)
+    assert suite.get("failures") == str(len(suite.findall("testcase/failure"))) == str(failures)
     assert suite.get("skipped") == str(len(suite.findall("testcase/skipped")))
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_eval.safe import log_line, markdown, one_line, quoted, spreadsheet
+from rag_eval.safe import log_line, markdown, one_line, prose, quoted, spreadsheet
 
 PIECES = [
     "`",
@@ -229,3 +229,33 @@ def test_any_value_is_quoted_in_few_characters(value):
 )  # fmt: skip
 def test_a_value_is_shown_as_json_names_it(value, shown):
     assert quoted(value) == shown
+
+
+@given(HOSTILE)
+@example("www.example.org")
+@example("see GH-12 and 0123456789abcdef")
+@example("a_b_c __d__ :smile: #1")
+@example("::error::x")
+def test_prose_is_words_or_one_code_span(text):
+    """Nothing in it is a tag, a link or an emphasis: either there is no markup at all, or one span around it."""
+    html = cmarkgfm.github_flavored_markdown_to_html(f"x {prose(text)}").strip()
+    inner = html.removeprefix("<p>x ").removesuffix("</p>")
+    if "<" in inner:
+        assert re.fullmatch("(<code>[^<]*</code>|<em>\\(empty\\)</em>)", inner)
+    else:
+        assert not re.search("[@#&]|://|www\\.", inner.replace("&quot;", ""))
+        assert inner == one_line(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["item 'Q03' was changed, and no new record signs that", "9 of 9 (100 %): cite_all; see eval/gold.jsonl."]
+)
+def test_plain_words_stay_plain_words(text):
+    assert prose(text) == text.replace("_", "\\_")
+
+
+@pytest.mark.parametrize(
+    "text", ["www.example.org", "GH-12", "0123abc", "#12", "a:b", ":tada:", "<b>", "*x*", "[a](b)"]
+)
+def test_what_github_would_make_a_link_or_an_emoji_of_is_a_span(text):
+    assert prose(text) == f"`{text}`"

@@ -47,7 +47,14 @@ class Authority(NamedTuple):
 
     def inside(self, path: str) -> str | None:
         """A path as git has it, from the root of the repository; None for what lies outside of it."""
-        found = os.path.relpath(_resolved(path), os.path.realpath(self.top)).replace(os.sep, "/")
+        return self._below(_resolved(path))
+
+    def written(self, path: str) -> str | None:
+        """The same of a path as it was written, whatever links stand on it now: the head's have no say."""
+        return self._below(os.path.abspath(path))  # noqa: PTH100
+
+    def _below(self, path: str) -> str | None:
+        found = os.path.relpath(path, os.path.realpath(self.top)).replace(os.sep, "/")
         return None if found.startswith("../") or posixpath.isabs(found) or found == ".." else found
 
     def outside(self, path: str) -> str:
@@ -57,8 +64,8 @@ class Authority(NamedTuple):
     @property
     def frame(self) -> Frame:
         """What sign-off compares."""
-        restore = self.commit or self.ref
-        return Frame(self.fork, self.head, self.ref, self.spent, restore=restore, rules=self.gates)
+        restore, whole = self.commit or self.ref, self.gates is None
+        return Frame(self.fork, self.head, self.ref, self.spent, whole=whole, restore=restore, rules=self.gates)
 
 
 def _resolved(path: str) -> str:

@@ -70,14 +70,22 @@ def findings(changed: Sequence[GoldChange], file: str, touched: Sequence[str]) -
     """What is to be said of a change of the gold, signed or not; ``touched`` is what else the change touches."""
     mended = [change.qid for change in changed if change.mends]
     if mended:
-        also = f", and the same change touches {_listed(touched)}" if touched else ""
-        verb = "gold change turns a failing answer" if len(mended) == 1 else "gold changes turn failing answers"
-        message = f"{len(mended)} {verb} of this run into right ones{also}: {_listed(mended)}"
+        also = f"; the same change touches {_listed(touched)}" if touched else ""
+        message = f"{_mending(len(mended))}: {_listed(mended)}{also}"
         yield Finding("gold-fits-output", "warning", message, "Review the gold apart from the system.", file)
     gone = [change.qid for change in changed if change.verb == "removed" and change.before not in {*GOOD, None}]
     if gone:
-        message = f"{len(gone)} question(s) that this run fails are dropped from the gold: {_listed(gone)}"
+        what = (
+            "1 question that this run fails is" if len(gone) == 1 else f"{len(gone)} questions that this run fails are"
+        )
+        message = f"{what} dropped from the gold: {_listed(gone)}"
         yield Finding("failing-items-removed", "warning", message, "Keep the questions, or say why they go.", file)
+
+
+def _mending(count: int) -> str:
+    if count == 1:
+        return "1 gold change turns a failing answer of this run into a right one"
+    return f"{count} gold changes turn failing answers of this run into right ones"
 
 
 def standing(

@@ -105,7 +105,7 @@ class Git:
 
     def raw(self, kind: str, object_id: str) -> bytes:
         """The bytes of a commit, a tree or a blob, held to its id: nobody can have put others in their place."""
-        return _held(kind, object_id, self._run("cat-file", kind, _checked(object_id)))
+        return held(kind, object_id, self._run("cat-file", kind, _checked(object_id)))
 
     def history(self, *tips: str) -> dict[str, bytes]:
         """The commits that git takes for the history of ``tips``, given by their ids, each held to its own id.
@@ -114,15 +114,15 @@ class Git:
         """
         listed = self._run("rev-list", *map(_checked, tips), "--", also=(128,)).decode("ascii").split()
         answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in listed).encode())
-        return {name: _held("commit", name, data) for name, data in _batch(answer, listed, b"commit")}
+        return {name: held("commit", name, data) for name, data in _batch(answer, listed, b"commit")}
 
-    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
-        """The bytes of many blobs by object id, read by one process."""
+    def contents(self, object_ids: Iterable[str], kind: str = "blob") -> dict[str, bytes]:
+        """The bytes of many blobs, or objects of another kind, by object id, read by one process."""
         wanted = [_checked(object_id) for object_id in dict.fromkeys(object_ids)]
         if not wanted:
             return {}
         answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in wanted).encode())
-        return dict(_batch(answer, wanted))
+        return dict(_batch(answer, wanted, kind.encode()))
 
     def resolve(self, ref: str) -> str | None:
         """The id of the commit that ``ref`` names, None when it names none here."""
@@ -205,7 +205,7 @@ def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:
         yield words.split(" "), path
 
 
-def _held(kind: str, object_id: str, data: bytes) -> bytes:
+def held(kind: str, object_id: str, data: bytes) -> bytes:
     """The bytes of an object, which are those that its id was made of, or none at all."""
     algorithm = "sha1" if len(object_id) == 40 else "sha256"
     own = hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False)
@@ -214,7 +214,7 @@ def _held(kind: str, object_id: str, data: bytes) -> bytes:
     return data
 
 
-def _batch(answer: bytes, wanted: list[str], kind: bytes = b"blob") -> Iterator[tuple[str, bytes]]:
+def _batch(answer: bytes, wanted: list[str], kind: bytes) -> Iterator[tuple[str, bytes]]:
     start = 0
     for object_id in wanted:
         end = answer.index(b"\n", start)

@@ -47,14 +47,13 @@ class Look(NamedTuple):
 def look(scene: Scene) -> Look:
     """What the change does to the gold that was scored: changed items, flips, turned gates, sign-off."""
     path = scene.authority.inside(scene.head.gold)
-    alone = scene.authority.after is NOTHING  # no commit to look into: then every item has to be signed as it stands
-    if path is None or not (alone or scene.authority.after.files(path)):
+    if scene.authority.gates is None:
+        return Look(findings=tuple(_as_it_stands(scene, path)))
+    if path is None or not scene.authority.after.files(path):
         return Look(findings=tuple(_untracked(scene, path)))
     policies = _policies(scene)
     own = next((policy for policy in policies if policy.gold == path), None)
     found = [*_overridden(scene, path), *(_unsigned(scene, policies) if own else _ungoverned(scene))]
-    if alone:
-        return Look(findings=tuple(found))
     base, head = signoff_frame.sides(scene.authority.frame, own or signoff.Policy(gold=path))
     return _radius(scene, path, base, head, found)._replace(signed_at=_signed_at(scene, own) if own else None)
 
@@ -66,12 +65,19 @@ def _signed_at(scene: Scene, policy: Policy) -> SignedAt:
 
 
 def unbound(scene: Scene) -> list[str]:
-    """The codes that keep this change from being signed off under the base's policy, and not under its own."""
-    own = _stated(scene, scene.authority.head, scene.head.file)
-    if not own or not _enforced(scene):
+    """The codes that keep this change from being signed off now, and would not if its own policy held alone."""
+    if not _enforced(scene):
         return []
     now = {found.code for policy in _policies(scene) for found in _check(scene, policy)}
-    return sorted(now - {found.code for found in _check(scene, own)})
+    return sorted(now - _by_its_own(scene)) if now else []
+
+
+def _by_its_own(scene: Scene) -> set[str]:
+    """The codes that the head's policy alone gives: none where it asks for no sign-off."""
+    if scene.authority.signoff != "require" and "signoff" not in scene.head.stated:
+        return set()
+    own = _stated(scene, scene.authority.head, scene.head.file) or _at_place(scene, signoff.Policy())
+    return {found.code for found in _check(scene, own)}
 
 
 def key_changes(scene: Scene) -> list[PolicyChange]:
@@ -176,8 +182,19 @@ def _unsigned(scene: Scene, policies: list[Policy]) -> Iterator[Finding]:
         yield Finding("gold-not-governed", "warning", message, _ASK, scene.head.gold)
 
 
+def _as_it_stands(scene: Scene, path: str | None) -> Iterator[Finding]:
+    """With nothing to compare with, every item has to be what some record signed last, where that is asked for."""
+    own = next((policy for policy in _policies(scene) if policy.gold == path), None)
+    if scene.authority.signoff == "off" or _enforced(scene):
+        yield from _unsigned(scene, [own]) if own else _ungoverned(scene)
+
+
 def _check(scene: Scene, policy: Policy) -> list[signoff.Finding]:
-    command = f"rag-eval gold signoff --base {scene.authority.ref} --reason '…'"
+    import shlex
+
+    # A branch's name may hold what a shell would run.
+    since = "--baseline" if scene.authority.gates is None else f"--base {shlex.quote(scene.authority.ref)}"
+    command = f"rag-eval gold signoff {since} --reason '…'"
     return signoff_frame.findings(scene.authority.frame, policy, command, scene.authority.people)
 
 

@@ -47,11 +47,20 @@ _UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 
 
 class Run(NamedTuple):
-    """What is looked at: the cases of a run, the names of the gates that can fail it, the length of a shared list."""
+    """What is looked at: the cases of a run, the names of the gates that can fail it, the length of a shared list.
+
+    ``guards`` are the gates that every policy in force has: one that a change brings along guards nothing yet, since
+    the same change chose its threshold. None: there is one policy alone.
+    """
 
     cases: Sequence[Scored]
     gates: Collection[str]
     pool: int = 0
+    guards: Collection[str] | None = None
+
+    def guarded(self, *names: str) -> bool:
+        """Whether one of the gates decides instead."""
+        return not set(names).isdisjoint(self.gates if self.guards is None else self.guards)
 
 
 def findings(run: Run, levels: Mapping[str, str]) -> list[Finding]:
@@ -98,7 +107,7 @@ def levelled(finding: Finding, levels: Mapping[str, str]) -> Finding:
 def _refuses_everything(run: Run) -> Iterator[Finding]:
     refused, answered = _split(run, lambda case: case.label != "HALLUCINATION" and case.label != "REFUSAL_OK")
     if refused >= _FEWEST and not answered:
-        level = _level(run, {"over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable"})
+        level = _level(run, "over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable")
         message = f"all {refused} answerable questions are refused: what is measured on answers holds by default"
         yield Finding("refuses-everything", level, message, "Gate over_refusal, or mend the system.")
 
@@ -106,7 +115,7 @@ def _refuses_everything(run: Run) -> Iterator[Finding]:
 def _answers_everything(run: Run) -> Iterator[Finding]:
     refused, answered = _split(run, lambda case: case.label in ("HALLUCINATION", "REFUSAL_OK"))
     if answered >= _FEWEST and not refused:
-        level = _level(run, {"under_refusal", "abstention_accuracy"})
+        level = _level(run, "under_refusal", "abstention_accuracy")
         message = f"all {answered} unanswerable questions are answered: over_refusal cannot fail"
         yield Finding("answers-everything", level, message, "Gate under_refusal, or let the system refuse.")
 
@@ -125,7 +134,7 @@ def _padded_citations(run: Run) -> Iterator[Finding]:
     answers = [case for case in run.cases if case.label not in (*_REFUSED, *_SILENT)]
     padded = sum(bool(case.habits & CITES_ALL) for case in answers)
     if padded >= max(_FEWEST, len(answers) * 0.9):
-        guarded = "citation_precision" in run.gates or not set(_CITING) & set(run.gates)
+        guarded = run.guarded("citation_precision") or not set(_CITING) & set(run.gates)
         message = f"{padded} of {len(answers)} answers cite everything they retrieved: a citation hit is no merit then"
         level: Level = "warning" if guarded else "error"
         yield Finding("padded-citations", level, message, "Gate citation_precision, or cite what supports the claim.")
@@ -157,9 +166,9 @@ def _split(run: Run, meant: Callable[[Scored], bool]) -> tuple[int, int]:
     return refused, len(cases) - refused
 
 
-def _level(run: Run, guards: set[str]) -> Level:
+def _level(run: Run, *guards: str) -> Level:
     """Where a gate guards against it, the gate decides."""
-    return "warning" if guards & set(run.gates) else "error"
+    return "warning" if run.guarded(*guards) else "error"
 
 
 def _blind(name: str, pool: int) -> bool:

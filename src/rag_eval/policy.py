@@ -80,7 +80,7 @@ def classify(key: Key, old: Any, new: Any) -> Kind:
 
 def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
     if key[0] in effects.findings:
-        yield from effects.findings[key[0]]
+        yield from (code for code in effects.findings[key[0]] if key[0] != "integrity" or code == key[1])
     elif key[0] == "gates":
         yield from (name for name in freed(effects.base, effects.head) if name == key[1])
     elif key[0] == "completeness":
@@ -125,11 +125,16 @@ def _matches(pattern: Sequence[str], key: Key) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False, default=_number)
+    return None if value is None else _json(value)
 
 
-def _number(value: Decimal) -> int | float:
-    return int(value) if value == value // 1 else float(value)
+def _json(value: Any) -> str:
+    """JSON in one order of keys, with decimals as they were written: no float could tell two close ones apart."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_json(name)}: {_json(value[name])}" for name in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_json, value)) + "]"
+    return f"{value:f}" if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
 
 
 def _neutral(_old: Any, _new: Any) -> Kind:
@@ -193,6 +198,7 @@ RULES: Mapping[str, Rule] = {
     "signoff/signers": _rising,
     "signoff/signers/**": _allowing,
     "signoff/*": _unclear,
+    "limits": _neutral,
     "limits/*": _neutral,
 }
 """The direction of each key: ``*`` is any one name, ``**`` any names below."""

@@ -188,8 +188,12 @@ def build(
 
 
 def rejudge(report: Report, policy: Policy) -> Report:
-    """The same values under other gates; a metric that the report lacks is ``no_data``."""
-    return _judged(report._replace(gates_file=policy.file), policy)
+    """The same values under other gates; a metric that the report lacks is ``no_data``.
+
+    No base has a say in those, so what the report tells of one is left out. Findings stay.
+    """
+    alone = report._replace(gates_file=policy.file, base=None, policy_changes=(), gate_turns=())
+    return _judged(alone, policy)
 
 
 def again(report: Report) -> Report:
@@ -256,8 +260,9 @@ def _question(case: Scored, gold: Gold, scores: Mapping[str, float]) -> Question
 
 def habits(card: Scorecard, *policies: Policy) -> list[Finding]:
     """What the run does that gates cannot see; where several policies are in force, the gravest level of each."""
-    names = {gate.name for policy in policies for gate in policy.gates if gate.severity == "error"}
-    return integrity.findings(integrity.Run(card.cases, names, card.pool), levels(*policies))
+    names = [{gate.name for gate in policy.gates if gate.severity == "error"} for policy in policies]
+    run = integrity.Run(card.cases, set.union(*names), card.pool, set.intersection(*names))
+    return integrity.findings(run, levels(*policies))
 
 
 def levels(*policies: Policy) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """The one place that makes strings from data safe to show: in Markdown, in log lines, in spreadsheets.
 
-Every string that comes from a file, a name or a branch is hostile until it went through here. Text goes into Markdown
-only as a code span: inside one, GitHub renders no HTML, link, image, autolink, reference or comment, so what is left
-to stop is the end of the span, the end of the table cell, and mentions (mail replies are read as plain text).
+Every string that comes from a file, a name or a branch is hostile until it went through here. What is more than plain
+words goes into Markdown only as a code span: inside one, GitHub renders no HTML, link, image, autolink, reference or
+comment, so what is left to stop is the end of the span, the end of the table cell, and mentions (mail replies are read
+as plain text).
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ _INVISIBLE = re.compile(
 )
 _SPACE = re.compile(r"\s+")
 _BREAK = re.compile("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+# A colon only before a space: between letters it makes an emoji or an address.
+_WORDS = re.compile("(?:[A-Za-z0-9 ,.;()'%/_…–-]|:(?= |$))+")
+_LINKED = re.compile(r"(?i)www\.|\bgh-[0-9]|\b[0-9a-f]{7,}\b|_{2}")
 _COMMAND = re.compile(r"(?m)^(?=\s*::)")
 # Spreadsheets in Asian locales take the full-width forms for the same.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -54,6 +58,12 @@ def markdown(text: str, limit: int = 80) -> str:
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", clean)), default=0))
     pad = " " if clean.startswith("`") or clean.endswith("`") else ""
     return f"{fence}{pad}{clean}{pad}{fence}"
+
+
+def prose(text: str, limit: int = 80) -> str:
+    """``text`` as plain words where nothing in it means more than that to Markdown or GitHub, else as a code span."""
+    clean = one_line(text, limit)
+    return clean.replace("_", "\\_") if _WORDS.fullmatch(clean) and not _LINKED.search(clean) else markdown(text, limit)
 
 
 def log_line(text: str) -> str:

@@ -10,14 +10,12 @@ import gzip
 import json
 import shutil
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from gaming import answers, honest
 from gaming.honest import GATES, GOLD, RECORDS, Repository, named
 from rag_eval import signatures
 
 MOVES = {}
-HERE = Path(__file__).parent
 
 
 @dataclass
@@ -59,13 +57,6 @@ def write(stage, files):
     """Texts by path."""
     for path, text in files.items():
         stage.repository.write(path, text)
-
-
-@move
-def copy(stage, files):
-    """Files of the scenario's own folder, by the path that they get."""
-    for path, name in files.items():
-        stage.repository.write(path, (HERE / stage.scenario / name).read_bytes())
 
 
 @move

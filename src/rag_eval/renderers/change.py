@@ -6,17 +6,18 @@ from tabulate import tabulate
 
 from rag_eval.labels import GOOD
 from rag_eval.safe import markdown as safe
+from rag_eval.safe import prose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rag_eval.blast import GoldChange
+    from rag_eval.blast import GateTurn, GoldChange
     from rag_eval.finding import Finding
     from rag_eval.policy import PolicyChange
     from rag_eval.report import Report
 
-_FINDINGS, _CHANGES = 20, 20
+_FINDINGS, _CHANGES, _ITEMS = 20, 20, 10
 _SIGNS = {"error": "❌", "warning": "⚠️", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
 _MEND, _MESSAGE = 300, 400
 
@@ -37,32 +38,53 @@ def authority(report: Report) -> str:
 
 
 def findings(report: Report, most: int = _FINDINGS) -> str:
-    """The findings, errors first, each with what mends it."""
+    """The findings, errors first, those of a kind together, each kind with what mends it."""
     if not report.findings:
         return ""
-    lines = [_finding(finding) for finding in report.findings[:most]]
+    kinds: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in report.findings[:most]:
+        kinds.setdefault((finding.level, finding.code, finding.mend), []).append(finding)
+    lines = [line for alike in kinds.values() for line in _kind(alike)]
     return "**Findings**\n\n" + "\n".join([*lines, *_more(len(report.findings) - most)])
 
 
-def _finding(finding: Finding) -> str:
-    place = f" {safe(finding.place, 200)}:" if finding.file else ""
-    mend = f" {safe(finding.mend, _MEND)}" if finding.mend else ""
-    return f"- {_SIGNS[finding.level]} `{finding.code}`{place} {safe(finding.message, _MESSAGE)}{mend}"
+def _kind(alike: Sequence[Finding]) -> list[str]:
+    first = alike[0]
+    head, mend = f"- {_SIGNS[first.level]} `{first.code}`", [f"  - → {_mend(first.mend)}"] if first.mend else []
+    if len(alike) == 1:
+        return [f"{head}: {_said(first)}", *mend]
+    return [f"{head}, {len(alike)} times:", *(f"  - {_said(each)}" for each in alike), *mend]
+
+
+def _said(finding: Finding) -> str:
+    place = f"{safe(finding.place, 200)} " if finding.file else ""
+    return place + prose(finding.message, _MESSAGE)
+
+
+def _mend(text: str) -> str:
+    """Commands as such, to copy them; advice in plain words."""
+    return safe(text, _MEND) if text.startswith(("rag-eval ", "git ")) else prose(text, _MEND)
 
 
 def policy(report: Report) -> str:
     """Every change of the gates file, what would have got through first."""
     if not report.policy_changes:
         return ""
-    rows = [_policy_row(change) for change in report.policy_changes[:_CHANGES]]
-    table = _table(["Gates changed", "", "Old", "New", "Would let through"], rows)
-    return "\n".join([table, *_more(len(report.policy_changes) - _CHANGES)])
+    lines = [_policy_line(change) for change in report.policy_changes[:_CHANGES]]
+    return "**Changes of the gates**\n\n" + "\n".join([*lines, *_more(len(report.policy_changes) - _CHANGES)])
 
 
-def _policy_row(change: PolicyChange) -> list[str]:
-    old, new = (safe(value, 60) if value is not None else "–" for value in (change.old, change.new))
-    through = ", ".join(safe(name) for name in change.lets_through)
-    return [safe(change.key), f"{_SIGNS[change.kind]} {change.kind}", old, new, through or "–"]
+def _policy_line(change: PolicyChange) -> str:
+    names = ", ".join(safe(name) for name in change.lets_through)
+    through = f"; **would let through** {names}" if names else ""
+    return f"- {_SIGNS[change.kind]} {change.kind}: {safe(change.key)} {_values(change)}{through}"
+
+
+def _values(change: PolicyChange) -> str:
+    old, new = (safe(value, 60) if value is not None else None for value in (change.old, change.new))
+    if old is None or new is None:
+        return f"added, {new}" if old is None else f"removed, was {old}"
+    return f"{old} → {new}"
 
 
 def gold(report: Report) -> str:
@@ -70,16 +92,15 @@ def gold(report: Report) -> str:
     if not report.gold_changes:
         return ""
     ordered = sorted(report.gold_changes, key=lambda change: (not change.flips, change.qid))
-    table = _table(
-        ["Gold changed", "", "Case before", "Case now"], (_gold_row(change) for change in ordered[:_CHANGES])
-    )
-    parts = [f"{counted(report)}\n\n{table}", *_more(len(ordered) - _CHANGES)]
-    turned = [
-        f"`{turn.name}` {turn.before.replace('_', ' ')} → {turn.after.replace('_', ' ')}" for turn in report.gate_turns
-    ]
+    table = _table(["Gold changed", "", "Case before", "Case now"], (_gold_row(one) for one in ordered[:_ITEMS]))
+    parts = [f"{counted(report)}\n\n{table}", *_more(len(ordered) - _ITEMS)]
+    turned = ", ".join(_turn(turn) for turn in report.gate_turns)
     parts += [f"\n{_signed_at(report)}"] if report.signed_at else []
-    parts += [f"\nGates that turn with the gold: {', '.join(turned)}."] if turned else []
-    return "\n".join(parts)
+    return "\n".join([*parts, *([f"\nGates that turn with the gold: {turned}."] if turned else [])])
+
+
+def _turn(turn: GateTurn) -> str:
+    return f"{safe(turn.name)} {turn.before.replace('_', ' ')} → {turn.after.replace('_', ' ')}"
 
 
 def _signed_at(report: Report) -> str:
@@ -96,7 +117,8 @@ def counted(report: Report) -> str:
     verbs = [change.verb for change in report.gold_changes]
     what = ", ".join(f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs)
     flips = sum(change.flips for change in report.gold_changes)
-    return f"**Gold items {what}.** On the same traces {flips} case{'s flip' if flips != 1 else ' flips'} by that."
+    cases = f"{flips or 'no'} case{'s flip' if flips > 1 else ' flips'}"
+    return f"**This change edits the gold: {what}.** On the same traces {cases} by that."
 
 
 def _gold_row(change: GoldChange) -> list[str]:

@@ -46,7 +46,7 @@ def _base(report: Report) -> str:
     base = report.base
     if base is None:
         return ""
-    where = f"{one_line(base.ref, 60)} ({base.commit[:12]})"
+    where = one_line(base.ref, 60) + (f" ({one_line(base.commit[:12])})" if base.commit else "")
     return {
         "base": f"The gates of {where} and those of the work tree both apply.",
         "bootstrap": f"Bootstrap: {where} has no gates yet, and those of the work tree alone decide.",
@@ -55,10 +55,10 @@ def _base(report: Report) -> str:
 
 
 def _findings(report: Report) -> str:
-    lines = [f"{finding.level}: {finding}" for finding in report.findings[:_SHOWN]]
+    lines = [f"{finding.level}: {one_line(str(finding), 600)}" for finding in report.findings[:_SHOWN]]
     cut = len(report.findings) - _SHOWN
     lines += [f"… and {cut} more; --format json has all."] if cut > 0 else []
-    mends = dict.fromkeys(f"  {finding.mend}" for finding in report.findings if finding.mend)
+    mends = dict.fromkeys(f"  {one_line(finding.mend, 300)}" for finding in report.findings if finding.mend)
     return "\n".join([*lines, "To mend it:", *mends] if mends else lines)
 
 
@@ -82,7 +82,8 @@ def _gold(report: Report) -> str:
     ]
     cut = len(report.gold_changes) - _SHOWN
     more = f"\n… and {cut} more; --format json has all." if cut > 0 else ""
-    turned = "".join(f"\n  gate {each.name}: {each.before} → {each.after}" for each in report.gate_turns)
+    turns = (f"\n  gate {each.name}: {each.before} → {each.after}" for each in report.gate_turns)
+    turned = "".join(turns).replace("no_data", "no data")
     return _table(["gold changed", "", "case before", "case now"], rows) + more + turned if rows else ""
 
 

@@ -60,8 +60,10 @@ def runs_of(report: Report) -> set[str | None]:
 
 
 def telling(gates: Sequence[Judged]) -> list[Judged]:
-    """The gates worth a row of their own: completeness that holds is said in a line."""
-    return [gate for gate in gates if gate.broken or not gate.name.startswith("completeness.")]
+    """The gates worth a row of their own, those of one name together: completeness that holds is said in a line."""
+    names = list(dict.fromkeys(gate.name for gate in gates))
+    shown = [gate for gate in gates if gate.broken or not gate.name.startswith("completeness.")]
+    return sorted(shown, key=lambda gate: names.index(gate.name))
 
 
 def reason(gate: Judged) -> str:

@@ -1,0 +1,430 @@
+"""`rag-eval score --base` in real repositories: both sides' gates hold, and every move of a goalpost is named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from project import GATES, GOLD, GOLDS, TRACES, Project, apart, gates, gold_of, json_lines, trace_of, wrong
+from rag_eval import cli
+from rag_eval.files.contract import Contract
+from rag_eval.renderers import RENDERERS, render
+from rag_eval.renderers.json_file import from_json
+
+SIGNED = "signoff: {require: record}\n"
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        apart(patch)
+        yield Project.made(tmp_path_factory.mktemp("begun") / "repo")
+
+
+@pytest.fixture
+def project(begun, tmp_path, monkeypatch):
+    apart(monkeypatch)
+    own = begun.copied(tmp_path / "repo")
+    monkeypatch.chdir(own.path)
+    return own
+
+
+@pytest.fixture
+def score(capsys, tmp_path):
+    """``rag-eval score --base main``: the report, with the exit code and what was said on the function.
+
+    Every report is held to its schema, comes back whole, and is judged again as it was the first time.
+    """
+
+    def score(*words, base="main"):
+        score.code = cli.main(["score", f"--base={base}", "--format", "json", "--quiet", *words])
+        out, score.said = capsys.readouterr()
+        if score.code == 2:
+            return None
+        (tmp_path / "report.json").write_text(out, encoding="utf-8")
+        report = json.loads(out)
+        assert list(Contract("report").findings(report)) == []
+        assert [render(from_json(report), form) for form in RENDERERS if form == "json"] == [out]
+        assert cli.main(["gate", str(tmp_path / "report.json"), "--format", "json", "--quiet"]) == score.code
+        assert capsys.readouterr().out == out
+        return report
+
+    return score
+
+
+def codes(report, level=None):
+    return [one["code"] for one in report["findings"] if level in (None, one["level"])]
+
+
+def policy(report):
+    return {one["key"]: (one["kind"], one["lets_through"]) for one in report["policy_changes"]}
+
+
+def broken(report):
+    """Name and origin of the gates that do not hold."""
+    return [(one["name"], one["origin"]) for one in report["gates"] if one["outcome"] != "passed"]
+
+
+def test_nothing_changed_is_nothing_said(project, score):
+    project.change()
+    report = score()
+    assert (score.code, codes(report), policy(report), report["gold_changes"]) == (0, [], {}, [])
+    assert {one["origin"] for one in report["gates"]} == {"both"}
+    assert report["base"] == {
+        "kind": "base",
+        "ref": "main",
+        "commit": project.git("rev-parse", "main"),
+        "through": "git",
+    }
+
+
+# --- gates -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_loosened_gate_still_holds_as_the_base_has_it(project, score):
+    project.change(gates=gates(precision="{min: 0.2}"), trace=wrong(1, 2))
+    report = score()
+    assert (score.code, broken(report)) == (1, [("precision", "base")])
+    assert policy(report) == {"gates.precision.min": ("looser", ["precision"])}
+
+
+def test_a_loosened_gate_that_lets_nothing_through_is_listed_and_passes(project, score):
+    project.change(gates=gates(precision="{min: 0.2}"))
+    report = score()
+    assert (score.code, policy(report)) == (0, {"gates.precision.min": ("looser", [])})
+
+
+def test_a_tightened_gate_holds_at_once(project, score):
+    project.change(gates=gates(precision="{min: 1.0}"), trace=[trace_of(n) for n in range(1, 9)])
+    assert policy(score()) == {"gates.precision.min": ("stricter", [])}
+    project.put(gates=gates(precision="{min: 0.9}", chr="{min: 1}"), trace=wrong(4))
+    report = score()
+    assert (score.code, broken(report)) == (1, [("precision", "head"), ("chr", "head"), ("precision", "base")])
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"precision": ""}, "gates.precision"),
+        ({"precision": "{min: 0.8, severity: warning}"}, "gates.precision.severity"),
+    ],
+)
+def test_a_gate_that_goes_or_only_warns_still_holds_for_this_change(project, score, changed, key):
+    project.change(gates=gates(chr="{min: 0.1}", **changed), trace=wrong(1, 2))
+    report = score()
+    assert score.code == 1
+    assert ("precision", "base") in broken(report)
+    assert policy(report)[key] == ("looser", ["precision"])
+
+
+def test_more_missing_traces_are_not_allowed_by_the_change_itself(project, score):
+    project.change(gates=gates("completeness: {missing: 9}\n"), trace=TRACES[:-1])
+    report = score()
+    assert (score.code, broken(report)) == (1, [("completeness.missing", "base")])
+    assert policy(report) == {"completeness.missing": ("looser", ["completeness.missing"])}
+
+
+def test_what_the_base_means_by_k_is_what_its_gates_are_judged_by(project, score):
+    """Labels of the base's k, values of the base's cutoffs: its recall at 1 is not the head's."""
+    late = [trace_of(n, retrieved_ids=["c9", f"c{n}"]) for n in range(1, 9)]
+    project.put(gates="version: 1\nk: 1\ngates:\n  recall@1: {min: 0.9}\n", trace=late)
+    project.done("k is 1")
+    project.change(gates="version: 1\nk: 2\ngates:\n  recall@2: {min: 0.9}\n")
+    report = score()
+    assert (score.code, broken(report)) == (1, [("recall@1", "base")])
+    assert policy(report)["gates.recall@1"] == ("looser", ["recall@1"])
+    assert policy(report)["k"][0] == "looser"
+
+
+def test_another_refusal_token_changes_no_verdict_of_the_base(project, score):
+    """The change declares a wrong answer to be a refusal; the base does not know that one."""
+    said = {"claim": "as you like", "citations": []}
+    hallucinated = [trace_of(n, answer_json=said) if n > 4 else trace_of(n) for n in range(1, 9)]
+    project.put(gates=gates(under_refusal="{max: 0.1}"))
+    project.done("gate refusals")
+    project.change(gates=gates('refusal: {token: "as you like"}\n', under_refusal="{max: 0.1}"), trace=hallucinated)
+    report = score()
+    assert score.code == 1
+    assert ("under_refusal", "base") in broken(report)
+    assert policy(report)["refusal.token"] == ("looser", ["precision", "under_refusal"])
+
+
+def test_a_gates_file_of_another_name_does_not_escape(project, score):
+    project.change(gates=None)
+    project.write("easy.yml", gates(precision="{min: 0}"))
+    project.put(trace=wrong(1, 2, 3))
+    project.done("another name")
+    report = score("--gates", "easy.yml")
+    assert (score.code, broken(report)) == (1, [("precision", "base")])
+    assert policy(report)["the gates file"] == ("looser", ["precision"])
+
+
+def test_a_deleted_gates_file_still_decides(project, score):
+    project.put(gates=gates(precision="{min: 0.99}"))
+    project.done("strict")
+    project.change(gates=None, trace=wrong(1))
+    report = score()
+    assert score.code == 1
+    assert ("precision", "base") in broken(report)
+    assert policy(report)["the gates file"][0] == "looser"
+
+
+def test_gates_in_a_folder_that_becomes_a_link_are_still_the_bases(project, score):
+    project.git("mv", GATES, "conf.yml")
+    project.write("conf/gates.yml", gates("gold: ../eval/gold.jsonl\ntrace: ../runs/trace.jsonl\n"))
+    project.git("rm", "-q", "--cached", "conf.yml")
+    (project.path / "conf.yml").unlink()
+    project.done("gates in a folder")
+    project.branch("pr")
+    project.git("mv", "conf", "strict")
+    project.write(
+        "easy/gates.yml", gates("gold: ../eval/gold.jsonl\ntrace: ../runs/trace.jsonl\n", precision="{min: 0}")
+    )
+    (project.path / "conf").symlink_to("easy")
+    project.put(trace=wrong(1, 2, 3))
+    project.done("a link")
+    report = score("--gates", "conf/gates.yml")
+    assert (score.code, report["base"]["kind"], broken(report)) == (1, "base", [("precision", "base")])
+
+
+def test_gates_from_outside_of_the_repository_do_not_escape_the_usual_ones(project, score, tmp_path):
+    (tmp_path / "easy.yml").write_text(gates(precision="{min: 0}"), encoding="utf-8")
+    project.change(trace=wrong(1, 2, 3))
+    report = score("--gates", "../easy.yml", "--gold", GOLD, "--trace", "runs/trace.jsonl")
+    assert (score.code, broken(report)) == (1, [("precision", "base")])
+    assert policy(report)["the gates file"] == ("looser", ["precision"])
+
+
+def test_the_first_gates_are_named_bootstrap(project, score):
+    project.git("rm", "-q", GATES)
+    project.done("no gates")
+    project.change(gates=gates(precision="{min: 0.1}"), trace=wrong(1, 2))
+    report = score()
+    assert (score.code, report["base"]["kind"], policy(report)) == (0, "bootstrap", {})
+    assert {one["origin"] for one in report["gates"]} == {"head"}
+
+
+def test_a_base_whose_gates_cannot_be_read_is_no_pass(project, score):
+    project.put(gates="version: 1\ngates: {precision: {mni: 0.8}}\n")
+    project.done("broken")
+    project.change(gates=gates())
+    assert score() is None
+    assert score.code == 2
+    assert "eval-gates.yml of main:2" in score.said
+    assert "gates-ref: head" in score.said
+
+
+@pytest.mark.parametrize("base", ["no-such-branch", "--all", "main:eval-gates.yml", "main..pr", "main\nx"])
+def test_a_base_that_is_no_commit_is_refused(project, score, base):
+    score(base=base)
+    assert score.code == 2
+    assert "names no commit here" in score.said
+
+
+def test_the_integrity_of_the_base_holds(project, score):
+    """The change declares a habit harmless and brings a gate that guards nothing."""
+    said = {"claim": "not in context", "citations": []}
+    refusing = [trace_of(n, answer_json=said) for n in range(1, 9)]
+    project.put(gates=gates(precision="{min: 0.8, when_no_data: skip}"))
+    project.done("skip")
+    lines = "integrity: {refuses-everything: 'off'}\n"
+    project.change(
+        gates=gates(lines, precision="{min: 0.8, when_no_data: skip}", over_refusal="{max: 1}"), trace=refusing
+    )
+    report = score()
+    assert (score.code, codes(report, "error")) == (1, ["refuses-everything"])
+    assert policy(report)["integrity.refuses-everything"] == ("looser", ["refuses-everything"])
+    assert policy(report)["gates.over_refusal"] == ("stricter", [])
+
+
+# --- gold ------------------------------------------------------------------------------------------------------------
+
+
+def fitted():
+    """Question 1 asks for what the traces wrongly say."""
+    return [gold_of(1, gold_claim_substr=["a year"], gold_citations=["c9"]), *GOLDS[1:]]
+
+
+def test_gold_that_is_fitted_to_the_answers_is_shown_with_flips_and_turned_gates(project, score):
+    project.put(gates=gates(precision="{min: 0.9}"))
+    project.done("strict")
+    project.change(gold=fitted(), trace=wrong(1))
+    report = score()
+    assert score.code == 0  # nothing asks for a sign-off yet
+    assert codes(report) == ["gold-fits-output", "gold-not-governed"]
+    (change,) = report["gold_changes"]
+    assert (change["qid"], change["verb"], change["before"], change["after"]) == ("Q1", "changed", "NOT_CITED", "OK")
+    turn = next(one for one in report["gate_turns"] if one["name"] == "precision")
+    assert (turn["before"], turn["after"], turn["value_before"], turn["value_after"]) == ("failed", "passed", 0.75, 1.0)
+
+
+@pytest.mark.parametrize("side", ["base", "head"])
+def test_where_either_side_asks_for_it_unsigned_gold_fails(project, score, side):
+    if side == "base":
+        project.put(gates=gates(SIGNED))
+        project.done("ask for a sign-off")
+    project.change(gates=gates(SIGNED), gold=fitted())
+    report = score()
+    assert score.code == 1
+    assert "unsigned-change" in codes(report, "error")
+
+
+def test_the_command_that_is_advised_runs_nothing_that_a_branch_is_named(project, score):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.git("branch", "x;touch${IFS}y")
+    project.change(gold=fitted())
+    (mend,) = {one["mend"] for one in score(base="x;touch${IFS}y")["findings"] if one["code"] == "unsigned-change"}
+    assert mend == "rag-eval gold signoff --base 'x;touch${IFS}y' --reason '…'"
+
+
+def test_a_sign_off_policy_that_goes_still_holds(project, score):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.change(gates=gates(), gold=fitted())
+    report = score()
+    assert (score.code, "unsigned-change" in codes(report, "error")) == (1, True)
+    assert policy(report)["signoff"] == ("looser", ["unsigned-change"])
+
+
+def test_a_sign_off_policy_that_goes_with_its_file_still_holds(project, score):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.change(gates=None, gold=fitted())
+    report = score()
+    assert (score.code, "unsigned-change" in codes(report, "error")) == (1, True)
+    assert policy(report)["signoff"] == ("looser", ["unsigned-change"])
+
+
+def test_signed_gold_passes_and_stays_visible(project, score, capsys):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.change(gold=fitted(), trace=wrong(1))
+    assert cli.main(["gold", "signoff", "--base", "main", "--reason", "the manual says so"]) == 0
+    assert "Signed by ann@example.org" in capsys.readouterr().out
+    project.done("signed")
+    report = score()
+    assert (score.code, codes(report, "error")) == (0, [])
+    assert [one["qid"] for one in report["gold_changes"]] == ["Q1"]
+
+
+def test_questions_that_fail_and_are_dropped_are_named(project, score):
+    project.change(gold=GOLDS[1:], trace=wrong(1)[1:])
+    report = score()
+    assert report["gold_changes"][0]["verb"] == "removed"
+    assert report["gold_changes"][0]["before"] == "MISSING"
+    assert "failing-items-removed" in codes(report, "warning")
+
+
+def test_a_question_that_asks_something_else_is_a_mutation(project, score):
+    project.change(gold=[gold_of(1, question="Who?"), *GOLDS[1:]])
+    assert [one["mutation"] for one in score()["gold_changes"]] == [True]
+
+
+def test_gold_that_moves_is_no_way_out(project, score):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.change(gates=gates(f"gold: eval/easy.jsonl\n{SIGNED}"))
+    project.write("eval/easy.jsonl", json_lines(GOLDS[4:]))
+    project.put(trace=TRACES[4:])
+    project.done("easier gold")
+    report = score()
+    assert score.code == 1
+    assert policy(report)["gold"][0] == "looser"
+    assert "unsigned-change" in codes(report, "error")
+
+
+def test_another_gold_than_the_bases_named_by_the_caller_is_said(project, score):
+    project.put(gates=gates(f"gold: {GOLD}\n"))
+    project.done("named")
+    project.change()
+    project.write("eval/easy.jsonl", json_lines(GOLDS[4:]))
+    project.put(trace=TRACES[4:])
+    project.done("easier gold")
+    assert "gold-overridden" in codes(score("--gold", "eval/easy.jsonl"), "warning")
+
+
+@pytest.mark.parametrize(("stated", "level"), [("", "warning"), (SIGNED, "error")])
+@pytest.mark.parametrize("where", ["outside", "untracked"])
+def test_gold_that_git_does_not_hold_is_said(project, score, tmp_path, stated, level, where):
+    project.put(gates=gates(stated))
+    project.done("policy")
+    project.change()
+    place = tmp_path / "gold.jsonl" if where == "outside" else project.path / "untracked.jsonl"
+    place.write_text(json_lines(GOLDS), encoding="utf-8")
+    report = score("--gold", str(place))
+    assert "gold-not-in-git" in codes(report, level)
+    assert score.code == (level == "error")
+
+
+def test_changes_of_main_since_the_fork_are_not_this_branchs(project, score):
+    project.change(trace=TRACES)
+    project.git("checkout", "-q", "main")
+    project.put(gold=fitted(), gates=gates(precision="{min: 0.7}"))
+    project.done("main goes on")
+    project.git("checkout", "-q", "pr")
+    report = score()
+    assert report["gold_changes"] == []
+    assert policy(report) == {"gates.precision.min": ("stricter", [])}
+
+
+# --- places ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_project_below_the_root_is_found_from_its_folder(tmp_path, monkeypatch, score):
+    apart(monkeypatch)
+    project = Project.made(tmp_path / "mono", below="apps/bot/")
+    project.change(gates=gates(precision="{min: 0.1}"), gold=fitted(), trace=wrong(1, 2))
+    monkeypatch.chdir(project.path / "apps" / "bot")
+    report = score()
+    assert (score.code, broken(report)) == (1, [("precision", "base")])
+    assert [one["qid"] for one in report["gold_changes"]] == ["Q1"]
+    from_root = cli.main(["score", "--base", "main", "--quiet", "--gates", "eval-gates.yml"])
+    assert from_root == 1
+
+
+def test_a_linked_work_tree_is_held_against_the_base_too(project, score, tmp_path, monkeypatch):
+    project.git("worktree", "add", "-q", "-b", "pr", str(tmp_path / "linked"))
+    linked = Project(tmp_path / "linked")
+    linked.below = ""
+    linked.put(gates=gates(precision="{min: 0.1}"), trace=wrong(1, 2))
+    monkeypatch.chdir(linked.path)
+    report = score()
+    assert (score.code, broken(report)) == (1, [("precision", "base")])
+
+
+def test_what_is_not_committed_yet_counts(project, score):
+    """The work tree is scored, so its gates and gold are held against the base."""
+    project.branch("pr")
+    project.put(gates=gates(precision="{min: 0.1}"), gold=fitted())
+    report = score()
+    assert policy(report) == {"gates.precision.min": ("looser", ["precision"])}
+    assert [one["qid"] for one in report["gold_changes"]] == ["Q1"]
+
+
+def test_outside_of_a_repository_there_is_no_base(tmp_path, monkeypatch, score):
+    apart(monkeypatch)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    score()
+    assert score.code == 2
+    assert "not a git repository" in score.said
+
+
+def test_judged_by_other_gates_no_base_has_a_say(project, score, tmp_path, capsys):
+    project.change(gates=gates(precision="{min: 0.2}"), trace=wrong(1, 2))
+    (tmp_path / "base.json").write_text(json.dumps(score()), encoding="utf-8")
+    (tmp_path / "easy.yml").write_text(gates(precision="{min: 0.1}"), encoding="utf-8")
+    words = ["gate", str(tmp_path / "base.json"), "--gates", str(tmp_path / "easy.yml"), "--format", "json"]
+    assert cli.main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["base"], report["policy_changes"], broken(report)) == (None, [], [])
+
+
+@pytest.mark.parametrize("form", RENDERERS)
+def test_every_rendering_says_the_same_of_both_runs(project, score, form):
+    project.change(gates=gates(precision="{min: 0.2}"), gold=fitted(), trace=wrong(1, 2))
+    report = from_json(score())
+    again = from_json(score())
+    assert render(report, form) == render(again, form)
