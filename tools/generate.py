@@ -265,6 +265,7 @@ def _signers() -> dict[str, Any]:
 _INTEGRITY = {
     "refuses-everything": "Every answerable question is refused.",
     "answers-everything": "Every unanswerable question is answered.",
+    "padded-answers": "Answers say what most other questions want to hear too.",
     "padded-citations": "Answers cite everything that was retrieved.",
     "padded-retrieval": "Every question retrieves the same long list.",
     "stale-traces": "run.json names another commit than the one under test.",

@@ -78,7 +78,17 @@ class Git:
                 found[path] = object_id
             elif below := next((name for name in paths if path.startswith(f"{name}/")), None):
                 refuse_irregular("040000", below)
+        self._refuse_submodules([path for path in paths if path not in found and not path.endswith("/")], at)
         return found
+
+    def _refuse_submodules(self, missing: list[str], at: str) -> None:
+        """What is in a submodule is in another repository, and git lists nothing of it: that is not nothing there."""
+        above = {path[:end] for path in missing for end, letter in enumerate(path) if letter == "/"}
+        if above:
+            listing = ("ls-files", "--stage", "-z") if at == INDEX else ("ls-tree", "-z", "--full-tree", _checked(at))
+            for words, path in _rows(self._run(*listing, "--", *sorted(above))):
+                if path in above and words[0] == "160000":
+                    refuse_irregular(words[0], path)
 
     def blob(self, path: str, at: str | None = INDEX) -> bytes | None:
         """The bytes of one file of the index or of a commit, None when it is not there."""

@@ -75,6 +75,11 @@ def answer(item):
     return {"qid": item["qid"], "retrieved_ids": [*truth["gold_citations"], *others], "answer_json": answered}
 
 
+def named(qids):
+    """The qids of a list; ``failing`` stands for those that the honest system gets wrong."""
+    return FAILING if qids == "failing" else qids
+
+
 QUESTIONS = {row["qid"]: row for row in items()}
 
 

@@ -10,14 +10,12 @@ import gzip
 import json
 import shutil
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from gaming import honest
-from gaming.honest import FAILING, GATES, GOLD, RECORDS, REFUSAL, Repository
+from gaming import answers, honest
+from gaming.honest import GATES, GOLD, RECORDS, Repository, named
 from rag_eval import signatures
 
 MOVES = {}
-HERE = Path(__file__).parent
 
 
 @dataclass
@@ -62,13 +60,6 @@ def write(stage, files):
 
 
 @move
-def copy(stage, files):
-    """Files of the scenario's own folder, by the path that they get."""
-    for path, name in files.items():
-        stage.repository.write(path, (HERE / stage.scenario / name).read_bytes())
-
-
-@move
 def rename(stage, files):
     """New paths by the old ones."""
     for old, new in files.items():
@@ -102,6 +93,15 @@ def link(stage, links):
             shutil.rmtree(found) if found.is_dir() else found.unlink()
         found.parent.mkdir(parents=True, exist_ok=True)
         found.symlink_to(target)
+
+
+@move
+def submodule(stage, path):
+    """The folder becomes a repository of its own, as a submodule of this one."""
+    inner = Repository(stage.repository.path / path)
+    inner.git("init", "--quiet", "--template=")
+    inner.commit("the same files")
+    stage.repository.git("rm", "--quiet", "-r", "--cached", path)
 
 
 @move
@@ -141,12 +141,8 @@ def _qid(line):
     return json.loads(line)["qid"]
 
 
-def _named(qids):
-    return FAILING if qids == "failing" else qids
-
-
 def _dropped(data, qids):
-    return b"".join(line + b"\n" for line in _rows(data) if _qid(line) not in _named(qids))
+    return b"".join(line + b"\n" for line in _rows(data) if _qid(line) not in named(qids))
 
 
 def _edited(data, fields):
@@ -279,94 +275,7 @@ def run_traces(stage):
         rows = [honest.answer(item) for item in asked]
     except (OSError, ValueError, TypeError, KeyError):
         rows = [honest.answer(item) for item in honest.items()]
-    tail = b""
-    for word, argument in stage.edits:
-        rows, tail = _TRACES[word](rows, argument, tail)
-    return honest.lines(rows) + tail
-
-
-def _chosen(row, qids):
-    answerable = honest.QUESTIONS.get(row["qid"], {"answerable": True})["answerable"]
-    by_word = {"all": True, "answerable": answerable, "unanswerable": not answerable}
-    return by_word[qids] if isinstance(qids, str) and qids in by_word else row["qid"] in _named(qids)
-
-
-def _drop(rows, qids, tail):
-    return [row for row in rows if not _chosen(row, qids)], tail
-
-
-def _repeat(rows, qids, tail):
-    return rows + [row for row in rows if _chosen(row, qids)], tail
-
-
-def _say(rows, changes, tail):
-    return [_said(row, changes) if _chosen(row, changes["to"]) else row for row in rows], tail
-
-
-def _said(row, changes):
-    """A trace with other words: ``claim``, ``cites`` or ``retrieves`` as they are given or by a word."""
-    answered, retrieved = dict(row["answer_json"]), row["retrieved_ids"]
-    if changes.get("retrieves") == "corpus":
-        retrieved = retrieved + [chunk for chunk in honest.CORPUS if chunk not in retrieved]
-    elif changes.get("retrieves") == "late":
-        retrieved = [chunk for chunk in honest.CORPUS if chunk not in retrieved][:10] + retrieved
-    elif "retrieves" in changes:
-        retrieved = changes["retrieves"]
-    if "claim" in changes:
-        answered["claim"] = {"refusal": REFUSAL}.get(changes["claim"], changes["claim"])
-    if "cites" in changes:
-        answered["citations"] = retrieved if changes["cites"] == "retrieved" else changes["cites"]
-    more = {name: value for name, value in changes.items() if name in ("run", "error", "abstained", "qid")}
-    return {**row, "retrieved_ids": retrieved, "answer_json": answered, **more}
-
-
-def _again(rows, changes, tail):
-    """The chosen traces once more, said otherwise, behind the first ones."""
-    return rows + [_said(row, changes) for row in rows if _chosen(row, changes["to"])], tail
-
-
-def _raw(rows, text, tail):
-    return rows, tail + text.encode()
-
-
-def _swap(rows, texts, tail):
-    """Other texts in the bytes of the traces, by the old ones."""
-    data = honest.lines(rows)
-    for old, new in texts.items():
-        assert old.encode() in data, old
-        data = data.replace(old.encode(), new.encode())
-    return [], data + tail
-
-
-def _long(rows, mib, tail):
-    return rows, tail + json.dumps({"qid": "Q01", "answer": "x" * (mib << 20)}).encode() + b"\n"
-
-
-def _failed(rows, qids, tail):
-    """The chosen questions end in an error, with what was retrieved until then."""
-    cut = {qid: {"qid": qid, "retrieved_ids": found, "error": "timed out"} for qid, found in _retrieved(rows)}
-    return [cut[row["qid"]] if _chosen(row, qids) else row for row in rows], tail
-
-
-def _retrieved(rows):
-    return [(row["qid"], row["retrieved_ids"]) for row in rows]
-
-
-def _none(rows, _, tail):
-    return [], tail
-
-
-_TRACES = {
-    "drop": _drop,
-    "repeat": _repeat,
-    "say": _say,
-    "again": _again,
-    "raw": _raw,
-    "swap": _swap,
-    "long": _long,
-    "none": _none,
-    "fail": _failed,
-}
+    return answers.edited(rows, stage.edits)
 
 
 @move
