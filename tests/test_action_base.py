@@ -48,7 +48,7 @@ def against(name, event=None, ref="", sha=MERGE, base_ref="", **told):
 def test_a_pull_request_is_held_against_the_first_parent_of_its_merge_commit(event):
     """The event's own base.sha may be older than what the merge commit was made of."""
     found = against(event, PULL, base_ref="main", parents={MERGE: [BASE, HEAD]})
-    assert found == Against("main", BASE)
+    assert found == Against("main", BASE, head=HEAD)
 
 
 @pytest.mark.parametrize("parents", [[HEAD], [], [BASE, HEAD, OLD]])
@@ -215,10 +215,10 @@ def test_a_single_parent_commit_under_test_began_where_it_left_the_base(project,
     assert state(who.fork) == state(Git(str(project.path)).at(project.fork))
 
 
-@pytest.mark.parametrize("through", ["api", "git"])
-def test_a_first_push_is_held_against_nothing(project, served, through):
+def test_a_first_push_is_held_against_nothing(project, served):
+    """Only the API says which branch is the default one."""
     trigger = Trigger("push", event_of(project, before="0" * 40), "refs/heads/main", project.base, "")
-    who = decided(project, served, trigger, through=[through])
+    who = decided(project, served, trigger)
     assert (who.commit, who.gates, who.fork, who.spent) == ("", NOTHING, NOTHING, NOTHING)
 
 
@@ -433,4 +433,17 @@ def test_with_gates_ref_head_every_item_has_to_be_signed_where_that_is_asked_for
     assert run(gates_ref="head", signoff=signoff) == code
     codes = {one["code"] for one in run.report["findings"]} - {"gates-from-head"}
     assert codes == {"policy": set(), "require": {"unsigned-item"}, "off": {"signoff-off"}}[signoff]
+    mends = {one["mend"] for one in run.report["findings"] if one["code"] == "unsigned-item"}
+    assert mends == ({"rag-eval gold signoff --baseline --reason '…'"} if signoff == "require" else set())
     assert run.report["gold_changes"] == []
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [("error", 1), ("warning", 1), ("never", 0)])
+def test_an_error_that_no_gate_sees_fails_the_step(project, run, fail_on, code):
+    project.git("checkout", "-q", "pr")
+    project.put(gold=[gold_of(1, gold_claim_substr=["1 days", "1 day"]), *(gold_of(n) for n in range(2, 9))])
+    project.done("gold")
+    project.merge()
+    assert run(signoff="require", fail_on=fail_on) == code
+    assert run.report["verdict"] == "failed"
+    assert [gate["name"] for gate in run.report["gates"] if gate["outcome"] != "passed"] == []

@@ -11,6 +11,7 @@ import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval import app, cli
 from rag_eval.commands import demo
+from rag_eval.parser import COMMANDS
 from rag_eval.renderers import RENDERERS
 
 QUICKSTART = ROOT / "examples" / "quickstart"
@@ -48,7 +49,7 @@ def rag(capsys):
 # Help, names, exit codes
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_command_shows_an_example(rag, command):
     code, out, _ = rag(command, "--help")
     assert (code, "examples:" in out, f"  rag-eval {command}" in out) == (0, True, True)
@@ -56,7 +57,7 @@ def test_help_of_a_command_shows_an_example(rag, command):
 
 def test_help_lists_every_command_and_the_exit_codes(rag):
     out = rag("--help")[1]
-    assert [name for name in cli.COMMANDS if f"    {name} " not in out] == []
+    assert [name for name in COMMANDS if f"    {name} " not in out] == []
     assert "exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a defect" in out
 
 

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from rag_eval.app import Options, run
-from rag_eval.cli import build_parser
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.rows import read_gold
 from rag_eval.files.source import Reader
+from rag_eval.parser import build_parser
 from rag_eval.renderers import render
 
 ROOT = Path(__file__).parent.parent

@@ -60,6 +60,17 @@ def test_a_folder_in_the_place_of_a_file_is_refused(repo, at):
         git.files("a/deep", at=at)
 
 
+@pytest.mark.parametrize("at", ["the index", "HEAD"])
+def test_a_path_in_a_submodule_is_refused(repo, at):
+    repo.git("update-index", "--add", "--cacheinfo", f"160000,{repo.git('rev-parse', 'HEAD')},a/other")
+    repo.commit("with a submodule")
+    git = Git(str(repo.path))
+    at = at if at == "the index" else git.resolve(at)
+    with pytest.raises(Irregular, match="'a/other' is a submodule"):
+        git.files("a/other/deep/gold.jsonl", at=at)
+    assert git.files("a/one.txt/x", "b/c", at=at) == {}
+
+
 def test_a_link_in_the_place_of_a_file_is_refused(repo):
     (repo.path / "link").symlink_to("a/one.txt")
     repo.git("add", "link")

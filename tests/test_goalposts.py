@@ -270,13 +270,31 @@ def test_where_either_side_asks_for_it_unsigned_gold_fails(project, score, side)
     assert "unsigned-change" in codes(report, "error")
 
 
+def test_the_command_that_is_advised_runs_nothing_that_a_branch_is_named(project, score):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.git("branch", "x;touch${IFS}y")
+    project.change(gold=fitted())
+    (mend,) = {one["mend"] for one in score(base="x;touch${IFS}y")["findings"] if one["code"] == "unsigned-change"}
+    assert mend == "rag-eval gold signoff --base 'x;touch${IFS}y' --reason '…'"
+
+
 def test_a_sign_off_policy_that_goes_still_holds(project, score):
     project.put(gates=gates(SIGNED))
     project.done("ask for a sign-off")
     project.change(gates=gates(), gold=fitted())
     report = score()
     assert (score.code, "unsigned-change" in codes(report, "error")) == (1, True)
-    assert policy(report)["signoff"] == ("looser", [])
+    assert policy(report)["signoff"] == ("looser", ["unsigned-change"])
+
+
+def test_a_sign_off_policy_that_goes_with_its_file_still_holds(project, score):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.change(gates=None, gold=fitted())
+    report = score()
+    assert (score.code, "unsigned-change" in codes(report, "error")) == (1, True)
+    assert policy(report)["signoff"] == ("looser", ["unsigned-change"])
 
 
 def test_signed_gold_passes_and_stays_visible(project, score, capsys):
@@ -392,6 +410,16 @@ def test_outside_of_a_repository_there_is_no_base(tmp_path, monkeypatch, score):
     score()
     assert score.code == 2
     assert "not a git repository" in score.said
+
+
+def test_judged_by_other_gates_no_base_has_a_say(project, score, tmp_path, capsys):
+    project.change(gates=gates(precision="{min: 0.2}"), trace=wrong(1, 2))
+    (tmp_path / "base.json").write_text(json.dumps(score()), encoding="utf-8")
+    (tmp_path / "easy.yml").write_text(gates(precision="{min: 0.1}"), encoding="utf-8")
+    words = ["gate", str(tmp_path / "base.json"), "--gates", str(tmp_path / "easy.yml"), "--format", "json"]
+    assert cli.main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["base"], report["policy_changes"], broken(report)) == (None, [], [])
 
 
 @pytest.mark.parametrize("form", RENDERERS)

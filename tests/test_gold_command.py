@@ -198,6 +198,21 @@ def test_a_linked_work_tree_signs_and_commits_by_itself(repo):
     assert repo.gold("check") == (0, "")
 
 
+def test_a_submodule_is_a_repository_of_its_own(repo, tmp_path):
+    outer = Repo.create(tmp_path / "outer", None)
+    outer.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repo.path), "data")
+    assert outer.commit("with a submodule") == (0, "")
+    inner = Repo(outer.path / "data")
+    inner.git("config", "user.email", "ann@example.org")
+    inner.stage(EDITED, TWO)
+    code, said = inner.gold("check")
+    assert (code, codes(said)) == (1, ["unsigned-change"])
+    inner.mend(said)
+    assert inner.gold("check") == outer.gold("check") == (0, "")
+    code, said = outer.gold("check", "--gold", "data/eval/gold.jsonl")
+    assert (code, "submodule" in said) == (2, True), said
+
+
 def test_it_works_from_a_sub_folder(repo):
     (repo.path / "docs").mkdir()
     inside = Repo(repo.path / "docs")
@@ -383,6 +398,18 @@ def test_a_squashed_branch_stays_signed(repo):
     repo.git("merge", "-q", "--squash", "topic")
     accepted(repo)
     assert base_of(repo, "HEAD~1") == (0, "")
+
+
+def test_a_cherry_picked_change_brings_its_record_and_is_nothing_without_it(repo):
+    branch(repo, "topic", EDITED, TWO)
+    repo.git("checkout", "-q", "-b", "pick", "main")
+    repo.git("commit", "-q", "--allow-empty", "-m", "something else first")
+    repo.git("cherry-pick", "topic")
+    assert base_of(repo) == (0, "")
+    repo.git("reset", "-q", "--hard", "HEAD~1")
+    repo.git("cherry-pick", "--no-commit", "topic")
+    repo.git("reset", "-q", "--", RECORDS)
+    refused(repo, "unsigned-change")
 
 
 def test_a_rebased_branch_stays_signed(spaced):

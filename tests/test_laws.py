@@ -206,11 +206,12 @@ NEW_EXAMPLES = [
 def copy_with_a_new_metric(tmp_path_factory):
     """The repository with one function and one file of examples more, and the generator run."""
     copy = tmp_path_factory.mktemp("copy")
-    for name in ("src", "schemas", "tools", "examples", "tests/examples"):
+    for name in ("src", "schemas", "tools", "examples", "tests/examples", "tests/gaming"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("README.md", "action.yml"):
         shutil.copy(ROOT / name, copy)
     (copy / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "limits.md", copy / "docs")
     answers = copy / "src" / "rag_eval" / "metrics" / "answers.py"
     text = answers.read_text(encoding="utf-8")
     text = text.replace(

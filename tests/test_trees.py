@@ -366,5 +366,8 @@ def test_a_change_cannot_pretend_to_have_begun_later(repo, forked, where):
         put(repo, first, b"commit", data.replace(fork.encode(), main.encode()))
     git = Git(str(repo.path), foreign=True)
     assert git.merge_base(main, pr) == main  # this is what git is made to believe
-    with pytest.raises(GitError, match=r"does not descend|is not what its id says"):
+    if where == "graft":
+        assert git_objects.merge_base(git, main, pr) == fork
+        return
+    with pytest.raises(GitError, match="is not what its id says"):
         git_objects.merge_base(git, main, pr)

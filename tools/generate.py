@@ -14,6 +14,7 @@ from rag_eval.metrics import METRICS, Metric
 from rag_eval.signoff_policy import LEVELS
 
 ROOT = Path(__file__).parent.parent
+_SCENARIOS, _SCENARIOS_END = "<!-- scenarios: generated from tests/gaming -->", "<!-- /scenarios -->"
 _INPUTS, _END = "<!-- inputs and outputs: generated from action.yml -->", "<!-- /inputs and outputs -->"
 
 
@@ -40,6 +41,7 @@ def generated() -> dict[str, str]:
         "schemas/eval-gates.schema.json": json.dumps(gates_schema(), indent=2, ensure_ascii=False) + "\n",
         "docs/metrics.md": metrics_page(),
         "README.md": readme(),
+        "docs/limits.md": limits_page(),
     }
 
 
@@ -56,6 +58,35 @@ def readme() -> str:
 def _described(kind: str, entries: dict[str, dict[str, str]]) -> str:
     rows = [f"| `{name}` | {entry['description']} |" for name, entry in entries.items()]
     return "\n".join([f"| {kind} | |", "|---|---|", *rows]) + "\n\n"
+
+
+def limits_page() -> str:
+    """docs/limits.md with the scenarios of tests/gaming in their place."""
+    before, rest = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8").split(_SCENARIOS)
+    rows = [_scenario(file) for file in sorted((ROOT / "tests" / "gaming").glob("*/scenario.yml"))]
+    table = "\n".join(["| what is tried | what comes of it |", "|---|---|", *rows])
+    return f"{before}{_SCENARIOS}\n{table}\n{_SCENARIOS_END}{rest.split(_SCENARIOS_END)[1]}"
+
+
+def _scenario(file: Path) -> str:
+    import yaml
+
+    told = yaml.safe_load(file.read_text(encoding="utf-8"))
+    name, tried = file.parent.name, told["because"]
+    link = f"[{name}](../tests/gaming/{name}/scenario.yml)"
+    return f"| {link}: {tried} | {_outcome(told['expect'])} |"
+
+
+def _outcome(expected: dict[str, Any]) -> str:
+    """What a scenario ends in, for people: the finding and the exit code."""
+    kind, _, rest = expected["finding"].partition(":")
+    words = {
+        "gate": f"gate `{rest}` fails",
+        "change": f"`{rest}` is listed as looser",
+        "says": f'cannot be judged: "{rest}"',
+    }
+    said = words.get(kind, f"`{kind}`")
+    return f"{said}; exit {expected['exit']}" if expected["exit"] else f"**named, not stopped**: {said}; exit 0"
 
 
 def gates_schema() -> dict[str, Any]:
@@ -329,6 +360,7 @@ def _signers() -> dict[str, Any]:
 _INTEGRITY = {
     "refuses-everything": "Every answerable question is refused.",
     "answers-everything": "Every unanswerable question is answered.",
+    "padded-answers": "Answers say what most other questions want to hear too.",
     "padded-citations": "Answers cite everything that was retrieved.",
     "padded-retrieval": "Every question retrieves the same long list.",
     "stale-traces": "run.json names another commit than the one under test.",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval import app
-from rag_eval.action_base import ApiHistory, GitHistory, Trigger, authority, who
+from rag_eval.action_base import ApiHistory, GitHistory, Trigger, authority, head_of, who
 from rag_eval.action_inputs import Inputs, read_inputs
 from rag_eval.comment import MOST_CHARACTERS, marker, post
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError
@@ -159,23 +159,29 @@ def _authority(inputs: Inputs, place: Place, connect: Connect) -> Authority | No
     )
     signoff: Signoff = inputs.signoff  # type: ignore[assignment]
     found = authority(place.trigger, inputs.gates_ref, signoff, head, histories)
-    number = place.pull_request
-    if number is None:
+    if place.pull_request is None and not place.trigger.name.startswith("pull_request"):
         return found
 
     def people(policy: SignoffPolicy) -> tuple[Collection[str], Collection[Author]]:
         api = connect(place.api_url, inputs.github_token, place.repository)
-        return who(api, number, place.head, policy)
+        return who(api, place.pull_request, place.trigger, policy)
 
     return found._replace(people=people)
 
 
 def _root(inputs: Inputs, place: Place) -> str:
-    """The root of the checkout: the nearest folder with a ``.git``, from the working directory to the workspace."""
+    """The root of the checkout: a folder with a ``.git``, from the workspace to the working directory.
+
+    Where there are several, it is the outermost one that is at the commit under test: a repository that somebody put
+    into a folder of the checkout has no gates on its base, and would be free of them.
+    """
     workspace = Path(place.workspace).resolve()
     folder = (workspace / inputs.working_directory.strip("/")).resolve()
     above = [each for each in (folder, *folder.parents) if each.is_relative_to(workspace)]
-    return str(next((each for each in above if (each / ".git").exists()), workspace))
+    found = [each for each in reversed(above) if (each / ".git").exists()]
+    trigger = place.trigger
+    under_test = {trigger.sha, trigger.head, f"ref: {trigger.ref}"} - {""}
+    return str(next((each for each in found if head_of(each) in under_test), next(iter(found), workspace)))
 
 
 def _default_gates(inputs: Inputs, place: Place) -> str:
@@ -219,7 +225,7 @@ def _annotations(report: Report) -> Iterator[str]:
 def _code(report: Report, fail_on: str) -> int:
     fails = {
         "error": not report.passed,
-        "warning": any(gate.broken for gate in report.gates),
+        "warning": not report.passed or bool(report.findings) or any(gate.broken for gate in report.gates),
         "never": False,
     }
     return GATE_FAILED if fails[fail_on] else PASSED

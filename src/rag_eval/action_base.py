@@ -83,6 +83,7 @@ class Against(NamedTuple):
     ref: str
     commit: str
     direct: bool = True  # the commit under test grew out of this very commit
+    head: str = ""  # the last commit of the pull request, where the merge commit names it
 
 
 def find(trigger: Trigger, history: History) -> Against:
@@ -102,7 +103,7 @@ def find(trigger: Trigger, history: History) -> Against:
             (queue[1], queue[3]) if queue else (trigger.said("merge_group", n) for n in ("base_ref", "base_sha"))
         )
         return Against(ref, _known(base, "merge_group.base_sha"))
-    default = trigger.said("repository", "default_branch") or history.default()
+    default = history.default()  # not the event's word for it: a step that ran before may have written into that file
     if trigger.name == "push" and trigger.ref == f"refs/heads/{default}":
         before = _known(trigger.said("before"), "before")
         return Against(f"{default} before this push", before if before.strip("0") else "")
@@ -113,7 +114,7 @@ def _of_pull_request(trigger: Trigger, history: History) -> Against:
     parents = history.parents(_known(trigger.sha, "GITHUB_SHA"))
     ref = trigger.base_ref or trigger.said("pull_request", "base", "ref") or "the base branch"
     if len(parents) == 2:
-        return Against(ref, parents[0])
+        return Against(ref, parents[0], head=parents[1])
     return Against(ref, _known(trigger.said("pull_request", "base", "sha"), "pull_request.base.sha"), direct=False)
 
 
@@ -149,43 +150,45 @@ def _of_head(trigger: Trigger, signoff: Signoff, head: WorkTree) -> Authority:
 
 def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, history: History) -> Authority:
     against = find(trigger, history)
-    gates = _gates(gates_ref, against, history, trigger)
-    under_test = _under_test(trigger, head.top)
+    gates = _gates(gates_ref, against, history)
+    last = against.head or trigger.head
+    under_test = last if head_of(Path(head.top)) == last else trigger.sha
+    commits = frozenset({trigger.sha, last} - {""})
+    own = gates is not against and gates.commit in commits  # by whatever name the change was asked for its own gates
     fork = _fork(against, under_test, trigger, history)
     before = history.at(fork) if fork else NOTHING
     return Authority(
         ref=gates.ref,
         commit=gates.commit,
         through=history.through,
-        gates=history.at(gates.commit) if gates.commit else NOTHING,
+        gates=None if own else history.at(gates.commit) if gates.commit else NOTHING,
         fork=before,
         head=head,
         top=head.top,
         spent=history.at(against.commit) if fork and fork != against.commit else NOTHING,
         before=before,
         after=history.at(under_test),
-        commits=frozenset({trigger.sha, trigger.head, under_test} - {""}),
+        commits=commits,
         signoff=signoff,
         ci=True,
     )
 
 
-def _gates(gates_ref: str, against: Against, history: History, trigger: Trigger) -> Against:
+def _gates(gates_ref: str, against: Against, history: History) -> Against:
     if gates_ref == "base":
         return against
     ref = gates_ref
     if gates_ref == "default-branch":
-        ref = trigger.said("repository", "default_branch") or history.default()
+        ref = history.default()
     return Against(ref, history.named(ref))
 
 
-def _under_test(trigger: Trigger, top: str) -> str:
-    """The commit that is checked out: of a pull request, its merge commit or its last own one."""
+def head_of(top: Path) -> str:
+    """What the HEAD of a repository says: a commit's id, or ``ref: `` and a branch; empty where it cannot be read."""
     try:
-        checked_out = (Path(top) / ".git" / "HEAD").read_text(encoding="utf-8").strip()
+        return (top / ".git" / "HEAD").read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
-        checked_out = ""
-    return trigger.head if checked_out == trigger.head else trigger.sha
+        return ""
 
 
 def _fork(against: Against, under_test: str, trigger: Trigger, history: History) -> str:
@@ -195,8 +198,12 @@ def _fork(against: Against, under_test: str, trigger: Trigger, history: History)
     return history.merge_base(against.commit, under_test)
 
 
-def who(api: GitHub, number: int, head: str, policy: Policy) -> tuple[list[str], list[Author]]:
+def who(api: GitHub, number: int | None, trigger: Trigger, policy: Policy) -> tuple[list[str], list[Author]]:
     """The accounts that approve the last commit of a pull request, and the authors of what it does to the gold."""
+    if number is None:
+        raise UsageError("The event names no pull request, so who approved and who wrote it cannot be asked.")
+    parents = api.parents(trigger.sha) if trigger.name in _PULL else []
+    head = parents[1] if len(parents) == 2 else trigger.head
     touching = api.commits_touching((policy.gold,), head, number)
     return approvals(api.reviews(number), head), authors(api.pull(number).author, touching, policy.signers)
 

@@ -183,7 +183,7 @@ def _base(options: Options, head: Policy, authority: Authority) -> Policy | None
     """
     from rag_eval.goalposts import base_policy
 
-    policy = base_policy(authority, head.file)
+    policy = base_policy(authority, head.file, options.folder)
     if policy is None:
         return None
     gold, trace = options.gold or policy.gold, options.trace or policy.trace

@@ -1,37 +1,16 @@
-"""The command line: which commands there are, and what each is called with."""
+"""The command line: what it is called with, and the one boundary that turns errors into exit codes."""
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
-from importlib import import_module
 
-from rag_eval import __version__
 from rag_eval.boundary import guarded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = {
-    "demo": "score the packaged example and show where to go next",
-    "init": "write a first gold set, gates, workflow and hooks, never over what is there",
-    "validate": "check gold, trace, gates and report files",
-    "score": "score traces against the gold set and judge the gates",
-    "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",
-    "gate": "judge an existing report.json again",
-    "explain": "what a metric means, or why a question scored as it did",
-    "metrics": "list the metrics",
-}
-_WIDEST, _USUAL = 120, 98
-_EPILOG = """\
-exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a defect of rag-eval
-
-examples:
-  rag-eval demo
-  rag-eval score --gold eval/gold.jsonl --trace runs/trace.jsonl
-"""
+_HOOK = ["gold", "check", "--staged"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,41 +19,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     return guarded(lambda: _run(arguments))
 
 
-def build_parser(chosen: str = "") -> argparse.ArgumentParser:
-    """The parser of all commands, or of the ``chosen`` one alone: each costs start-up time."""
-    about = "Says in a pull request whether the answers of a RAG system got worse: deterministic, without LLM calls."
-    parser = argparse.ArgumentParser("rag-eval", description=about, epilog=_EPILOG, formatter_class=_Formatter)
-    parser.add_argument("--version", action="version", version=f"rag-eval {__version__}")
-    # Given its prog, argparse need not format a usage text to find it out.
-    commands = parser.add_subparsers(prog="rag-eval", dest="command", metavar="COMMAND", required=True)
-    for name in (chosen,) if chosen else COMMANDS:
-        sub = commands.add_parser(name, help=COMMANDS[name], formatter_class=_Formatter)
-        module = import_module(f"rag_eval.commands.{name}")
-        sub.description, sub.epilog = module.__doc__, f"examples:\n{module.EXAMPLES}"
-        module.add_arguments(sub)
-    return parser
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Knows the terminal's width without shutil, which argparse would load for each option."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_width())
-
-
-def _width() -> int:
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns):
-        return int(columns) - 2
-    try:
-        return min(os.get_terminal_size().columns, _WIDEST) - 2
-    except (OSError, ValueError):
-        return _USUAL
-
-
 def _run(arguments: list[str]) -> int:
+    # Runs in every commit: where the commit cannot touch the gold, nothing else is loaded.
+    if arguments == _HOOK and _touches_nothing():
+        return 0
+    from importlib import import_module
+
+    from rag_eval.parser import COMMANDS, build_parser
+
     chosen = arguments[0] if arguments and arguments[0] in COMMANDS else ""
-    parsed = build_parser(chosen).parse_args(arguments)
+    parsed = build_parser(chosen, arguments[1:]).parse_args(arguments)
     code: int = import_module(f"rag_eval.commands.{parsed.command}").run(parsed)
     sys.stdout.flush()
     return code
+
+
+def _touches_nothing() -> bool:
+    from rag_eval.commands._gold_quick import touches_nothing
+
+    return touches_nothing()

@@ -7,7 +7,6 @@ commit that is being made (``GIT_INDEX_FILE``) and a linked work tree finds its 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import subprocess
@@ -15,7 +14,6 @@ from typing import NamedTuple
 
 from rag_eval.errors import RagEvalError
 from rag_eval.safe import one_line, quoted
-from rag_eval.trees import refuse_irregular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,10 +51,12 @@ class Git:
     ``folder`` stands below it, empty or ending in a slash. Every method raises :class:`GitError` when git fails.
     """
 
-    def __init__(self, folder: str = ".", *, foreign: bool = False) -> None:
+    def __init__(self, folder: str = ".", *, foreign: bool = False, top: str = "") -> None:
         # In a container the folder is another user's. Nothing that it configures is run, so git need not mind.
         self._flags = (*_QUIET, "-c", "safe.directory=*") if foreign else _QUIET
-        self.top = folder
+        self.top, self.prefix = top or folder, ""
+        if top:  # the caller knows the root, and need not wait for git to say so
+            return
         found = os.fsdecode(self._run("rev-parse", "--show-toplevel", "--show-prefix"))
         self.top, _, self.prefix = found.removesuffix("\n").partition("\n")
 
@@ -68,6 +68,8 @@ class Git:
         """
         if at is None:
             return {}
+        from rag_eval.trees import refuse_irregular
+
         found: dict[str, str] = {}
         for mode, object_id, path in self._indexed(paths) if at == INDEX else self._committed(paths, at):
             folder = f"{path.rpartition('/')[0]}/"
@@ -76,7 +78,17 @@ class Git:
                 found[path] = object_id
             elif below := next((name for name in paths if path.startswith(f"{name}/")), None):
                 refuse_irregular("040000", below)
+        self._refuse_submodules([path for path in paths if path not in found and not path.endswith("/")], at)
         return found
+
+    def _refuse_submodules(self, missing: list[str], at: str) -> None:
+        """What is in a submodule is in another repository, and git lists nothing of it: that is not nothing there."""
+        above = {path[:end] for path in missing for end, letter in enumerate(path) if letter == "/"}
+        if above:
+            listing = ("ls-files", "--stage", "-z") if at == INDEX else ("ls-tree", "-z", "--full-tree", _checked(at))
+            for words, path in _rows(self._run(*listing, "--", *sorted(above))):
+                if path in above and words[0] == "160000":
+                    refuse_irregular(words[0], path)
 
     def blob(self, path: str, at: str | None = INDEX) -> bytes | None:
         """The bytes of one file of the index or of a commit, None when it is not there."""
@@ -96,6 +108,15 @@ class Git:
     def raw(self, kind: str, object_id: str) -> bytes:
         """The bytes of a commit, a tree or a blob, held to its id: nobody can have put others in their place."""
         return held(kind, object_id, self._run("cat-file", kind, _checked(object_id)))
+
+    def history(self, *tips: str) -> dict[str, bytes]:
+        """The commits that git takes for the history of ``tips``, given by their ids, each held to its own id.
+
+        Which they are is git's word, so some may lack, or be of no such history.
+        """
+        listed = self._run("rev-list", *map(_checked, tips), "--", also=(128,)).decode("ascii").split()
+        answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in listed).encode())
+        return {name: held("commit", name, data) for name, data in _batch(answer, listed, b"commit")}
 
     def contents(self, object_ids: Iterable[str], kind: str = "blob") -> dict[str, bytes]:
         """The bytes of many blobs, or objects of another kind, by object id, read by one process."""
@@ -119,10 +140,21 @@ class Git:
             raise GitError(f"The commits {one[:12]} and {other[:12]} have no common ancestor here. {hint}")
         return _checked(found.split()[0])
 
-    def between(self, ancestor: str, tip: str) -> list[str]:
-        """The commits that lead from ``ancestor`` (left out) to ``tip``, children first."""
-        lead = ("rev-list", "--topo-order", "--ancestry-path")
-        return self._run(*lead, f"{_checked(ancestor)}..{_checked(tip)}").decode("ascii").split()
+    def staged(self) -> list[bytes]:
+        """The paths that the index and HEAD have otherwise."""
+        return self._run("diff-index", "--cached", "--name-only", "-z", "HEAD", "--").split(b"\0")[:-1]
+
+    def staged_texts(self, *paths: str) -> list[bytes]:
+        """The bytes of the files of the index at ``paths``; those that are not there are left out."""
+        answer = self._run("cat-file", "--batch", data="".join(f":{path}\n" for path in paths).encode())
+        found, at = [], 0
+        while at < len(answer):
+            end = answer.index(b"\n", at)
+            words = answer[at:end].split(b" ")
+            size = int(words[2]) if len(words) == 3 and words[1] == b"blob" else None
+            at = end + 1 + (size + 1 if size is not None else 0)
+            found += [answer[end + 1 : end + 1 + size]] if size is not None else []
+        return found
 
     def email(self) -> str | None:
         """``user.email`` of the configuration, None when it is not set."""
@@ -192,7 +224,9 @@ def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:
 
 
 def held(kind: str, object_id: str, data: bytes) -> bytes:
-    """``data``, which is what ``object_id`` says; GitError where somebody put other bytes in its place."""
+    """The bytes of an object, which are those that its id was made of, or none at all."""
+    import hashlib  # start-up time: hooks look at nothing that was changed, mostly
+
     algorithm = "sha1" if len(object_id) == 40 else "sha256"
     own = hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False)
     if own.hexdigest() != object_id:

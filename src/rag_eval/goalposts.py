@@ -6,6 +6,7 @@ Both sides' gates apply: a change may tighten at once, and what it loosens takes
 from __future__ import annotations
 
 import json
+import os
 from typing import NamedTuple
 
 from rag_eval import gold_review
@@ -57,17 +58,18 @@ class Scene(NamedTuple):
         return (self.head, self.base) if self.base else (self.head,)
 
 
-def base_policy(authority: Authority, gates: str) -> Policy | None:
+def base_policy(authority: Authority, gates: str, folder: str = "") -> Policy | None:
     """The base's gates; None where the head decides for itself, or where the base has none yet.
 
     The name counts as it was written first, so that a folder that the change turned into a link leads nowhere else.
-    Where the base has no file of that name, the usual one is looked for: to name another file moves no goalposts.
-    InputError where the base's file cannot be read.
+    Where the base has no file of that name, the usual one is looked for, in ``folder`` first: to name another file, or
+    to delete the one that is there, moves no goalposts. InputError where the base's file cannot be read.
     """
     if authority.gates is None:
         return None
     named = [authority.written(gates), authority.inside(gates)] if gates else []
-    for path in dict.fromkeys(name for name in (*named, authority.inside(GATES_FILE), GATES_FILE) if name):
+    usual = authority.inside(os.path.join(folder, GATES_FILE)), authority.inside(GATES_FILE)  # noqa: PTH118
+    for path in dict.fromkeys(name for name in (*named, *usual, GATES_FILE) if name):
         data = read(authority.gates, path)
         if data is not None:
             return _parsed(authority, path, data)

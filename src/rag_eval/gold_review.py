@@ -61,12 +61,19 @@ def _signed_at(scene: Scene, policy: Policy) -> SignedAt:
 
 
 def unbound(scene: Scene) -> list[str]:
-    """The codes that keep this change from being signed off under the base's policy, and not under its own."""
-    own = _stated(scene, scene.authority.head, scene.head.file)
-    if not own or not _enforced(scene):
+    """The codes that keep this change from being signed off now, and would not if its own policy held alone."""
+    if not _enforced(scene):
         return []
     now = {found.code for policy in _policies(scene) for found in _check(scene, policy)}
-    return sorted(now - {found.code for found in _check(scene, own)})
+    return sorted(now - _by_its_own(scene)) if now else []
+
+
+def _by_its_own(scene: Scene) -> set[str]:
+    """The codes that the head's policy alone gives: none where it asks for no sign-off."""
+    if scene.authority.signoff != "require" and "signoff" not in scene.head.stated:
+        return set()
+    own = _stated(scene, scene.authority.head, scene.head.file) or _at_place(scene, signoff.Policy())
+    return {found.code for found in _check(scene, own)}
 
 
 def key_changes(scene: Scene) -> list[PolicyChange]:
@@ -172,7 +179,11 @@ def _as_it_stands(scene: Scene, path: str | None) -> Iterator[Finding]:
 
 
 def _check(scene: Scene, policy: Policy) -> list[signoff.Finding]:
-    command = f"rag-eval gold signoff --base {scene.authority.ref} --reason '…'"
+    import shlex
+
+    # A branch's name may hold what a shell would run.
+    since = "--baseline" if scene.authority.gates is None else f"--base {shlex.quote(scene.authority.ref)}"
+    command = f"rag-eval gold signoff {since} --reason '…'"
     return signoff_frame.findings(scene.authority.frame, policy, command, scene.authority.people)
 
 

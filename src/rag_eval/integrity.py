@@ -15,14 +15,26 @@ if TYPE_CHECKING:
     from rag_eval.finding import Level
     from rag_eval.scoring import Scored
 
-CITES_ALL, SAME_POOL = 1, 2
-"""Habits of a case: it cites everything of a long list; it retrieves the same long list as every other one."""
+CITES_ALL, SAME_POOL, SAYS_ALL = 1, 2, 4
+"""Habits of a case: it cites everything of a long list; it retrieves the same long list as every other one; its claim
+says what other questions want to hear too."""
 
 LEAST_CITED, LEAST_POOL = 5, 20
 """Shorter lists than these are cited in full, or retrieved in full, by honest systems too."""
 
+PROBES, LEAST_PROBES = 10, 5
+"""Of so many questions it is looked whether a claim answers them too; fewer than the least are no sample."""
+
 LEVELS: Mapping[str, str] = dict.fromkeys(
-    ("refuses-everything", "answers-everything", "padded-citations", "padded-retrieval", "stale-traces", "other-gold"),
+    (
+        "refuses-everything",
+        "answers-everything",
+        "padded-answers",
+        "padded-citations",
+        "padded-retrieval",
+        "stale-traces",
+        "other-gold",
+    ),
     "error",
 )
 """What is looked for; ``integrity`` in eval-gates.yml may turn each down to ``warning`` or ``off``."""
@@ -108,6 +120,16 @@ def _answers_everything(run: Run) -> Iterator[Finding]:
         yield Finding("answers-everything", level, message, "Gate under_refusal, or let the system refuse.")
 
 
+def _padded_answers(run: Run) -> Iterator[Finding]:
+    answers = [case for case in run.cases if case.label not in (*_REFUSED, *_SILENT)]
+    padded = sum(bool(case.habits & SAYS_ALL) for case in answers)
+    if padded >= max(_FEWEST, len(answers) * 0.9):
+        message = (
+            f"{padded} of {len(answers)} answers say what most other questions want to hear too: precision is blind"
+        )
+        yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
+
+
 def _padded_citations(run: Run) -> Iterator[Finding]:
     answers = [case for case in run.cases if case.label not in (*_REFUSED, *_SILENT)]
     padded = sum(bool(case.habits & CITES_ALL) for case in answers)
@@ -131,6 +153,7 @@ def _padded_retrieval(run: Run) -> Iterator[Finding]:
 _CHECKS: tuple[Callable[[Run], Iterator[Finding]], ...] = (
     _refuses_everything,
     _answers_everything,
+    _padded_answers,
     _padded_citations,
     _padded_retrieval,
 )

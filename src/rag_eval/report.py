@@ -206,8 +206,12 @@ def evidence(report: Report, before: Earlier | None = None) -> Evidence:
 
 
 def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Report:
-    """The same values under other gates; a metric that the report lacks is ``no_data``."""
-    return _judged(report._replace(gates_file=policy.file), policy, before)
+    """The same values under other gates; a metric that the report lacks is ``no_data``.
+
+    No base has a say in those, so what the report tells of one is left out. Findings stay.
+    """
+    alone = report._replace(gates_file=policy.file, base=None, policy_changes=(), gate_turns=())
+    return _judged(alone, policy, before)
 
 
 def again(report: Report) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeVar
 
 from rag_eval.case import Case
-from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, SAME_POOL
+from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
 from rag_eval.labels import example08, label
 from rag_eval.model import Trace
 from rag_eval.tally import Value, mean, tally
@@ -89,6 +89,9 @@ class Scorer:
         self._same: dict[tuple[Score | None, ...], tuple[Score | None, ...]] = {}
         self._duplicate = self._unknown = 0
         self._pool: frozenset[str] | None = None
+        self._probes = _probes(golds)
+        # A claim that is shorter than what it would have to hold need not be searched; honest ones mostly are.
+        self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else 0
 
     def add(self, trace: Trace) -> None:
         """Score a trace, in place of an earlier one of the same run and qid."""
@@ -127,6 +130,10 @@ class Scorer:
             pool = frozenset(retrieved)
             self._pool = self._pool or pool
             found |= SAME_POOL if pool == self._pool else 0
+        if self._probes and len(case.claim) >= self._shortest:
+            said = case.claim.lower()
+            told = sum(any(text in said for text in texts) for texts in self._probes)
+            found |= SAYS_ALL if told >= len(self._probes) * 0.8 else 0
         return found
 
     def _ranking_scores(self, case: Case) -> tuple[Score | None, ...]:
@@ -141,6 +148,18 @@ class Scorer:
         missing = sum(case.label == "MISSING" for case in cases)
         errored = sum(case.label == "ERROR" for case in cases)
         return Completeness(len(cases), len(cases) - missing, missing, self._duplicate, self._unknown, errored)
+
+
+def _probes(golds: Mapping[str, Gold]) -> list[tuple[str, ...]]:
+    """The substrings of the first questions, by qid, that want different things; none where there are too few."""
+    found: dict[tuple[str, ...], None] = {}
+    for qid in sorted(golds):
+        gold = golds[qid]
+        if gold.substrings and not any(set(gold.substrings) & set(one) for one in found):
+            found[gold.substrings] = None
+        if len(found) == PROBES:
+            break
+    return list(found) if len(found) >= LEAST_PROBES else []
 
 
 def _remember(known: dict[K, V], key: K, value: V) -> V:

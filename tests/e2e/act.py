@@ -14,16 +14,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from e2e.engine import Engine
+    from fake_github import FakeGitHub
 
 _GIT = ("git", "-c", "user.name=e2e", "-c", "user.email=e2e@example.test", "-c", "init.defaultBranch=main")
 
 
 def run_workflow(
-    engine: Engine, source: Path, workflow: str, event: dict[str, Any], api_url: str, folder: Path
+    engine: Engine, source: Path, workflow: str, event: dict[str, Any], api_url: str, folder: Path, github: FakeGitHub
 ) -> subprocess.CompletedProcess[str]:
     """Run ``workflow`` of a copy of ``source`` for a pull request; stdout is all that act and the steps print."""
-    repository = _repository(source, folder / "repository", event["repository"]["full_name"])
-    (folder / "event.json").write_text(json.dumps(event), encoding="utf-8")
+    repository, base = _repository(source, folder / "repository", event["repository"]["full_name"])
+    github.repository_at(repository)
+    pull = {**event["pull_request"], "base": {**event["pull_request"]["base"], "sha": base}}
+    (folder / "event.json").write_text(json.dumps({**event, "pull_request": pull}), encoding="utf-8")
     command = [tool("act"), "pull_request", "--workflows", workflow, "--eventpath", str(folder / "event.json")]
     command += ["--platform", "ubuntu-latest=python:3.12-slim", "--pull=false", "--container-daemon-socket", "-"]
     command += ["--network", "host", "--env", f"GITHUB_API_URL={api_url}", "--secret", f"GITHUB_TOKEN={TOKEN}", "--rm"]
@@ -45,15 +48,17 @@ def run_workflow(
         )
 
 
-def _repository(source: Path, target: Path, name: str) -> Path:
-    """A git repository with the files of ``source``: act reads names and hashes from it."""
+def _repository(source: Path, target: Path, name: str) -> tuple[Path, str]:
+    """A git repository with the files of ``source``, from which act reads names and hashes; and the commit before."""
     shutil.copytree(source, target)
     (target / "Dockerfile").write_text(without_digests(source), encoding="utf-8")
     for arguments in (
         ("init", "--quiet"),
         ("remote", "add", "origin", f"https://github.com/{name}.git"),
         ("add", "--all"),
-        ("commit", "--quiet", "--message", "e2e"),
+        ("commit", "--quiet", "--message", "base"),
+        ("commit", "--quiet", "--message", "the change", "--allow-empty"),
     ):
         subprocess.run([*_GIT, *arguments], cwd=target, check=True)
-    return target
+    told = subprocess.run([*_GIT, "rev-parse", "HEAD~1"], cwd=target, check=True, capture_output=True, text=True)
+    return target, told.stdout.strip()

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from e2e import engine as engines
-from e2e.runner import Runner, workspace_from
+from e2e.pull import PullRequest, Work
+from e2e.runner import Runner
 from fake_github import FakeGitHub
 
 ROOT, HERE = engines.ROOT, engines.HERE
@@ -96,10 +97,21 @@ def github(prism, event):
 
 
 @pytest.fixture
-def runner(engine, image, checkout, event, github, prism, tmp_path):
-    """The real image over a copy of the quickstart example."""
-    workspace = workspace_from(checkout / "examples/quickstart", tmp_path / "workspace")
-    base = event["pull_request"]["base"]
-    github.commits[base["ref"]] = base["sha"]
-    github.files[base["sha"], "eval-gates.yml"] = (workspace / "eval-gates.yml").read_bytes()
-    return Runner(engine, image, checkout, workspace, event, prism[0])
+def runner_of(engine, image, checkout, event, github, prism, tmp_path):
+    """The real image over a checkout of a pull request that changes the quickstart example as it is told."""
+
+    def runner_of(**work):
+        work = Work(**work)
+        pull = PullRequest.made(tmp_path / "origin", checkout / "examples/quickstart", work)
+        github.repository_at(pull.origin)
+        github.add_pull(PULL, pull.head, pull.base)
+        workspace = pull.checked_out(tmp_path / "workspace", work.depth)
+        environ = {"GITHUB_SHA": pull.merge, "GITHUB_BASE_REF": "main"}
+        return Runner(engine, image, checkout, workspace, pull.told(event), prism[0], environ=environ)
+
+    return runner_of
+
+
+@pytest.fixture
+def runner(runner_of):
+    return runner_of()

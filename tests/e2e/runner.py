@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,9 +145,3 @@ def give_to_runner(folder: Path) -> None:
 def strangers(folder: Path) -> list[str]:
     """What in ``folder`` does not belong to the runner's user: the next checkout could not remove it."""
     return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.lstat().st_uid != RUNNER_UID]
-
-
-def workspace_from(example: Path, target: Path) -> Path:
-    """A workspace with a copy of ``example``."""
-    shutil.copytree(example, target)
-    return target

@@ -30,7 +30,7 @@ def test_an_output_reaches_the_next_step(engine, base, checkout, event, github, 
     path = checkout / ".github/workflows/e2e.yml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(WORKFLOW, encoding="utf-8")
-    done = run_workflow(engine, checkout, ".github/workflows/e2e.yml", event, prism[0], tmp_path)
+    done = run_workflow(engine, checkout, ".github/workflows/e2e.yml", event, prism[0], tmp_path, github)
     path.unlink()
     assert done.returncode == 0, done.stdout
     assert "| pass=false failed=" in done.stdout
@@ -39,7 +39,7 @@ def test_an_output_reaches_the_next_step(engine, base, checkout, event, github, 
 
 
 def test_the_example_workflow_passes_and_comments(engine, base, checkout, event, github, prism, tmp_path):
-    done = run_workflow(engine, checkout, ".github/workflows/example.yml", event, prism[0], tmp_path)
+    done = run_workflow(engine, checkout, ".github/workflows/example.yml", event, prism[0], tmp_path, github)
     assert done.returncode == 0, done.stdout
     assert "Job succeeded" in done.stdout
     assert len(github.comments[PULL]) == 1, done.stdout

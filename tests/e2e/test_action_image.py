@@ -5,14 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from e2e.pull import git
 from e2e.runner import TOKEN, strangers
 from fake_github import Fault
 from rag_eval.comment import parse_marker
 from rag_eval.github import BOT
+from sshkeys import Keys
 
 PULL = 2
 INPUTS = {"gold": "gold.jsonl", "gates": "eval-gates.yml", "report_dir": "report"}
@@ -21,10 +26,10 @@ REFUSAL = Fault("^(POST|PATCH)", 403, message="Resource not accessible by integr
 
 
 @pytest.fixture
-def run(runner):
+def run_with():
     """Run the action; whatever it is given, it must keep the rules of the house it runs in."""
 
-    def run(number=1, **inputs):
+    def run(runner, number=1, **inputs):
         before = digests(runner.workspace)
         done = runner.run(number, **{**INPUTS, **inputs})
         assert (done.files["GITHUB_ENV"], done.files["GITHUB_PATH"]) == ("", "")
@@ -37,6 +42,11 @@ def run(runner):
         return done
 
     return run
+
+
+@pytest.fixture
+def run(runner, run_with):
+    return partial(run_with, runner)
 
 
 def digests(workspace):
@@ -159,7 +169,7 @@ def test_with_comments_off_nothing_is_written(github, run):
 
 def test_a_push_has_no_pull_request_to_comment_on(github, run, runner):
     runner.event = {key: value for key, value in runner.event.items() if key not in ("pull_request", "number")}
-    runner.event_name = "push"
+    runner.event_name, runner.event["before"] = "push", git(runner.workspace, "rev-parse", "HEAD")
     done = run(trace="good.jsonl")
     assert (done.code, done.outputs["comment-url"]) == (0, ""), done.log
     assert github.writes == []
@@ -172,3 +182,63 @@ def test_another_folder_is_worked_in(github, run, runner):
     done = run(trace="good.jsonl", working_directory="deep")
     assert done.code == 0, done.log
     assert len(github.comments[PULL]) == 1
+
+
+GATES = (Path(__file__).parents[2] / "examples/quickstart/eval-gates.yml").read_text("utf-8")
+GOLD = (Path(__file__).parents[2] / "examples/quickstart/gold.jsonl").read_text("utf-8")
+LOOSER = {"eval-gates.yml": GATES.replace("precision: {min: 0.80}", "precision: {min: 0.10}")}
+NO_API = Fault("/git/", 403, message="Resource not accessible by integration", times=99)
+
+
+def test_gates_that_the_change_loosens_still_hold(github, runner_of, run_with):
+    runner = runner_of(changes=LOOSER)
+    done = run_with(runner, trace="bad.jsonl")
+    assert done.code == 1, done.log
+    assert done.outputs["base-commit"] == runner.event["pull_request"]["base"]["sha"]
+    assert "precision" in done.outputs["failed-gates"]
+    assert "gates.precision.min" in github.comments[PULL][0]["body"]
+
+
+def test_without_the_api_git_objects_of_the_checkout_decide(github, runner_of, run_with):
+    github.faults = [NO_API]
+    done = run_with(runner_of(changes=LOOSER, depth=2), trace="bad.jsonl")
+    assert done.code == 1, done.log
+    assert "read through git" in github.comments[PULL][0]["body"]
+
+
+def test_without_the_api_a_checkout_of_depth_1_is_judged_by_nobody(github, runner_of, run_with):
+    github.faults = [NO_API]
+    done = run_with(runner_of(), trace="good.jsonl")
+    assert done.code == 2, done.log
+    assert "fetch-depth" in done.log
+
+
+def test_a_merge_queue_is_held_against_what_it_merges_onto(github, runner_of, run_with):
+    runner = runner_of(changes=LOOSER)
+    base = runner.event["pull_request"]["base"]["sha"]
+    runner.event = {"action": "checks_requested", "repository": runner.event["repository"]}
+    runner.event["merge_group"] = {"base_sha": base, "base_ref": "refs/heads/main"}
+    runner.event_name = "merge_group"
+    runner.environ["GITHUB_REF"] = f"refs/heads/gh-readonly-queue/main/pr-{PULL}-{base}"
+    done = run_with(runner, trace="bad.jsonl")
+    assert (done.code, done.outputs["base-commit"]) == (1, base), done.log
+
+
+@pytest.mark.parametrize(("signed_by", "findings"), [("ann", ""), ("eve", "bad-signature,unsigned-change")])
+def test_signatures_are_verified_in_the_image(runner_of, run_with, tmp_path, signed_by, findings):
+    (tmp_path / "keys").mkdir()
+    keys = Keys(tmp_path / "keys")
+    policy = "signoff: {require: signature, allowed_signers: signers, gold: gold.jsonl}\n"
+
+    def sign(origin):
+        command = [sys.executable, "-m", "rag_eval", "gold", "signoff", "--reason", "reviewed", "--base", "main"]
+        command += ["--signer", "ann@example.org", "--key", str(keys.file(signed_by))]
+        subprocess.run(command, cwd=origin, check=True, capture_output=True)
+
+    runner = runner_of(
+        base={"eval-gates.yml": GATES + policy, "signers": keys.allowed("ann").decode()},
+        changes={"gold.jsonl": GOLD.replace('"gold_claim_substr": [', '"gold_claim_substr": ["never said", ', 1)},
+        then=sign,
+    )
+    done = run_with(runner, trace="good.jsonl")
+    assert (done.code, done.outputs["findings"]) == (1 if findings else 0, findings), done.log

@@ -75,7 +75,7 @@ def test_an_image_is_run_as_the_runner_does(engine, base, action, event, github,
 
 
 def test_a_workflow_is_run_by_act(engine, base, action, event, github, prism, tmp_path):
-    done = run_workflow(engine, action, ".github/workflows/greet.yml", event, prism[0], tmp_path)
+    done = run_workflow(engine, action, ".github/workflows/greet.yml", event, prism[0], tmp_path, github)
     assert done.returncode == 0, done.stdout
     assert [row["body"].split()[:2] for row in github.comments[2]] == [["hello", "act"]], done.stdout
     assert f"next step got {github.comments[2][0]['html_url']}" in done.stdout

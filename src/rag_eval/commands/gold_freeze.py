@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rag_eval.freeze import Frozen
     from rag_eval.signoff import Side
 
-HELP = "write the manifest of a release of the gold set, or check the gold against one"
 EXAMPLE = "examples: rag-eval gold freeze v1.0, rag-eval gold freeze v1.0 --check"
 _SHOWN = 100
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from rag_eval.goldlint import Finding, Sample
 
-HELP = "look for items that judge badly"
 EXAMPLE = "example: rag-eval gold lint --gold eval/gold.jsonl --trace runs/trace.jsonl"
 _SHOWN = 100
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterator
 
-HELP = "count what the gold set is made of"
 EXAMPLE = "example: rag-eval gold stats --gold eval/gold.jsonl"
 _SHOWN = 20
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
-def effect(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: str | None = None) -> list[str]:
+def flipped(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: str | None = None) -> list[str]:
     """The cases that flip and the gates that turn on the traces at hand; nothing where there are none."""
     from rag_eval import app
     from rag_eval.commands._shared import gates_path

@@ -1,0 +1,58 @@
+"""What the sub-commands of `rag-eval gold` that read git have in common."""
+
+from __future__ import annotations
+
+import sys
+
+from rag_eval.git import INDEX, Git
+from rag_eval.safe import log_line
+from rag_eval.signoff_frame import Frame, Place, between, untouched
+from rag_eval.trees import NOTHING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterable
+
+    from rag_eval.signoff import Policy
+    from rag_eval.signoff_record import Change
+
+
+def place(git: Git, args: Namespace) -> Place:
+    """Where the caller says that gold and gates stand."""
+    return Place(args.gold, args.gates, git.prefix)
+
+
+def frame_since(git: Git, base: str | None) -> Frame:
+    """The index against the last commit, or against where the branch left ``base``."""
+    index = git.at(INDEX)
+    if base:
+        return between(git, base, "HEAD", index)
+    last = git.resolve("HEAD")
+    return Frame(git.at(last) if last else NOTHING, index)
+
+
+def effect(git: Git, frame: Frame, policy: Policy, args: Namespace) -> list[str]:
+    """What the change does to the traces at hand; nothing is loaded for that where nothing changed."""
+    if untouched(frame, policy):
+        return []
+    from rag_eval.commands._gold_effect import flipped
+
+    return flipped(git, frame, policy, args.gates, args.trace)
+
+
+def counted(changes: Iterable[Change]) -> str:
+    """How many items were added, changed and removed."""
+    verbs = [change.verb for change in changes]
+    parts = [f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs]
+    return ", ".join(parts) or "no change"
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print lines, none of which a runner takes for a command."""
+    sys.stdout.writelines(f"{log_line(line)}\n" for line in lines)
+
+
+def complain(lines: Iterable[str]) -> None:
+    """The same to stderr."""
+    sys.stderr.writelines(f"{log_line(line)}\n" for line in lines)

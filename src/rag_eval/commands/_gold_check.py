@@ -1,0 +1,92 @@
+"""The whole check of sign-off, for a change that touches what it is about."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+
+from rag_eval import signoff
+from rag_eval import signoff_identity as identity
+from rag_eval.commands._gold import complain, effect, frame_since, place, say
+from rag_eval.errors import GATE_FAILED, PASSED
+from rag_eval.git import INDEX, Git
+from rag_eval.signoff_frame import Frame, between, findings, policies, untouched
+from rag_eval.signoff_identity import NO_PROOF
+from rag_eval.trees import NOTHING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from rag_eval.signoff import Policy
+
+_SHOWN = 100
+
+
+def check(args: Namespace) -> int:
+    """Check, and say what is wrong, what mends it, and what the change does to the traces at hand."""
+    git = Git()
+    frame = _checked_frame(git, args)
+    found = [finding for policy in policies(frame, place(git, args)) for finding in _found(frame, policy, args)]
+    for policy in [] if frame.whole else policies(frame, place(git, args)):
+        say(effect(git, frame, policy, args))
+    if not found:
+        return PASSED
+    complain(map(str, found[:_SHOWN]))
+    more = len(found) - _SHOWN
+    complain([f"… and {more} more finding(s) not shown."] if more > 0 else [])
+    complain(["To mend it:", *dict.fromkeys(f"  {finding.mend}" for finding in found)])
+    if _temporary_index():
+        complain(["Then commit again without naming files, so that the record is committed too."])
+    return GATE_FAILED
+
+
+def _checked_frame(git: Git, args: Namespace) -> Frame:
+    if args.all_files:
+        return Frame(NOTHING, git.at(INDEX), whole=True)
+    pushed = [os.environ.get(f"PRE_COMMIT_{end}_REF") for end in ("FROM", "TO")]
+    if not args.base and pushed[0] and pushed[1]:
+        return between(git, pushed[0], pushed[1])
+    return frame_since(git, args.base)
+
+
+def _found(frame: Frame, policy: Policy, args: Namespace) -> list[signoff.Finding]:
+    if not frame.whole and untouched(frame, policy):
+        # Inside a commit, which git tells by naming the index, and against a base that was asked for, that is the
+        # answer. A run by hand (`pre-commit run --all-files`) has no change at hand: it asks about every item.
+        if "GIT_INDEX_FILE" in os.environ or args.base or frame.name != "HEAD":
+            return []
+        frame = Frame(NOTHING, frame.head, whole=True)
+    left = identity.unchecked(policy, NO_PROOF)
+    say([f"Not checked here but in CI: {', '.join(left)}."] if left else [])
+    return findings(frame, policy, _command(frame, policy, args))
+
+
+def _command(frame: Frame, policy: Policy, args: Namespace) -> str:
+    """The sign-off command that mends what is not signed."""
+    words = [_program(), "gold", "signoff"]
+    words += ["--baseline"] if frame.whole else []
+    words += ["--base", frame.name] if frame.name != "HEAD" else []
+    words += [word for name in ("gold", "gates") if (value := getattr(args, name)) for word in (f"--{name}", value)]
+    # `git commit -a` and `git commit FILE` work on an index of their own that is gone when the hook says no.
+    add = f"git add -- {shlex.quote(f':/{policy.gold}')} && " if _temporary_index() else ""
+    key = " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""
+    return f"{add}{shlex.join(words)}{key} --reason '…'"
+
+
+def _program() -> str:
+    """The name to call this program by: its path where only the environment of a hook has it on the PATH."""
+    own = os.path.dirname(os.path.abspath(sys.argv[0]))  # noqa: PTH100, PTH120 - start-up time
+    if os.environ.get("PRE_COMMIT") != "1":
+        return "rag-eval"
+    from shutil import which
+
+    elsewhere = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder != own]
+    return (
+        "rag-eval" if which("rag-eval", path=os.pathsep.join(elsewhere)) else which("rag-eval", path=own) or "rag-eval"
+    )
+
+
+def _temporary_index() -> bool:
+    return os.path.basename(os.environ.get("GIT_INDEX_FILE", "index")) != "index"  # noqa: PTH119 - start-up time

@@ -1,0 +1,113 @@
+"""Record and stage a sign-off of the staged changes of the gold."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rag_eval import signoff
+from rag_eval.commands._gold import counted, frame_since, place, say
+from rag_eval.errors import PASSED, UsageError
+from rag_eval.git import Git
+from rag_eval.safe import quoted
+from rag_eval.signoff_frame import Frame, policies, read_record, sides, spent
+from rag_eval.signoff_record import Change, Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from rag_eval.signoff import Policy, Side
+
+EXAMPLE = "example: rag-eval gold signoff --reason 'the new manual says 31 days'"
+
+
+def add_arguments(sign: ArgumentParser) -> None:
+    """The options of the sub-command."""
+    sign.add_argument("--reason", required=True, metavar="TEXT", help="why the gold changed, for the reviewers")
+    sign.add_argument("--signer", metavar="EMAIL", help="who answers for it (default: git's user.email)")
+    sign.add_argument("--baseline", action="store_true", help="also sign every item that no record signs yet")
+    sign.add_argument("--mutates", action="store_true", help="a qid is meant to name another question than before")
+    sign.add_argument("--key", metavar="FILE", help="sign with this SSH key; a public one asks the agent")
+    sign.add_argument("--base", metavar="REF", help="the index against where the branch left REF")
+
+
+def run(args: Namespace) -> int:
+    """Draft what is missing; write and stage it."""
+    git = Git()
+    frame = frame_since(git, args.base)
+    signer = args.signer or git.email()
+    if not signer:
+        raise UsageError("Nobody is named to sign. Add --signer EMAIL or run: git config user.email EMAIL")
+    if not any(letter.isalnum() for letter in args.reason):
+        raise UsageError("--reason is empty. Say why the gold changed; reviewers read it.")
+    asked = policies(frame, place(git, args))
+    # All are drafted before the first is written: a refusal leaves nothing behind.
+    drafts = [(policy, _draft(frame, policy, args, signer)) for policy in asked]
+    for policy, record in drafts:
+        if record:
+            _keep(git, policy, record)
+    if not any(record for _, record in drafts):
+        say([f"Nothing to sign: what is staged is as in {frame.name}, or signed off. To stage more: git add -- FILE"])
+    return PASSED
+
+
+def _draft(frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record | None:
+    """The record that is missing, None when none is."""
+    base, head = sides(frame, policy)
+    used = spent(frame, policy)
+    # With four eyes, what somebody else has signed is there to be signed once more.
+    mine = _signed_by(signer, base, head, policy, used) if policy.four_eyes else head
+    changes = [change for change, _ in signoff.breaches(base, mine, policy, used)]
+    moved = [qid for qid, *_ in changes if signoff.mutated(base.items.get(qid), head.items.get(qid))]
+    if moved and not args.mutates:
+        raise UsageError(
+            f"{quoted(moved[0])} would ask something else than before ({len(moved)} such item(s)). "
+            "Give the new question a new qid, or say that it is meant: --mutates"
+        )
+    if args.baseline:
+        rest = set(signoff.unsigned(head, policy)) - {change.qid for change in changes}
+        changes += [Change(qid, None, head.items[qid].hash) for qid in rest]
+    return _written(policy, args, signer, changes, bool(moved)) if changes else None
+
+
+def _signed_by(signer: str, base: Side, head: Side, policy: Policy, used: signoff.Records) -> Side:
+    """The head without the new records of others."""
+    fresh = signoff.fresh(base, head, policy, used)
+    others = {path for path, record in fresh.items() if record.signer != signer}
+    return head._replace(records={path: one for path, one in head.records.items() if path not in others})
+
+
+def _written(policy: Policy, args: Namespace, signer: str, changes: list[Change], mutates: bool) -> Record:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    record = Record(policy.dataset, policy.gold, signer, now, args.reason, tuple(changes), mutates)
+    read = read_record(record.file.encode())
+    if isinstance(read, str):
+        raise UsageError(f"This cannot be recorded: {read}. Correct the option.")
+    return _with_signature(policy, read, args.key)
+
+
+def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
+    if key:
+        from rag_eval.signatures import sign
+
+        return sign(record, key)
+    if policy.require == "signature":
+        raise UsageError("The policy wants records with a signature. Name your SSH key: --key ~/.ssh/id_ed25519")
+    return record
+
+
+def _keep(git: Git, policy: Policy, record: Record) -> None:
+    """Write the record into the work tree and stage it.
+
+    It is staged because it signs what is staged: a record left out would only make the next commit fail again.
+    """
+    path, data = f"{policy.records}/{record.name}", record.file.encode()
+    folder = os.path.join(git.top, policy.records)  # noqa: PTH118 - start-up time, as below
+    if os.path.realpath(folder) != os.path.join(os.path.realpath(git.top), *policy.records.split("/")):  # noqa: PTH118
+        raise UsageError(f"{quoted(policy.records)} leads elsewhere by a symbolic link. Make it a folder.")
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+    with open(os.path.join(folder, record.name), "wb") as file:  # noqa: PTH118, PTH123
+        file.write(data)
+    git.stage(path, data)
+    say([f"Signed by {record.signer}: {counted(record.changes)}. Recorded and staged: {path}"])

@@ -1,0 +1,68 @@
+"""The parser of the command line, built for the command that is called alone."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib import import_module
+
+from rag_eval import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = {
+    "demo": "score the packaged example and show where to go next",
+    "init": "write a first gold set, gates, workflow and hooks, never over what is there",
+    "validate": "check gold, trace, gates and report files",
+    "score": "score traces against the gold set and judge the gates",
+    "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",
+    "gate": "judge an existing report.json again",
+    "explain": "what a metric means, or why a question scored as it did",
+    "metrics": "list the metrics",
+}
+_NESTED = ("gold",)
+_WIDEST, _USUAL = 120, 98
+_EPILOG = """\
+exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a defect of rag-eval
+
+examples:
+  rag-eval demo
+  rag-eval score --gold eval/gold.jsonl --trace runs/trace.jsonl
+"""
+
+
+def build_parser(chosen: str = "", rest: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of all commands, or of the ``chosen`` one alone: each costs start-up time.
+
+    ``rest`` is what follows the command: one that has sub-commands chooses by it in turn.
+    """
+    about = "Says in a pull request whether the answers of a RAG system got worse: deterministic, without LLM calls."
+    parser = argparse.ArgumentParser("rag-eval", description=about, epilog=_EPILOG, formatter_class=_Formatter)
+    parser.add_argument("--version", action="version", version=f"rag-eval {__version__}")
+    # Given its prog, argparse need not format a usage text to find it out.
+    commands = parser.add_subparsers(prog="rag-eval", dest="command", metavar="COMMAND", required=True)
+    for name in (chosen,) if chosen else COMMANDS:
+        sub = commands.add_parser(name, help=COMMANDS[name], formatter_class=_Formatter)
+        module = import_module(f"rag_eval.commands.{name}")
+        sub.description, sub.epilog = module.__doc__, f"examples:\n{module.EXAMPLES}"
+        module.add_arguments(sub, *([rest] if name in _NESTED else []))
+    return parser
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Knows the terminal's width without shutil, which argparse would load for each option."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_width())
+
+
+def _width() -> int:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns) - 2
+    try:
+        return min(os.get_terminal_size().columns, _WIDEST) - 2
+    except (OSError, ValueError):
+        return _USUAL

@@ -1,0 +1,69 @@
+"""What stands in front of Prism: the base path of GitHub Enterprise Server, and an ear for what Prism objects to."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PREFIX = "/api/v3"
+_HOP = ("connection", "host", "transfer-encoding", "content-length", "keep-alive")
+
+
+@dataclass
+class Front:
+    """``url`` is where clients ask, ``objections`` what Prism said of a request or an answer that breaks the rules."""
+
+    url: str
+    objections: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def front(behind: str) -> Iterator[Front]:
+    """Forward every request below ``PREFIX`` to the address ``behind``."""
+    found = Front("")
+    host = urlsplit(behind).netloc
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _forward(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            assert self.path.startswith(PREFIX), self.path
+            connection = HTTPConnection(host, timeout=60)
+            kept = {name: value for name, value in self.headers.items() if name.lower() not in _HOP}
+            connection.request(self.command, self.path.removeprefix(PREFIX), body or None, kept)
+            answer = connection.getresponse()
+            data = answer.read()
+            if "problem+json" in (answer.headers.get("Content-Type") or ""):
+                found.objections.append(f"{self.command} {self.path}: {data.decode('utf-8', 'replace')[:2000]}")
+            self.send_response(answer.status)
+            for name, value in answer.headers.items():
+                if name.lower() not in _HOP:
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+            connection.close()
+
+        do_GET = do_POST = do_PATCH = _forward  # noqa: N815 - the names that http.server looks for
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    found.url = f"http://127.0.0.1:{server.server_port}{PREFIX}"
+    try:
+        yield found
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,31 @@
+"""Every scenario once more, each request and each answer held to GitHub's own description, below a GHES base path."""
+
+from __future__ import annotations
+
+import pytest
+
+from e2e.front import front
+from gaming.honest import build
+from gaming.play import play, scenarios
+from sshkeys import Keys
+
+SCENARIOS = scenarios()
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("honest") / "base")
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    return Keys(tmp_path_factory.mktemp("keys"))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_the_attack_ends_as_it_does_without_prism(scenario, prism, tmp_path, base, keys):
+    with front(prism[0]) as asked:
+        ending = play(scenario, scenario.attack, tmp_path, base, keys, through=(asked.url, prism[1]))
+    assert asked.objections == []
+    assert ending.code == scenario.expect["exit"], ending.said
+    assert ending.shows(scenario.finding), ending.said

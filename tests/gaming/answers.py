@@ -1,0 +1,101 @@
+"""What can be done to the traces of a run: each edit takes the rows, its argument and raw bytes behind the rows."""
+
+from __future__ import annotations
+
+import json
+
+from gaming import honest
+from gaming.honest import REFUSAL, named
+
+
+def edited(rows, edits):
+    """The bytes of the trace file after some edits, each a word and its argument."""
+    tail = b""
+    for word, argument in edits:
+        rows, tail = _EDITS[word](rows, argument, tail)
+    return honest.lines(rows) + tail
+
+
+def _chosen(row, qids):
+    answerable = honest.QUESTIONS.get(row["qid"], {"answerable": True})["answerable"]
+    by_word = {"all": True, "answerable": answerable, "unanswerable": not answerable}
+    return by_word[qids] if isinstance(qids, str) and qids in by_word else row["qid"] in named(qids)
+
+
+def _drop(rows, qids, tail):
+    return [row for row in rows if not _chosen(row, qids)], tail
+
+
+def _repeat(rows, qids, tail):
+    return rows + [row for row in rows if _chosen(row, qids)], tail
+
+
+def _say(rows, changes, tail):
+    return [_said(row, changes) if _chosen(row, changes["to"]) else row for row in rows], tail
+
+
+def _said(row, changes):
+    """A trace with other words: ``claim``, ``cites`` or ``retrieves`` as they are given or by a word."""
+    answered, retrieved = dict(row["answer_json"]), row["retrieved_ids"]
+    if changes.get("retrieves") == "corpus":
+        retrieved = retrieved + [chunk for chunk in honest.CORPUS if chunk not in retrieved]
+    elif changes.get("retrieves") == "late":
+        retrieved = [chunk for chunk in honest.CORPUS if chunk not in retrieved][:10] + retrieved
+    elif "retrieves" in changes:
+        retrieved = changes["retrieves"]
+    if "claim" in changes:
+        answered["claim"] = {"refusal": REFUSAL}.get(changes["claim"], changes["claim"])
+    if "cites" in changes:
+        by_word = {"retrieved": retrieved, "all but one": retrieved[:-1]}
+        answered["citations"] = by_word[changes["cites"]] if isinstance(changes["cites"], str) else changes["cites"]
+    more = {name: value for name, value in changes.items() if name in ("run", "error", "abstained", "qid")}
+    return {**row, "retrieved_ids": retrieved, "answer_json": answered, **more}
+
+
+def _again(rows, changes, tail):
+    """The chosen traces once more, said otherwise, behind the first ones."""
+    return rows + [_said(row, changes) for row in rows if _chosen(row, changes["to"])], tail
+
+
+def _raw(rows, text, tail):
+    return rows, tail + text.encode()
+
+
+def _swap(rows, texts, tail):
+    """Other texts in the bytes of the traces, by the old ones."""
+    data = honest.lines(rows)
+    for old, new in texts.items():
+        assert old.encode() in data, old
+        data = data.replace(old.encode(), new.encode())
+    return [], data + tail
+
+
+def _long(rows, mib, tail):
+    return rows, tail + json.dumps({"qid": "Q01", "answer": "x" * (mib << 20)}).encode() + b"\n"
+
+
+def _failed(rows, qids, tail):
+    """The chosen questions end in an error, with what was retrieved until then."""
+    cut = {qid: {"qid": qid, "retrieved_ids": found, "error": "timed out"} for qid, found in _retrieved(rows)}
+    return [cut[row["qid"]] if _chosen(row, qids) else row for row in rows], tail
+
+
+def _retrieved(rows):
+    return [(row["qid"], row["retrieved_ids"]) for row in rows]
+
+
+def _none(rows, _, tail):
+    return [], tail
+
+
+_EDITS = {
+    "drop": _drop,
+    "repeat": _repeat,
+    "say": _say,
+    "again": _again,
+    "raw": _raw,
+    "swap": _swap,
+    "long": _long,
+    "none": _none,
+    "fail": _failed,
+}
