@@ -11,7 +11,7 @@ from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
 from rag_eval.files.limits import MIB, YAML_MIB
 from rag_eval.files.wording import Finding, pointer, unknown_keys, word
-from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, Gate, Policy, Slices, Statistics
+from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
 from rag_eval.metrics import measure, suggestion
 from rag_eval.safe import quoted
 from rag_eval.slices import FIELDS, is_field, is_slice
@@ -180,7 +180,7 @@ def _policy(document: Document, path: str) -> Policy:
         file=path,
         token=refusal.get("token", Policy().token).strip(),
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
-        gates=tuple(_gates(document)),
+        gates=_in_force(tuple(_gates(document))),
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
         integrity=value.get("integrity", {}),
         slices=_slices(value.get("slices", {})),
@@ -201,6 +201,11 @@ def _statistics(stated: dict[str, Any]) -> Statistics:
 
 def _slices(stated: dict[str, Any]) -> Slices:
     return Slices(tuple(stated.get("by", ())), int(stated.get("min_n", Slices().min_n)))
+
+
+def _in_force(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    """Gates on slices alone leave the defaults for the whole where they are."""
+    return gates if not gates or any(not gate.slice for gate in gates) else (*REFERENCE_GATES, *gates)
 
 
 def _gates(document: Document) -> Iterator[Gate]:
