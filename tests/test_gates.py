@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rag_eval.gates import REFERENCE_GATES, Gate, judge, judge_completeness, verdict
+from rag_eval.gates import REFERENCE_GATES, Gate, verdict
+from rag_eval.judging import judge, judge_completeness
 from rag_eval.renderers import words
 from rag_eval.scoring import Completeness
 from rag_eval.tally import Value, mean, tally

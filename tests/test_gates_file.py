@@ -7,6 +7,7 @@ from rag_eval.files.gates_file import policy_of, read_policy
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import MIB
 from rag_eval.files.signoff_policy import signoff_policy
+from rag_eval.gates import Slices, Statistics
 from rag_eval.metrics import METRICS
 from reading import SCHEMAS, put, reader
 
@@ -33,6 +34,10 @@ def gates(text):
     return "version: 1\ngates:\n  " + text + "\n"
 
 
+def slices(text):
+    return "version: 1\nslices:\n  " + text + "\n"
+
+
 FULL = """\
 version: 1
 gold: labels/gold.jsonl
@@ -44,11 +49,21 @@ refusal:
 completeness: {missing: 1, duplicate: 2}
 integrity: {padded-citations: warning, stale-traces: "off"}
 signoff: {dataset: 7b0c4e, gold: labels/gold.jsonl, records: labels/signoff, require: record}
+must_pass: [A0001, "tags=critical"]
+baseline: {report: labels/baseline.json, trace: labels/baseline.jsonl}
+statistics: {alpha: 0.010, correction: none, inconclusive: fail, test: none}
 limits: {line_mib: 1, depth: 32, lines: 100, whole_mib: 2, expanded_mib: 3}
 gates:
   precision: {min: 0.80}
   over_refusal: {max: .1, severity: warning}
   recall_all@5: {min: 1, when_no_data: skip}
+  chr: {min: 0.75, max_drop: 0.02, confidence: 0.90, test: none}
+slices:
+  by: [category, meta.vault]
+  min_n: 20
+  gates:
+    "category=*": {under_refusal: {max_rise: 0.050}}
+    "meta.vault=a/b": {mrr: {min: 0.5}}
 """
 
 
@@ -59,6 +74,10 @@ def test_every_key_is_read():
     assert read.completeness == {"missing": 1, "duplicate": 2, "unknown": 0}
     assert read.integrity == {"padded-citations": "warning", "stale-traces": "off"}
     assert read.limits == {"line_mib": 1, "depth": 32, "lines": 100, "whole_mib": 2, "expanded_mib": 3}
+    assert (read.must_pass, read.slices) == (("A0001", "tags=critical"), Slices(("category", "meta.vault"), 20))
+    assert (read.baseline, read.baseline_trace) == ("labels/baseline.json", "labels/baseline.jsonl")
+    assert read.statistics == Statistics("0.010", "none", "fail", "none")
+    assert read.fields == ("category", "meta.vault", "tags")
     signed = signoff_policy(FULL.encode(), "gates.yml")
     assert (signed.dataset, signed.gold, signed.records) == ("7b0c4e", "labels/gold.jsonl", "labels/signoff")
 
@@ -69,11 +88,32 @@ def test_the_example_above_holds_every_key_of_the_schema():
 
 
 def test_gates_keep_direction_severity_and_line():
-    assert [tuple(gate) for gate in accepted(FULL).gates] == [
-        ("precision", "min", "0.80", "error", "fail", 13),
-        ("over_refusal", "max", "0.1", "warning", "fail", 14),
-        ("recall_all@5", "min", "1", "error", "skip", 15),
+    assert [tuple(gate) for gate in accepted(FULL).gates if gate.line < 19] == [
+        ("precision", "min", "0.80", "error", "fail", 16, "", "", ""),
+        ("over_refusal", "max", "0.1", "warning", "fail", 17, "", "", ""),
+        ("recall_all@5", "min", "1", "error", "skip", 18, "", "", ""),
     ]
+
+
+def test_a_bound_and_a_margin_are_two_gates_and_each_takes_what_is_its_own():
+    assert [tuple(gate) for gate in accepted(FULL).gates if gate.line == 19] == [
+        ("chr", "min", "0.75", "error", "fail", 19, "", "0.90", ""),
+        ("chr", "max_drop", "0.02", "error", "fail", 19, "", "", "none"),
+    ]
+
+
+def test_gates_on_slices_come_last_with_their_slice():
+    assert [tuple(gate) for gate in accepted(FULL).gates if gate.slice] == [
+        ("under_refusal", "max_rise", "0.050", "error", "fail", 24, "category=*", "", ""),
+        ("mrr", "min", "0.5", "error", "fail", 25, "meta.vault=a/b", "", ""),
+    ]
+
+
+def test_paths_are_those_beside_the_file(tmp_path):
+    path = put(tmp_path, b"version: 1\nbaseline: {report: old/report.json, trace: ../t.jsonl}\n")
+    read = read_policy(reader(), path)
+    folder = path.rpartition("/")[0]
+    assert (read.baseline, read.baseline_trace) == (f"{folder}/old/report.json", f"{folder.rpartition('/')[0]}/t.jsonl")
 
 
 @pytest.mark.parametrize("written", ["0.80", "0.8", "0.800", "1", "0", "1.0", "0.0000001", "0.333333333333333333333"])
@@ -154,13 +194,29 @@ def test_a_metric_like_no_other_gets_the_command_that_lists_them():
         (gates("precision: {min: true}"), "gates.yml:3: column 15: /gates/precision/min", "true is not a number"),
         (gates("precision: {min: }"), "gates.yml:3: column 15: /gates/precision/min", "null is not a number"),
         (gates("precision: 0.8"), "gates.yml:3: column 3: /gates/precision", "0.8 is not an object"),
-        (gates("precision: {}"), "gates.yml:3: column 3: /gates/precision", "'min' is missing"),
+        (gates("precision: {}"), "gates.yml:3: column 3: /gates/precision", "Say min, max_drop or both."),
         (
             gates("precision: {min: 0.5, sevrity: warning}"),
             "gates.yml:3: column 25: /gates/precision/sevrity",
             "Did you mean 'severity'?",
         ),
         (gates("precision: {min: 0.5, severity: fatal}"), "gates.yml:3: column 25:", "'fatal' is none of"),
+        (gates("precision: {max_rise: 0.1}"), "gates.yml:3: column 15: /gates/precision", "Use 'max_drop'."),
+        (gates("precision: {min: 0.5, confidence: 1}"), "gates.yml:3: column 25:", "1 is more than 0.9999"),
+        (gates("precision: {confidence: 0.9}"), "gates.yml:3: column 3: /gates/precision", "Say min, max_drop or both"),
+        (gates("precision: {max_drop: 0.1, test: pared}"), "gates.yml:3:", "Did you mean 'paired'?"),
+        (slices("by: [colour]"), "gates.yml:3: column 8: /slices/by/0", "'colour' is nothing that slices go by"),
+        (slices("by: [meta.]"), "gates.yml:3: column 8: /slices/by/0", "category, difficulty, tags"),
+        (slices("min_n: 0"), "gates.yml:3: column 3: /slices/min_n", "0 is less than 1"),
+        (slices("gates: {category: {chr: {min: 1}}}"), "gates.yml:3: column 11:", "'category' is no slice"),
+        (slices("gates: {category=: {chr: {min: 1}}}"), "gates.yml:3: column 11:", "Write FIELD=VALUE."),
+        (slices("gates: {category=a: {crh: {min: 1}}}"), "gates.yml:3: column 24:", "Did you mean 'chr'?"),
+        (slices("gates: {category=a: {chr: {max: 1}}}"), "gates.yml:3: column 30:", "Use 'min'."),
+        (slices("gates: {category=a: 1}"), "gates.yml:3: column 11:", "1 is not an object"),
+        ("version: 1\nslices: [category]\n", "gates.yml:2: column 1: /slices", "is not an object"),
+        ("version: 1\nmust_pass: [colour=red]\n", "gates.yml:2: column 13: /must_pass/0", "Write a qid or FIELD=VALUE"),
+        ("version: 1\nbaseline: {trace: a.jsonl}\n", "gates.yml:2: column 1: /baseline", "'report' is missing"),
+        ("version: 1\nstatistics: {alpha: 0}\n", "gates.yml:2: column 14: /statistics/alpha", "less than 0.0001"),
         ("version: 1\ngates: {}\n", "gates.yml:2: column 1: /gates", "name at least one"),
         ("version: 1\ngates:\n", "gates.yml:2: column 1: /gates", "null is not an object"),
         ("version: 1\nk: 0\n", "gates.yml:2: column 1: /k", "0 is less than 1"),

@@ -10,13 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT
+from rag_eval.evidence import Evidence
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
-from rag_eval.gates import Gate, judge, judge_all
+from rag_eval.gates import Gate
+from rag_eval.judging import judge, judge_all
 from rag_eval.metrics import measure
 from rag_eval.policy import RULES, Effects, changes, classify
 from rag_eval.scoring import Completeness
 from rag_eval.tally import Value
+from runs import result
 
 SCHEMA = json.loads((ROOT / "schemas" / "eval-gates.schema.json").read_text("utf-8"))
 BOTH_WAYS = "looser", "looser"  # what cannot be told counts as looser, there and back
@@ -34,6 +37,30 @@ EXAMPLES = {
     "gates/under_refusal/max": [(Decimal("0.05"), Decimal("0.06"), "looser", "stricter")],
     "gates/precision/severity": [("error", "warning", "looser", "stricter")],
     "gates/precision/when_no_data": [("fail", "skip", "looser", "stricter")],
+    "gates/precision/max_drop": [
+        (Decimal("0.02"), Decimal("0.05"), "looser", "stricter"),
+        (Decimal("0.02"), None, "looser", "stricter"),
+    ],
+    "gates/under_refusal/max_rise": [(Decimal("0.02"), Decimal("0.05"), "looser", "stricter")],
+    "gates/precision/confidence": [(Decimal("0.95"), None, *BOTH_WAYS), (Decimal("0.90"), Decimal("0.95"), *BOTH_WAYS)],
+    "gates/precision/test": [
+        ("none", "paired", "looser", "stricter"),
+        (None, "none", "stricter", "looser"),
+        (None, "paired", *BOTH_WAYS),
+    ],
+    "slices": [({"by": ["category"]}, None, "looser", "stricter")],
+    "slices/by": [(["category", "tags"], ["tags"], "looser", "stricter"), (["tags"], ["category"], *BOTH_WAYS)],
+    "slices/min_n": [(10, 20, "looser", "stricter")],
+    "slices/gates": [({"category=a": {"chr": {"min": Decimal(1)}}}, None, "looser", "stricter")],
+    "slices/gates/category=a": [({"chr": {"min": Decimal(1)}}, None, "looser", "stricter")],
+    "slices/gates/category=a/chr/min": [(Decimal("0.8"), Decimal("0.7"), "looser", "stricter")],
+    "must_pass": [(["A1", "A2"], ["A1"], "looser", "stricter"), (["A1"], ["A2"], *BOTH_WAYS)],
+    "baseline": [({"report": "a.json"}, None, "looser", "stricter")],
+    "baseline/report": [("a.json", "b.json", *BOTH_WAYS)],
+    "statistics/alpha": [(Decimal("0.05"), Decimal("0.01"), "looser", "stricter")],
+    "statistics/correction": [("none", "holm", "looser", "stricter")],
+    "statistics/inconclusive": [("fail", "warn", "looser", "stricter"), ("warn", "pass", "looser", "stricter")],
+    "statistics/test": [("none", "paired", "looser", "stricter")],
     "completeness/missing": [(0, 1, "looser", "stricter")],
     "integrity/padded-citations": [
         ("error", "warning", "looser", "stricter"),
@@ -96,7 +123,7 @@ def kind(key, old, new):
 
 
 # Sections that are compared key by key, since every file has them when defaults are counted in.
-ALWAYS_THERE = {("gates",), ("refusal",), ("completeness",), ("integrity",)}
+ALWAYS_THERE = {("gates",), ("refusal",), ("completeness",), ("integrity",), ("statistics",)}
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key not in ALWAYS_THERE], ids="/".join)
@@ -282,12 +309,11 @@ def judged(stated, numbers, missing):
     ledger = Ledger()
     policy = policy_of(json.dumps(stated, default=float).encode(), "eval-gates.yml", ledger)
     assert policy is not None, ledger.problems
-    return judge_all(policy, numbers, Completeness(9, 9 - missing, missing, 0, 0, 0))
+    values = {name: result(name, number) for name, number in numbers.items()}
+    return judge_all(policy, Evidence((), values, Completeness(9, 9 - missing, missing, 0, 0, 0), {}))
 
 
-numbers = st.fixed_dictionaries(
-    {}, optional={name: st.sampled_from([0.0, 0.4, 0.6, 0.9, 1.0]).map(lambda x: Value(x, 9)) for name in METRICS}
-)
+numbers = st.fixed_dictionaries({}, optional={name: st.sampled_from([0.0, 0.4, 0.6, 0.9, 1.0]) for name in METRICS})
 
 
 @given(gates_files(), gates_files(), numbers, numbers, st.integers(0, 3))

@@ -107,6 +107,7 @@ def gates_schema() -> dict[str, Any]:
         "x-hint-minProperties": "Leave gates out for the defaults, or name at least one.",
         "additionalProperties": False,
     }
+    described = {"$ref": "#/$defs/gates", **{name: gates[name] for name in ("description", "examples")}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:rag-eval:schema:eval-gates:1",
@@ -116,7 +117,7 @@ def gates_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["version"],
         "additionalProperties": False,
-        "properties": {**_settings(), **_comparison(), "gates": {"$ref": "#/$defs/gates"}},
+        "properties": {**_settings(), **_comparison(), "gates": described},
         "$defs": {"gates": gates, "higher": _gate("min", "least", "drop"), "lower": _gate("max", "greatest", "rise")},
     }
 

@@ -87,6 +87,7 @@ class Session:
         self._wanted = _measures(options, *policies)
         self._fields = list(dict.fromkeys(field for each in policies for field in each.fields))
         self.earlier: Earlier | None = None
+        self._authority: Authority | None = None
         self.card: Scorecard
 
     def first(self, authority: Authority | None) -> Report:
@@ -100,7 +101,8 @@ class Session:
         reader.ledger.stop_on_problems()
         self._hashes = item_hashes(reader, policy.gold, self._golds)
         found = _provenance(about, policy, self._base, digests, authority)
-        self.earlier, said = self._before(authority)
+        self._authority = authority
+        self.earlier, said = self._before(policy)
         notes = [Remark(*note) for note in reader.ledger.notes]
         inputs = [Input(*row) for row in digests.rows()]
         own = Context(notes, inputs, about, [*found, *said], self._hashes, self._fields, self.earlier)
@@ -111,6 +113,11 @@ class Session:
 
         None where the other gold cannot be read; traces that answer none of its questions are left out.
         """
+        return self._scored(policy, gold, trace, self._earlier_under(policy))
+
+    def _scored(
+        self, policy: Policy, gold: bytes | None, trace: bytes | None, earlier: Earlier | None
+    ) -> Report | None:
         from rag_eval.report import Context, build
 
         held = {path: data for path, data in ((policy.gold, gold), (policy.trace, trace)) if data is not None}
@@ -119,12 +126,17 @@ class Session:
         if gold is not None and quiet.ledger.problems:
             return None
         card = score_traces(quiet, golds, policy.trace, self._wanted, policy.settings, Digests())
-        if gold is None:  # other gold may not know every question that these traces answer
+        if gold is None and trace is None:  # other gold may not know every question that the traces answer
             quiet.ledger.stop_on_problems()
         hashes = self._hashes if golds is self._golds else item_hashes(quiet, policy.gold, golds)
-        return build(card, golds, policy, Context(hashes=hashes, fields=self._fields, earlier=self.earlier))
+        return build(card, golds, policy, Context(hashes=hashes, fields=self._fields, earlier=earlier))
 
-    def _before(self, authority: Authority | None) -> tuple[Earlier | None, list[Finding]]:
+    def _earlier_under(self, policy: Policy) -> Earlier | None:
+        """The baseline; where values mean something else under ``policy``, its traces are scored as that has it."""
+        same = (policy.settings, policy.gold) == (self._policy.settings, self._policy.gold)
+        return self.earlier if same or self.earlier is None else self._before(policy)[0]
+
+    def _before(self, under: Policy) -> tuple[Earlier | None, list[Finding]]:
         """The baseline that the base's policy names, else the head's; the caller's own above both."""
         policies = [each for each in (self._base, self._policy) if each]
         path = self._options.baseline or next((each.baseline for each in policies if each.baseline), "")
@@ -133,11 +145,11 @@ class Session:
         from rag_eval.baseline_file import read_baseline
 
         trace = next((each.baseline_trace for each in policies if each.baseline_trace), "")
-        return read_baseline(self._reader, path, trace, authority, self._rescored)
 
-    def _rescored(self, trace: str, data: bytes) -> Report | None:
-        """The baseline's traces under the gold and the policy in use."""
-        return self.again(self._policy._replace(trace=trace), trace=data)
+        def rescored(trace: str, data: bytes) -> Report | None:
+            return self._scored(under._replace(trace=trace), None, data, None)
+
+        return read_baseline(self._reader, path, trace, self._authority, rescored)
 
 
 def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import NamedTuple
 
 from rag_eval.evidence import Baseline, Evidence, paired
@@ -9,14 +10,14 @@ from rag_eval.finding import Finding
 from rag_eval.labels import GOOD
 from rag_eval.metrics import measure
 from rag_eval.regression import comparison
+from rag_eval.safe import quoted
+from rag_eval.tally import DECIMALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.results import Question
-
-_NAMED = 5
 
 
 class Compared(NamedTuple):
@@ -41,7 +42,7 @@ class Compared(NamedTuple):
 
 
 class Flip(NamedTuple):
-    """A case that passes on one side alone, with its labels; ``gold`` says that the gold item alone did it."""
+    """A case that passes on one side alone under the same gold item, with its labels on either side."""
 
     qid: str
     run: str | None
@@ -64,15 +65,14 @@ def flips(before: Iterable[Question], after: Sequence[Question]) -> list[Flip]:
     return sorted(found, key=lambda flip: (flip.after in GOOD, flip.qid, flip.run or ""))
 
 
-def effects(
-    names: Iterable[str], recorded: Sequence[Question], rescored: Sequence[Question], now: Evidence
-) -> list[Effect]:
+def effects(names: Iterable[str], recorded: Baseline, now: Evidence) -> list[Effect]:
     """The movement of metrics in its two parts.
 
     The system's: from the baseline's traces to the run's, under the same gold. The gold's: from the baseline as it was
-    recorded to the same traces under the gold in use; None where those were not at hand.
+    recorded to the same traces under the gold in use; None where those were not at hand, or where the metric meant
+    something else then.
     """
-    return [Effect(name, _moved(now, name), _by_gold(name, recorded, rescored)) for name in names]
+    return [Effect(name, _moved(now, name), _by_gold(name, recorded, now)) for name in names]
 
 
 def _moved(now: Evidence, name: str) -> float | None:
@@ -80,42 +80,79 @@ def _moved(now: Evidence, name: str) -> float | None:
     return _signed(name, found.worsening) if found and found.worsening is not None else None
 
 
-def _by_gold(name: str, recorded: Sequence[Question], rescored: Sequence[Question]) -> float | None:
-    if recorded is rescored:
+def _by_gold(name: str, recorded: Baseline, now: Evidence) -> float | None:
+    rescored = now.baseline
+    if rescored is None or rescored.questions is recorded.questions or not now.comparable(name):
         return None
-    old, new = ([case.scores[name] for case in side if name in case.scores] for side in (recorded, rescored))
-    return round(sum(new) / len(new) - sum(old) / len(old), 12) + 0.0 if old and new else None
+    if recorded.contracts.get(name) != rescored.contracts[name]:
+        return None
+    sides = recorded.questions, rescored.questions
+    old, new = ([case.scores[name] for case in side if name in case.scores] for side in sides)
+    return round(fsum(new) / len(new) - fsum(old) / len(old), DECIMALS) + 0.0 if old and new else None
 
 
 def _signed(name: str, worsening: float) -> float:
     return (-worsening if measure(name).metric.better == "higher" else worsening) + 0.0
 
 
-def must_pass(names: Sequence[str], before: Baseline | None, after: Sequence[Question]) -> Iterator[Finding]:
-    """The cases that must pass, did in the baseline and do not; by qid, or by slice such as ``tags=critical``."""
+def must_pass(
+    names: Sequence[str], before: Baseline | None, after: Sequence[Question], recorded: Sequence[Question] = ()
+) -> Iterator[Finding]:
+    """The cases that must pass, did in the baseline and do not; by qid, or by slice such as ``tags=critical``.
+
+    ``before`` is the baseline under the gold in use, ``recorded`` as it was written down: there alone are the cases
+    that the gold has lost since, and the slices that they were in.
+    """
     if not names:
         return
     if before is None:
         message = "must_pass is not judged: there is no baseline that says what passed"
         yield Finding("must-pass-unjudged", "warning", message, "Name one: baseline: {report: FILE}.")
         return
-    now: dict[str, list[Question]] = {}
-    for case in after:
-        now.setdefault(case.qid, []).append(case)
-    for case in sorted(before.questions, key=lambda case: case.qid):
-        asked = next((name for name in names if name == case.qid or name in case.slices), None)
-        if asked and case.label in GOOD:
-            yield from _passes(case, now.get(case.qid, []), asked)
+    sides = [_by_qid(side) for side in (recorded or before.questions, before.questions, after)]
+    known = _named(sides)
+    for qid in sorted(qid for qid, own in known.items() if not own.isdisjoint(names)):
+        asked = next(name for name in names if name in known[qid])
+        yield from _passes(qid, asked, *(side.get(qid, []) for side in sides))
+    yield from (_unknown(name) for name in names if not any(name in own for own in known.values()))
 
 
-def _passes(old: Question, now: Sequence[Question], asked: str) -> Iterator[Finding]:
-    if not now:
-        message = f"{old.qid} passed in the baseline, has to pass ({asked}), and is not in the gold any more"
-        yield Finding("must-pass-gone", "error", message, "Bring the question back, or take it out of must_pass.")
+def _by_qid(cases: Iterable[Question]) -> dict[str, list[Question]]:
+    found: dict[str, list[Question]] = {}
+    for case in cases:
+        found.setdefault(case.qid, []).append(case)
+    return found
+
+
+def _named(sides: Iterable[Mapping[str, Sequence[Question]]]) -> dict[str, set[str]]:
+    """What each case answers to on any side: its qid and its slices. To lose a tag is no way out."""
+    found: dict[str, set[str]] = {}
+    for side in sides:
+        for qid, cases in side.items():
+            found.setdefault(qid, {qid}).update(name for case in cases for name in case.slices)
+    return found
+
+
+def _passes(
+    qid: str, asked: str, recorded: Sequence[Question], before: Sequence[Question], now: Sequence[Question]
+) -> Iterator[Finding]:
+    """Of several runs all have to pass, on either side."""
     broken = [case for case in now if case.label not in GOOD]
-    if broken:
-        message = f"{old.qid} passed in the baseline, has to pass ({asked}), and does not: {broken[0].label}"
+    if not now and _passed(recorded):
+        message = f"{qid} passed in the baseline, has to pass ({asked}), and is not in the gold any more"
+        yield Finding("must-pass-gone", "error", message, "Bring the question back, or take it out of must_pass.")
+    elif broken and _passed(before):
+        message = f"{qid} passed in the baseline, has to pass ({asked}), and does not: {broken[0].label}"
         yield Finding("must-pass-broken", "error", message)
+
+
+def _passed(cases: Sequence[Question]) -> bool:
+    return bool(cases) and all(case.label in GOOD for case in cases)
+
+
+def _unknown(name: str) -> Finding:
+    message = f"must_pass names {quoted(name, 60)}, and no case answers to it"
+    return Finding("must-pass-unknown", "warning", message, "Check the spelling: it guards nothing.")
 
 
 def disagreeing(names: Iterable[str], fields: Iterable[str], now: Evidence) -> Iterator[Finding]:

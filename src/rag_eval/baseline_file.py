@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 
 class _Held(NamedTuple):
-    """A file's bytes, and where they are from."""
+    """What a file holds, the sha256 of its bytes, and where they are from."""
 
     data: bytes
+    sha256: str
     ref: str
 
 
@@ -41,7 +42,8 @@ def read_baseline(
 ) -> tuple[Earlier | None, list[Finding]]:
     """The baseline of ``path`` and what there is to say of it; InputError where it is no report.json.
 
-    Where its traces are at hand (``trace``), ``rescored`` gives their report under the gold in use.
+    Where its traces are at hand (``trace``), ``rescored`` gives their report under the gold in use. They have to be
+    those that the baseline was made of: other traces are another baseline, and the base has not agreed to that.
     """
     held = _at_base(authority, path) or _at_hand(reader, path)
     if held is None:
@@ -50,26 +52,42 @@ def read_baseline(
         ]
     recorded = _recorded(reader, path, held)
     traces = (_at_base(authority, trace) or _at_hand(reader, trace)) if trace else None
-    again = rescored(trace, traces.data) if traces else None
-    now = again or recorded
-    earlier = Earlier(recorded, now.questions, now.contracts, path, sha256(held.data).hexdigest(), held.ref)
-    return earlier, _said(reader, path, held, authority)
+    own = traces is not None and traces.sha256 in {one.sha256 for one in recorded.inputs if one.role == "trace"}
+    now = rescored(trace, traces.data) if traces and own else None
+    found = [*_said(reader, path, held, authority), *([] if own or not trace else [_other_traces(trace, traces)])]
+    return _earlier(recorded, now, path, held), found
+
+
+def _earlier(recorded: Report, now: Report | None, path: str, held: _Held) -> Earlier:
+    if now is None:
+        return Earlier(recorded, recorded.questions, recorded.contracts, path, held.sha256, held.ref)
+    # What the gold asks since then the baseline never answered: that is no failure of its own.
+    asked = {case.qid for case in recorded.questions}
+    cases = tuple(case for case in now.questions if case.qid in asked)
+    return Earlier(recorded, cases, now.contracts, path, held.sha256, held.ref)
+
+
+def _other_traces(path: str, found: _Held | None) -> Finding:
+    what = "are not those that the baseline was scored from" if found else "are not there"
+    message = f"the baseline's traces {what}: changed gold leaves the changed items out of the comparison"
+    return Finding("baseline-traces", "warning", message, "Keep report.json and traces of one and the same run.", path)
 
 
 def _at_base(authority: Authority | None, path: str) -> _Held | None:
     inside = authority.inside(path) if authority else None
     data = read(authority.gates, inside) if authority and authority.gates and inside else None
-    return _Held(data, authority.ref) if authority and data is not None else None
+    return _Held(data, sha256(data).hexdigest(), authority.ref) if authority and data is not None else None
 
 
 def _at_hand(reader: Reader, path: str) -> _Held | None:
     quiet = Ledger()
-    source = reader._replace(ledger=quiet).open(path)
+    digest = sha256()
+    source = reader._replace(ledger=quiet).open(path, digest)
     if source is None:
         return None
     with source:
         data = source.whole()
-    return _Held(data, "") if data is not None else None
+    return _Held(data, digest.hexdigest(), "") if data is not None else None
 
 
 def _recorded(reader: Reader, path: str, held: _Held) -> Report:
@@ -89,7 +107,7 @@ def _said(reader: Reader, path: str, held: _Held, authority: Authority | None) -
         message = "the base has no baseline of this name, so the one at hand was taken"
         return [Finding("baseline-from-head", "warning", message, "It decides once it is merged.", path)]
     own = _at_hand(reader, path)
-    if own is not None and own.data == held.data:
+    if own is not None and own.sha256 == held.sha256:
         return []
     verb = "replaced" if own else "removed"
     message = f"the baseline is {verb} by this change; the base's was compared with"

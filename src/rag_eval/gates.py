@@ -58,9 +58,9 @@ class Comparison(NamedTuple):
     """A worsening against the baseline: the two values over the cases that both runs have, and what chance would do.
 
     ``worsening`` is positive for the worse, ``p`` that of the one-sided paired test, ``adjusted`` the same corrected
-    for all tests of the run; both None where no test was made. ``visible`` is the smallest worsening that this many
-    cases could have shown, ``needed`` the number of cases that would show one of the size of the margin; None where
-    there is none or it was not asked.
+    for all tests of the run, ``alpha`` the level that it is held to; None where no test was made. ``visible`` is the
+    smallest worsening that this many cases could have shown, ``needed`` the number of cases that would show one of
+    twice the margin; None where there is none or it was not asked.
     """
 
     baseline: float | None
@@ -69,6 +69,7 @@ class Comparison(NamedTuple):
     n: int
     p: float | None = None
     adjusted: float | None = None
+    alpha: float | None = None
     visible: float | None = None
     needed: int | None = None
 
@@ -78,7 +79,8 @@ class Judged(NamedTuple):
 
     ``origin`` says whose gate it is: the base's, the head's or one that both have. ``low`` and ``high`` enclose the
     value with the gate's confidence, 0.95 where it asks for none. ``asks`` is the number of cases that a threshold on a
-    rate asks for, where it is no share of n cases: 27 for 0.867 of 30.
+    rate asks for, where it is no share of n cases: 27 for 0.867 of 30. ``few`` says that the slice has fewer cases than
+    ``slices.min_n``: it is inconclusive then.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Judged(NamedTuple):
     high: float | None = None
     small: bool = False
     asks: int | None = None
+    few: bool = False
     comparison: Comparison | None = None
     why: str = ""  # there are no data
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Rescore = Callable[..., Report | None]
 
 
-_BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "slices-disagree")
+_BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")
 
 
 class Scene(NamedTuple):

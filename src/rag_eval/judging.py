@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from rag_eval.evidence import Evidence
     from rag_eval.gates import Outcome, Policy
-    from rag_eval.report import Report
     from rag_eval.scoring import Completeness
     from rag_eval.tally import Value
 
@@ -45,26 +44,29 @@ def spread(gates: Sequence[Gate], evidence: Evidence) -> list[Gate]:
 
 def _settled(one: Judged, policy: Policy, evidence: Evidence) -> Judged:
     few = bool(one.slice) and 0 < evidence.size(one.slice) < policy.slices.min_n
-    outcome: Outcome = "inconclusive" if few and one.outcome != "no_data" else one.outcome
-    return one._replace(outcome=outcome, inconclusive=policy.statistics.inconclusive)
+    return _unless_few(one._replace(few=few, inconclusive=policy.statistics.inconclusive))
 
 
-def rejudged(one: Judged, now: Evidence, report: Report) -> Judged:
+def _unless_few(one: Judged) -> Judged:
+    return one._replace(outcome="inconclusive") if one.few and one.outcome != "no_data" else one
+
+
+def rejudged(one: Judged, now: Evidence) -> Judged:
     """A gate of a report, judged again by the report's values and not by what it says came of it.
 
     The base may define a metric otherwise than the report's table does: its gates carry their own values. A worsening
-    carries what it was compared with.
+    carries what it was compared with, at which level; a gate on a slice, whether the slice was large enough.
     """
-    if one.direction in MARGINS:
-        return one._replace(outcome=by_comparison(one.gate, one.comparison, report.statistics))
-    if one.origin == "base":
-        return _kept(one, judge(one.gate, one.as_value()))
     counts = counted(now.completeness)
-    if one.name in counts:
-        return _kept(one, judge(one.gate, counts[one.name]))
-    found = judge_bound(one.gate, now)
-    few = bool(one.slice) and 0 < now.size(one.slice) < report.min_n and found.outcome != "no_data"
-    return _kept(one, found._replace(outcome="inconclusive") if few else found)
+    if one.direction in MARGINS:
+        found = one._replace(outcome=by_comparison(one.gate, one.comparison))
+    elif one.origin == "base":
+        found = _kept(one, judge(one.gate, one.as_value()))
+    elif one.name in counts:
+        found = _kept(one, judge(one.gate, counts[one.name]))
+    else:
+        found = _kept(one, judge_bound(one.gate, now))
+    return _unless_few(found)
 
 
 def _kept(one: Judged, found: Judged) -> Judged:
@@ -77,7 +79,7 @@ def judge_bound(gate: Gate, evidence: Evidence) -> Judged:
     """The outcome of a floor or a ceiling: on the value, or on all of the interval where a confidence is asked for."""
     one = judge(gate, evidence.value(gate.name, gate.slice))
     if one.value is None:
-        return one
+        return one._replace(why="no case is in the slice" if gate.slice and not evidence.size(gate.slice) else "")
     found = evidence.interval(gate.name, gate.slice, gate.confidence or CONFIDENCE)
     if found is None:
         return one

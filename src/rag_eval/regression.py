@@ -41,9 +41,9 @@ def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics) 
     made = sum(bool(one.found and one.found.p is not None) for one in tested)
     for one in tested:
         if one.found is not None and one.found.p is not None:
-            found = one.found._replace(adjusted=next(adjusted))
+            found = one.found._replace(adjusted=next(adjusted), alpha=float(statistics.alpha))
             one = one._replace(found=_seen(one, found, statistics, made))
-        yield _judged(one, statistics)
+        yield _judged(one)
 
 
 def _test(gate: Gate, evidence: Evidence, statistics: Statistics) -> _Tested:
@@ -147,20 +147,20 @@ def _aim(margin: Decimal, visible: float | None) -> float | None:
     return None if visible is not None and visible <= aim else aim
 
 
-def _judged(one: _Tested, statistics: Statistics) -> Judged:
+def _judged(one: _Tested) -> Judged:
     gate, found = one.gate, one.found
     terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
     value = found.value if found else None
-    judged = Judged(*terms, by_comparison(gate, found, statistics), value, None, found.n if found else 0, gate.line)
+    judged = Judged(*terms, by_comparison(gate, found), value, None, found.n if found else 0, gate.line)
     return judged._replace(slice=gate.slice, test=gate.test, comparison=found, why=one.why)
 
 
-def by_comparison(gate: Gate, found: Comparison | None, statistics: Statistics) -> Outcome:
+def by_comparison(gate: Gate, found: Comparison | None) -> Outcome:
     """The outcome that a comparison comes to: the margin first, then whether chance would do it."""
     if found is None or found.worsening is None:
         return "no_data"
     if gate.keeps(found.worsening):
         return "passed"
-    if found.adjusted is None:
+    if found.adjusted is None or found.alpha is None:
         return "failed"
-    return "failed" if found.adjusted <= float(statistics.alpha) else "inconclusive"
+    return "failed" if found.adjusted <= found.alpha else "inconclusive"

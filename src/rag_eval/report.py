@@ -172,6 +172,11 @@ class Earlier(NamedTuple):
         """What the run is compared with."""
         return Baseline(self.questions, self.contracts)
 
+    @property
+    def as_recorded(self) -> Baseline:
+        """What the baseline's own file says."""
+        return Baseline(self.recorded.questions, self.recorded.contracts)
+
 
 def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """The report of a scorecard under a policy."""
@@ -217,7 +222,7 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
 def again(report: Report) -> Report:
     """The same values under the gates that the report was judged by, the base's among them."""
     now = evidence(report)
-    return concluded(report._replace(gates=tuple(rejudged(one, now, report) for one in report.gates)))
+    return concluded(report._replace(gates=tuple(rejudged(one, now) for one in report.gates)))
 
 
 def concluded(report: Report) -> Report:
@@ -247,7 +252,7 @@ def _judged(report: Report, policy: Policy, before: Earlier | None) -> Report:
         diagnosis=tuple(diagnose(shown, report.labels, limits, report.k)),
         allowed=dict(policy.completeness),
         slices=tuple(_slices(policy, now)),
-        min_n=policy.slices.min_n if policy.slices.by else 0,
+        min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in policy.gates) else 0,
         statistics=policy.statistics,
     )
     return concluded(_beside(report, policy, now, before))
@@ -255,7 +260,8 @@ def _judged(report: Report, policy: Policy, before: Earlier | None) -> Report:
 
 def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
     """The report with what there is to say of it beside the baseline."""
-    found = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions))
+    recorded = before.recorded.questions if before else ()
+    found = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
     if before is None:
         return report._replace(findings=(*report.findings, *found))
     names = _gated(policy)
@@ -264,12 +270,13 @@ def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
         findings=(*report.findings, *found),
         baseline=_compared(report, before),
         flips=tuple(earlier.flips(before.questions, report.questions)),
-        effects=tuple(earlier.effects(names, before.recorded.questions, before.questions, now)),
+        effects=tuple(earlier.effects(names, before.as_recorded, now)),
     )
 
 
 def _compared(report: Report, before: Earlier) -> Compared:
-    old, new = ({case.qid: case.gold_sha256 for case in side} for side in (before.questions, report.questions))
+    sides = before.recorded.questions, report.questions
+    old, new = ({case.qid: case.gold_sha256 for case in side} for side in sides)
     both = old.keys() & new.keys()
     changed = sum(old[qid] != new[qid] for qid in both)
     theirs = before.contracts

@@ -38,11 +38,14 @@ def slices_of(gold: Gold, fields: Sequence[str]) -> tuple[str, ...]:
 
 
 def expanded(pattern: str, present: Iterable[str]) -> list[str]:
-    """The slices that a gate on ``category=*`` is about, sorted; a slice without ``*`` is its own."""
+    """The slices that a gate on ``category=*`` is about, sorted; a slice without ``*`` is its own.
+
+    Where there is none the pattern stands for itself: no case is in it, so that its gates have no data and do not go.
+    """
     field, _, value = pattern.partition("=")
     if value != ANY:
         return [pattern]
-    return sorted({name for name in present if name.startswith(f"{field}=")})
+    return sorted({name for name in present if name.startswith(f"{field}=")}) or [pattern]
 
 
 def _values(gold: Gold, field: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
 from rag_eval.files.limits import MIB, YAML_MIB
 from rag_eval.files.wording import Finding, pointer, unknown_keys, word
-from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, Gate, Policy, Slices, Statistics
+from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
 from rag_eval.metrics import measure, suggestion
 from rag_eval.safe import quoted
 from rag_eval.slices import FIELDS, is_field, is_slice
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rag_eval.files.yaml_file import Document
 
 _WRONG_SIDE = ", of which "
+_OTHER_SIDE = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
 _WHOLE = 10**18
 _DIGITS = 40  # of a threshold, as report.json takes it
 
@@ -121,7 +122,7 @@ def _plain(value: Any) -> Any:
 def _one_a_cause(findings: list[Finding]) -> list[Finding]:
     """A bound on the wrong side is a missing one on the right side too: the first says it."""
     wrong = {finding.where.rpartition("/")[0] for finding in findings if _WRONG_SIDE in finding.message}
-    return [one for one in findings if one.where not in wrong or not one.message.endswith("is missing")]
+    return [one for one in findings if one.where not in wrong or not one.message.endswith(("is missing", "is there"))]
 
 
 def _at_key(finding: Finding, error: Any) -> Finding:
@@ -133,23 +134,27 @@ def _at_key(finding: Finding, error: Any) -> Finding:
 
 def _sharpen(finding: Finding, value: Any) -> Finding:
     """Say of a metric that is not there, or of a bound on its wrong side, what the metric's own words are."""
-    if finding.where == "/gates" and finding.message.startswith("unknown key"):
-        unknown = [name for name in value["gates"] if not _is_metric(name)]
-        message = f"unknown metric {', '.join(quoted(name, 60) for name in unknown[:3])}"
-        return Finding(finding.where, message, " ".join(suggestion(name) for name in unknown[:3]))
-    parts = finding.where.split("/")
-    if len(parts) == 3 and parts[1] == "gates" and finding.message.startswith("unknown key '"):
-        return _wrong_side(finding, parts[2])
+    above, _, name = finding.where.rpartition("/")
+    for _, entries, where in _places(value) if finding.message.startswith("unknown key '") else ():
+        if finding.where == where:
+            return _unknown_metrics(finding, [name for name in entries if not _is_metric(name)])
+        if above == where:
+            return _wrong_side(finding, name)
     return finding
+
+
+def _unknown_metrics(finding: Finding, unknown: list[str]) -> Finding:
+    message = f"unknown metric {', '.join(quoted(name, 60) for name in unknown[:3])}"
+    return Finding(finding.where, message, " ".join(suggestion(name) for name in unknown[:3]))
 
 
 def _wrong_side(finding: Finding, name: str) -> Finding:
     bound = finding.message.split("'")[1]
-    if bound not in ("min", "max") or not _is_metric(name):
+    if bound not in _OTHER_SIDE or not _is_metric(name):
         return finding
     better = measure(name).metric.better
-    right = "min" if better == "higher" else "max"
-    return Finding(finding.where, f"'{bound}' on {name}{_WRONG_SIDE}{better} is better", f"Use '{right}'.")
+    message = f"'{bound}' on {name}{_WRONG_SIDE}{better} is better"
+    return Finding(finding.where, message, f"Use '{_OTHER_SIDE[bound]}'.")
 
 
 def _is_metric(name: str) -> bool:
@@ -175,7 +180,7 @@ def _policy(document: Document, path: str) -> Policy:
         file=path,
         token=refusal.get("token", Policy().token).strip(),
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
-        gates=tuple(_gates(document)),
+        gates=_in_force(tuple(_gates(document))),
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
         integrity=value.get("integrity", {}),
         slices=_slices(value.get("slices", {})),
@@ -198,6 +203,11 @@ def _slices(stated: dict[str, Any]) -> Slices:
     return Slices(tuple(stated.get("by", ())), int(stated.get("min_n", Slices().min_n)))
 
 
+def _in_force(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    """Gates on slices alone leave the defaults for the whole where they are."""
+    return gates if not gates or any(not gate.slice for gate in gates) else (*REFERENCE_GATES, *gates)
+
+
 def _gates(document: Document) -> Iterator[Gate]:
     """The gates of the file: those on all cases, then those on slices, each bound and each margin one of its own."""
     for part, entries, where in _places(document.value):
@@ -210,9 +220,17 @@ def _gates(document: Document) -> Iterator[Gate]:
 
 def _places(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
     """The slice (empty: all cases), the gates on it, and where they stand, as a JSON pointer."""
-    yield "", value.get("gates", {}), "/gates"
-    for part, entries in value.get("slices", {}).get("gates", {}).items():
-        yield part, entries, f"/slices/gates/{_escaped(part)}"
+    yield "", _object(value, "gates"), "/gates"
+    slices = _object(value, "slices", "gates")
+    for part in slices:
+        yield part, _object(slices, part), f"/slices/gates/{_escaped(part)}"
+
+
+def _object(value: Any, *names: str) -> dict[str, Any]:
+    """What stands below the names, empty where that is no object: the schema may not have been asked yet."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _escaped(name: str) -> str:
