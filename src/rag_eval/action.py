@@ -210,7 +210,7 @@ def _annotations(report: Report) -> Iterator[str]:
     broken = [gate for gate in report.gates if gate.broken]
     for gate in broken[:MOST_ANNOTATIONS]:
         level = "error" if gate.blocks else "warning"
-        yield annotation(level, words.reason(gate), report.gates_file, gate.line, f"gate {gate.name}")
+        yield annotation(level, words.reason(report, gate), report.gates_file, gate.line, f"gate {gate.name}")
     for finding in report.findings[:MOST_ANNOTATIONS]:
         text = f"{finding.message}. {finding.mend}".rstrip()
         yield annotation(finding.level, text, finding.file, finding.line, finding.code)

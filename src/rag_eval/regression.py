@@ -117,8 +117,8 @@ def _of_counts(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple
 
     n, share = len(one.pairs), sum(a != b for a, b in one.pairs) / len(one.pairs)
     visible = stats.smallest_visible_drop(n, share, margin, alpha, tests)
-    aim = _aim(margin, None if visible is None else float(visible))
-    needed = None if aim is None else stats.cases_needed(aim, share, margin, alpha, tests)
+    wanted = _unseen(margin, None if visible is None else float(visible))
+    needed = None if wanted is None else stats.cases_needed(wanted, share, margin, alpha, tests)
     return None if visible is None else float(visible), needed
 
 
@@ -127,8 +127,10 @@ def _of_spread(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple
 
     spread = stats.paired_spread(_worse_first(one.gate.name, one.pairs))
     visible = stats.smallest_visible_shift(len(one.pairs), spread, float(margin), alpha, tests)
-    aim = _aim(margin, visible)
-    return visible, None if aim is None else stats.cases_needed_for_shift(aim, spread, float(margin), alpha, tests)
+    wanted = _unseen(margin, visible)
+    return visible, None if wanted is None else stats.cases_needed_for_shift(
+        wanted, spread, float(margin), alpha, tests
+    )
 
 
 def _counts(name: str, pairs: Sequence[Pair]) -> bool:
@@ -141,10 +143,15 @@ def _worse_first(name: str, pairs: Sequence[Pair]) -> list[Pair]:
     return list(pairs) if measure(name).metric.better == "higher" else [(b, a) for a, b in pairs]
 
 
-def _aim(margin: Decimal, visible: float | None) -> float | None:
+def aim(margin: Decimal) -> float:
     """The worsening that a team that set this margin wants to see: twice the margin, 0.05 at least."""
-    aim = max(2 * float(margin), 0.05)
-    return None if visible is not None and visible <= aim else aim
+    return max(2 * float(margin), 0.05)
+
+
+def _unseen(margin: Decimal, visible: float | None) -> float | None:
+    """The worsening to be seen, None where it is."""
+    wanted = aim(margin)
+    return None if visible is not None and visible <= wanted else wanted
 
 
 def _judged(one: _Tested) -> Judged:

@@ -63,9 +63,9 @@ def exactly(number: Fraction | float) -> Fraction:
     return number if isinstance(number, Fraction) else Fraction(repr(number))
 
 
-def shown(number: Fraction, holds: Callable[[Fraction], bool]) -> str:
-    """``number`` with three decimals, or as many more as it takes that ``holds`` says the same of what is shown."""
-    for decimals in range(_SHOWN, _MOST_SHOWN):
+def shown(number: Fraction, holds: Callable[[Fraction], object], least: int = _SHOWN) -> str:
+    """``number`` with ``least`` decimals, or as many more as it takes that ``holds`` says the same of what is shown."""
+    for decimals in range(least, _MOST_SHOWN):
         rounded = round(number, decimals)
         if holds(rounded) == holds(number):
             whole, rest = divmod(int(rounded * 10**decimals), 10**decimals)

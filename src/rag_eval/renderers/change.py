@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from tabulate import tabulate
-
-from rag_eval.labels import GOOD
+from rag_eval.renderers.marks import label, table
 from rag_eval.safe import markdown as safe
 from rag_eval.safe import prose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rag_eval.blast import GateTurn, GoldChange
     from rag_eval.finding import Finding
@@ -92,8 +90,8 @@ def gold(report: Report) -> str:
     if not report.gold_changes:
         return ""
     ordered = sorted(report.gold_changes, key=lambda change: (not change.flips, change.qid))
-    table = _table(["Gold changed", "", "Case before", "Case now"], (_gold_row(one) for one in ordered[:_ITEMS]))
-    parts = [f"{counted(report)}\n\n{table}", *_more(len(ordered) - _ITEMS)]
+    shown = table(["Gold changed", "", "Case before", "Case now"], (_gold_row(one) for one in ordered[:_ITEMS]))
+    parts = [f"{counted(report)}\n\n{shown}", *_more(len(ordered) - _ITEMS)]
     turned = ", ".join(_turn(turn) for turn in report.gate_turns)
     parts += [f"\n{_signed_at(report)}"] if report.signed_at else []
     return "\n".join([*parts, *([f"\nGates that turn with the gold: {turned}."] if turned else [])])
@@ -123,16 +121,8 @@ def counted(report: Report) -> str:
 
 def _gold_row(change: GoldChange) -> list[str]:
     verb = f"{change.verb}, asks something else" if change.mutation else change.verb
-    return [safe(change.qid, 40), verb, _label(change.before), _label(change.after)]
-
-
-def _label(label: str | None) -> str:
-    return f"{'✅' if label in GOOD else '❌'} {label}" if label else "–"
+    return [safe(change.qid, 40), verb, label(change.before), label(change.after)]
 
 
 def _more(cut: int) -> list[str]:
     return [f"\n… and {cut} more; report.json has all."] if cut > 0 else []
-
-
-def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return tabulate(list(rows), headers, tablefmt="github", disable_numparse=True)

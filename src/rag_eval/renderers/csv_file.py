@@ -1,10 +1,14 @@
-"""The questions as CSV: a row a question, a column a metric, an empty cell where it does not apply."""
+"""The questions as CSV: a row a question, a column a metric, an empty cell where it does not apply.
+
+Where there is a baseline, a column says which questions flipped against it.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 
+from rag_eval.labels import GOOD
 from rag_eval.safe import spreadsheet
 
 TYPE_CHECKING = False
@@ -12,19 +16,31 @@ if TYPE_CHECKING:
     from rag_eval.report import Report
     from rag_eval.results import Question
 
+    Flips = dict[tuple[str, str | None], str]
+
 
 def render(report: Report) -> str:
     """RFC 4180 with line feeds; text that a spreadsheet would run as a formula begins with an apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names = list(report.metrics)
-    writer.writerow(["qid", "run", "question", "answerable", "label", "example08", "gold_line", "trace_line", *names])
-    writer.writerows(_row(question, names) for question in report.questions)
+    names, flips = list(report.metrics), _flips(report)
+    flip = [] if flips is None else ["flip"]
+    own = ["qid", "run", "question", "answerable", "label", "example08", *flip, "gold_line", "trace_line"]
+    writer.writerow([*own, *names])
+    writer.writerows(_row(question, names, flips) for question in report.questions)
     return out.getvalue()
 
 
-def _row(question: Question, names: list[str]) -> list[object]:
+def _flips(report: Report) -> Flips | None:
+    """``broken`` or ``fixed`` by case, None without a baseline."""
+    if report.baseline is None:
+        return None
+    return {(flip.qid, flip.run): "fixed" if flip.after in GOOD else "broken" for flip in report.flips}
+
+
+def _row(question: Question, names: list[str], flips: Flips | None) -> list[object]:
     texts = [spreadsheet(text) for text in (question.qid, question.run or "", question.question)]
     answerable = "true" if question.answerable else "false"
-    own = [answerable, question.label, question.example08, question.gold_line, question.trace_line]
+    flip = [] if flips is None else [flips.get((question.qid, question.run), "")]
+    own = [answerable, question.label, question.example08, *flip, question.gold_line, question.trace_line]
     return [*texts, *own, *(question.scores.get(name, "") for name in names)]

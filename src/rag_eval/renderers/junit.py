@@ -5,6 +5,8 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from rag_eval.renderers import words
+from rag_eval.renderers.figures import bound
+from rag_eval.renderers.words import PLAIN
 from rag_eval.safe import one_line
 
 TYPE_CHECKING = False
@@ -23,7 +25,7 @@ def render(report: Report) -> str:
     suite.set("errors", "0")
     suite.set("skipped", str(sum(_skipped(gate) for gate in report.gates)))
     for gate in report.gates:
-        _case(suite, gate)
+        _case(suite, report, gate)
     for finding in report.errors:
         case = ET.SubElement(suite, "testcase", classname="rag-eval.findings", name=finding.code)
         failure = ET.SubElement(case, "failure", message=one_line(finding.message, 400), type=finding.code)
@@ -35,14 +37,16 @@ def render(report: Report) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _case(suite: ET.Element, gate: Judged) -> None:
-    name = f"{one_line(gate.name)} {words.threshold(gate)}"
+def _case(suite: ET.Element, report: Report, gate: Judged) -> None:
+    name, why = f"{PLAIN.gate(gate)} {bound(gate)}", words.reason(report, gate)
     case = ET.SubElement(suite, "testcase", classname="rag-eval.gates", name=name)
     if gate.blocks:
-        failure = ET.SubElement(case, "failure", message=words.reason(gate), type=gate.outcome)
-        failure.text = f"{words.reason(gate)}; cases: {gate.n}"
+        failure = ET.SubElement(case, "failure", message=why, type=gate.outcome)
+        failure.text = f"{why}; cases: {words.cases_of(report, gate)}"
+    elif gate.unclear:
+        ET.SubElement(case, "skipped", message=why)
     elif _skipped(gate):
-        ET.SubElement(case, "skipped", message=f"{words.reason(gate)}: {words.outcome(gate)}")
+        ET.SubElement(case, "skipped", message=f"{why}: {words.outcome(gate)}")
 
 
 def _skipped(gate: Judged) -> bool:

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import json
 
-from tabulate import tabulate
-
 from rag_eval.labels import GOOD, MEANING, STAGE
-from rag_eval.renderers import change, words
+from rag_eval.renderers import change, judged, moved, words
+from rag_eval.renderers.marks import VOICE, bullets, escaped, folded, name, table
 from rag_eval.safe import markdown as safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable
 
     from rag_eval.errors import InputError
     from rag_eval.gates import Judged
     from rag_eval.report import Report
     from rag_eval.results import Question
 
-_SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "❔", "no_data": "⬜"}
 _QUESTIONS = 200
 _NOTES = 10
 _PROBLEMS = 20
 _FAILING = 10
+_CUT = "Metrics, questions and provenance do not fit here; report.json has all."
 _QID_WIDTH, _RUN_WIDTH = 40, 24
 
 
 def render(report: Report) -> str:
     """The whole report; failing questions first, at most two hundred questions."""
-    return _render(report, _QUESTIONS, folded=True)
+    return _render(report, _QUESTIONS, whole=True)
 
 
 def within(report: Report, most: int, size: Callable[[str], int]) -> str:
@@ -38,8 +37,8 @@ def within(report: Report, most: int, size: Callable[[str], int]) -> str:
     Verdict and failed gates always stay.
     """
     tries = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
-    for questions, folded in [*tries, (0, False)]:
-        text = _render(report, questions, folded=folded)
+    for questions, whole in [*tries, (0, False)]:
+        text = _render(report, questions, whole=whole)
         if size(text) <= most:
             return text
     return _least(report, most, size)
@@ -58,77 +57,68 @@ def problems_within(error: InputError, most: int, size: Callable[[str], int]) ->
     return head if size(head) <= most else ""
 
 
-def _render(report: Report, questions: int, *, folded: bool) -> str:
+def _render(report: Report, questions: int, *, whole: bool) -> str:
     parts = [
         _head(report),
         change.authority(report),
-        _gates(report),
+        judged.gates(report),
         change.findings(report),
-        _failing(report) if folded else "",
+        _changed(report, whole=whole),
         change.policy(report),
-        change.gold(report) if folded else change.counted(report) if report.gold_changes else "",
+        change.gold(report) if whole else change.counted(report) if report.gold_changes else "",
+        moved.effects(report) if whole else "",
         f"**Completeness.** {words.completeness(report)}",
         *_notes(report),
+        moved.worst(report) if whole else "",
         *_diagnosis(report),
     ]
-    if folded:
-        parts += [
-            _folded("All metrics", _metrics(report)),
-            _folded(f"Questions ({len(report.questions)})", _questions(report, questions)),
-            _folded("Provenance", _provenance(report)),
-        ]
-    else:
-        parts.append("Metrics, questions and provenance do not fit here; report.json has all.")
+    parts += _folds(report, questions) if whole else [_CUT]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _folds(report: Report, questions: int) -> list[str]:
+    return [
+        folded("All metrics", _metrics(report)),
+        *([folded(f"Slices ({len(report.slices)})", moved.slices(report))] if report.slices else []),
+        folded(f"Questions ({len(report.questions)})", _questions(report, questions)),
+        folded("Provenance", _provenance(report)),
+    ]
+
+
 def _least(report: Report, most: int, size: Callable[[str], int]) -> str:
-    """Verdict, broken gates and errors, as many as fit."""
-    text = _head(report) + "\n"
-    broken = [f"\n- {safe(gate.name)}: {_escaped(words.reason(gate))}" for gate in report.gates if gate.broken]
-    for line in [*broken, *(f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors)]:
-        if size(text + line) < most:
-            text += line
+    """Verdict, broken gates and errors, as many as fit; the others are counted."""
+    lines = [f"\n- {words.reason(report, gate, VOICE)}" for gate in _gravest(report)]
+    lines += [f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors]
+    text, room = _head(report) + "\n", len(f"\n- … and {len(lines)} more".encode())
+    shown = 0
+    while shown < len(lines) and size(text + lines[shown]) + room <= most:
+        text += lines[shown]
+        shown += 1
+    text += f"\n- … and {len(lines) - shown} more" if shown < len(lines) else ""
     return text if size(text) <= most else ""
 
 
+def _gravest(report: Report) -> list[Judged]:
+    """The broken gates, those that fail the run first."""
+    return sorted((gate for gate in report.gates if gate.broken), key=lambda gate: not gate.blocks)
+
+
 def _head(report: Report) -> str:
-    return f"## {_SIGNS[report.verdict]} RAG evaluation {report.verdict}\n\n{_escaped(words.headline(report))}"
+    return f"## {judged.SIGNS[report.verdict]} RAG evaluation {report.verdict}\n\n{words.headline(report, VOICE)}"
 
 
-def _failing(report: Report) -> str:
-    """The first failing questions in the open; the folded table has all."""
+def _changed(report: Report, *, whole: bool) -> str:
+    """What flipped since the baseline; without one, the first failing questions. The folded table has all."""
     failing = [question for question in report.questions if question.label not in GOOD]
-    if not failing:
+    if report.baseline is not None:
+        return moved.changed(report, len(failing)) if whole else moved.headed(report, len(failing))
+    if not failing or not whole:
         return ""
     several = _several_runs(report)
-    table = _table(_columns(several), (_question(question, several) for question in failing[:_FAILING]))
+    shown = table(_columns(several), (_question(question, several) for question in failing[:_FAILING]))
     more = f"\n\n… and {len(failing) - _FAILING} more." if len(failing) > _FAILING else ""
     fail = "fails" if len(failing) == 1 else "fail"
-    return f"**{len(failing)} of {words.cases(report)} {fail}.**\n\n{table}{more}"
-
-
-def _gates(report: Report) -> str:
-    mixed = words.two_sided(report)
-    rows = [_gate_row(report, gate, mixed=mixed) for gate in words.telling(report.gates)]
-    table = _table(["Gate", *(["Whose"] if mixed else []), "Value", "Cases", "Threshold", "Outcome"], rows)
-    if report.gates_file:
-        return table
-    return f"{table}\n\nThere is no gates file: the reference scorer's defaults hold."
-
-
-def _gate_row(report: Report, gate: Judged, *, mixed: bool) -> list[str]:
-    sign = "⚠️" if gate.broken and not gate.blocks else _SIGNS[gate.outcome]
-    cases = words.cases_of(report, gate)
-    whose = [words.WHOSE[gate.origin]] if mixed else []
-    return [
-        _name(gate.name),
-        *whose,
-        words.gate_value(gate),
-        cases,
-        words.threshold(gate),
-        f"{sign} {words.outcome(gate)}",
-    ]
+    return f"**{len(failing)} of {words.cases(report)} {fail}.**\n\n{shown}{more}"
 
 
 def _notes(report: Report) -> list[str]:
@@ -145,28 +135,28 @@ def _notes(report: Report) -> list[str]:
 def _diagnosis(report: Report) -> list[str]:
     if not report.diagnosis:
         return []
-    lines = [f"- **{_escaped(cause.cause)}** ({_escaped(cause.evidence)}) {cause.next}" for cause in report.diagnosis]
-    return ["**Diagnosis**\n\n" + "\n".join(lines)]
+    lines = (f"**{escaped(cause.cause)}** ({escaped(cause.evidence)}) {cause.next}" for cause in report.diagnosis)
+    return [f"**Diagnosis**\n\n{bullets(lines)}"]
 
 
 def _metrics(report: Report) -> str:
     """All metrics, perspective by perspective; those with a cutoff in a table of their own."""
-    rows = ([_name(row[0]), report.metrics[row[0]].perspective, *row[1:]] for row in words.plain_metrics(report))
-    plain = _table(["Metric", "Perspective", "Value", "Cases", "Better"], rows)
+    rows = ([name(row[0]), report.metrics[row[0]].perspective, *row[1:]] for row in words.plain_metrics(report))
+    plain = table(["Metric", "Perspective", "Value", "Cases", "Better"], rows)
     headers, cutoffs = words.cutoff_metrics(report)
     headers = [header.capitalize() for header in headers]
-    cut = _table(headers, ([_name(row[0]), *row[1:]] for row in cutoffs)) if cutoffs else ""
+    cut = table(headers, ([name(row[0]), *row[1:]] for row in cutoffs)) if cutoffs else ""
     return "\n\n".join(part for part in (plain, cut, words.without_cases(report)) if part)
 
 
 def _questions(report: Report, most: int) -> str:
     ordered, several = words.by_urgency(report.questions), _several_runs(report)
-    table = _table(_columns(several), (_question(question, several) for question in ordered[:most]))
+    shown = table(_columns(several), (_question(question, several) for question in ordered[:most]))
     cut = len(ordered) - most
     more = f"\n\n{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
     used = sorted({question.label for question in ordered}, key=list(MEANING).index)
     legend = "; ".join(f"`{label}` {MEANING[label]}" for label in used)
-    return f"{table}{more}\n\n{legend}."
+    return f"{shown}{more}\n\n{legend}."
 
 
 def _several_runs(report: Report) -> bool:
@@ -192,7 +182,7 @@ def _provenance(report: Report) -> str:
     rows = [[each.role, safe(each.path, 200), f"`{each.sha256}`"] for each in report.inputs]
     refusal = f"Refusal token {safe(str(report.refusal['token']))}, {len(report.refusal['phrases'])} refusal phrases"
     settings = f"{refusal}; labels at k = {report.k}; rag-eval {report.version}."
-    return "\n\n".join([_table(["Input", "Path", "sha256"], rows), *_run(report), settings])
+    return "\n\n".join([table(["Input", "Path", "sha256"], rows), *_run(report), settings])
 
 
 def _run(report: Report) -> list[str]:
@@ -201,30 +191,7 @@ def _run(report: Report) -> list[str]:
     rows = [
         [safe(name), safe(json.dumps(value, ensure_ascii=False, sort_keys=True), 200)] for name, value in said.items()
     ]
-    return [_table(["Run", ""], rows)] if rows else []
-
-
-def _folded(title: str, body: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
-
-
-def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return tabulate(list(_trimmed(rows)), headers, tablefmt="github", disable_numparse=True)
-
-
-def _trimmed(rows: Iterable[Sequence[str]]) -> Iterator[list[str]]:
-    for row in rows:
-        yield [cell or "–" for cell in row]
-
-
-def _escaped(text: str) -> str:
-    """Our own sentences: names of metrics hold underscores, and thresholds of a gates file are plain numbers."""
-    return text.replace("_", "\\_").replace("@", "@\u200b")
-
-
-def _name(name: str) -> str:
-    """A metric's name as code; its ``@`` is no mention, and the name can be copied."""
-    return f"`{name}`" if name.replace("_", "").replace(".", "").replace("@", "").isalnum() else safe(name)
+    return [table(["Run", ""], rows)] if rows else []
 
 
 def _place(file: str, line: int) -> str:

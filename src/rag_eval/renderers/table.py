@@ -1,15 +1,20 @@
-"""The report for a terminal: verdict, gates, failing questions, diagnosis."""
+"""The report for a terminal: verdict, gates, what changed, failing questions, diagnosis."""
 
 from __future__ import annotations
 
 from tabulate import tabulate
 
 from rag_eval.labels import GOOD, MEANING
-from rag_eval.renderers import words
+from rag_eval.renderers import beside, words
+from rag_eval.renderers.asides import asides
+from rag_eval.renderers.figures import SMALL, enclosed, move_of, moves, threshold
+from rag_eval.renderers.words import PLAIN
 from rag_eval.safe import log_line, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rag_eval.report import Report
     from rag_eval.results import Question
 
@@ -19,28 +24,31 @@ _SHOWN = 20
 def render(report: Report) -> str:
     """A page of plain text; at most twenty failing questions."""
     parts = [words.headline(report), _base(report), _gates(report), _findings(report), words.completeness(report)]
-    parts += [_policy(report), _gold(report)]
+    parts += [beside.against(report), _flips(report), _policy(report), _gold(report), _effects(report)]
     if not report.gates_file:
         parts.append("There is no gates file: the reference scorer's defaults hold.")
-    parts += [_failures(report), _diagnosis(report), _metrics(report)]
+    parts += [_failures(report), _worst(report), _diagnosis(report), _metrics(report)]
     text = "\n\n".join(part for part in parts if part)
     return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
 
 
 def _gates(report: Report) -> str:
-    mixed = words.two_sided(report)
+    mixed, delta = words.two_sided(report), moves(report)
     rows = [
         [
-            gate.name,
+            PLAIN.gate(gate),
             *([words.WHOSE[gate.origin]] if mixed else []),
-            words.gate_value(gate),
+            enclosed(gate),
             words.cases_of(report, gate),
-            words.threshold(gate),
+            threshold(gate),
+            *([move_of(gate, delta) or "–"] if delta else []),
             words.outcome(gate),
         ]
         for gate in words.telling(report.gates)
     ]
-    return _table(["gate", *(["whose"] if mixed else []), "value", "cases", "threshold", "outcome"], rows)
+    headers = ["gate", *(["whose"] if mixed else []), "value", "cases", "threshold"]
+    shown = _table([*headers, *(["baseline"] if delta else []), "outcome"], rows)
+    return "\n".join([shown, *(f"  {line}" for line in asides(report))])
 
 
 def _base(report: Report) -> str:
@@ -88,22 +96,53 @@ def _gold(report: Report) -> str:
     return _table(["gold changed", "", "case before", "case now"], rows) + more + turned if rows else ""
 
 
+def _flips(report: Report) -> str:
+    """How many cases flipped; the broken ones stand in the table of failures, the mended ones here."""
+    fixed = [one_line(flip.qid, 40) for flip in beside.fixed(report)]
+    cut = len(fixed) - _SHOWN
+    named = ", ".join([*fixed[:_SHOWN], *([f"and {cut} more"] if cut > 0 else [])])
+    ends = f": {named}." if fixed else "."
+    return f"{beside.flipped(report)}{ends}" if report.baseline else ""
+
+
+def _effects(report: Report) -> str:
+    rows = [[one_line(each.name), beside.part(each.system), beside.part(each.gold)] for each in beside.effects(report)]
+    return _table(["moved", "by the system", "by the gold"], rows) if rows else ""
+
+
+def _worst(report: Report) -> str:
+    rows = [
+        [one.metric, one_line(one.slice, 60), one.value, one.cases + (SMALL if one.few else ""), one.whole]
+        for one in beside.worst(report)
+    ]
+    few = f"\n  {SMALL} fewer than {report.min_n} cases" if any(one.few for one in beside.worst(report)) else ""
+    return _table(["metric", "worst slice", "value", "cases", "all cases"], rows) + few if rows else ""
+
+
 def _failures(report: Report) -> str:
     failing = [question for question in report.questions if question.label not in GOOD]
     if not failing:
         return ""
-    runs = len(words.runs_of(report)) > 1
-    rows = [_failure(question, runs=runs) for question in failing[:_SHOWN]]
-    table = _table(["question", *(["run"] if runs else []), "label", "text"], rows)
+    columns = _columns(report)
+    shown = _table([name for name, _ in columns], [[cell(one) for _, cell in columns] for one in failing[:_SHOWN]])
     cut = len(failing) - _SHOWN
     more = f"\n… and {cut} more; --format json has all." if cut > 0 else ""
     used = sorted({question.label for question in failing}, key=list(MEANING).index)
-    return f"{table}{more}\n" + "\n".join(f"  {label}: {MEANING[label]}" for label in used)
+    return f"{shown}{more}\n" + "\n".join(f"  {label}: {MEANING[label]}" for label in used)
 
 
-def _failure(question: Question, *, runs: bool) -> list[str]:
-    run = [one_line(question.run or "", 20)] if runs else []
-    return [one_line(question.qid, 40), *run, question.label, one_line(question.question, 60)]
+def _columns(report: Report) -> list[tuple[str, Callable[[Question], str]]]:
+    """The table of failures by column: the run where there are several, what was before where there is a baseline."""
+    before = {(flip.qid, flip.run): flip.before for flip in report.flips}
+    run = ("run", lambda one: one_line(one.run or "", 20))
+    was = ("before", lambda one: one_line(before.get((one.qid, one.run), "–")))
+    return [
+        ("question", lambda one: one_line(one.qid, 40)),
+        *([run] if len(words.runs_of(report)) > 1 else []),
+        *([was] if report.baseline else []),
+        ("label", lambda one: one.label),
+        ("text", lambda one: one_line(one.question, 60)),
+    ]
 
 
 def _diagnosis(report: Report) -> str:

@@ -1,41 +1,71 @@
-"""What renderings say alike: the verdict in a sentence, numbers that never contradict it, order of questions."""
+"""What renderings say alike: the verdict in a sentence, which gates to show, order of questions."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from fractions import Fraction
+from typing import NamedTuple
 
 from rag_eval.labels import GOOD
-from rag_eval.tally import exactly, shown
+from rag_eval.renderers.figures import enclosed, is_count, metric, metric_interval, probability, size, value
+from rag_eval.safe import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rag_eval.finding import Finding
     from rag_eval.gates import Judged
     from rag_eval.report import Report
     from rag_eval.results import MetricResult, Question
 
-_DECIMALS = 3
+_REASONS = 3
+_HOLDING = 6
 _CUT = re.compile("@[0-9]+$")
 WHOSE = {"both": "both", "base": "base", "head": "this change"}
 OUTCOMES = {"passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "no_data": "no data"}
 
 
-def headline(report: Report) -> str:
+class Voice(NamedTuple):
+    """How a rendering writes a gate's name, texts and names from data, so that they mean nothing else there."""
+
+    named: Callable[[str, str], str]  # metric, slice
+    said: Callable[[str], str]
+    code: Callable[[str], str]
+
+    def gate(self, gate: Judged) -> str:
+        """The name of a gate."""
+        return self.named(gate.name, gate.slice)
+
+
+def _plain(name: str, part: str) -> str:
+    return f"{name} where {one_line(part)}" if part else name
+
+
+PLAIN = Voice(_plain, one_line, one_line)
+
+
+def headline(report: Report, voice: Voice = PLAIN) -> str:
     """The verdict in one sentence."""
-    failed, errors = report.failed_gates, report.errors
+    failed, errors, aside = report.failed_gates, report.errors, _asides(report)
     if failed or errors:
-        reasons = [*map(reason, failed[:3]), *([f"and {len(failed) - 3} more"] if len(failed) > 3 else [])]
-        return f"Failed on {cases(report)}: {'; '.join([*reasons, *_codes(errors)])}."
-    warned = [gate for gate in report.gates if gate.broken and not gate.blocks]
-    warnings = f", {len(warned)} warning{'s' if len(warned) != 1 else ''}" if warned else ""
-    skipped = sum(gate.outcome == "no_data" and not gate.broken for gate in report.gates)
-    aside = warnings + (f", {skipped} skipped without data" if skipped else "")
+        reasons = [reason(report, gate, voice) for gate in failed[:_REASONS]]
+        more = [f"and {len(failed) - _REASONS} more"] if len(failed) > _REASONS else []
+        return f"Failed on {cases(report)}: {'; '.join([*reasons, *more, *_codes(errors), *aside])}."
     held = sum(gate.outcome == "passed" for gate in report.gates)
-    return f"Passed on {cases(report)}: {held} of {len(report.gates)} gates hold{aside}."
+    return f"Passed on {cases(report)}: {', '.join([f'{held} of {len(report.gates)} gates hold', *aside])}."
+
+
+def _asides(report: Report) -> list[str]:
+    """What did not pass and does not fail the run, counted."""
+    rest = [gate for gate in report.gates if not gate.blocks]
+    unclear = sum(gate.unclear for gate in rest)
+    warned = sum(gate.broken and not gate.unclear for gate in rest)
+    skipped = sum(gate.outcome == "no_data" and not gate.broken for gate in rest)
+    said = [f"{unclear} inconclusive"] if unclear else []
+    said += [f"{warned} warning{'s' if warned != 1 else ''}"] if warned else []
+    return [*said, f"{skipped} skipped without data"] if skipped else said
 
 
 def _codes(errors: Sequence[Finding]) -> list[str]:
@@ -61,40 +91,67 @@ def runs_of(report: Report) -> set[str | None]:
 
 
 def telling(gates: Sequence[Judged]) -> list[Judged]:
-    """The gates worth a row of their own, those of one name together: completeness that holds is said in a line."""
-    names = list(dict.fromkeys(gate.name for gate in gates))
-    shown = [gate for gate in gates if gate.broken or not gate.name.startswith("completeness.")]
-    return sorted(shown, key=lambda gate: names.index(gate.name))
+    """The gates worth a row of their own, those of one name together.
+
+    Completeness that holds is said in a line, and so are slices that hold where they are many.
+    """
+    places = {name: place for place, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
+    quiet = len(_holding(gates)) > _HOLDING
+    shown = [gate for gate in gates if not (_holds(gate) and (is_count(gate) or (quiet and gate.slice)))]
+    return sorted(shown, key=lambda gate: places[gate.name])
 
 
-def reason(gate: Judged) -> str:
-    """Why a gate is broken, in a few words."""
+def held(gates: Sequence[Judged]) -> str:
+    """How many gates on slices hold, where they have no row of their own."""
+    count = len(_holding(gates))
+    return f"{count} gates on slices hold and are not shown." if count > _HOLDING else ""
+
+
+def _holding(gates: Sequence[Judged]) -> list[Judged]:
+    return [gate for gate in gates if gate.slice and _holds(gate)]
+
+
+def _holds(gate: Judged) -> bool:
+    return not gate.broken and not gate.unclear
+
+
+def reason(report: Report, gate: Judged, voice: Voice = PLAIN) -> str:
+    """Why a gate did not pass, in a few words."""
+    name = voice.gate(gate)
+    if gate.unclear:
+        return f"{name} is inconclusive: {unclear(report, gate)}"
     if gate.value is None:
-        return f"{gate.name} has no case to apply to"
-    if gate.name.startswith("completeness."):
+        return f"{name} has no data: {voice.said(gate.why)}" if gate.why else f"{name} has no case to apply to"
+    if is_count(gate):
         what = f"{gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''}"
         return f"{gate.value:g} {what} (allowed: {gate.threshold})"
-    return f"{gate.name} {gate_value(gate)} is {'below' if gate.direction == 'min' else 'above'} {gate.threshold}"
+    if gate.comparison is not None:
+        verb = "fell" if gate.direction == "max_drop" else "rose"
+        return f"{name} {verb} by {size(gate)} ({value(gate)}; allowed: {gate.threshold})"
+    number = enclosed(gate) if gate.confidence else value(gate)
+    return f"{name} {number} is {'below' if gate.direction == 'min' else 'above'} {gate.threshold}"
 
 
-def gate_value(gate: Judged) -> str:
-    """A gate's value with as many decimals as it takes not to contradict the outcome."""
-    if gate.value is None:
-        return "–"
-    if gate.name.startswith("completeness."):
-        return f"{gate.value:g}"
-    number = Fraction(gate.exact) if gate.exact is not None else exactly(gate.value)
-    return shown(number, gate.gate.keeps)
+def unclear(report: Report, gate: Judged) -> str:
+    """Why a gate is inconclusive."""
+    found, alpha = gate.comparison, report.statistics.alpha
+    if found is not None and not _kept(gate) and (found.adjusted or 0) > float(alpha):
+        corrected = " after correction" if report.statistics.correction != "none" else ""
+        return f"chance may explain it ({probability(found, alpha)}{corrected})"
+    if found is None and gate.confidence and not _one_sided(gate):
+        return f"its interval does not lie on one side of {gate.threshold}"
+    return f"the slice has fewer than {report.min_n} cases" if report.min_n else "the slice has too few cases"
 
 
-def threshold(gate: Judged) -> str:
-    """The bound as a reader expects it."""
-    return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}"
+def _kept(gate: Judged) -> bool:
+    found = gate.comparison
+    return found is not None and found.worsening is not None and gate.gate.keeps(found.worsening)
 
 
-def metric_value(result: MetricResult) -> str:
-    """A metric's value, ``–`` where it has none."""
-    return "–" if result.value is None else f"{result.value:.{_DECIMALS}f}"
+def _one_sided(gate: Judged) -> bool:
+    return (
+        None not in (gate.low, gate.high) and len({gate.gate.keeps(end or 0.0) for end in (gate.low, gate.high)}) == 1
+    )
 
 
 def counted(result: MetricResult | None, n: int) -> str:
@@ -105,7 +162,7 @@ def counted(result: MetricResult | None, n: int) -> str:
 def plain_metrics(report: Report) -> list[list[str]]:
     """Name, value, cases and direction of each metric without a cutoff that applies to some case."""
     return [
-        [name, _value(report, name), counted(result, result.n), _arrow(result.better)]
+        [name, _value(report, name) + metric_interval(result), counted(result, result.n), _arrow(result.better)]
         for name, result in report.metrics.items()
         if result.n and "@" not in name
     ]
@@ -131,6 +188,8 @@ def without_cases(report: Report) -> str:
 def outcome(gate: Judged) -> str:
     """The outcome in words."""
     word = OUTCOMES[gate.outcome]
+    if gate.unclear:
+        return f"{word} (counts as failed)" if gate.blocks else word
     if gate.broken and not gate.blocks:
         return f"{word} (warning only)"
     if gate.outcome == "no_data":
@@ -152,22 +211,28 @@ def completeness(report: Report) -> str:
 
 def _value(report: Report, name: str) -> str:
     """A metric's value, as its gate shows it where it has one: two roundings of one number would look like two."""
-    gates = (gate for gate in report.gates if gate.name == name and _same_value(report, gate))
-    gate = next(gates, None)
+    gate = next((gate for gate in report.gates if gate.name == name and _about(report, gate)), None)
     if gate is not None:
-        return gate_value(gate)
-    return metric_value(report.metrics[name]) if name in report.metrics else ""
+        return value(gate)
+    return metric(report.metrics[name]) if name in report.metrics else ""
 
 
-def _same_value(report: Report, gate: Judged) -> bool:
+def _about(report: Report, gate: Judged) -> bool:
     """Whether a gate is about the value of the table: the base may define the metric otherwise."""
+    if gate.slice or gate.comparison is not None:
+        return False
     found = report.metrics.get(gate.name)
     return gate.origin != "base" or (found is not None and (found.value, found.n) == (gate.value, gate.n))
 
 
 def cases_of(report: Report, gate: Judged) -> str:
     """How many cases speak for a gate."""
-    return counted(report.metrics.get(gate.name) if _same_value(report, gate) else None, gate.n)
+    if gate.comparison is not None:
+        return f"{gate.n} in both"
+    result = report.metrics.get(gate.name)
+    if gate.slice and gate.exact is not None and result is not None and result.hits is not None:
+        return f"{round(Fraction(gate.exact) * gate.n)} of {gate.n}"
+    return counted(result if _about(report, gate) else None, gate.n)
 
 
 def _arrow(better: str) -> str:

@@ -1,0 +1,78 @@
+"""What is to be said below the gates: why some have no outcome, and what the cases could not have shown."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from rag_eval.regression import aim
+from rag_eval.renderers import words
+from rag_eval.renderers.figures import SMALL, at_least, worsening
+from rag_eval.renderers.words import PLAIN, Voice
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rag_eval.gates import Comparison, Judged
+    from rag_eval.report import Report
+
+_MOST = 12
+
+
+def asides(report: Report, voice: Voice = PLAIN) -> list[str]:
+    """A line a gate that needs one, gates of which the same is to be said in one line; what is left is counted."""
+    gates = words.telling(report.gates)
+    said: dict[str, list[str]] = {}
+    for gate in gates:
+        if text := "; ".join(_said(report, gate, voice)):
+            said.setdefault(text, []).append(voice.gate(gate))
+    lines = [f"{', '.join(dict.fromkeys(names))}: {text}." for text, names in said.items()]
+    cut = len(lines) - _MOST
+    lines[_MOST:] = [f"… and {cut} more; report.json has all."] if cut > 0 else []
+    return [line for line in [*lines, _seen(gates, voice), words.held(report.gates), _small(report)] if line]
+
+
+def _said(report: Report, gate: Judged, voice: Voice) -> Iterator[str]:
+    if gate.outcome == "no_data" and gate.why:
+        yield f"no data, {voice.said(gate.why)}"
+    if gate.unclear:
+        yield f"inconclusive, {words.unclear(report, gate)}"
+    if gate.comparison is not None and _blind(gate.comparison):
+        yield _sight(gate, gate.comparison)
+
+
+def _blind(found: Comparison) -> bool:
+    """Whether a test was made that could not have shown a worsening of a size that matters."""
+    return found.adjusted is not None and (found.visible is None or found.needed is not None)
+
+
+def _sight(gate: Judged, found: Comparison) -> str:
+    """``30 cases reliably show drops from 0.12 on, 180 would show one of 0.05``."""
+    cases, what = f"{found.n} case{'s' if found.n != 1 else ''}", worsening(gate)
+    if found.visible is None:
+        own = f"{cases} could not show any {what}"
+    else:
+        own = f"{cases} reliably show {what}s from {at_least(found.visible)} on"
+    wanted = f", {found.needed} would show one of {aim(Decimal(gate.threshold)):.2f}" if found.needed else ""
+    return own + wanted
+
+
+def _seen(gates: Iterable[Judged], voice: Voice) -> str:
+    """The smallest worsenings that would have been seen, where they are small enough."""
+    sharp = (gate for gate in gates if gate.comparison is not None and not _blind(gate.comparison))
+    sizes = [
+        f"{voice.gate(gate)} from {at_least(gate.comparison.visible)} on"
+        for gate in sharp
+        if gate.comparison is not None and gate.comparison.visible is not None
+    ]
+    return f"A worsening would reliably be seen: {_listed(sizes)}." if sizes else ""
+
+
+def _listed(texts: Sequence[str]) -> str:
+    cut = len(texts) - _MOST
+    return ", ".join([*texts[:_MOST], *([f"and {cut} more"] if cut > 0 else [])])
+
+
+def _small(report: Report) -> str:
+    marked = any(gate.small for gate in report.gates) or any(result.small for result in report.metrics.values())
+    return f"{SMALL} small sample: too few cases for the confidence that is stated." if marked else ""

@@ -1,0 +1,145 @@
+"""What a report says of a run beside its baseline, and of slices beside the whole: chosen and counted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rag_eval.labels import GOOD
+from rag_eval.renderers.figures import metric, metric_interval, moved, value
+from rag_eval.renderers.words import PLAIN, Voice, counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rag_eval.baseline import Compared, Effect, Flip
+    from rag_eval.report import Report, SliceResult
+    from rag_eval.results import MetricResult, Question
+
+_NAMED, _COMMIT = 5, 12
+
+
+def against(report: Report, voice: Voice = PLAIN) -> str:
+    """What the run was compared with: file, where it was read, its commit, and how much of it is comparable."""
+    found = report.baseline
+    if found is None:
+        return ""
+    commit = f", of system commit {voice.code(found.commit[:_COMMIT])}" if found.commit else ""
+    where = f" of {voice.code(found.ref)}" if found.ref else ""
+    again = ", its traces scored again" if found.rescored else ""
+    return f"Compared with {voice.code(found.path)}{where}{commit}{again}: {_shares(found)}.{_others(found, voice)}"
+
+
+def _shares(found: Compared) -> str:
+    both = f"{found.cases} question{'s' if found.cases != 1 else ''} in both under the same gold"
+    rest = [(found.changed, "changed in the gold"), (found.gone, "gone"), (found.new, "new")]
+    return ", ".join([both, *(f"{count} {what}" for count, what in rest if count)])
+
+
+def _others(found: Compared, voice: Voice) -> str:
+    """The metrics that cannot be compared; all of them are one fact, not a list."""
+    if not found.incomparable:
+        return ""
+    named = ", ".join(voice.code(name) for name in found.incomparable[:_NAMED])
+    cut = len(found.incomparable) - _NAMED
+    more = f" and {cut} more" if cut > 0 else ""
+    return f" Not comparable, for they were measured otherwise or not at all: {named}{more}."
+
+
+def broken(report: Report) -> list[Flip]:
+    """The cases that passed in the baseline and fail now."""
+    return [flip for flip in report.flips if flip.after not in GOOD]
+
+
+def fixed(report: Report) -> list[Flip]:
+    """The cases that failed in the baseline and pass now."""
+    return [flip for flip in report.flips if flip.after in GOOD]
+
+
+def flipped(report: Report) -> str:
+    """``Newly broken (3), newly fixed (1)``; empty without a baseline."""
+    if report.baseline is None:
+        return ""
+    if not report.flips:
+        return "Nothing newly broken, nothing newly fixed"
+    return f"Newly broken ({len(broken(report))}), newly fixed ({len(fixed(report))})"
+
+
+def question_of(report: Report) -> Mapping[tuple[str, str | None], Question]:
+    """The questions by case, for the flips."""
+    return {(question.qid, question.run): question for question in report.questions}
+
+
+def effects(report: Report) -> list[Effect]:
+    """The movements of gated metrics in their two parts, where the gold had a part in it."""
+    found = report.baseline
+    if found is None:
+        return []
+    touched = found.changed or found.gone or found.new or any(effect.gold for effect in report.effects)
+    return [effect for effect in report.effects if effect.system or effect.gold] if touched else []
+
+
+def part(number: float | None) -> str:
+    """A part of a movement; ``unknown`` where the baseline's traces are not at hand."""
+    return "unknown" if number is None else moved(number)
+
+
+class Worst(NamedTuple):
+    """The worst slice of a metric. ``few``: no slice has as many cases as it takes to judge one."""
+
+    metric: str
+    slice: str
+    value: str
+    cases: str
+    whole: str
+    few: bool
+
+
+def worst(report: Report) -> list[Worst]:
+    """The worst slice of each gated metric that is worse than the whole; small slices count where no other is."""
+    found = (_worst(report, name, result) for name, result in report.metrics.items())
+    return [one for one in found if one is not None]
+
+
+def _worst(report: Report, name: str, whole: MetricResult) -> Worst | None:
+    own = [(one, one.metrics[name]) for one in report.slices if name in one.metrics]
+    worse = [(one, result) for one, result in own if _worse(result, whole)]
+    enough = [(one, result) for one, result in worse if result.n >= report.min_n]
+    if not worse:
+        return None
+    part, result = min(enough or worse, key=_by_value)
+    shown = in_slice(report, part, name) + metric_interval(result)
+    return Worst(name, part.slice, shown, counted(result, result.n), of_whole(report, name), not enough)
+
+
+def _worse(one: MetricResult, other: MetricResult) -> bool:
+    if one.value is None or other.value is None:
+        return False
+    return one.value < other.value if other.better == "higher" else one.value > other.value
+
+
+def _by_value(each: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
+    """The worst first, of equals the one with more cases."""
+    value = each[1].value or 0.0
+    return (value if each[1].better == "higher" else -value), -each[1].n
+
+
+def in_slice(report: Report, part: SliceResult, name: str) -> str:
+    """A metric's value in a slice, as its gate shows it where it has one."""
+    return _as_gated(report, name, part.slice, part.metrics[name])
+
+
+def of_whole(report: Report, name: str) -> str:
+    """A metric's value over all cases, as its gate shows it where it has one."""
+    return _as_gated(report, name, "", report.metrics[name])
+
+
+def _as_gated(report: Report, name: str, part: str, result: MetricResult) -> str:
+    own = (gate for gate in report.gates if (gate.name, gate.slice, gate.value) == (name, part, result.value))
+    gate = next((gate for gate in own if gate.comparison is None), None)
+    return value(gate) if gate is not None else metric(result)
+
+
+def gated(report: Report) -> list[str]:
+    """The metrics that slices have values of."""
+    return list(report.slices[0].metrics) if report.slices else []

@@ -1,0 +1,171 @@
+"""The numbers of a report as people read them, with as many decimals as it takes not to contradict an outcome."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+
+from rag_eval.gates import MARGINS
+from rag_eval.tally import exactly, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rag_eval.gates import Comparison, Judged
+    from rag_eval.report import Report
+    from rag_eval.results import MetricResult
+
+    Moves = Mapping[tuple[str, str, str], str]
+
+_NARROW = 0.05
+_SIGNIFICANT = 2
+SMALL = "†"
+"""Marks a value whose cases are too few for what is said of it."""
+
+
+def is_count(gate: Judged) -> bool:
+    """Whether a gate is on completeness, of which the value is a number of traces."""
+    return gate.name.startswith("completeness.")
+
+
+def value(gate: Judged) -> str:
+    """A gate's value; of a margin both values, ``0.900 → 0.867``."""
+    if gate.comparison is not None:
+        return f"{_number(gate.comparison.baseline)} → {_number(gate.comparison.value)}"
+    if gate.value is None:
+        return "–"
+    if is_count(gate):
+        return f"{gate.value:g}"
+    return shown(_exact(gate), gate.gate.keeps)
+
+
+def enclosed(gate: Judged) -> str:
+    """A gate's value with its interval, the ends of which do not contradict an outcome that hangs on them either."""
+    if gate.value is None or gate.comparison is not None:
+        return value(gate)
+    keeps = gate.gate.keeps if gate.confidence else bool
+    ends = interval(gate.low, gate.high, _exact(gate), keeps)
+    return f"{value(gate)}{ends}{SMALL if gate.small else ''}"
+
+
+def interval(low: float | None, high: float | None, number: Fraction, keeps: Callable[[Fraction], bool] = bool) -> str:
+    """`` (0.69–0.96)``; `` (from 0.69)`` where an end is open, nothing where both are.
+
+    The ends shown enclose ``number``, and ``keeps`` says of them what it says of the true ones.
+    """
+    if low is None or high is None:
+        ends = [("from", low), ("to", high)]
+        return "".join(f" ({word} {_end(end, number, keeps, 2)})" for word, end in ends if end is not None)
+    least = 3 if high - low < _NARROW else 2
+    return f" ({_end(low, number, keeps, least)}–{_end(high, number, keeps, least)})"
+
+
+def _end(end: float, number: Fraction, keeps: Callable[[Fraction], bool], least: int) -> str:
+    return _signed(exactly(end), lambda shown: (keeps(shown), shown <= number, shown >= number), least)
+
+
+def change(gate: Judged) -> str:
+    """How a value moved against the baseline, ``−0.033``; empty where nothing was compared."""
+    found = gate.comparison
+    if found is None or found.worsening is None:
+        return ""
+    up = (found.worsening > 0) == (gate.direction == "max_rise")
+    return _moved(size(gate), up=up) if found.worsening else size(gate)
+
+
+def size(gate: Judged) -> str:
+    """How far a value moved against the baseline, either way."""
+    worse = exactly((gate.comparison and gate.comparison.worsening) or 0.0)
+    return shown(abs(worse), lambda number: (gate.gate.keeps(number if worse > 0 else -number), bool(number)))
+
+
+def moved(number: float) -> str:
+    """A movement with its sign, three decimals."""
+    return _moved(shown(abs(exactly(number)), bool), up=number > 0) if number else "0.000"
+
+
+def _moved(far: str, *, up: bool) -> str:
+    return f"{'+' if up else '−'}{far}"
+
+
+def moves(report: Report) -> Moves:
+    """How the gates' values moved, by metric, slice and origin, where there is a baseline; each shown alike everywhere.
+
+    A bound without a margin beside it shows how the system moved the metric.
+    """
+    if report.baseline is None and not any(gate.comparison for gate in report.gates):
+        return {}
+    system = {effect.name: moved(effect.system) for effect in report.effects if effect.system is not None}
+    whole = (gate for gate in report.gates if not gate.slice and gate.origin != "base")
+    found = {_key(gate): system.get(gate.name, "") for gate in whole}
+    return {**found, **{_key(gate): change(gate) for gate in report.gates if gate.comparison is not None}}
+
+
+def move_of(gate: Judged, found: Moves) -> str:
+    """How the value of a gate moved, empty where that is not known."""
+    return found.get(_key(gate), "")
+
+
+def _key(gate: Judged) -> tuple[str, str, str]:
+    return gate.name, gate.slice, gate.origin
+
+
+def threshold(gate: Judged) -> str:
+    """The bound as a reader expects it; what it means in cases where it is no share of them."""
+    return f"{bound(gate)} (means {gate.asks} of {gate.n})" if gate.asks is not None else bound(gate)
+
+
+def bound(gate: Judged) -> str:
+    """The bound alone, the same whatever the run."""
+    if gate.direction in MARGINS:
+        return f"{worsening(gate)} ≤ {gate.threshold}"
+    return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}"
+
+
+def worsening(gate: Judged) -> str:
+    """What the worse is called for the metric of a margin."""
+    return "drop" if gate.direction == "max_drop" else "rise"
+
+
+def probability(found: Comparison, alpha: str) -> str:
+    """``p = 0.12``: on the side of ``alpha`` that it is on."""
+    if found.adjusted is None:
+        return ""
+    level = Fraction(Decimal(alpha))
+    return f"p = {shown(exactly(found.adjusted), lambda p: (p <= level, bool(p)), 2)}"
+
+
+def at_least(number: float) -> str:
+    """A size from which on something is seen: two significant digits, rounded up."""
+    exact = Decimal(repr(number))
+    places = max(_SIGNIFICANT - 1 - exact.adjusted(), 0)
+    return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_CEILING):f}"
+
+
+def metric(result: MetricResult) -> str:
+    """A metric's value, ``–`` where it has none."""
+    return _number(result.value)
+
+
+def metric_interval(result: MetricResult) -> str:
+    """What follows a metric's value: its interval, and a mark where the cases are too few for it."""
+    if result.value is None:
+        return ""
+    number = result.as_value().number
+    ends = interval(result.low, result.high, exactly(result.value if number is None else number))
+    return f"{ends}{SMALL if result.small else ''}"
+
+
+def _exact(gate: Judged) -> Fraction:
+    return Fraction(gate.exact) if gate.exact is not None else exactly(gate.value or 0.0)
+
+
+def _number(number: float | None) -> str:
+    return "–" if number is None else f"{number:.3f}"
+
+
+def _signed(number: Fraction, holds: Callable[[Fraction], object], least: int) -> str:
+    if number >= 0:
+        return shown(number, holds, least)
+    return f"−{shown(-number, lambda far: holds(-far), least)}"

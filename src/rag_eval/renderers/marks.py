@@ -1,0 +1,51 @@
+"""Markdown for what every part of a report has: tables, names, labels, folds."""
+
+from __future__ import annotations
+
+from tabulate import tabulate
+
+from rag_eval.labels import GOOD, MEANING
+from rag_eval.renderers.words import Voice
+from rag_eval.safe import markdown as safe
+from rag_eval.safe import prose
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_SLICE, _SAID = 60, 200
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table, its empty cells as a dash."""
+    filled = [[cell or "–" for cell in row] for row in rows]
+    return tabulate(filled, headers, tablefmt="github", disable_numparse=True)
+
+
+def name(metric: str, part: str = "") -> str:
+    """A metric's name as code, with the slice that it is about; its ``@`` is no mention, and the name can be copied."""
+    code = f"`{metric}`" if metric.replace("_", "").replace(".", "").replace("@", "").isalnum() else safe(metric)
+    return f"{code} where {safe(part, _SLICE)}" if part else code
+
+
+VOICE = Voice(name, lambda text: prose(text, _SAID), lambda text: safe(text, _SAID))
+
+
+def label(text: str | None) -> str:
+    """A label with the sign of whether it is a good one."""
+    return f"{'✅' if text in GOOD else '❌'} {text if text in MEANING else safe(text)}" if text else "–"
+
+
+def escaped(text: str) -> str:
+    """Our own sentences, without code in them: names of metrics hold underscores and ``@``."""
+    return text.replace("_", "\\_").replace("@", "@\u200b")
+
+
+def folded(title: str, body: str) -> str:
+    """What opens on a click."""
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """A list."""
+    return "\n".join(f"- {line}" for line in lines)
