@@ -105,7 +105,7 @@ def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
     token = {"token": Settings().token, "phrases": [], **stated.get("refusal", {})}
     counts = {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})}
     usual = {"gold": USUAL_GOLD, "trace": USUAL_TRACE, "k": Settings().k, "version": 1}
-    kept = {**LEVELS, **stated.get("integrity", {})}
+    kept = {**LEVELS, **{name: level or "off" for name, level in stated.get("integrity", {}).items()}}
     return {**usual, **stated, "gates": full, "refusal": token, "completeness": counts, "integrity": kept}
 
 

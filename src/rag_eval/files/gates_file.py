@@ -149,7 +149,8 @@ def _policy(document: Document, path: str) -> Policy:
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
         gates=tuple(_gate(name, entry, document) for name, entry in value.get("gates", {}).items()),
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
-        integrity=value.get("integrity", {}),
+        # YAML takes a bare off for false.
+        integrity={name: level or "off" for name, level in value.get("integrity", {}).items()},
         stated=value,
         **own,
     )
