@@ -294,7 +294,7 @@ def _settings() -> dict[str, Any]:
             "examples": [{"answers-everything": "warning"}],
             "additionalProperties": False,
             "properties": {
-                name: {"enum": ["error", "warning", "off"], "description": text, "examples": ["warning"]}
+                name: {"enum": ["error", "warning", "off", False], "description": text, "examples": ["warning"]}
                 for name, text in _INTEGRITY.items()
             },
         },
@@ -359,7 +359,7 @@ def _signers() -> dict[str, Any]:
 
 
 _INTEGRITY = {
-    "refuses-everything": "Every answerable question is refused.",
+    "refuses-everything": "Nine in ten answerable questions or more are refused.",
     "answers-everything": "Every unanswerable question is answered.",
     "padded-answers": "Answers say what most other questions want to hear too.",
     "padded-citations": "Answers cite everything that was retrieved.",

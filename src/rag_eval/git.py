@@ -68,16 +68,14 @@ class Git:
         """
         if at is None:
             return {}
-        from rag_eval.trees import refuse_irregular
-
         found: dict[str, str] = {}
         for mode, object_id, path in self._indexed(paths) if at == INDEX else self._committed(paths, at):
             folder = f"{path.rpartition('/')[0]}/"
             if path in paths or (folder in paths and mode != "040000"):
-                refuse_irregular(mode, path)
+                _refuse_irregular(mode, path)
                 found[path] = object_id
             elif below := next((name for name in paths if path.startswith(f"{name}/")), None):
-                refuse_irregular("040000", below)
+                _refuse_irregular("040000", below)
         self._refuse_submodules([path for path in paths if path not in found and not path.endswith("/")], at)
         return found
 
@@ -88,7 +86,7 @@ class Git:
             listing = ("ls-files", "--stage", "-z") if at == INDEX else ("ls-tree", "-z", "--full-tree", _checked(at))
             for words, path in _rows(self._run(*listing, "--", *sorted(above))):
                 if path in above and words[0] == "160000":
-                    refuse_irregular(words[0], path)
+                    _refuse_irregular(words[0], path)
 
     def blob(self, path: str, at: str | None = INDEX) -> bytes | None:
         """The bytes of one file of the index or of a commit, None when it is not there."""
@@ -215,6 +213,12 @@ class GitTree(NamedTuple):
     def entries(self, folder: str) -> dict[str, str]:
         """What stands directly in a folder of a commit."""
         return self.git.entries(self.commit, folder)
+
+
+def _refuse_irregular(mode: str, path: str) -> None:
+    from rag_eval.trees import refuse_irregular  # start-up time: most commits touch no file that is asked for
+
+    refuse_irregular(mode, path)
 
 
 def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:

@@ -129,10 +129,14 @@ def _moved(scene: Scene, base: Policy, effects: Effects) -> list[PolicyChange]:
 
 
 def _self_judged(scene: Scene) -> list[Finding]:
-    if scene.authority.gates is not None:
-        return []
-    message = "gates were taken from the change itself, as was asked for: it can move its own goalposts"
-    return [Finding("gates-from-head", "warning", message, "Leave gates-ref out, and the base decides.")]
+    """Where nobody but the change decides: it was asked for, or the base has no gates yet."""
+    if scene.authority.gates is None:
+        message = "gates were taken from the change itself, as was asked for: it can move its own goalposts"
+        return [Finding("gates-from-head", "warning", message, "Leave gates-ref out, and the base decides.")]
+    if scene.base is None:
+        message = "the base has no gates file of this name, nor the usual one: the change's own gates decide alone"
+        return [Finding("bootstrap", "warning", message, "They hold for others once they are merged.", scene.head.file)]
+    return []
 
 
 def _who(scene: Scene) -> Base:

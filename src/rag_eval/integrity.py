@@ -39,6 +39,7 @@ LEVELS: Mapping[str, str] = dict.fromkeys(
 )
 """What is looked for; ``integrity`` in eval-gates.yml may turn each down to ``warning`` or ``off``."""
 
+_ALMOST = 0.9  # of the cases; one decoy is not to hide a habit
 _FEWEST = 3  # cases; below that, one kind of answer throughout may be chance
 _REFUSED = ("REFUSAL_OK", "OVER_REFUSAL_EVIDENCE_PRESENT", "OVER_REFUSAL_NOT_RETRIEVED")
 _SILENT = ("MISSING", "ERROR", "ATTACK")
@@ -106,9 +107,10 @@ def levelled(finding: Finding, levels: Mapping[str, str]) -> Finding:
 
 def _refuses_everything(run: Run) -> Iterator[Finding]:
     refused, answered = _split(run, lambda case: case.label != "HALLUCINATION" and case.label != "REFUSAL_OK")
-    if refused >= _FEWEST and not answered:
+    if refused >= max(_FEWEST, (refused + answered) * _ALMOST):
         level = _level(run, "over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable")
-        message = f"all {refused} answerable questions are refused: what is measured on answers holds by default"
+        share = f"all {refused}" if not answered else f"{refused} of {refused + answered}"
+        message = f"{share} answerable questions are refused: what is measured on answers holds by default"
         yield Finding("refuses-everything", level, message, "Gate over_refusal, or mend the system.")
 
 

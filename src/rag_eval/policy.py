@@ -110,7 +110,8 @@ def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
     token = {"token": Settings().token, "phrases": [], **stated.get("refusal", {})}
     counts = {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})}
     usual = {"gold": USUAL_GOLD, "trace": USUAL_TRACE, "k": Settings().k, "version": 1}
-    kept, chance = {**LEVELS, **stated.get("integrity", {})}, {**_CHANCE, **stated.get("statistics", {})}
+    kept = {**LEVELS, **{name: level or "off" for name, level in stated.get("integrity", {}).items()}}
+    chance = {**_CHANCE, **stated.get("statistics", {})}
     full = {"gates": _asked(gates), "refusal": token, "completeness": counts, "integrity": kept, "statistics": chance}
     return {**usual, **stated, **full, **({"slices": _cut(stated["slices"])} if "slices" in stated else {})}
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from contextlib import chdir
 from dataclasses import dataclass, field
 
 from gaming import answers, honest
 from gaming.honest import GATES, GOLD, RECORDS, Repository, named
-from rag_eval import signatures
+from rag_eval import app, signatures
+from rag_eval.renderers import render
 
 MOVES = {}
 
@@ -276,6 +278,18 @@ def run_traces(stage):
     except (OSError, ValueError, TypeError, KeyError):
         rows = [honest.answer(item) for item in honest.items()]
     return answers.edited(rows, stage.edits)
+
+
+@move
+def baseline(stage, path):
+    """The report of the run as it stands becomes the baseline at ``path``."""
+    trace = stage.repository.path / honest.TRACE
+    trace.parent.mkdir(parents=True, exist_ok=True)
+    trace.write_bytes(run_traces(stage))
+    with chdir(stage.repository.path):
+        report = app.run(app.Options(gates=GATES))
+    trace.unlink()
+    stage.repository.write(path, render(report, "json"))
 
 
 @move

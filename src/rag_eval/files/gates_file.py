@@ -182,7 +182,8 @@ def _policy(document: Document, path: str) -> Policy:
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
         gates=_in_force(tuple(_gates(document))),
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
-        integrity=value.get("integrity", {}),
+        # YAML takes a bare off for false.
+        integrity={name: level or "off" for name, level in value.get("integrity", {}).items()},
         slices=_slices(value.get("slices", {})),
         must_pass=tuple(value.get("must_pass", ())),
         statistics=_statistics(value.get("statistics", {})),
