@@ -7,10 +7,11 @@ in the checkout; then git, whose objects are held to the ids that the event name
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from rag_eval.authority import Authority
+from rag_eval.authority import Authority, Written, last_written
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.safe import one_line
 from rag_eval.signoff_identity import approvals, authors
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
 
         def at(self, commit: str) -> Snapshot:
             """The files of a commit."""
+
+        def written(self, path: str, commit: str) -> Written | None:
+            """When a file of a commit was last written, None where that is not known."""
 
 
 _ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
@@ -223,6 +227,17 @@ class ApiHistory:
         """The files of a commit; a commit's id names its topmost folder too."""
         return self._seen.setdefault(commit, Walked(commit, self._folder, self._blob))
 
+    def written(self, path: str, commit: str) -> Written | None:
+        """When a file of a commit was last written. How old a baseline is decides nothing: not to know is no error."""
+        try:
+            last = self._api.last_change(path, commit)
+            if last is None:
+                return None
+            made = [datetime.fromisoformat(self._api.committed(each)) for each in (last, commit)]
+            return Written(last, self._api.ahead(last, commit), max((made[1] - made[0]).days, 0))
+        except (RagEvalError, ValueError):
+            return None
+
     def _blob(self, name: str) -> bytes:
         """A file's bytes; those that the checkout has too are not asked for again."""
         held = self._checkout.held(name)
@@ -261,6 +276,10 @@ class GitHistory:
         from rag_eval.git_objects import merge_base
 
         return merge_base(self._git, one, other)
+
+    def written(self, path: str, commit: str) -> Written | None:
+        """When a file of a commit was last written, in git's own words: this decides nothing."""
+        return last_written(self._git, path, commit)
 
     def at(self, commit: str) -> Snapshot:
         """The files of a commit."""

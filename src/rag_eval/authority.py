@@ -15,10 +15,20 @@ from rag_eval.trees import NOTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rag_eval.signoff_frame import People
     from rag_eval.trees import Snapshot, Tree
 
 Signoff = Literal["policy", "require", "off"]
+
+
+class Written(NamedTuple):
+    """When a file was last written: the commit, and how many commits and whole days lie between it and the base."""
+
+    commit: str
+    commits: int
+    days: int
 
 
 class Authority(NamedTuple):
@@ -27,7 +37,8 @@ class Authority(NamedTuple):
     ``gates`` is the state that gates and policies come from, None where the head decides for itself. The gold is
     compared from ``fork``, where the change began, to ``head``, what is scored; records of ``spent`` are used up.
     ``before`` and ``after`` tell what else the change touches. ``commits`` are the ids that traces may be of; empty
-    where any may. ``people`` says who approved and who wrote the change, None where nobody can be asked.
+    where any may. ``people`` says who approved and who wrote the change, ``written_at`` how old a file of the
+    base is; None where nobody can be asked.
     """
 
     ref: str
@@ -43,6 +54,7 @@ class Authority(NamedTuple):
     commits: frozenset[str] = frozenset()
     signoff: Signoff = "policy"
     people: People | None = None
+    written_at: Callable[[str], Written | None] | None = None
     ci: bool = False
 
     def inside(self, path: str) -> str | None:
@@ -74,6 +86,18 @@ def _resolved(path: str) -> str:
     return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118
 
 
+def last_written(git: Git, path: str, commit: str) -> Written | None:
+    """When ``path`` was last written before ``commit``; None where this clone does not hold the history to say."""
+    last = None if git.shallow() else git.last_change(path, commit)
+    if last is None:
+        return None
+    days = (git.committed(commit) - git.committed(last)) // _DAY
+    return Written(last, git.count(last, commit), max(days, 0))
+
+
+_DAY = 86_400
+
+
 def of_git(ref: str) -> Authority:
     """The work tree around the current folder against ``ref``, by git: gates of its tip, gold since the fork."""
     git = Git()
@@ -90,6 +114,7 @@ def of_git(ref: str) -> Authority:
         head=WorkTree(git.top),
         top=git.top,
         spent=NOTHING if fork == tip else git.at(tip),
+        written_at=lambda path: last_written(git, path, tip),
         before=git.at(fork),
         after=git.at(head),
     )

@@ -26,7 +26,8 @@ class Compared(NamedTuple):
     ``ref`` says where the file was read, ``commit`` what its run.json names as the system's commit. ``cases`` are in
     both under the same gold; ``changed`` in both under another gold item, ``gone`` and ``new`` in one alone. Metrics of
     ``incomparable`` were measured under another contract. ``rescored`` says that the baseline's traces were scored
-    again under the gold in use.
+    again under the gold in use. ``written`` is the commit that wrote the file last; ``commits_ago`` and ``days_ago``
+    say how far the base has gone since then; empty and None where that is not known.
     """
 
     path: str
@@ -39,6 +40,9 @@ class Compared(NamedTuple):
     new: int
     incomparable: tuple[str, ...]
     rescored: bool
+    written: str = ""
+    commits_ago: int | None = None
+    days_ago: int | None = None
 
 
 class Flip(NamedTuple):

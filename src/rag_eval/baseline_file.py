@@ -55,7 +55,18 @@ def read_baseline(
     own = traces is not None and traces.sha256 in {one.sha256 for one in recorded.inputs if one.role == "trace"}
     now = rescored(trace, traces.data) if traces and own else None
     found = [*_said(reader, path, held, authority), *([] if own or not trace else [_other_traces(trace, traces)])]
-    return _earlier(recorded, now, path, held), found
+    return _aged(_earlier(recorded, now, path, held), authority), found
+
+
+def _aged(earlier: Earlier, authority: Authority | None) -> Earlier:
+    """With how far the base has gone since the file was written, where that can be said."""
+    inside = authority.inside(earlier.path) if authority and earlier.ref else None
+    if authority is None or authority.written_at is None or inside is None:
+        return earlier
+    found = authority.written_at(inside)
+    if found is None:
+        return earlier
+    return earlier._replace(written=found.commit, commits_ago=found.commits, days_ago=found.days)
 
 
 def _earlier(recorded: Report, now: Report | None, path: str, held: _Held) -> Earlier:

@@ -154,6 +154,25 @@ class Git:
             found += [answer[end + 1 : end + 1 + size]] if size is not None else []
         return found
 
+    def shallow(self) -> bool:
+        """Whether a part of the history is not in this clone."""
+        return self._run("rev-parse", "--is-shallow-repository").strip() == b"true"
+
+    def last_change(self, path: str, commit: str) -> str | None:
+        """The id of the last commit up to ``commit`` that touched ``path``, None where none did."""
+        found = self._run("rev-list", "--max-count=1", _checked(commit), "--", path).decode("ascii").strip()
+        return found or None
+
+    def count(self, base: str, head: str) -> int:
+        """How many commits ``head`` has that ``base`` has not."""
+        return int(self._run("rev-list", "--count", f"{_checked(base)}..{_checked(head)}"))
+
+    def committed(self, commit: str) -> int:
+        """When a commit was made, in seconds since 1970."""
+        lines = self._run("cat-file", "commit", _checked(commit)).split(b"\n\n", 1)[0].split(b"\n")
+        made = next(line for line in lines if line.startswith(b"committer "))
+        return int(made.rsplit(b" ", 2)[1])
+
     def email(self) -> str | None:
         """``user.email`` of the configuration, None when it is not set."""
         return os.fsdecode(self._run("config", "--get", "user.email", also=(1,))).strip() or None

@@ -217,6 +217,28 @@ class GitHub:
             raise GitHubError(0, f"{what}: who wrote the others cannot be known. Split the pull request.")
         return {_sha(text_of(row, "sha")): row for row in rows}
 
+    def last_change(self, path: str, head: str) -> str | None:
+        """The hash of the last commit up to ``head`` that touched ``path``, None where none did."""
+        asked = urlencode({"sha": _checked_hash(head), "path": _checked_path(path), "per_page": 1})
+        aim = f"read the history of {quoted(path)}"
+        answer = self._http.send(Request("GET", f"{self._path('commits')}?{asked}", aim, "contents: read"))
+        rows = _list(answer.json())
+        return _sha(text_of(rows[0], "sha")) if rows else None
+
+    def ahead(self, base: str, head: str) -> int:
+        """How many commits ``head`` has that ``base`` has not."""
+        ends = "...".join(_checked_hash(sha) for sha in (base, head))
+        found = self._object(f"compare/{ends}?per_page=1", f"compare {base[:12]} with {head[:12]}", "contents: read")
+        count = found.get("ahead_by")
+        if not isinstance(count, int):
+            raise _odd("no comparison")
+        return count
+
+    def committed(self, sha: str) -> str:
+        """When a commit was made, as ``2026-11-21T10:00:00Z``."""
+        found = self._object(f"git/commits/{_checked_hash(sha)}", f"read commit {sha[:12]}", "contents: read")
+        return text_of(found.get("committer"), "date")
+
     def _history(self, path: str, head: str) -> Iterator[str]:
         where = f"{self._path('commits')}?{urlencode({'sha': _checked_hash(head), 'path': _checked_path(path)})}"
         for row in self._listed(where, f"read the history of {quoted(path)}", "contents: read"):

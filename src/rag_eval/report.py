@@ -166,6 +166,9 @@ class Earlier(NamedTuple):
     path: str
     sha256: str
     ref: str
+    written: str = ""
+    commits_ago: int | None = None
+    days_ago: int | None = None
 
     @property
     def baseline(self) -> Baseline:
@@ -292,6 +295,9 @@ def _compared(report: Report, before: Earlier) -> Compared:
         new=len(new.keys() - old.keys()),
         incomparable=tuple(other),
         rescored=before.questions is not before.recorded.questions,
+        written=before.written,
+        commits_ago=before.commits_ago,
+        days_ago=before.days_ago,
     )
 
 
