@@ -1,4 +1,4 @@
-"""How old the baseline is: in commits and days of the base, by git and by GitHub's API alike, and never by the clock."""
+"""How old the baseline is: in commits and days of the base, by git and by the API alike, and never by the clock."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold
     from rag_eval.pairing import Pairing
+    from rag_eval.policy import PolicyChange
     from rag_eval.report import Earlier, Report
     from rag_eval.scoring import Scorecard
 
@@ -178,6 +179,27 @@ def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str
     if before is None:
         return {}, blast.labels(after.questions), []
     return blast.labels(before.questions), blast.labels(after.questions), blast.turns(before.gates, after.gates)
+
+
+def gates_effect(options: Options, old: bytes, new: bytes) -> list[PolicyChange]:
+    """What a change of the gates file ``options.gates`` comes to on the traces at hand, the loosest first.
+
+    InputError where either of its states, the gold or the traces cannot be read.
+    """
+    from rag_eval.policy import Effects, changes
+    from rag_eval.report import rejudge
+
+    before, after = (_policy_in(options, data) for data in (old, new))
+    session = Session(options, Reader(Ledger(), root=options.root), after, before, Digests())
+    report = session.first(None)
+    redefined, meant = rejudge(report, before), session.again(before) or report
+    return changes(before.stated, after.stated, Effects(meant.gates, redefined.gates, report.gates))
+
+
+def _policy_in(options: Options, data: bytes) -> Policy:
+    reader = Reader(Ledger(), root=options.root, held={options.gates: data})
+    policy = _policy(reader, options, Digests())
+    return policy._replace(gold=options.gold or policy.gold, trace=options.trace or policy.trace)
 
 
 def _measures(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:

@@ -31,6 +31,10 @@ def check(args: Namespace) -> int:
     found = [finding for policy in policies(frame, place(git, args)) for finding in _found(frame, policy, args)]
     for policy in [] if frame.whole else policies(frame, place(git, args)):
         say(effect(git, frame, policy, args))
+    if not frame.whole:
+        from rag_eval.commands._gold_effect import loosened
+
+        say(loosened(git, frame, args.gates, args.trace))
     if not found:
         return PASSED
     complain(map(str, found[:_SHOWN]))

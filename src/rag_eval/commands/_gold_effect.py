@@ -1,4 +1,4 @@
-"""What a change of the gold does to the traces of the work tree, in the words of `rag-eval gold check` and `diff`."""
+"""What a change of gold or gates does to the traces of the work tree, in the words of `rag-eval gold check` and `diff`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from rag_eval.blast import GateTurn
     from rag_eval.git import Git
+    from rag_eval.policy import PolicyChange
     from rag_eval.signoff import Policy
     from rag_eval.signoff_frame import Frame
 
@@ -37,6 +38,28 @@ def flipped(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: st
         # The question here is about the gold: gates or traces that cannot be read only leave this unsaid.
         there = trace or os.path.exists(USUAL_TRACE)  # noqa: PTH110
         return [f"What that does to the cases at hand cannot be said: {error.lines()[0]}"] if there else []
+
+
+def loosened(git: Git, frame: Frame, gates: str | None, trace: str | None) -> list[str]:
+    """What the change does to the gates file, and what of this run that would let through."""
+    from rag_eval import app
+    from rag_eval.commands._shared import gates_path
+
+    path = gates_path(gates or "")
+    inside = os.path.relpath(os.path.realpath(path), os.path.realpath(git.top)).replace(os.sep, "/") if path else ""
+    old, new = (read(tree, inside) if inside else None for tree in (frame.base, frame.head))
+    if old is None or new is None or old == new:
+        return []
+    try:
+        changes = app.gates_effect(app.Options(trace=trace or "", gates=path), old, new)
+    except InputError as error:
+        return [f"What the change of {path} does cannot be said: {error.lines()[0]}"]
+    return [f"{path} changes:", *(f"  {_change(each)}" for each in changes)] if changes else []
+
+
+def _change(change: PolicyChange) -> str:
+    through = f"; on these traces it lets through: {', '.join(change.lets_through)}" if change.lets_through else ""
+    return f"{change.key}: {change.old or 'nothing'} → {change.new or 'nothing'} ({change.kind}{through})"
 
 
 def _said(traces: str, before: Mapping[str, str], after: Mapping[str, str], turns: list[GateTurn]) -> Iterator[str]:
