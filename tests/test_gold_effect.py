@@ -16,18 +16,14 @@ def project(tmp_path, monkeypatch):
     project = Project.made(tmp_path / "repo")
     project.put(trace=wrong(2))
     project.git("add", "--all")
-    assert project.gold("signoff", "--reason", "first")[0] == 0
+    assert project.gold("signoff", "--baseline", "--reason", "first")[0] == 0
     project.git("commit", "-q", "-m", "second")
     return project
 
 
 def test_a_change_of_the_gold_names_the_cases_that_flip_and_the_gates_that_turn(project):
-    project.put(
-        gold=[
-            gold_of(2, gold_claim_substr=["a year"], gold_citations=["c9"]) if row["qid"] == "Q2" else row
-            for row in GOLDS
-        ]
-    )
+    wider = gold_of(2, gold_claim_substr=["a year"], gold_citations=["c9"])
+    project.put(gold=[wider if row["qid"] == "Q2" else row for row in GOLDS])
     project.git("add", "--all")
     code, said = project.gold("check")
     assert code == 1

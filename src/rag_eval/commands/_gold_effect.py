@@ -1,4 +1,4 @@
-"""What a change of gold or gates does to the traces of the work tree, in the words of `rag-eval gold check` and `diff`."""
+"""What a change of gold or gates does to the traces of the work tree, in words of `gold check` and `gold diff`."""
 
 from __future__ import annotations
 
