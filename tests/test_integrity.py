@@ -66,6 +66,7 @@ def test_every_finding_is_documented(code):
         ({"OVER_REFUSAL_EVIDENCE_PRESENT": 3}, "refuses-everything"),
         ({"OVER_REFUSAL_NOT_RETRIEVED": 2, "OVER_REFUSAL_EVIDENCE_PRESENT": 1, "REFUSAL_OK": 5}, "refuses-everything"),
         ({"OVER_REFUSAL_NOT_RETRIEVED": 3, "HALLUCINATION": 1}, "refuses-everything"),
+        ({"OVER_REFUSAL_NOT_RETRIEVED": 27, "NOT_CITED": 3}, "refuses-everything"),
         ({"OVER_REFUSAL_NOT_RETRIEVED": 3, "MISSING": 4, "ERROR": 2, "ATTACK": 2}, "refuses-everything"),
         ({"HALLUCINATION": 3}, "answers-everything"),
         ({"HALLUCINATION": 3, "OK": 9, "OVER_REFUSAL_NOT_RETRIEVED": 1, "MISSING": 1}, "answers-everything"),
@@ -80,7 +81,7 @@ def test_one_kind_of_answer_throughout_is_found(counts, code):
     [
         {},
         {"OVER_REFUSAL_NOT_RETRIEVED": 2, "REFUSAL_OK": 9},
-        {"OVER_REFUSAL_NOT_RETRIEVED": 30, "NOT_CITED": 1},
+        {"OVER_REFUSAL_NOT_RETRIEVED": 26, "NOT_CITED": 3},
         {"HALLUCINATION": 2, "OK": 9},
         {"HALLUCINATION": 30, "REFUSAL_OK": 1},
         {"OK": 9, "REFUSAL_OK": 9},
