@@ -44,6 +44,7 @@ class Evidence:
         self.questions, self.completeness, self.baseline = questions, completeness, baseline
         self._metrics, self._contracts = metrics, contracts
         self._columns: dict[tuple[str, str], Counter[float]] = {}
+        self._sizes: Counter[str] | None = None
         self._together = list(paired(baseline.questions, questions)) if baseline else []
 
     def counts(self) -> dict[str, Value]:
@@ -57,7 +58,9 @@ class Evidence:
 
     def size(self, part: str) -> int:
         """The number of cases in a slice."""
-        return sum(not part or part in case.slices for case in self.questions)
+        if self._sizes is None:
+            self._sizes = Counter(name for case in self.questions for name in case.slices)
+        return self._sizes[part] if part else len(self.questions)
 
     def value(self, name: str, part: str = "") -> Value:
         """A metric's value; over a slice too, exact for 0/1 metrics."""

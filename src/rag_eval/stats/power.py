@@ -28,6 +28,7 @@ _EQUAL = 1 + 1e-12  # a level such as 1/16 can be met exactly, but for the last 
 _DEVIATIONS = 7  # what lies beyond has a probability below 1e-11
 
 
+@lru_cache(maxsize=1024)  # the gates of base and head, and many a slice, ask the same
 def smallest_visible_drop(
     n: int, discordance: float, margin: Fraction | Decimal, alpha: float, tests: int = 1
 ) -> Fraction | None:
@@ -40,6 +41,7 @@ def smallest_visible_drop(
     return None if least is None else Fraction(least, GRID)
 
 
+@lru_cache(maxsize=1024)
 def cases_needed(
     drop: Fraction | float, discordance: float, margin: Fraction | Decimal, alpha: float, tests: int = 1
 ) -> int | None:

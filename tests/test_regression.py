@@ -1,0 +1,259 @@
+"""Regression gates beside scipy and statsmodels: margin, paired test, correction, and what could have been seen."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from rag_eval.gates import Gate, Policy, Slices, Statistics
+from rag_eval.judging import judge_all
+from rag_eval.stats.power import mcnemar_power
+from runs import evidence, question, questions
+
+DROP = Gate("precision", "max_drop", "0.02")
+
+
+def judged(after, before, *gates, contracts=None, **chance):
+    policy = Policy(gates=gates, slices=Slices((), 1), completeness={}, statistics=Statistics(**chance))
+    return judge_all(policy, evidence(after, before, contracts))
+
+
+def one(name, pairs, gate=None, **chance):
+    """The outcome of one gate on pairs (before, after) of a metric's scores."""
+    before, after = (questions(name, side) for side in zip(*pairs, strict=True))
+    (found,) = judged(after, before, gate or Gate(name, "max_drop", "0.02"), **chance)
+    return found
+
+
+def turned(worse, better, same):
+    return [(1, 0)] * worse + [(0, 1)] * better + [(1, 1)] * same
+
+
+# --- the test ---------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 40))
+def test_p_of_a_rate_is_that_of_scipys_binomial_test(worse, better, same):
+    if worse + better + same:
+        found = one("precision", turned(worse, better, same)).comparison
+        both = worse + better
+        expected = stats.binomtest(worse, both, 0.5, alternative="greater").pvalue if both else 1.0
+        assert found.p == pytest.approx(expected, rel=1e-9)
+        assert found.worsening == pytest.approx((worse - better) / (both + same), abs=1e-11)
+
+
+shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(shares, shares), min_size=2, max_size=8))
+def test_p_of_a_mean_is_that_of_scipys_permutation_test(pairs):
+    before, after = map(np.array, zip(*pairs, strict=True))
+
+    def difference(x, y, axis=-1):
+        return np.mean(x, axis=axis) - np.mean(y, axis=axis)
+
+    found = one("map", pairs).comparison
+    expected = stats.permutation_test(
+        (before, after), difference, permutation_type="samples", alternative="greater", n_resamples=np.inf
+    ).pvalue
+    assert found.p == pytest.approx(expected, rel=1e-9)
+
+
+def by_swapping(pairs):
+    """All ways of swapping whole pairs, said plainly: how many make the difference as great as it is."""
+
+    def difference(rows):
+        sides = [[score for score in side if score is not None] for side in zip(*rows, strict=True)]
+        return Fraction(sum(sides[0]), len(sides[0])) - Fraction(sum(sides[1]), len(sides[1])) if all(sides) else None
+
+    observed = difference(pairs)
+    ways = [
+        [row[::-1] if swap else row for row, swap in zip(pairs, way, strict=True)]
+        for way in product((0, 1), repeat=len(pairs))
+    ]
+    hits = [found is None or found >= observed for found in map(difference, ways)]
+    return sum(hits) / len(hits)
+
+
+maybe = st.none() | st.integers(0, 1)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(maybe, maybe), min_size=2, max_size=8))
+def test_a_case_to_which_the_metric_no_longer_applies_is_swapped_whole(pairs):
+    sides = [[score for score in side if score is not None] for side in zip(*pairs, strict=True)]
+    if all(sides):
+        assert one("precision", pairs).comparison.p == pytest.approx(by_swapping(pairs), rel=1e-9)
+
+
+def test_to_refuse_what_was_wrong_is_a_gain_in_precision_and_counts():
+    """Ten wrong answers become refusals, to which precision does not apply: nothing got worse."""
+    found = one("precision", [(0, None)] * 10 + [(1, 1)] * 10)
+    assert (found.outcome, found.comparison.worsening, found.comparison.n) == ("passed", -0.5, 20)
+    back = one("precision", [(None, 0)] * 10 + [(1, 1)] * 10)
+    assert (back.outcome, back.comparison.worsening) == ("failed", 0.5)
+    assert back.comparison.p < 0.05
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_a_rise_of_what_should_be_low_is_the_mirror_image_of_a_drop(pairs):
+    drop = one("precision", pairs).comparison
+    rise = one(
+        "under_refusal", [(not a, not b) for a, b in pairs], Gate("under_refusal", "max_rise", "0.02")
+    ).comparison
+    assert (rise.p, rise.adjusted, rise.visible, rise.needed) == (drop.p, drop.adjusted, drop.visible, drop.needed)
+    assert rise.worsening == pytest.approx(drop.worsening, abs=1e-11)
+
+
+def test_the_same_runs_give_the_same_p_in_any_order():
+    chance = np.random.default_rng(1)
+    pairs = [tuple(row) for row in chance.random((60, 2)).round(3).tolist()]
+    assert one("map", pairs) == one("map", pairs[::-1])
+
+
+# --- the outcome ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "worse", "better", "same"),
+    [
+        ("passed", 0, 0, 100),
+        ("passed", 2, 0, 98),  # the margin to the letter
+        ("passed", 0, 9, 91),
+        ("inconclusive", 3, 0, 97),  # p = 1/8
+        ("inconclusive", 4, 0, 96),  # p = 1/16
+        ("failed", 5, 0, 95),  # p = 1/32
+        ("inconclusive", 10, 5, 85),
+    ],
+)
+def test_a_drop_fails_where_it_exceeds_the_margin_and_chance_does_not_explain_it(outcome, worse, better, same):
+    assert one("precision", turned(worse, better, same)).outcome == outcome
+
+
+def test_a_significant_drop_within_the_margin_passes():
+    found = one("precision", turned(10, 0, 990))
+    assert (found.outcome, found.comparison.p < 0.001) == ("passed", True)
+
+
+@pytest.mark.parametrize(("gate", "chance"), [("none", "paired"), ("", "none")])
+def test_without_a_test_the_margin_alone_decides(gate, chance):
+    found = one("precision", turned(3, 0, 97), DROP._replace(test=gate), test=chance)
+    assert (found.outcome, found.comparison.p, found.comparison.adjusted) == ("failed", None, None)
+    assert one("precision", turned(2, 0, 98), DROP._replace(test=gate), test=chance).outcome == "passed"
+
+
+def test_a_gate_may_ask_for_the_test_that_the_rest_goes_without():
+    found = one("precision", turned(3, 0, 97), DROP._replace(test="paired"), test="none")
+    assert (found.outcome, found.comparison.p) == ("inconclusive", 1 / 8)
+
+
+@pytest.mark.parametrize(("alpha", "outcome"), [("0.05", "inconclusive"), ("0.0625", "failed")])
+def test_alpha_is_the_level(alpha, outcome):
+    found = one("precision", turned(4, 0, 96), alpha=alpha)
+    assert (found.outcome, found.comparison.alpha) == (outcome, float(alpha))
+
+
+@pytest.mark.parametrize(
+    ("why", "before", "contracts"),
+    [
+        ("there is no baseline", None, None),
+        (
+            "the baseline was measured under another contract, or not at all",
+            questions("precision", [1]),
+            {"precision": "x"},
+        ),
+        ("the baseline was measured under another contract, or not at all", questions("mrr", [1]), None),
+        ("no case is in both runs under the same gold", questions("precision", [1], gold="other"), None),
+        ("no case is in both runs under the same gold", [question("Q7", precision=1)], None),
+    ],
+)
+def test_where_nothing_can_be_compared_the_gate_fails_and_says_why(why, before, contracts):
+    (found,) = judged(questions("precision", [1]), before, DROP, contracts=contracts)
+    assert (found.outcome, found.blocks, found.why, found.comparison) == ("no_data", True, why, None)
+    (skipped,) = judged(questions("precision", [1]), before, DROP._replace(when_no_data="skip"), contracts=contracts)
+    assert not skipped.blocks
+
+
+# --- several tests ----------------------------------------------------------------------------------------------------
+
+NAMES = ("precision", "chr", "map", "under_refusal")
+EVERY = (
+    *(Gate(name, "max_drop", "0.02") for name in NAMES[:3]),
+    Gate("under_refusal", "max_rise", "0.02"),
+    Gate("precision", "max_drop", "0", slice="tags=*"),
+    Gate("map", "max_drop", "0.1", slice="tags=a"),
+    Gate("chr", "max_drop", "0.1", test="none"),
+)
+scores = st.fixed_dictionaries({name: st.booleans() for name in NAMES})
+rows = st.lists(st.tuples(st.sampled_from("abc"), scores, scores), min_size=1, max_size=30)
+
+
+def two_runs(rows):
+    sides = ([(part, side) for part, *both in rows for side in [both[place]]] for place in (0, 1))
+    return ([question(f"Q{i}", slices=[f"tags={part}"], **own) for i, (part, own) in enumerate(side)] for side in sides)
+
+
+@settings(max_examples=50)
+@given(rows)
+def test_all_tests_of_a_run_are_corrected_together_as_statsmodels_does_it(rows):
+    before, after = two_runs(rows)
+    found = [each.comparison for each in judged(after, before, *EVERY) if each.comparison]
+    made = [each for each in found if each.p is not None]
+    expected = multipletests([each.p for each in made], 0.05, "holm")[1]
+    assert [each.adjusted for each in made] == pytest.approx(list(expected), rel=1e-12)
+    assert sum(each.p is None for each in found) == 1  # the one that goes without
+
+
+@settings(max_examples=30)
+@given(rows)
+def test_without_correction_each_stands_alone(rows):
+    before, after = two_runs(rows)
+    for each in judged(after, before, *EVERY, correction="none"):
+        (alone,) = judged(after, before, each.gate, correction="none")
+        assert alone == each
+
+
+@settings(max_examples=30)
+@given(rows)
+def test_a_further_gate_never_makes_another_one_fail(rows):
+    before, after = two_runs(rows)
+    few, more = judged(after, before, *EVERY[:2]), judged(after, before, *EVERY)
+    assert not [a for a, b in zip(few, more, strict=False) if a.outcome != "failed" and b.outcome == "failed"]
+
+
+# --- what could have been seen ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gates", [1, 10])
+def test_the_smallest_visible_drop_is_seen_four_times_in_five(gates):
+    pairs = turned(3, 2, 195)
+    before, after = (questions("precision", side) for side in zip(*pairs, strict=True))
+    found = judged(after, before, *[DROP._replace(line=line) for line in range(gates)])[0].comparison
+    at = [
+        mcnemar_power(200, drop, 5 / 200, Fraction(2, 100), 0.05 / gates)
+        for drop in (found.visible, found.visible - 0.001)
+    ]
+    assert at[0] >= 0.8 > at[1]
+
+
+@given(st.integers(0, 10), st.integers(0, 10), st.integers(1, 80))
+def test_where_the_margin_is_out_of_sight_it_is_said_how_many_cases_would_show_it(worse, better, same):
+    found = one("precision", turned(worse, better, same)).comparison
+    if found.visible is None or found.visible > 0.05:  # twice the margin, or 0.05
+        assert found.needed is None or found.needed > worse + better + same
+    else:
+        assert found.needed is None
+
+
+def test_means_have_a_visible_drop_too():
+    pairs = [(0.5 + 0.1 * (i % 3), 0.5 + 0.1 * (i % 2)) for i in range(200)]
+    found = one("map", pairs).comparison
+    assert 0.02 < found.visible < 0.06
