@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tabulate import tabulate
 
 from rag_eval.labels import GOOD, MEANING
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _SLICE, _SAID = 60, 200
+_RANGE = re.compile("–(?=[0-9])")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -26,6 +29,16 @@ def name(metric: str, part: str = "") -> str:
     """A metric's name as code, with the slice that it is about; its ``@`` is no mention, and the name can be copied."""
     code = f"`{metric}`" if metric.replace("_", "").replace(".", "").replace("@", "").isalnum() else safe(metric)
     return f"{code} where {safe(part, _SLICE)}" if part else code
+
+
+def glued(text: str) -> str:
+    """A cell that breaks before what is in brackets and nowhere else: numbers are read in one piece."""
+    own, bracket, rest = text.partition(" (")
+    return f"{_held(own)}{bracket}{_held(rest)}"
+
+
+def _held(text: str) -> str:
+    return _RANGE.sub("–\u2060", text.replace(" ", "\u00a0"))
 
 
 VOICE = Voice(name, lambda text: prose(text, _SAID), lambda text: safe(text, _SAID))
