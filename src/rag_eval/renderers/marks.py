@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _SLICE, _SAID = 60, 200
-_RANGE = re.compile("–(?=[0-9])")
+_RANGE, _NUMBER = re.compile("–(?=[0-9])"), re.compile(" (?![(])")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -32,13 +32,8 @@ def name(metric: str, part: str = "") -> str:
 
 
 def glued(text: str) -> str:
-    """A cell that breaks before what is in brackets and nowhere else: numbers are read in one piece."""
-    own, bracket, rest = text.partition(" (")
-    return f"{_held(own)}{bracket}{_held(rest)}"
-
-
-def _held(text: str) -> str:
-    return _RANGE.sub("–\u2060", text.replace(" ", "\u00a0"))
+    """A cell that breaks before brackets alone: numbers are read in one piece."""
+    return _RANGE.sub("–\u2060", _NUMBER.sub("\u00a0", text))
 
 
 VOICE = Voice(name, lambda text: prose(text, _SAID), lambda text: safe(text, _SAID))
