@@ -192,7 +192,7 @@ def test_gate_judges_by_the_gates_that_are_named(rag, report_file, project):
     (project / "strict.yml").write_text("version: 1\ngates:\n  precision@5: {min: 0.9}\n", encoding="utf-8")
     code, out, _ = rag("gate", report_file, "--gates", "strict.yml")
     assert code == 1
-    assert "precision@\u200b5 0.200 is below 0.9" in out
+    assert "`precision@5` 0.200 is below 0.9" in out
 
 
 def test_gate_says_which_metrics_the_report_does_not_hold(rag, report_file, project):

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import compared
 from cases import ROOT, gold_row, write_rows
 from rag_eval import app
 from rag_eval.blast import GateTurn, GoldChange
@@ -20,7 +21,8 @@ from rag_eval.report import Base, concluded
 
 QUICKSTART = "examples/quickstart"
 GOLD_FILES, ACTUAL = ROOT / "tests" / "gold", ROOT / "tests" / "actual"
-EXAMPLES = ("good", "bad", "hostile", "moved")
+EXAMPLES = ("good", "bad", "hostile", "moved", "compared", "sliced")
+MADE = {"hostile", "compared", "sliced"}
 HOSTILE = [
     "a|b||c\\|d",
     "`tick` ``two`` ```",
@@ -135,6 +137,10 @@ def report_of(example, folder):
     if example == "hostile":
         hostile_files(folder)
         return app.run(app.Options("gold.jsonl", "trace.jsonl", "gates.yml"))
+    if example == "compared":
+        return compared.compared(folder)
+    if example == "sliced":
+        return compared.sliced(folder, HOSTILE)
     if example == "moved":
         return moved(report_of("bad", folder))
     paths = [f"{QUICKSTART}/{name}" for name in ("gold.jsonl", f"{example}.jsonl", "eval-gates.yml")]
@@ -144,7 +150,7 @@ def report_of(example, folder):
 @pytest.fixture(params=EXAMPLES)
 def example(request, tmp_path, monkeypatch):
     """The name of an example, in the folder that its paths start from."""
-    monkeypatch.chdir(tmp_path if request.param == "hostile" else ROOT)
+    monkeypatch.chdir(tmp_path if request.param in MADE else ROOT)
     return request.param
 
 

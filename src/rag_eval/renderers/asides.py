@@ -16,20 +16,21 @@ if TYPE_CHECKING:
     from rag_eval.gates import Comparison, Judged
     from rag_eval.report import Report
 
-_MOST = 12
+_MOST, _NAMED = 12, 3
 
 
 def asides(report: Report, voice: Voice = PLAIN) -> list[str]:
     """A line a gate that needs one, gates of which the same is to be said in one line; what is left is counted."""
     gates = words.telling(report.gates)
+    quiet = [gate for gate in words.hushed(report.gates) if gate.unclear]
     said: dict[str, list[str]] = {}
-    for gate in gates:
+    for gate in [*gates, *quiet]:
         if text := "; ".join(_said(report, gate, voice)):
             said.setdefault(text, []).append(voice.gate(gate))
-    lines = [f"{', '.join(dict.fromkeys(names))}: {text}." for text, names in said.items()]
+    lines = [f"{_listed(list(dict.fromkeys(names)), _NAMED)}: {text}." for text, names in said.items()]
     cut = len(lines) - _MOST
     lines[_MOST:] = [f"… and {cut} more; report.json has all."] if cut > 0 else []
-    return [line for line in [*lines, _seen(gates, voice), words.held(report.gates), _small(report)] if line]
+    return [line for line in [*lines, _seen(gates, voice), words.counted_aside(report.gates), _small(report)] if line]
 
 
 def _said(report: Report, gate: Judged, voice: Voice) -> Iterator[str]:
@@ -68,9 +69,9 @@ def _seen(gates: Iterable[Judged], voice: Voice) -> str:
     return f"A worsening would reliably be seen: {_listed(sizes)}." if sizes else ""
 
 
-def _listed(texts: Sequence[str]) -> str:
-    cut = len(texts) - _MOST
-    return ", ".join([*texts[:_MOST], *([f"and {cut} more"] if cut > 0 else [])])
+def _listed(texts: Sequence[str], most: int = _MOST) -> str:
+    cut = len(texts) - most
+    return ", ".join([*texts[:most], *([f"and {cut} more"] if cut > 0 else [])])
 
 
 def _small(report: Report) -> str:

@@ -141,5 +141,7 @@ def _as_gated(report: Report, name: str, part: str, result: MetricResult) -> str
 
 
 def gated(report: Report) -> list[str]:
-    """The metrics that slices have values of."""
-    return list(report.slices[0].metrics) if report.slices else []
+    """The metrics that some slice has a value of."""
+    return [
+        name for name in report.metrics if any(name in one.metrics and one.metrics[name].n for one in report.slices)
+    ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Moves = Mapping[tuple[str, str, str], str]
 
-_NARROW = 0.05
+_NARROW, _RARE = 0.05, 0.01
 _SIGNIFICANT = 2
 SMALL = "†"
 """Marks a value whose cases are too few for what is said of it."""
@@ -132,8 +132,9 @@ def probability(found: Comparison, alpha: str) -> str:
     """``p = 0.12``: on the side of ``alpha`` that it is on."""
     if found.adjusted is None:
         return ""
-    level = Fraction(Decimal(alpha))
-    return f"p = {shown(exactly(found.adjusted), lambda p: (p <= level, bool(p)), 2)}"
+    p, level = exactly(found.adjusted), Fraction(Decimal(alpha))
+    text = shown(p, lambda number: number <= level, 2 if p >= _RARE else 3)
+    return f"p = {text}" if Fraction(text) else "p < 0.001"
 
 
 def at_least(number: float) -> str:

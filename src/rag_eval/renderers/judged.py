@@ -5,7 +5,7 @@ from __future__ import annotations
 from rag_eval.renderers import words
 from rag_eval.renderers.asides import asides
 from rag_eval.renderers.figures import enclosed, move_of, moves, threshold
-from rag_eval.renderers.marks import VOICE, bullets, name, table
+from rag_eval.renderers.marks import VOICE, bullets, glued, name, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rag_eval.renderers.figures import Moves
     from rag_eval.report import Report
 
-SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "❔", "no_data": "⬜"}
+SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜"}
 
 
 def gates(report: Report) -> str:
@@ -30,11 +30,11 @@ def _row(report: Report, gate: Judged, beside: Moves, *, mixed: bool) -> list[st
     return [
         name(gate.name, gate.slice),
         *([words.WHOSE[gate.origin]] if mixed else []),
-        enclosed(gate),
-        words.cases_of(report, gate),
-        threshold(gate),
+        glued(enclosed(gate)),
+        glued(words.cases_of(report, gate)),
+        glued(threshold(gate)),
         *([move_of(gate, beside)] if beside else []),
-        f"{sign(gate)} {words.outcome(gate)}",
+        f"{sign(gate)}\u00a0{words.outcome(gate)}",
     ]
 
 

@@ -34,7 +34,9 @@ def render(report: Report) -> str:
     root = ET.Element("testsuites")
     root.append(suite)
     ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    # A reference means the same bracket, and GitHub's runner would take a printed ##[ for a command.
+    text = ET.tostring(root, encoding="unicode").replace("##[", "##&#91;")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
 def _case(suite: ET.Element, report: Report, gate: Judged) -> None:

@@ -6,7 +6,7 @@ import json
 
 from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.renderers import change, judged, moved, words
-from rag_eval.renderers.marks import VOICE, bullets, escaped, folded, name, table
+from rag_eval.renderers.marks import VOICE, bullets, escaped, folded, glued, name, table
 from rag_eval.safe import markdown as safe
 
 TYPE_CHECKING = False
@@ -141,7 +141,10 @@ def _diagnosis(report: Report) -> list[str]:
 
 def _metrics(report: Report) -> str:
     """All metrics, perspective by perspective; those with a cutoff in a table of their own."""
-    rows = ([name(row[0]), report.metrics[row[0]].perspective, *row[1:]] for row in words.plain_metrics(report))
+    rows = (
+        [name(metric), report.metrics[metric].perspective, *map(glued, cells)]
+        for metric, *cells in words.plain_metrics(report)
+    )
     plain = table(["Metric", "Perspective", "Value", "Cases", "Better"], rows)
     headers, cutoffs = words.cutoff_metrics(report)
     headers = [header.capitalize() for header in headers]

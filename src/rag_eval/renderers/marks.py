@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tabulate import tabulate
 
 from rag_eval.labels import GOOD, MEANING
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _SLICE, _SAID = 60, 200
+_RANGE, _NUMBER = re.compile("–(?=[0-9])"), re.compile(" (?![(])")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -26,6 +29,11 @@ def name(metric: str, part: str = "") -> str:
     """A metric's name as code, with the slice that it is about; its ``@`` is no mention, and the name can be copied."""
     code = f"`{metric}`" if metric.replace("_", "").replace(".", "").replace("@", "").isalnum() else safe(metric)
     return f"{code} where {safe(part, _SLICE)}" if part else code
+
+
+def glued(text: str) -> str:
+    """A cell that breaks before brackets alone: numbers are read in one piece."""
+    return _RANGE.sub("–\u2060", _NUMBER.sub("\u00a0", text))
 
 
 VOICE = Voice(name, lambda text: prose(text, _SAID), lambda text: safe(text, _SAID))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rag_eval.labels import STAGE
+from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.renderers import beside, words
 from rag_eval.renderers.figures import SMALL
-from rag_eval.renderers.marks import VOICE, label, name, table
+from rag_eval.renderers.marks import VOICE, glued, name, table
 from rag_eval.safe import markdown as safe
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ def changed(report: Report, failing: int) -> str:
     """The cases that flipped against the baseline, newly broken first, and what it is."""
     if report.baseline is None:
         return ""
-    parts = [f"{headed(report, failing)}\n\n{beside.against(report, VOICE)}", _flips(report)]
+    parts = [f"{headed(report, failing)} {beside.against(report, VOICE)}", _flips(report)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -42,7 +42,7 @@ def _flips(report: Report) -> str:
         return ""
     several, questions = len(words.runs_of(report)) > 1, beside.question_of(report)
     rows = (_flip(flip, questions, several=several) for flip in chosen)
-    shown = table(["Question", *(["Run"] if several else []), "Before", "Now", "Look at", "Text"], rows)
+    shown = table(["Question", *(["Run"] if several else []), "Before → now", "Look at", "Text"], rows)
     cut = len(report.flips) - len(chosen)
     return f"{shown}\n\n… and {cut} more; report.json has all." if cut else shown
 
@@ -51,7 +51,12 @@ def _flip(flip: Flip, questions: Questions, *, several: bool) -> list[str]:
     run = [safe(flip.run or "", _RUN)] if several else []
     question = questions.get((flip.qid, flip.run))
     text = safe(question.question, _TEXT) if question else ""
-    return [safe(flip.qid, _QID), *run, label(flip.before), label(flip.after), STAGE.get(flip.after, ""), text]
+    return [safe(flip.qid, _QID), *run, _labels(flip), STAGE.get(flip.after, ""), text]
+
+
+def _labels(flip: Flip) -> str:
+    before, after = (text if text in MEANING else safe(text) for text in (flip.before, flip.after))
+    return f"{'✅' if flip.after in GOOD else '❌'} {before} → {after}"
 
 
 def effects(report: Report) -> str:
@@ -68,7 +73,8 @@ def worst(report: Report) -> str:
     if not found:
         return "**Slices.** None is worse than the whole."
     rows = [
-        [name(one.metric), safe(one.slice, _TEXT), one.value, _few(one.cases, few=one.few), one.whole] for one in found
+        [name(one.metric), safe(one.slice, _TEXT), glued(one.value), glued(_few(one.cases, few=one.few)), one.whole]
+        for one in found
     ]
     shown = table(["Metric", "Worst slice", "Value", "Cases", "All cases"], rows)
     return f"{shown}\n\n{_legend(report)}" if any(one.few for one in found) else shown

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from rag_eval.results import MetricResult, Question
 
 _REASONS = 3
-_HOLDING = 6
+_ALIKE = 6
 _CUT = re.compile("@[0-9]+$")
 WHOSE = {"both": "both", "base": "base", "head": "this change"}
+_HUSHED = {"passed": "hold", "inconclusive": "are inconclusive"}
 OUTCOMES = {"passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "no_data": "no data"}
 
 
@@ -93,26 +94,26 @@ def runs_of(report: Report) -> set[str | None]:
 def telling(gates: Sequence[Judged]) -> list[Judged]:
     """The gates worth a row of their own, those of one name together.
 
-    Completeness that holds is said in a line, and so are slices that hold where they are many.
+    Completeness that holds is said in a line, and so are slices of one harmless outcome where they are many.
     """
     places = {name: place for place, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
-    quiet = len(_holding(gates)) > _HOLDING
-    shown = [gate for gate in gates if not (_holds(gate) and (is_count(gate) or (quiet and gate.slice)))]
+    aside = {id(gate) for gate in hushed(gates)}
+    shown = [gate for gate in gates if id(gate) not in aside and (gate.broken or not is_count(gate))]
     return sorted(shown, key=lambda gate: places[gate.name])
 
 
-def held(gates: Sequence[Judged]) -> str:
-    """How many gates on slices hold, where they have no row of their own."""
-    count = len(_holding(gates))
-    return f"{count} gates on slices hold and are not shown." if count > _HOLDING else ""
+def hushed(gates: Sequence[Judged]) -> list[Judged]:
+    """The gates on slices that hold, and those that are inconclusive and fail nothing, where they are many."""
+    slices = [gate for gate in gates if gate.slice and not gate.blocks]
+    alike = ([gate for gate in slices if gate.outcome == outcome] for outcome in ("passed", "inconclusive"))
+    return [gate for group in alike if len(group) > _ALIKE for gate in group]
 
 
-def _holding(gates: Sequence[Judged]) -> list[Judged]:
-    return [gate for gate in gates if gate.slice and _holds(gate)]
-
-
-def _holds(gate: Judged) -> bool:
-    return not gate.broken and not gate.unclear
+def counted_aside(gates: Sequence[Judged]) -> str:
+    """How many gates on slices have no row of their own."""
+    counts = Counter[str](gate.outcome for gate in hushed(gates))
+    said = [f"{counts[outcome]} {what}" for outcome, what in _HUSHED.items() if counts[outcome]]
+    return f"Gates on slices that are not shown: {', '.join(said)}." if said else ""
 
 
 def reason(report: Report, gate: Judged, voice: Voice = PLAIN) -> str:
@@ -228,7 +229,7 @@ def _about(report: Report, gate: Judged) -> bool:
 def cases_of(report: Report, gate: Judged) -> str:
     """How many cases speak for a gate."""
     if gate.comparison is not None:
-        return f"{gate.n} in both"
+        return f"{gate.n} pair{'s' if gate.n != 1 else ''}"
     result = report.metrics.get(gate.name)
     if gate.slice and gate.exact is not None and result is not None and result.hits is not None:
         return f"{round(Fraction(gate.exact) * gate.n)} of {gate.n}"

@@ -1,0 +1,155 @@
+"""The numbers shown never say another thing than the outcome beside them."""
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rag_eval.gates import Comparison, Gate, Judged
+from rag_eval.judging import judge, judge_bound
+from rag_eval.regression import by_comparison
+from rag_eval.renderers import figures
+from rag_eval.results import MetricResult
+from rag_eval.tally import Value
+
+NUMBER = re.compile(r"[+−]?[0-9]+(?:\.[0-9]+)?")
+
+
+def numbers(text):
+    return [Fraction(number.replace("−", "-")) for number in NUMBER.findall(text)]
+
+
+class Held:
+    """Evidence of one value and one interval, whatever is asked for."""
+
+    def __init__(self, value, low, high):
+        self._value, self._ends = value, (low, high)
+
+    def value(self, name, part):
+        return self._value
+
+    def interval(self, name, part, confidence):
+        from rag_eval.stats import Interval
+
+        return Interval(*self._ends, "given", small=False)
+
+
+thresholds = st.decimals(0, 1, places=4).map(str)
+shares = st.integers(1, 5000).flatmap(lambda n: st.integers(0, n).map(lambda hits: (Fraction(hits, n), n)))
+
+
+@st.composite
+def bounds(draw):
+    """A floor or ceiling with its outcome, its threshold close to the value or to an end of the interval."""
+    number, n = draw(shares)
+    below, above = (draw(st.floats(0, 1)) for _ in range(2))
+    low = round(min(below, float(number) * 0.999), 12)  # no interval is a point
+    high = round(max(above, float(number) * 1.001, 1e-6), 12)
+    near, step = draw(st.sampled_from([float(number), low, high])), draw(st.integers(-2, 2))
+    text = f"{max(round(Decimal(repr(near)), draw(st.integers(1, 6))) + Decimal(step) / 10_000, Decimal(0)):f}"
+    gate = Gate("precision", draw(st.sampled_from(["min", "max"])), text)
+    gate = gate._replace(confidence=draw(st.sampled_from(["", "0.95"])))
+    ends = [draw(st.sampled_from([end, end, end, None])) for end in (low, high)]
+    return judge_bound(gate, Held(Value(number, n), *ends))
+
+
+def exactly_bound(number, threshold, direction="min"):
+    return judge(Gate("precision", direction, threshold), Value(Fraction(number), 10_000))
+
+
+@given(bounds())
+@example(exactly_bound("0.7996", "0.80"))
+@example(exactly_bound("0.79999999", "0.80"))
+@example(exactly_bound("0.05004", "0.05", "max"))
+def test_a_value_shown_is_on_the_side_of_the_threshold_that_it_is_on(gate):
+    shown = numbers(figures.value(gate))[0]
+    assert gate.gate.keeps(shown) == gate.gate.keeps(Fraction(gate.exact))
+    if not gate.confidence:
+        assert gate.gate.keeps(shown) == (gate.outcome == "passed")
+
+
+@given(bounds())
+def test_an_interval_shown_encloses_the_value_and_says_what_the_outcome_says(gate):
+    ends = numbers(figures.enclosed(gate).partition(" (")[2])
+    known = [end for end in (gate.low, gate.high) if end is not None]
+    assert len(ends) == len(known)
+    number = Fraction(gate.exact)
+    if gate.low is not None:
+        assert ends[0] <= number
+    if gate.high is not None:
+        assert ends[-1] >= number
+    if gate.confidence:
+        kept = {gate.gate.keeps(end) for end in ends} | ({None} if len(ends) < len((gate.low, gate.high)) else set())
+        assert gate.outcome == {(True,): "passed", (False,): "failed"}.get(tuple(kept), "inconclusive")
+
+
+worsenings = st.floats(-1, 1).map(lambda number: round(number, 12))
+
+
+@given(worsenings, st.one_of(thresholds, st.just("0")), st.sampled_from(["max_drop", "max_rise"]), st.booleans())
+@example(0.0200000001, "0.02", "max_drop", False)
+@example(1e-12, "0", "max_drop", False)
+@example(-1e-12, "0", "max_rise", False)
+def test_a_movement_shown_is_within_the_margin_exactly_where_the_gate_is(worse, threshold, direction, tested):
+    from rag_eval.gates import Statistics
+
+    gate = Gate("precision", direction, threshold)
+    found = Comparison(0.5, 0.5, worse, 10, p=0.01, adjusted=0.01) if tested else Comparison(0.5, 0.5, worse, 10)
+    outcome = by_comparison(gate, found, Statistics())
+    judged = Judged("precision", direction, threshold, "error", "fail", outcome, 0.5, None, 10, comparison=found)
+    moved = numbers(figures.change(judged))[0]
+    shown = -moved if direction == "max_drop" else moved
+    assert gate.keeps(shown) == (outcome == "passed")
+    assert (shown > 0) == (worse > 0)
+    assert (shown < 0) == (worse < 0)
+
+
+@given(st.floats(0, 1), st.sampled_from(["0.05", "0.01", "0.001", "0.2"]))
+@example(0.0500000001, "0.05")
+@example(0.05, "0.05")
+def test_a_probability_shown_is_on_its_side_of_alpha(p, alpha):
+    sign, number = figures.probability(Comparison(1.0, 0.5, 0.5, 10, p, p), alpha).split(" ")[1:]
+    if sign == "<":
+        assert p < float(number) <= float(alpha)
+    else:
+        assert (Fraction(number) <= Fraction(alpha)) == (Fraction(repr(p)) <= Fraction(alpha))
+
+
+@given(st.floats(1e-6, 1))
+def test_what_would_be_seen_is_rounded_up(size):
+    shown = Decimal(figures.at_least(size))
+    assert Decimal(repr(size)) <= shown <= Decimal(repr(size)) * Decimal("1.1")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (0.6925, 0.9624, " (0.69–0.96)"),
+        (None, 0.9, " (to 0.90)"),
+        (0.7, None, " (from 0.70)"),
+        (None, None, ""),
+        (0.8501, 0.8702, " (0.850–0.870)"),
+        (0.86664, 0.86672, " (0.8666–0.867)"),
+    ],
+)
+def test_an_interval_is_as_short_as_it_can_be(low, high, shown):
+    assert figures.interval(low, high, Fraction(13, 15)) == shown
+
+
+def test_a_value_without_cases_has_no_interval():
+    empty = MetricResult(None, 0, None, None, "higher", "answers")
+    assert (figures.metric(empty), figures.metric_interval(empty)) == ("–", "")
+
+
+def test_a_value_of_a_small_sample_is_marked():
+    few = MetricResult(0.5, 2, "1/2", 1, "higher", "answers", low=0.1, high=None, small=True)
+    assert figures.metric_interval(few) == " (from 0.10)†"
+
+
+def test_a_threshold_that_the_cases_cannot_express_is_named_in_cases():
+    gate = judge(Gate("precision", "min", "0.867"), Value(Fraction(26, 30), 30))._replace(asks=27)
+    assert figures.threshold(gate) == "≥ 0.867 (means 27 of 30)"
+    assert figures.bound(gate) == "≥ 0.867"

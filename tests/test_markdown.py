@@ -1,0 +1,164 @@
+"""Markdown of any report: nothing of the data means anything to GitHub, nothing is lost that has to stay."""
+
+import re
+
+import cmarkgfm
+import pytest
+from cmarkgfm.cmark import Options
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import compared
+from rag_eval.renderers import RENDERERS, markdown, render
+from rag_eval.report import SliceResult, concluded
+
+TAGS = {
+    "h2",
+    "p",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "strong",
+    "code",
+    "ul",
+    "li",
+    "details",
+    "summary",
+    "em",
+}
+SPICES = ["|", "`", "``", "\\", "@octocat", "<b>", "</details>", "<!--", "-->", "[a](b)", "![a](b)", "https://a.b"]
+SPICES += ["\n", "\r\n", "::error::x", "##[group]", "*", "_", "#1", "\u202e", "&lt;", "http://x", "www.a.b", " ", "-"]
+texts = st.lists(st.one_of(st.sampled_from(SPICES), st.text(max_size=4)), min_size=1, max_size=6).map("".join)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Gives a real report beside a baseline, with slices and gates of every outcome."""
+    folder = tmp_path_factory.mktemp("compared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        report = compared.compared(folder)
+    return lambda: report
+
+
+@pytest.fixture
+def report(made):
+    """The report itself."""
+    return made()
+
+
+def html_of(text):
+    return cmarkgfm.github_flavored_markdown_to_html(text, Options.CMARK_OPT_UNSAFE)
+
+
+def tags_of(html):
+    return {part.split(">")[0].split()[0].strip("/") for part in html.split("<")[1:]}
+
+
+def widths_of(table):
+    return {row.count("<th") + row.count("<td") for row in table.split("</table>")[0].split("<tr>")[1:]}
+
+
+def spiced(report, given_texts):
+    """The report with every slice, flip, reason and provenance out of ``given_texts``."""
+    found = compared.hostile(report, given_texts)
+    of = {part.slice: f"tags={given_texts[place % len(given_texts)]}" for place, part in enumerate(report.slices)}
+    slices = tuple(SliceResult(of[part.slice], part.n, part.metrics) for part in found.slices)
+    gates = tuple(gate._replace(slice=of.get(gate.slice, gate.slice)) for gate in found.gates)
+    return concluded(found._replace(slices=slices, gates=gates))
+
+
+@given(st.lists(texts, min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_nothing_of_the_data_means_anything_to_github(made, given_texts):
+    html = html_of(render(spiced(made(), given_texts), "markdown"))
+    assert tags_of(html) <= TAGS
+    assert "@octocat" not in html
+    assert {len(widths_of(table)) for table in html.split("<table>")[1:]} == {1}
+
+
+@given(st.lists(texts, min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_the_shape_of_the_comment_hangs_on_no_name(made, given_texts):
+    plain, other = (html_of(render(spiced(made(), each), "markdown")) for each in (["a"], given_texts))
+    assert plain.count("<table>") == other.count("<table>")
+    assert plain.count("<details>") == other.count("<details>")
+
+
+@given(st.lists(texts, min_size=1, max_size=5))
+@settings(max_examples=30, deadline=None)
+def test_no_form_has_a_line_that_is_a_command_to_the_runner(made, given_texts):
+    found = spiced(made(), given_texts)
+    lines = [line for form in RENDERERS for line in render(found, form).splitlines()]
+    assert [line for line in lines if line.lstrip().startswith("::") or "##[" in line] == []
+
+
+def named(text, gate):
+    return f"`{gate.name}`" in text
+
+
+@given(st.integers(0, 20_000))
+@settings(max_examples=60, deadline=None)
+def test_a_comment_keeps_to_its_size_and_to_its_verdict(made, most):
+    report = made()
+    text = markdown.within(report, most, len)
+    assert len(text) <= most
+    assert text == "" or "RAG evaluation failed" in text
+    if most >= 2_000:
+        assert [gate.label for gate in report.failed_gates if not named(text, gate)] == []
+
+
+def many(report, count):
+    """The report with as many failing gates on slices."""
+    first = report.failed_gates[0]
+    gates = tuple(first._replace(slice=f"tags=t{place:04}") for place in range(count))
+    return report._replace(gates=gates)
+
+
+@pytest.mark.parametrize("most", [1_000, 5_000, 65_536])
+def test_failed_gates_that_do_not_fit_are_counted(report, most):
+    text = markdown.within(many(report, 3_000), most, len)
+    listed = len(set(re.findall(r"^- .*(tags=t[0-9]{4})", text, re.MULTILINE)))
+    cut = re.search(r"… and ([0-9]+) more\n?$", text)
+    assert len(text) <= most
+    assert listed > 0
+    assert listed + int(cut[1]) == 3_000
+
+
+def test_slices_that_hold_are_counted_where_they_are_many(report):
+    passed = next(gate for gate in report.gates if gate.outcome == "passed" and gate.comparison is None)
+    gates = tuple(passed._replace(slice=f"tags=t{place}") for place in range(7))
+    text = markdown.render(report._replace(gates=(*report.gates, *gates)))
+    assert "tags=t3" not in text
+    assert "- Gates on slices that are not shown: 7 hold." in text
+
+
+def test_slices_too_small_are_named_in_one_line_where_they_are_many(report):
+    few = next(gate for gate in report.gates if gate.unclear and gate.slice and gate.comparison is None)
+    gates = tuple(few._replace(slice=f"tags=t{place}") for place in range(7))
+    table, _, below = markdown.render(report._replace(gates=gates)).partition("\n- ")
+    named = ", ".join(f"`precision` where `tags=t{place}`" for place in range(3))
+    assert "tags=" not in table
+    assert below.startswith(f"{named}, and 4 more: inconclusive, the slice has fewer than 4 cases.\n")
+    assert "- Gates on slices that are not shown: 7 are inconclusive." in below
+
+
+def test_inconclusive_gates_are_counted_in_the_verdict(report):
+    first = markdown.render(report).splitlines()[2]
+    assert f"{sum(gate.unclear for gate in report.gates)} inconclusive" in first
+
+
+def test_an_inconclusive_gate_that_fails_the_run_looks_like_it(report):
+    unclear = next(gate for gate in report.gates if gate.unclear)._replace(inconclusive="fail")
+    text = markdown.render(concluded(report._replace(gates=(unclear,), findings=())))
+    assert "❌\u00a0inconclusive (counts as failed)" in text
+    assert text.startswith("## ❌")
+
+
+def test_without_a_baseline_there_is_no_column_for_it(report):
+    gates = tuple(gate for gate in report.gates if gate.comparison is None)
+    text = markdown.render(report._replace(gates=gates, baseline=None, flips=(), effects=()))
+    assert "baseline" not in text.partition("<details>")[0].partition("**Completeness")[0].replace("no baseline", "")
