@@ -59,6 +59,7 @@ def test_the_report_tells_it(project):
     assert (report.baseline.commits_ago, report.baseline.days_ago) == (2, 10)
     assert report.baseline.written == project.git("rev-parse", "main~2")
     assert report.baseline.ref == "main"
+    assert "`eval/baseline.json` of `main`, 2 commits and 10 days old" in render(report, "markdown")
 
 
 def test_a_clone_without_the_history_does_not_guess(project, tmp_path):

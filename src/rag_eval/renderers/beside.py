@@ -27,7 +27,20 @@ def against(report: Report, voice: Voice = PLAIN) -> str:
     commit = f", of system commit {voice.code(found.commit[:_COMMIT])}" if found.commit else ""
     where = f" of {voice.code(found.ref)}" if found.ref else ""
     again = ", its traces scored again" if found.rescored else ""
-    return f"Compared with {voice.code(found.path)}{where}{commit}{again}: {_shares(found)}.{_others(found, voice)}"
+    what = f"{voice.code(found.path)}{where}{commit}{_age(found)}{again}"
+    return f"Compared with {what}: {_shares(found)}.{_others(found, voice)}"
+
+
+def _age(found: Compared) -> str:
+    """How far the base has gone since the baseline was written, where that is known."""
+    if found.commits_ago is None or found.days_ago is None:
+        return ""
+    commits, days = (f"{n} {word}{'s' if n != 1 else ''}" for n, word in _distance(found))
+    return f", {commits} and {days} old"
+
+
+def _distance(found: Compared) -> list[tuple[int | None, str]]:
+    return [(found.commits_ago, "commit"), (found.days_ago, "day")]
 
 
 def _shares(found: Compared) -> str:
