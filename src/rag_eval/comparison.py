@@ -7,6 +7,7 @@ all runs have under the same gold item, byte for byte. What cannot be compared i
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import NamedTuple
 
 from rag_eval import __version__
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.results import Question
-
-    Pair = tuple[float | None, float | None]
+    from rag_eval.stats.paired import Pair
 
 LABELLED = "precision", "abstention_accuracy"
 """Metrics that ask what labels ask: a case passes under the same terms where these have the same contracts."""
@@ -194,7 +194,7 @@ def _refused(columns: Sequence[Column]) -> Iterator[Refused]:
             yield Refused(name, f"not measured in {_listed(lacking)}")
         elif len({column.contracts[name] for column in columns}) > 1:
             yield Refused(name, f"measured under another contract in {_listed(_others(name, columns))}")
-        elif not _is_known(name):
+        elif not is_known(name):
             yield Refused(name, "not a metric of this version")
     if not labelled_alike(columns):
         yield Refused("flips", "refusals are told in different ways, so that passing does not mean the same")
@@ -209,7 +209,8 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
 
-def _is_known(name: str) -> bool:
+def is_known(name: str) -> bool:
+    """Whether this version has a metric of the name."""
     try:
         return bool(measure(name))
     except UsageError:
@@ -242,7 +243,9 @@ def _row(name: str, columns: Sequence[Column], base: int, qids: Sequence[str]) -
 
 
 def _scores(name: str, column: Column, qids: Sequence[str]) -> list[float | None]:
-    return [column.cases[qid].scores.get(name) for qid in qids]
+    """As floats: 1 and 1.0 of two writers are one score, and draw alike."""
+    found = (column.cases[qid].scores.get(name) for qid in qids)
+    return [None if score is None else float(score) for score in found]
 
 
 def _value(name: str, scores: Iterable[float | None]) -> float | None:
@@ -283,17 +286,23 @@ def two_sided(name: str, pairs: Sequence[Pair], worse: float) -> float:
     same for both orders of the runs: the test goes the way of the difference (``worse``, positive where the second run
     is worse), and the other way's p is never the smaller one.
     """
-    from rag_eval.stats import mcnemar, sign_flip
-
     if worse == 0:
         return 1.0
     higher = (measure(name).metric.better == "higher") == (worse > 0)
-    greater_first = list(pairs) if higher else [(b, a) for a, b in pairs]
-    if is_rate(name) and all(None not in pair for pair in pairs):
-        falls = sum(bool(a) and not b for a, b in greater_first)
-        return mcnemar(falls, sum(bool(b) and not a for a, b in greater_first), sides=2)
-    seed = f"{name}{sorted(map(repr, greater_first))}".encode()
-    return min(1.0, 2 * sign_flip(greater_first, seed))
+    greater_first = Counter(pairs if higher else [(b, a) for a, b in pairs])
+    return _p(frozenset(greater_first.items()), is_rate(name) and all(None not in pair for pair in greater_first))
+
+
+@lru_cache(maxsize=256)  # metrics of one ranking often score alike
+def _p(counted: frozenset[tuple[Pair, int]], counts: bool) -> float:
+    from rag_eval.stats import mcnemar, sign_flip
+
+    if counts:
+        of = dict(counted)
+        return mcnemar(of.get((1, 0), 0), of.get((0, 1), 0), sides=2)
+    pairs = (pair for pair, times in counted for _ in range(times))
+    # Drawn from the scores alone, so that the same runs draw the same.
+    return min(1.0, 2 * sign_flip(pairs, repr(sorted(map(repr, counted))).encode()))
 
 
 def _corrected(rows: Sequence[Row]) -> tuple[Row, ...]:

@@ -65,7 +65,7 @@ def _scored(path: str, options: Options, notes: list[Note]) -> tuple[Report, dic
     if kind == "report":
         return _report(reader, path), None
     if path.endswith((".json", ".yml", ".yaml")):
-        raise UsageError(f"{path} is neither a report.json nor a trace file (JSON Lines)")
+        raise UsageError(f"{path} is no report.json of rag-eval score. Traces are JSON Lines: name them .jsonl")
     return _traces(path, options, notes)
 
 
@@ -82,14 +82,22 @@ def _report(reader: object, path: str) -> Report:
 
 def _check_scores(path: str, report: Report) -> None:
     """UsageError where a score of a report.json is none that its metric can give: the file was written by hand."""
-    from rag_eval.metrics import METRICS
+    from rag_eval.comparison import is_known
+    from rag_eval.metrics import measure
 
-    rates = {name.removesuffix("@k") for name, metric in METRICS.items() if metric.scale == "rate"}
+    named = {name for case in report.questions for name in case.scores}
+    scales = {name: measure(name).metric.scale for name in named if is_known(name)}
     for case in report.questions:
         for name, score in case.scores.items():
-            if not 0 <= score <= 1 or (name.split("@")[0] in rates and score not in (0, 1)):
+            if not _fits(scales.get(name, ""), score):
                 what = f"{quoted(case.qid, 40)} has a score of {quoted(score)} under {quoted(name, 40)}"
                 raise UsageError(f"{path}: {what}, which it cannot have. Score the run again")
+
+
+def _fits(scale: str, score: float) -> bool:
+    if scale == "rate":
+        return score in (0, 1)
+    return 0 <= score <= 1 if scale in ("share", "real") else True
 
 
 def _traces(path: str, options: Options, notes: list[Note]) -> tuple[Report, dict[Key, Spent]]:

@@ -213,10 +213,8 @@ def _made_of(metrics: Sequence[str], voice: Voice) -> str:
 
 
 def _dropped(dropped: Sequence[Dropped], voice: Voice) -> list[str]:
-    return [
-        f"Left out, and the weights of the rest rescaled: {one.name} ({voice.sentence(one.why, 200)})."
-        for one in dropped
-    ]
+    lines = [f"{one.name}: {voice.sentence(one.why, 200)}." for one in dropped]
+    return ["What is left out has its weight shared out among the rest.", *lines] if lines else []
 
 
 def _front(found: SideBySide, front: Front, voice: Voice) -> Section:
