@@ -11,6 +11,7 @@ from typing import Any
 from rag_eval.files.limits import DEEPEST, DEFAULTS
 from rag_eval.files.signoff_policy import LOGIN
 from rag_eval.metrics import METRICS, Metric
+from rag_eval.objectives import QUALITY, SPENDING, WEIGHTS
 from rag_eval.signoff_policy import LEVELS
 
 ROOT = Path(__file__).parent.parent
@@ -117,7 +118,7 @@ def gates_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["version"],
         "additionalProperties": False,
-        "properties": {**_settings(), **_comparison(), "gates": described},
+        "properties": {**_settings(), **_comparison(), **_weighing(), "gates": described},
         "$defs": {"gates": gates, "higher": _gate("min", "least", "drop"), "lower": _gate("max", "greatest", "rise")},
     }
 
@@ -248,6 +249,47 @@ def _comparison() -> dict[str, Any]:
             },
         },
     }
+
+
+def _weighing() -> dict[str, Any]:
+    """The weights and budgets of ``rag-eval compare``."""
+    budgets = {"cost_usd": ("US dollars", 0.01), "latency_total_ms": ("milliseconds", 2000)}
+    return {
+        "score": {
+            "type": "object",
+            "description": "What rag-eval compare makes of several metrics; no gate goes by it.",
+            "examples": [{"weights": WEIGHTS, "budgets": {name: usual for name, (_, usual) in budgets.items()}}],
+            "additionalProperties": False,
+            "properties": {
+                "weights": {
+                    "type": "object",
+                    "description": "Weight by objective, in any unit; one that is left out does not count.",
+                    "examples": [WEIGHTS],
+                    "minProperties": 1,
+                    "x-hint-minProperties": f"Leave weights out for the defaults, or name one of {', '.join(WEIGHTS)}.",
+                    "additionalProperties": False,
+                    "properties": {name: _positive(_objective(name), weight) for name, weight in WEIGHTS.items()},
+                },
+                "budgets": {
+                    "type": "object",
+                    "description": "What a question may spend in the mean; to spend that much is worth one half.",
+                    "examples": [{name: usual for name, (_, usual) in budgets.items()}],
+                    "additionalProperties": False,
+                    "properties": {name: _positive(f"In {unit}.", usual) for name, (unit, usual) in budgets.items()},
+                },
+            },
+        }
+    }
+
+
+def _objective(name: str) -> str:
+    return f"Weight of {SPENDING[name]}." if name in SPENDING else f"Weight of the mean of {', '.join(QUALITY[name])}."
+
+
+def _positive(description: str, example: float) -> dict[str, Any]:
+    hint = "Leave out what does not count."
+    bounds = {"minimum": 0.000001, "maximum": 1_000_000_000}
+    return {"type": "number", **bounds, "description": description, "examples": [example], "x-hint": hint}
 
 
 def _settings() -> dict[str, Any]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
+from rag_eval.objectives import Scoring
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import Value, exactly
 
@@ -172,6 +173,7 @@ class Policy(NamedTuple):
     baseline: str = ""
     baseline_trace: str = ""
     statistics: Statistics = Statistics()
+    score: Scoring = Scoring()
     stated: Mapping[str, Any] = {}  # the file's own keys and values, to compare two of them
 
     @property

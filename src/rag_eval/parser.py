@@ -19,6 +19,7 @@ COMMANDS = {
     "score": "score traces against the gold set and judge the gates",
     "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",
     "gate": "judge an existing report.json again",
+    "compare": "runs side by side: paired tests, flips, weighted score, Pareto front, repeats",
     "explain": "what a metric means, or why a question scored as it did",
     "metrics": "list the metrics",
 }

@@ -233,6 +233,8 @@ RULES: Mapping[str, Rule] = {
     "statistics/correction": _ordered("holm", "none"),
     "statistics/inconclusive": _ordered("pass", "warn", "fail"),
     "statistics/test": _ordered("paired", "none"),
+    "score": _unclear,
+    "score/**": _unclear,
     "completeness/*": _falling,
     "integrity/*": _ordered("off", "warning", "error"),
     "signoff/require": _ordered("record", "review", "signature"),

@@ -13,6 +13,7 @@ from rag_eval.files.limits import MIB, YAML_MIB
 from rag_eval.files.wording import Finding, pointer, unknown_keys, word
 from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
 from rag_eval.metrics import measure, suggestion
+from rag_eval.objectives import Scoring
 from rag_eval.safe import quoted
 from rag_eval.slices import FIELDS, is_field, is_slice
 
@@ -187,6 +188,7 @@ def _policy(document: Document, path: str) -> Policy:
         slices=_slices(value.get("slices", {})),
         must_pass=tuple(value.get("must_pass", ())),
         statistics=_statistics(value.get("statistics", {})),
+        score=_scoring(value.get("score", {})),
         stated=value,
         **own,
     )
@@ -198,6 +200,11 @@ _BASELINE = {"baseline": "report", "baseline_trace": "trace"}
 def _statistics(stated: dict[str, Any]) -> Statistics:
     own = {**stated, "alpha": _written(stated["alpha"])} if "alpha" in stated else stated
     return Statistics(**own)
+
+
+def _scoring(stated: dict[str, Any]) -> Scoring:
+    parts = {name: {key: float(number) for key, number in part.items()} for name, part in stated.items()}
+    return Scoring(**parts)
 
 
 def _slices(stated: dict[str, Any]) -> Slices:

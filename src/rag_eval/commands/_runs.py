@@ -1,0 +1,158 @@
+"""Runs named on the command line, each a report.json or a trace file, as columns of a comparison."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from rag_eval.errors import UsageError
+from rag_eval.safe import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rag_eval.app import Options
+    from rag_eval.comparison import Column
+    from rag_eval.files.ledger import Note
+    from rag_eval.operations import Spent
+    from rag_eval.report import Report
+
+    Key = tuple[str | None, str]
+    """A run and a qid."""
+
+
+class Read(NamedTuple):
+    """The runs of all files in their order, and what reading them had to say."""
+
+    columns: list[Column]
+    notes: list[Note]
+
+
+def read_runs(paths: Sequence[str], options: Options) -> Read:
+    """The runs of report.json files and trace files; the latter are scored under ``options``.
+
+    InputError with the problems of the first file that cannot be read.
+    """
+    found: list[Column] = []
+    notes: list[Note] = []
+    for path in paths:
+        report, spent = _scored(path, options, notes)
+        found += _split(path, report, spent)
+    return Read(_named(found), notes)
+
+
+def place_of(columns: Sequence[Column], name: str | None) -> int:
+    """The place of the run called ``name`` (by its name, its run field or its file), of the first where none is."""
+    if name is None:
+        return 0
+    by_name = [place for place, one in enumerate(columns) if one.name == name]
+    found = by_name or [place for place, one in enumerate(columns) if name in (one.run, one.source)]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(quoted(one.name, 40) for one in columns[:10])
+    raise UsageError(f"--base {quoted(name)} names {len(found) or 'none'} of the runs. They are: {names}")
+
+
+def _scored(path: str, options: Options, notes: list[Note]) -> tuple[Report, dict[Key, Spent] | None]:
+    from rag_eval.files.check import kind_of
+    from rag_eval.files.ledger import Ledger
+    from rag_eval.files.source import Reader
+
+    reader = Reader(Ledger(), root=options.root)
+    kind = kind_of(reader, path)
+    reader.ledger.stop_on_problems()
+    if kind == "report":
+        return _report(reader, path), None
+    if path.endswith((".json", ".yml", ".yaml")):
+        raise UsageError(f"{path} is no report.json of rag-eval score. Traces are JSON Lines: name them .jsonl")
+    return _traces(path, options, notes)
+
+
+def _report(reader: object, path: str) -> Report:
+    from rag_eval.files.report_file import read_report
+    from rag_eval.renderers.json_file import from_json
+
+    value = read_report(reader, path)  # type: ignore[arg-type]
+    reader.ledger.stop_on_problems()  # type: ignore[attr-defined]
+    report = from_json(value or {})
+    _check_scores(path, report)
+    return report
+
+
+def _check_scores(path: str, report: Report) -> None:
+    """UsageError where a score of a report.json is none that its metric can give: the file was written by hand."""
+    from rag_eval.comparison import is_known
+    from rag_eval.metrics import measure
+
+    named = {name for case in report.questions for name in case.scores}
+    scales = {name: measure(name).metric.scale for name in named if is_known(name)}
+    for case in report.questions:
+        for name, score in case.scores.items():
+            if not _fits(scales.get(name, ""), score):
+                what = f"{quoted(case.qid, 40)} has a score of {quoted(score)} under {quoted(name, 40)}"
+                raise UsageError(f"{path}: {what}, which it cannot have. Score the run again")
+
+
+def _fits(scale: str, score: float) -> bool:
+    if scale == "rate":
+        return score in (0, 1)
+    return 0 <= score <= 1 if scale in ("share", "real") else True
+
+
+def _traces(path: str, options: Options, notes: list[Note]) -> tuple[Report, dict[Key, Spent]]:
+    from rag_eval import app
+
+    reader, policy, digests = app.open_policy(options._replace(trace=path))
+    # What a run is compared with is said on the command line.
+    alone = policy._replace(baseline="", baseline_trace="", must_pass=())
+    report = app.Session(options, reader, alone, None, digests).first(None)
+    notes += reader.ledger.notes
+    return report, _spent(path, policy.gold, reader)
+
+
+def _spent(path: str, gold: str, reader: object) -> dict[Key, Spent]:
+    """What each question cost and took: the last trace of a run and a qid counts, as with its scores."""
+    from rag_eval.files.ledger import Ledger
+    from rag_eval.files.rows import read_gold, read_traces
+    from rag_eval.operations import implausible, spent
+    from rag_eval.pairing import Pairing
+
+    quiet = reader._replace(ledger=Ledger())  # type: ignore[attr-defined]
+    pairing = Pairing(read_gold(quiet, gold), lambda _line, _message: None)
+    found: dict[Key, Spent] = {}
+    for line, row in read_traces(quiet, path):
+        qid, _ = pairing.qid(row, line)
+        own = spent(row)
+        if where := implausible(own):
+            quiet.ledger.problem(path, line, where, "is too great a number to be meant", "Give dollars, milliseconds.")
+        if qid is not None:
+            found[row.get("run") or None, qid] = own
+    quiet.ledger.stop_on_problems()
+    return found
+
+
+def _split(path: str, report: Report, spent: Mapping[Key, Spent] | None) -> Iterator[Column]:
+    """A column for each run of a report."""
+    from rag_eval.comparison import Column
+
+    for run in sorted({case.run for case in report.questions}, key=lambda run: run or ""):
+        cases = {case.qid: case for case in report.questions if case.run == run}
+        own = None if spent is None else {qid: each for (of, qid), each in spent.items() if of == run}
+        yield Column("", path, run, cases, report.contracts, own)
+
+
+def _named(columns: list[Column]) -> list[Column]:
+    """The columns under the shortest names that tell them apart: by run, else by file, numbered where that is alike."""
+    for names in zip(*map(_names, columns), strict=True):
+        if len(set(names)) == len(names):
+            return [one._replace(name=name) for one, name in zip(columns, names, strict=True)]
+    return [one._replace(name=f"{_names(one)[-1]} ({place})") for place, one in enumerate(columns, 1)]
+
+
+def _names(column: Column) -> tuple[str, str, str]:
+    base = os.path.basename(column.source)  # noqa: PTH119 - pathlib costs start-up time
+    stem, run = base.split(".")[0] or base, column.run
+    if run is None:
+        return stem, column.source, column.source
+    return run, f"{stem}:{run}", f"{column.source}:{run}"

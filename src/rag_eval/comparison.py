@@ -1,0 +1,348 @@
+"""Runs side by side: each metric over the cases that all runs have, and tested in pairs against one of them.
+
+Values are compared metric by metric, only where all runs measured it under one contract, and only over the cases that
+all runs have under the same gold item, byte for byte. What cannot be compared is named with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from typing import NamedTuple
+
+from rag_eval import __version__
+from rag_eval.baseline import Flip, flips
+from rag_eval.errors import UsageError
+from rag_eval.evidence import enclosed, folded, is_rate
+from rag_eval.labels import GOOD
+from rag_eval.metrics import METRICS, measure
+from rag_eval.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
+from rag_eval.operations import Spent, Spread, spread
+from rag_eval.regression import comparison
+from rag_eval.safe import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rag_eval.results import Question
+    from rag_eval.stats.paired import Pair
+
+LABELLED = "precision", "abstention_accuracy"
+"""Metrics that ask what labels ask: a case passes under the same terms where these have the same contracts."""
+
+
+SCORED = frozenset(name for names in QUALITY.values() for name in names)
+
+
+class Column(NamedTuple):
+    """A run to compare: its name, the file and the run in it, its cases by qid, and the contracts of its metrics.
+
+    ``spent`` is what each question cost and took, by qid; None where that is not at hand.
+    """
+
+    name: str
+    source: str
+    run: str | None
+    cases: Mapping[str, Question]
+    contracts: Mapping[str, str]
+    spent: Mapping[str, Spent] | None = None
+
+
+class Against(NamedTuple):
+    """A metric beside the base's: ``difference`` is this run's value less the base's.
+
+    ``p`` is that of the two-sided paired test, ``adjusted`` the same after Holm's correction over all metrics and runs.
+    Cases with a score in both runs are wins (better than in the base), losses or ties.
+    """
+
+    difference: float
+    p: float
+    adjusted: float
+    wins: int
+    losses: int
+    ties: int
+
+
+class Cell(NamedTuple):
+    """A metric's value in one run over the cases compared, with its 95 % interval; None where it applies to none.
+
+    ``against`` is None for the base, and where one side has no value.
+    """
+
+    value: float | None
+    n: int
+    hits: int | None
+    low: float | None
+    high: float | None
+    against: Against | None = None
+
+
+class Row(NamedTuple):
+    """A metric: a cell a run, in their order."""
+
+    name: str
+    better: str
+    perspective: str
+    cells: tuple[Cell, ...]
+
+
+class Standing(NamedTuple):
+    """A run: how many cases it has, what is not compared of them, and what came of the rest.
+
+    ``changed`` cases are in the base too, under another gold item; ``gone`` are in the base alone, ``new`` in this run
+    alone. ``passing``, ``missing`` and ``errored`` count cases compared; ``flips`` are those that pass here or in the
+    base alone. ``cost`` and ``latency`` are None where no trace says them.
+    """
+
+    name: str
+    source: str
+    run: str | None
+    cases: int
+    changed: int
+    gone: int
+    new: int
+    passing: int
+    missing: int
+    errored: int
+    flips: tuple[Flip, ...]
+    cost: Spread | None
+    latency: Spread | None
+
+
+class Refused(NamedTuple):
+    """What is not compared, and why."""
+
+    name: str
+    why: str
+
+
+class SideBySide(NamedTuple):
+    """The whole comparison; ``base`` is the place of the run that the others are compared with, ``cases`` how many."""
+
+    version: str
+    base: int
+    cases: int
+    alpha: str
+    runs: tuple[Standing, ...]
+    metrics: tuple[Row, ...]
+    refused: tuple[Refused, ...]
+    score: Weighted
+    front: Front | None
+
+
+def side_by_side(
+    columns: Sequence[Column],
+    base: int = 0,
+    scoring: Scoring = Scoring(),  # noqa: B008 - a constant
+    only: Sequence[str] = (),
+    alpha: str = "0.05",
+) -> SideBySide:
+    """Compare runs with the one at ``base``; ``only`` names the metrics to compare, all where it is empty.
+
+    UsageError where no case is in all runs under the same gold item, or a metric asked for cannot be compared.
+    """
+    qids = shared(columns)
+    if not qids:
+        raise UsageError(f"nothing to compare: {_apart(columns)}")
+    refused = list(_refused(columns))
+    comparable = _comparable(columns, refused)
+    chosen = _chosen(comparable, refused, only)
+    rows = _corrected([_row(name, columns, base, qids) for name in chosen])
+    standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
+    values = {
+        name: [_value(name, _scores(name, one, qids)) for one in columns] for name in comparable if name in SCORED
+    }
+    means = {name: [_fold(one, name, "mean") for one in standings] for name in SPENDING}
+    beside = {**means, "latency": [_fold(one, "latency", "p95") for one in standings]}
+    own = weighted(scoring, values, means), front(scoring, values, beside)
+    return SideBySide(__version__, base, len(qids), alpha, standings, rows, tuple(refused), *own)
+
+
+def shared(columns: Sequence[Column]) -> list[str]:
+    """The qids, sorted, that all runs have under the same gold item."""
+    first, *others = (column.cases for column in columns)
+    return sorted(
+        qid
+        for qid, case in first.items()
+        if all(qid in other and other[qid].gold_sha256 == case.gold_sha256 for other in others)
+    )
+
+
+def labelled_alike(columns: Sequence[Column]) -> bool:
+    """Whether a case passes under the same terms in all runs."""
+    return all(len({column.contracts.get(name) for column in columns}) == 1 for name in LABELLED)
+
+
+def _apart(columns: Sequence[Column]) -> str:
+    first, *others = columns
+    other = next((one for one in others if not shared([first, one])), others[-1])
+    changed = len(first.cases.keys() & other.cases.keys())
+    why = f"{changed} are in both under another gold item" if changed else "they share no qid"
+    pair = f"{quoted(first.name)} and {quoted(other.name)}"
+    if shared([first, other]):
+        return "no case is in all of the runs under the same gold item. Compare fewer at once"
+    return f"no case is in {pair} under the same gold item ({why}). Score the traces of both again, with one gold set"
+
+
+def _refused(columns: Sequence[Column]) -> Iterator[Refused]:
+    """Metrics that not all runs measured, or not under the same contract."""
+    known = dict.fromkeys(name for column in columns for name in column.contracts)
+    for name in sorted(known):
+        lacking = [column.name for column in columns if name not in column.contracts]
+        if lacking:
+            yield Refused(name, f"not measured in {_listed(lacking)}")
+        elif len({column.contracts[name] for column in columns}) > 1:
+            yield Refused(name, f"measured under another contract in {_listed(_others(name, columns))}")
+        elif not is_known(name):
+            yield Refused(name, "not a metric of this version")
+    if not labelled_alike(columns):
+        yield Refused("flips", "refusals are told in different ways, so that passing does not mean the same")
+
+
+def _others(name: str, columns: Sequence[Column]) -> list[str]:
+    return [column.name for column in columns if column.contracts[name] != columns[0].contracts[name]]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(quoted(name, 40) for name in names[:3])
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+
+
+def is_known(name: str) -> bool:
+    """Whether this version has a metric of the name."""
+    try:
+        return bool(measure(name))
+    except UsageError:
+        return False
+
+
+def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[str]:
+    """The metrics that can be compared, in the order of METRICS and then by cutoff."""
+    order, left_out = list(METRICS), {one.name for one in refused}
+    held = [measure(name) for name in columns[0].contracts if name not in left_out]
+    return [one.name for one in sorted(held, key=lambda one: (order.index(one.metric.name), one.k or 0))]
+
+
+def _chosen(comparable: Sequence[str], refused: Iterable[Refused], only: Sequence[str]) -> list[str]:
+    """The comparable metrics that are asked for; UsageError where one cannot be had."""
+    reasons = {one.name: one.why for one in refused}
+    for name in map(measure, only):  # says what an unknown name may have meant
+        if name.name not in comparable:
+            raise UsageError(f"{name.name} cannot be compared: {reasons.get(name.name, 'not measured in any run')}")
+    return [name for name in comparable if not only or name in only]
+
+
+def _row(name: str, columns: Sequence[Column], base: int, qids: Sequence[str]) -> Row:
+    found = measure(name)
+    scores = [_scores(name, column, qids) for column in columns]
+    cells = [_cell(name, own) for own in scores]
+    beside = [None if place == base else _against(name, scores[base], own) for place, own in enumerate(scores)]
+    paired = (cell._replace(against=against) for cell, against in zip(cells, beside, strict=True))
+    return Row(name, found.metric.better, found.metric.perspective, tuple(paired))
+
+
+def _scores(name: str, column: Column, qids: Sequence[str]) -> list[float | None]:
+    """As floats: 1 and 1.0 of two writers are one score, and draw alike."""
+    found = (column.cases[qid].scores.get(name) for qid in qids)
+    return [None if score is None else float(score) for score in found]
+
+
+def _value(name: str, scores: Iterable[float | None]) -> float | None:
+    number = folded(name, _counted(scores)).number
+    return None if number is None else float(number)
+
+
+def _counted(scores: Iterable[float | None]) -> Counter[float]:
+    return Counter(score for score in scores if score is not None)
+
+
+def _cell(name: str, scores: Sequence[float | None]) -> Cell:
+    counted = _counted(scores)
+    value, found = folded(name, counted), enclosed(name, counted)
+    ends = (found.low, found.high) if found else (None, None)
+    return Cell(_value(name, scores), value.n, value.hits, *ends)
+
+
+def _against(name: str, base: Sequence[float | None], own: Sequence[float | None]) -> Against | None:
+    """The comparison before its p is corrected."""
+    pairs = [pair for pair in zip(base, own, strict=True) if pair != (None, None)]
+    found = comparison(name, pairs)
+    if found is None or found.worsening is None:
+        return None
+    higher = measure(name).metric.better == "higher"
+    # Scores of a report are rounded nowhere: what differs in its last bits alone is a tie.
+    steps = [round(b - a, 12) * (1 if higher else -1) for a, b in pairs if a is not None and b is not None]
+    wins, losses = sum(step > 0 for step in steps), sum(step < 0 for step in steps)
+    p = two_sided(name, pairs, worse=found.worsening)
+    moved = (-found.worsening if higher else found.worsening) + 0.0
+    return Against(moved, p, p, wins, losses, len(steps) - wins - losses)
+
+
+def two_sided(name: str, pairs: Sequence[Pair], worse: float) -> float:
+    """The p of the paired test that the two runs are alike: twice the one-sided p of the way that they differ.
+
+    Exact McNemar where every case has a 0/1 score on both sides, else the sign-flip permutation of whole pairs. The
+    same for both orders of the runs: the test goes the way of the difference (``worse``, positive where the second run
+    is worse), and the other way's p is never the smaller one.
+    """
+    if worse == 0:
+        return 1.0
+    higher = (measure(name).metric.better == "higher") == (worse > 0)
+    greater_first = Counter(pairs if higher else [(b, a) for a, b in pairs])
+    return _p(frozenset(greater_first.items()), is_rate(name) and all(None not in pair for pair in greater_first))
+
+
+@lru_cache(maxsize=256)  # metrics of one ranking often score alike
+def _p(counted: frozenset[tuple[Pair, int]], counts: bool) -> float:
+    from rag_eval.stats import mcnemar, sign_flip
+
+    if counts:
+        of = dict(counted)
+        return mcnemar(of.get((1, 0), 0), of.get((0, 1), 0), sides=2)
+    pairs = (pair for pair, times in counted for _ in range(times))
+    # Drawn from the scores alone, so that the same runs draw the same.
+    return min(1.0, 2 * sign_flip(pairs, repr(sorted(map(repr, counted))).encode()))
+
+
+def _corrected(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows with every p corrected for all tests that were made."""
+    from rag_eval.stats import holm
+
+    made = [cell.against.p for row in rows for cell in row.cells if cell.against]
+    adjusted = iter(holm(made))
+    return tuple(row._replace(cells=tuple(_adjusted(cell, adjusted) for cell in row.cells)) for row in rows)
+
+
+def _adjusted(cell: Cell, adjusted: Iterator[float]) -> Cell:
+    return cell._replace(against=cell.against._replace(adjusted=next(adjusted))) if cell.against else cell
+
+
+def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequence[Column]) -> Standing:
+    own, theirs = column.cases, base.cases
+    both = own.keys() & theirs.keys()
+    compared = [own[qid] for qid in qids]
+    labels = Counter(case.label for case in compared)
+    turned = flips([theirs[qid] for qid in qids], compared) if labelled_alike(columns) else ()
+    said = [column.spent[qid] for qid in qids if qid in column.spent] if column.spent else []
+    return Standing(
+        name=column.name,
+        source=column.source,
+        run=column.run,
+        cases=len(own),
+        changed=sum(own[qid].gold_sha256 != theirs[qid].gold_sha256 for qid in both),
+        gone=len(theirs.keys() - own.keys()),
+        new=len(own.keys() - theirs.keys()),
+        passing=sum(labels[label] for label in GOOD),
+        missing=labels["MISSING"],
+        errored=labels["ERROR"],
+        flips=tuple(turned),
+        cost=spread(one.cost for one in said),
+        latency=spread(one.latency for one in said),
+    )
+
+
+def _fold(one: Standing, name: str, fold: str) -> float | None:
+    found: Spread | None = getattr(one, name)
+    value: float | None = getattr(found, fold) if found else None
+    return value

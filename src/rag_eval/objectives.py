@@ -1,0 +1,153 @@
+"""The weighted score: one number of several objectives, and which runs no other beats in all of them at once.
+
+It is there to choose among runs and decides no gate: a weighted mean hides what a gate would stop.
+"""
+
+from __future__ import annotations
+
+from math import fsum
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Column = Sequence[float | None]
+    """A value by run, None where a run has none."""
+
+QUALITY = {
+    "accuracy": ("precision", "abstention_accuracy", "answer_correctness"),
+    "faithfulness": ("claim_support", "faithfulness"),
+    "citation": ("citation_precision", "citation_recall", "section_accuracy"),
+    "retrieval": ("recall@5", "mrr", "ndcg@10"),
+}
+"""Objectives and the metrics that they are the mean of; of all these metrics higher is better."""
+SPENDING = {"cost": "cost_usd", "latency": "latency_total_ms"}
+"""Objectives that are held against a budget, and what the budget is called in eval-gates.yml."""
+WEIGHTS = {"accuracy": 0.30, "faithfulness": 0.20, "citation": 0.20, "retrieval": 0.15, "cost": 0.10, "latency": 0.05}
+_DECIMALS = 12
+
+
+class Scoring(NamedTuple):
+    """What the weighted score goes by.
+
+    ``weights`` by objective, in any unit: an objective that has none does not count. ``budgets`` say what a question
+    may cost (``cost_usd``, US dollars) and take (``latency_total_ms``, milliseconds) in the mean.
+    """
+
+    weights: Mapping[str, float] = WEIGHTS
+    budgets: Mapping[str, float] = {}
+
+
+class Objective(NamedTuple):
+    """An objective that counts: its share of the score, what it is made of, and its value by run."""
+
+    name: str
+    share: float
+    metrics: tuple[str, ...]
+    values: tuple[float, ...]
+
+
+class Dropped(NamedTuple):
+    """An objective that has a weight and does not count, and why."""
+
+    name: str
+    why: str
+
+
+class Weighted(NamedTuple):
+    """The weighted score by run, None where no objective has a value; shares of what counts add up to 1."""
+
+    scores: tuple[float, ...] | None
+    objectives: tuple[Objective, ...]
+    dropped: tuple[Dropped, ...]
+
+
+class Front(NamedTuple):
+    """How runs stand to one another in several dimensions.
+
+    ``dimensions`` are those in which every run has a value, ``points`` a run's values in their order, and
+    ``beaten_by`` the place of the first run that is at least as good in all and better in one; None on the front.
+    """
+
+    quality: str
+    dimensions: tuple[str, ...]
+    left_out: tuple[Dropped, ...]
+    points: tuple[tuple[float, ...], ...]
+    beaten_by: tuple[int | None, ...]
+
+
+def weighted(scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[str, Column]) -> Weighted:
+    """The weighted score of runs.
+
+    ``metrics`` and ``spending`` (a mean cost and latency a question, by objective) hold a value a run. An objective is
+    the mean of its metrics that have a value in every run, so that it means the same in all of them; cost and latency
+    are 1 / (1 + value / budget). Objectives without a value drop out, and the weights of the rest are rescaled.
+    """
+    found = [_objective(name, scoring, metrics, spending) for name in WEIGHTS if name in scoring.weights]
+    counting = [one for one in found if isinstance(one, Objective)]
+    total = fsum(one.share for one in counting)
+    shared = tuple(one._replace(share=round(one.share / total, _DECIMALS)) for one in counting)
+    dropped = tuple(one for one in found if isinstance(one, Dropped))
+    if not shared:
+        return Weighted(None, (), dropped)
+    columns = zip(*(one.values for one in counting), strict=True)
+    scores = (fsum(one.share * value for one, value in zip(counting, column, strict=True)) for column in columns)
+    return Weighted(tuple(round(score / total, _DECIMALS) for score in scores), shared, dropped)
+
+
+def _objective(
+    name: str, scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[str, Column]
+) -> Objective | Dropped:
+    weight = scoring.weights[name]
+    if name in SPENDING:
+        return _spending(name, weight, scoring.budgets.get(SPENDING[name]), spending.get(name, ()))
+    held = {metric: known for metric in QUALITY[name] if (known := _whole(metrics.get(metric, ()))) is not None}
+    if not held:
+        return Dropped(name, "none of its metrics has a value in every run")
+    means = tuple(fsum(column) / len(held) for column in zip(*held.values(), strict=True))
+    return Objective(name, weight, tuple(held), means)
+
+
+def _spending(name: str, weight: float, budget: float | None, column: Column) -> Objective | Dropped:
+    values = _whole(column)
+    if budget is None:
+        return Dropped(name, f"there is no budget for it: score.budgets.{SPENDING[name]}")
+    if values is None:
+        return Dropped(name, "not every run says what it was")
+    return Objective(name, weight, (SPENDING[name],), tuple(1 / (1 + value / budget) for value in values))
+
+
+def _whole(column: Column) -> tuple[float, ...] | None:
+    """The values where every run has one."""
+    values = tuple(value for value in column if value is not None)
+    return values if values and len(values) == len(column) else None
+
+
+def front(scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[str, Column]) -> Front | None:
+    """The Pareto front over quality, cost and latency; None where no run can be said to be of any quality.
+
+    Quality is the weighted score without cost and latency, or precision where that has no value. ``spending`` holds
+    what runs are compared by. A dimension that some run has no value in is left out.
+    """
+    named = {name: weight for name, weight in scoring.weights.items() if name in QUALITY}
+    scores = weighted(scoring._replace(weights=named), metrics, {}).scores
+    quality = "weighted score without cost and latency" if scores else "precision"
+    scores = scores or _whole(metrics.get("precision", ()))
+    if scores is None:
+        return None
+    kept = {name: known for name, column in spending.items() if (known := _whole(column)) is not None}
+    left_out = tuple(Dropped(name, "not every run says what it was") for name in spending if name not in kept)
+    points = tuple(zip(scores, *kept.values(), strict=True))
+    beaten = tuple(_beaten(place, points) for place in range(len(points)))
+    return Front(quality, ("quality", *kept), left_out, points, beaten)
+
+
+def _beaten(place: int, points: Sequence[tuple[float, ...]]) -> int | None:
+    return next((other for other, point in enumerate(points) if _beats(point, points[place])), None)
+
+
+def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    """Whether one point is at least as good in all dimensions and better in one: quality up, all others down."""
+    ahead = (one[0] - other[0], *(theirs - own for own, theirs in zip(one[1:], other[1:], strict=True)))
+    return min(ahead) >= 0 and max(ahead) > 0

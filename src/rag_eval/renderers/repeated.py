@@ -1,0 +1,75 @@
+"""Repeated tries of systems as table, Markdown, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from rag_eval import __version__
+from rag_eval.renderers.page import MARKDOWN, PLAIN, Section, marked, plain
+from rag_eval.renderers.side_by_side import FORMAT, as_plain, as_text
+from rag_eval.safe import spreadsheet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rag_eval.renderers.page import Voice
+    from rag_eval.repeats import Estimate, Repeats, Tries
+
+_FLAKY = 50
+_NAME, _TEXT = 40, 60
+
+
+def render(systems: Sequence[Repeats], form: str) -> str:
+    """The systems as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
+    if form == "json":
+        found = [{**as_plain(one), "flaky": [each.qid for each in one.flaky]} for one in systems]
+        return as_text({"format": FORMAT, "kind": "repeats", "version": __version__, "systems": found})
+    if form == "csv":
+        return _csv(systems)
+    sections = (marked, MARKDOWN) if form == "markdown" else (plain, PLAIN)
+    return sections[0](part for one in systems for part in _sections(one, sections[1]))
+
+
+def _csv(systems: Sequence[Repeats]) -> str:
+    """A row a system and question."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["system", "qid", "question", "passes", "tries", "labels"])
+    for one in systems:
+        for each in one.questions:
+            texts = (spreadsheet(text) for text in (one.name, each.qid, each.question))
+            writer.writerow([*texts, each.passes, len(each.labels), spreadsheet(" ".join(each.labels))])
+    return out.getvalue()
+
+
+def _sections(found: Repeats, voice: Voice) -> Iterator[Section]:
+    tries, flaky = len(found.runs), found.flaky
+    always, never = (sum(one.passes == of for one in found.questions) for of in (tries, 0))
+    counts = f"{always} pass in all {tries} tries, {len(flaky)} in some, {never} in none."
+    rows = [[str(one.k), _estimate(one.every), _estimate(one.some)] for one in found.at]
+    title = f"{voice.name(found.name, _NAME)}: {len(found.questions)} questions, {tries} tries each"
+    yield Section(title, [counts], ["k", "pass^k: all of k pass", "pass@k: one of k passes"], rows)
+    if flaky:
+        lines = (
+            [f"The {_FLAKY} closest to a coin's throw are shown; --format json has all."] if len(flaky) > _FLAKY else []
+        )
+        yield Section("Flaky questions", lines, ["question", "passes", "labels", "text"], _rows(flaky, voice))
+
+
+def _rows(flaky: Sequence[Tries], voice: Voice) -> list[list[str]]:
+    return [
+        [
+            voice.name(one.qid, _NAME),
+            f"{one.passes} of {len(one.labels)}",
+            voice.sentence(", ".join(sorted(set(one.labels))), _TEXT),
+            voice.name(one.question, _TEXT),
+        ]
+        for one in flaky[:_FLAKY]
+    ]
+
+
+def _estimate(one: Estimate) -> str:
+    ends = ("–" if end is None else f"{end:.3f}" for end in (one.low, one.high))
+    return f"{one.value:.3f} [{', '.join(ends)}]"

@@ -1,0 +1,233 @@
+"""A comparison of runs as table, Markdown, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from rag_eval.labels import GOOD
+from rag_eval.renderers.page import MARKDOWN, PLAIN, Section, marked, plain
+from rag_eval.safe import spreadsheet
+from rag_eval.tally import exactly, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rag_eval.comparison import Against, Cell, Row, SideBySide, Standing
+    from rag_eval.objectives import Dropped, Front
+    from rag_eval.operations import Spread
+    from rag_eval.renderers.page import Voice
+
+FORMAT = 1
+_FLIPS, _REFUSED = 20, 10
+_NAME, _QID = 40, 40
+_NONE = "–"
+_ARROW = {"higher": "↑", "lower": "↓"}
+
+
+def render(found: SideBySide, form: str) -> str:
+    """``found`` as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
+    if form == "json":
+        return as_text({"format": FORMAT, "kind": "comparison", **as_plain(found)})
+    if form == "csv":
+        return _csv(found)
+    return marked(_sections(found, MARKDOWN)) if form == "markdown" else plain(_sections(found, PLAIN))
+
+
+def as_text(value: dict[str, Any]) -> str:
+    """JSON, two spaces a level."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    # It can only stand in a string, and means the same there: GitHub's runner would take a printed ##[ for a command.
+    return text.replace("##[", "##\\u005b")
+
+
+def as_plain(value: Any) -> Any:
+    """Named tuples as objects, other tuples as lists, all the way down."""
+    if hasattr(value, "_asdict"):
+        return {name: as_plain(part) for name, part in value._asdict().items()}
+    return [as_plain(part) for part in value] if isinstance(value, (tuple, list)) else value
+
+
+def _csv(found: SideBySide) -> str:
+    """A row a metric and run."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    beside = ("difference", "p", "adjusted", "wins", "losses", "ties")
+    writer.writerow(["metric", "better", "run", "base", "value", "n", "low", "high", *beside])
+    for row in found.metrics:
+        for place, cell in enumerate(row.cells):
+            whose = spreadsheet(found.runs[place].name), "true" if place == found.base else "false"
+            numbers = (cell.value, cell.n, cell.low, cell.high, *(cell.against or (None,) * len(beside)))
+            writer.writerow([row.name, row.better, *whose, *("" if one is None else one for one in numbers)])
+    return out.getvalue()
+
+
+def _sections(found: SideBySide, voice: Voice) -> Iterator[Section]:
+    yield Section(f"{len(found.runs)} runs over {_cases(found.cases)}", [_headline(found, voice)])
+    yield _runs(found, voice)
+    if found.refused:
+        yield Section("Not compared", list(_refused(found, voice)))
+    yield _values(found, voice)
+    for place, run in enumerate(found.runs):
+        if place != found.base:
+            yield _differences(found, place, voice)
+            yield from _flips(run, voice)
+    yield _score(found, voice)
+    if found.front:
+        yield _front(found, found.front, voice)
+
+
+def _cases(number: int) -> str:
+    return f"{number} case{'' if number == 1 else 's'}"
+
+
+def _headline(found: SideBySide, voice: Voice) -> str:
+    made = [cell.against for row in found.metrics for cell in row.cells if cell.against]
+    held = sum(_holds(found, one) for one in made)
+    base = voice.name(found.runs[found.base].name, _NAME)
+    tests = f"{len(made)} paired test{'' if len(made) == 1 else 's'}"
+    return f"Base is {base}. Of {tests}, {held} show a difference at {found.alpha} after Holm's correction."
+
+
+def _holds(found: SideBySide, one: Against) -> bool:
+    return exactly(one.adjusted) <= Fraction(Decimal(found.alpha))
+
+
+def _runs(found: SideBySide, voice: Voice) -> Section:
+    headers = ["run", "file", "cases", "other gold", "only in base", "only here", "passing", "missing", "errors"]
+    spent = ["cost, mean", "latency, p50", "latency, p95"]
+    rows = [
+        [
+            voice.name(run.name, _NAME),
+            voice.name(run.source, _NAME),
+            *map(str, (run.cases, run.changed, run.gone, run.new, run.passing, run.missing, run.errored)),
+            *_spent(run, found.cases),
+        ]
+        for run in found.runs
+    ]
+    said = (
+        "Compared are the cases that all runs have under the same gold item; passing, missing and errors are of these."
+    )
+    return Section("Runs", [said], [*headers, *spent], rows)
+
+
+def _spent(run: Standing, cases: int) -> list[str]:
+    cost = _partly(run.cost, f"{run.cost.mean:.4g} USD", cases) if run.cost else _NONE
+    times = [_partly(run.latency, f"{one:.4g} ms", cases) for one in run.latency[3:5]] if run.latency else [_NONE] * 2
+    return [cost, *times]
+
+
+def _partly(found: Spread | None, text: str, cases: int) -> str:
+    """A number with how many cases say it, where not all do."""
+    return text if found and found.n == cases else f"{text} (of {found.n if found else 0})"
+
+
+def _refused(found: SideBySide, voice: Voice) -> Iterator[str]:
+    for one in found.refused[:_REFUSED]:
+        yield f"{voice.name(one.name, _NAME)}: {voice.sentence(one.why, 300)}"
+    if len(found.refused) > _REFUSED:
+        yield f"… and {len(found.refused) - _REFUSED} more; --format json has all."
+
+
+def _values(found: SideBySide, voice: Voice) -> Section:
+    told = [row for row in found.metrics if any(cell.n for cell in row.cells)]
+    rows = [[_metric(row, voice), *map(_value, row.cells)] for row in told]
+    silent = ", ".join(voice.name(row.name, _NAME) for row in found.metrics if row not in told)
+    lines = ["Each with its 95 % interval and the number of cases that it applies to."]
+    lines += [f"No case for: {silent}."] if silent else []
+    return Section("Values", lines, ["metric", *(voice.name(run.name, _NAME) for run in found.runs)], rows)
+
+
+def _metric(row: Row, voice: Voice) -> str:
+    return f"{voice.name(row.name, _NAME)} {_ARROW[row.better]}"
+
+
+def _value(cell: Cell) -> str:
+    if cell.value is None:
+        return _NONE
+    ends = (_NONE if end is None else f"{end:.3f}" for end in (cell.low, cell.high))
+    return f"{cell.value:.3f} [{', '.join(ends)}] n={cell.n}"
+
+
+def _differences(found: SideBySide, place: int, voice: Voice) -> Section:
+    beside = [(row, against) for row in found.metrics if (against := row.cells[place].against)]
+    moved = [(row, one) for row, one in beside if one.wins or one.losses or one.difference]
+    alike = [voice.name(row.name, _NAME) for row, one in beside if not (one.wins or one.losses or one.difference)]
+    rows = [[_metric(row, voice), *_beside(found, row, one)] for row, one in moved]
+    names = (voice.name(found.runs[which].name, _NAME) for which in (place, found.base))
+    headers = ["metric", "difference", "p", "p corrected", "better", "worse", "same", ""]
+    lines = [f"The same in every case: {', '.join(alike)}."] if alike else []
+    return Section(" against ".join(names), lines, headers, rows)
+
+
+def _beside(found: SideBySide, row: Row, one: Against) -> list[str]:
+    limit = Fraction(Decimal(found.alpha))
+    ps = [f"{one.p:.2g}", shown(exactly(one.adjusted), lambda p: p <= limit)]
+    word = "could be chance"
+    if _holds(found, one):
+        word = "better" if (one.difference > 0) == (row.better == "higher") else "worse"
+    return [f"{one.difference:+.3f}", *ps, *map(str, (one.wins, one.losses, one.ties)), word]
+
+
+def _flips(run: Standing, voice: Voice) -> Iterator[Section]:
+    if not run.flips:
+        return
+    broken = sum(flip.after not in GOOD for flip in run.flips)
+    lines = [f"{broken} newly broken, {len(run.flips) - broken} newly fixed."]
+    if len(run.flips) > _FLIPS:
+        lines.append(f"The first {_FLIPS} are shown; --format json has all.")
+    rows = [
+        ["broken" if flip.after not in GOOD else "fixed", voice.name(flip.qid, _QID), flip.before, flip.after]
+        for flip in run.flips[:_FLIPS]
+    ]
+    yield Section(
+        "", lines, ["", "question", "in the base", "here"], [[*row[:2], *_said(row[2:], voice)] for row in rows]
+    )
+
+
+def _said(labels: Sequence[str], voice: Voice) -> list[str]:
+    """Labels of a report.json may be anybody's words."""
+    return [voice.sentence(label, _NAME) for label in labels]
+
+
+def _score(found: SideBySide, voice: Voice) -> Section:
+    score = found.score
+    names = [voice.name(run.name, _NAME) for run in found.runs]
+    rows = [
+        [one.name, f"{one.share:.3f}", _made_of(one.metrics, voice), *(f"{value:.3f}" for value in one.values)]
+        for one in score.objectives
+    ]
+    if score.scores:
+        rows.append(["weighted score", "1.000", "", *(f"{value:.3f}" for value in score.scores)])
+    lines = _dropped(score.dropped, voice) if rows else ["No objective has a value in every run."]
+    return Section("Weighted score", lines, ["objective", "share", "mean of", *names], rows)
+
+
+def _made_of(metrics: Sequence[str], voice: Voice) -> str:
+    return ", ".join(voice.name(name, _NAME) for name in metrics)
+
+
+def _dropped(dropped: Sequence[Dropped], voice: Voice) -> list[str]:
+    lines = [f"{one.name}: {voice.sentence(one.why, 200)}." for one in dropped]
+    return ["What is left out has its weight shared out among the rest.", *lines] if lines else []
+
+
+def _front(found: SideBySide, front: Front, voice: Voice) -> Section:
+    names = [voice.name(run.name, _NAME) for run in found.runs]
+    rows = [
+        [name, *_point(point, front), "on the front" if beaten is None else f"beaten by {names[beaten]}"]
+        for name, point, beaten in zip(names, front.points, front.beaten_by, strict=True)
+    ]
+    lines = [f"Quality is the {front.quality}; cost is the mean, latency the 95th percentile of a question."]
+    lines += [f"Left out: {one.name} ({voice.sentence(one.why, 200)})." for one in front.left_out]
+    return Section("Pareto front", lines, ["run", *front.dimensions, ""], rows)
+
+
+def _point(point: Sequence[float], front: Front) -> list[str]:
+    unit = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:.4g} ms"}
+    return [unit[name].format(number) for name, number in zip(front.dimensions, point, strict=True)]
