@@ -57,6 +57,8 @@ EXAMPLES = {
     "must_pass": [(["A1", "A2"], ["A1"], "looser", "stricter"), (["A1"], ["A2"], *BOTH_WAYS)],
     "baseline": [({"report": "a.json"}, None, "looser", "stricter")],
     "baseline/report": [("a.json", "b.json", *BOTH_WAYS)],
+    "score": [({"weights": {"accuracy": Decimal(1)}}, None, *BOTH_WAYS)],
+    "score/weights/accuracy": [(Decimal("0.3"), Decimal("0.4"), *BOTH_WAYS)],
     "statistics/alpha": [(Decimal("0.05"), Decimal("0.01"), "looser", "stricter")],
     "statistics/correction": [("none", "holm", "looser", "stricter")],
     "statistics/inconclusive": [("fail", "warn", "looser", "stricter"), ("warn", "pass", "looser", "stricter")],
