@@ -230,6 +230,30 @@ def test_junit_counts_are_those_of_its_cases(report):
     assert suite.get("skipped") == str(len(suite.findall("testcase/skipped")))
 
 
+def test_junit_skips_an_inconclusive_gate_unless_it_fails_the_run(report):
+    kinds = [case.find("*") for case in junit(report).iter("testcase")]
+    for gate, found in zip(report.gates, kinds, strict=False):
+        expected = "failure" if gate.blocks else "skipped" if gate.outcome != "passed" else None
+        assert (found.tag if found is not None else None) == expected
+        if gate.unclear:
+            assert "is inconclusive: " in found.get("message")
+
+
+def test_junit_names_a_gate_the_same_whatever_came_of_it(report):
+    other = tuple(gate._replace(outcome="passed", value=1.0, n=9, asks=3, low=None, why="") for gate in report.gates)
+    names = [
+        [case.get("name") for case in junit(one).iter("testcase")] for one in (report, report._replace(gates=other))
+    ]
+    assert names[0] == names[1]
+
+
+def test_csv_says_which_cases_flipped_where_there_is_a_baseline(report):
+    flipped = {(row["qid"], row.get("flip")) for row in table_of(report) if row.get("flip")}
+    sure = [flip for flip in report.flips if flip.qid in {question.qid for question in report.questions}]
+    assert ("flip" in table_of(report)[0]) is (report.baseline is not None)
+    assert len(flipped) == len({(flip.qid, flip.run) for flip in sure if flip.run is None})
+
+
 def table_of(report):
     return list(csv.DictReader(io.StringIO(render(report, "csv"), newline="")))
 

@@ -38,6 +38,8 @@ def _said(report: Report, gate: Judged, voice: Voice) -> Iterator[str]:
         yield f"no data, {voice.said(gate.why)}"
     if gate.unclear:
         yield f"inconclusive, {words.unclear(report, gate)}"
+    if gate.outcome == "failed" and (p := words.chance(report, gate)):
+        yield f"significant, {p}"
     if gate.comparison is not None and _blind(gate.comparison):
         yield _sight(gate, gate.comparison)
 
@@ -75,5 +77,8 @@ def _listed(texts: Sequence[str], most: int = _MOST) -> str:
 
 
 def _small(report: Report) -> str:
-    marked = any(gate.small for gate in report.gates) or any(result.small for result in report.metrics.values())
+    values = (report.metrics, *(part.metrics for part in report.slices))
+    marked = any(result.small for each in values for result in each.values()) or any(
+        gate.small for gate in report.gates
+    )
     return f"{SMALL} small sample: too few cases for the confidence that is stated." if marked else ""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _NARROW, _RARE = 0.05, 0.01
 _SIGNIFICANT = 2
-SMALL = "†"
-"""Marks a value whose cases are too few for what is said of it."""
+SMALL, FEW = "†", "‡"
+"""Mark a value whose cases are too few for its interval, and a slice that has too few to be judged."""
 
 
 def is_count(gate: Judged) -> bool:

@@ -28,7 +28,7 @@ _QID_WIDTH, _RUN_WIDTH = 40, 24
 
 def render(report: Report) -> str:
     """The whole report; failing questions first, at most two hundred questions."""
-    return _render(report, _QUESTIONS, whole=True)
+    return _render(report, judged.gates(report), _QUESTIONS, whole=True)
 
 
 def within(report: Report, most: int, size: Callable[[str], int]) -> str:
@@ -36,9 +36,10 @@ def within(report: Report, most: int, size: Callable[[str], int]) -> str:
 
     Verdict and failed gates always stay.
     """
+    gates = judged.gates(report)  # on thousands of slices a table takes its time
     tries = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
     for questions, whole in [*tries, (0, False)]:
-        text = _render(report, questions, whole=whole)
+        text = _render(report, gates, questions, whole=whole)
         if size(text) <= most:
             return text
     return _least(report, most, size)
@@ -57,11 +58,11 @@ def problems_within(error: InputError, most: int, size: Callable[[str], int]) ->
     return head if size(head) <= most else ""
 
 
-def _render(report: Report, questions: int, *, whole: bool) -> str:
+def _render(report: Report, gates: str, questions: int, *, whole: bool) -> str:
     parts = [
         _head(report),
         change.authority(report),
-        judged.gates(report),
+        gates,
         change.findings(report),
         _changed(report, whole=whole),
         change.policy(report),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.renderers import beside, words
-from rag_eval.renderers.figures import SMALL
+from rag_eval.renderers.figures import FEW
 from rag_eval.renderers.marks import VOICE, glued, name, table
 from rag_eval.safe import markdown as safe
 
@@ -97,8 +97,8 @@ def _slice(report: Report, part: SliceResult, names: list[str]) -> list[str]:
 
 
 def _few(cases: str, *, few: bool) -> str:
-    return f"{cases}{SMALL}" if few else cases
+    return f"{cases}{FEW}" if few else cases
 
 
 def _legend(report: Report) -> str:
-    return f"{SMALL} fewer than {report.min_n} cases: too few to judge a slice by."
+    return f"{FEW} fewer than {report.min_n} cases: too few to judge a slice by."

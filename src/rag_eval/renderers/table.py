@@ -7,7 +7,7 @@ from tabulate import tabulate
 from rag_eval.labels import GOOD, MEANING
 from rag_eval.renderers import beside, words
 from rag_eval.renderers.asides import asides
-from rag_eval.renderers.figures import SMALL, enclosed, move_of, moves, threshold
+from rag_eval.renderers.figures import FEW, enclosed, move_of, moves, threshold
 from rag_eval.renderers.words import PLAIN
 from rag_eval.safe import log_line, one_line
 
@@ -112,10 +112,10 @@ def _effects(report: Report) -> str:
 
 def _worst(report: Report) -> str:
     rows = [
-        [one.metric, one_line(one.slice, 60), one.value, one.cases + (SMALL if one.few else ""), one.whole]
+        [one.metric, one_line(one.slice, 60), one.value, one.cases + (FEW if one.few else ""), one.whole]
         for one in beside.worst(report)
     ]
-    few = f"\n  {SMALL} fewer than {report.min_n} cases" if any(one.few for one in beside.worst(report)) else ""
+    few = f"\n  {FEW} fewer than {report.min_n} cases" if any(one.few for one in beside.worst(report)) else ""
     return _table(["metric", "worst slice", "value", "cases", "all cases"], rows) + few if rows else ""
 
 

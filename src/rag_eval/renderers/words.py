@@ -136,12 +136,20 @@ def reason(report: Report, gate: Judged, voice: Voice = PLAIN) -> str:
 def unclear(report: Report, gate: Judged) -> str:
     """Why a gate is inconclusive."""
     found, alpha = gate.comparison, report.statistics.alpha
-    if found is not None and not _kept(gate) and (found.adjusted or 0) > float(alpha):
-        corrected = " after correction" if report.statistics.correction != "none" else ""
-        return f"chance may explain it ({probability(found, alpha)}{corrected})"
+    likely = found is not None and found.adjusted is not None and found.adjusted > float(alpha)
+    if found is not None and not _kept(gate) and (likely or not gate.slice):
+        return f"chance may explain it ({chance(report, gate)})"
     if found is None and gate.confidence and not _one_sided(gate):
         return f"its interval does not lie on one side of {gate.threshold}"
     return f"the slice has fewer than {report.min_n} cases" if report.min_n else "the slice has too few cases"
+
+
+def chance(report: Report, gate: Judged) -> str:
+    """``p = 0.12 after correction``; empty where no test was made."""
+    if gate.comparison is None or gate.comparison.adjusted is None:
+        return ""
+    corrected = " after correction" if report.statistics.correction != "none" else ""
+    return probability(gate.comparison, report.statistics.alpha) + corrected
 
 
 def _kept(gate: Judged) -> bool:
