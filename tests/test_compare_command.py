@@ -10,6 +10,8 @@ import re
 import cmarkgfm
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval import cli
@@ -18,6 +20,7 @@ from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.objectives import WEIGHTS, Scoring
 from rag_eval.policy import changes
+from rag_eval.renderers.scatter import HEIGHT, SEVERAL, WIDTH, mark, scatter
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 SCHEMA = json.loads((ROOT / "schemas" / "comparison.schema.json").read_text("utf-8"))
@@ -187,8 +190,15 @@ def test_cost_latency_weights_and_budgets_make_score_and_front(rag, project):
 def test_the_last_trace_of_a_question_says_what_it_cost(rag, project):
     rows = traces("1111", usage={"cost_usd": 5.0})
     write_rows(project / "a.jsonl", [*rows, *traces("1111", usage={"cost_usd": 1.0})])
-    found = compared(rag, "a.jsonl", "a.jsonl")
+    found = compared(rag, "a.jsonl", "a.jsonl", "--quiet")
     assert found["runs"][0]["cost"]["total"] == 4
+
+
+def test_each_run_of_a_file_has_its_own_cost(rag, project):
+    runs = (("cheap", 1.0), ("dear", 5.0))
+    rows = [row for name, cost in runs for row in traces("1111", run=name, usage={"cost_usd": cost})]
+    write_rows(project / "t.jsonl", rows)
+    assert [run["cost"]["mean"] for run in compared(rag, "t.jsonl")["runs"]] == [1, 5]
 
 
 def test_a_report_does_not_say_what_was_spent(rag, project):
@@ -312,7 +322,7 @@ def test_markdown_of_hostile_names_holds_nothing_of_theirs(rag, hostile, way):
     out = rag("compare", hostile, *way, "--format", "markdown", "--quiet")[1]
     html = cmarkgfm.github_flavored_markdown_to_html(out)
     tags = {tag.lower() for tag in re.findall(r"</?([a-zA-Z][a-zA-Z0-9]*)", html)}
-    assert tags <= {"h2", "h3", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "code"}
+    assert tags <= {"h2", "h3", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "code", "pre"}
     assert re.findall(r"(?<!pass)@(?=[A-Za-z])", out) == []
     for table in html.split("<table>")[1:]:
         widths = {len(re.findall("<t[dh]", line)) for line in table.split("</table>")[0].split("<tr>")[1:]}
@@ -358,6 +368,41 @@ def test_a_difference_that_chance_would_do_is_said_to_be_one(rag):
 def test_a_second_run_gives_the_same_bytes(rag):
     once, again = (rag("compare", *quickstart("good.jsonl", "bad.jsonl"), "--format", "json")[1] for _ in range(2))
     assert once == again
+
+
+def test_the_better_of_two_points_stands_above_and_to_the_left():
+    lines = scatter([(10, 0.5), (2, 0.75)], "cost, USD", "quality").splitlines()
+    assert lines[0] == "quality, 0.500 to 0.750"
+    assert (lines[1], lines[HEIGHT]) == ("|B", "|" + " " * (WIDTH - 1) + "A")
+    assert lines[-2].split() == ["2", "10"]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e15), st.floats(0, 1)), min_size=1, max_size=60))
+def test_a_plot_shows_every_point_once_or_together_with_others(points):
+    lines = scatter(points, "latency, ms", "quality").splitlines()
+    assert {len(line) <= WIDTH + 1 for line in lines} == {True}
+    drawn = "".join(lines[1 : HEIGHT + 1]).replace("|", "").replace(" ", "")
+    alone = [letter for letter in drawn if letter != SEVERAL]
+    assert set(alone) <= {mark(place) for place in range(len(points))}
+    assert 1 <= len(drawn) <= len(points)
+    assert len(drawn) == len(points) or SEVERAL in drawn
+
+
+def test_notes_say_what_was_left_aside_unless_quiet(rag, project):
+    rows = [*traces("1111"), *traces("1111")[:1], trace_row(qid="Q9", answer_json=REFUSED)]
+    write_rows(project / "t.jsonl", rows)
+    err = rag("compare", "t.jsonl", "t.jsonl")[2]
+    assert "t.jsonl: 1 duplicate trace(s)" in err
+    assert "t.jsonl: 1 unknown trace(s)" in err
+    assert rag("compare", "t.jsonl", "t.jsonl", "--quiet")[2] == ""
+
+
+def test_a_front_without_any_quality_is_said_to_be_missing(rag, project):
+    (project / "eval-gates.yml").write_text("version: 1\nscore: {weights: {cost: 1}}\n", "utf-8")
+    write_rows(project / "t.jsonl", traces("0001"))  # nothing is answered, so that precision has no case
+    code, out, err = rag("compare", "t.jsonl", "t.jsonl", "--pareto", "--format", "json")
+    assert (code, json.loads(out)["front"]) == (0, None)
+    assert "not every run has a quality" in err
 
 
 # --- what cannot be compared

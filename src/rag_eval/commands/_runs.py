@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from rag_eval.app import Options
     from rag_eval.comparison import Column
-    from rag_eval.files.ledger import Note
     from rag_eval.operations import Spent
     from rag_eval.report import Report
+    from rag_eval.results import Question
 
     Key = tuple[str | None, str]
     """A run and a qid."""
@@ -26,7 +26,7 @@ class Read(NamedTuple):
     """The runs of all files in their order, and what reading them had to say."""
 
     columns: list[Column]
-    notes: list[Note]
+    notes: list[str]
 
 
 def read_runs(paths: Sequence[str], options: Options) -> Read:
@@ -35,7 +35,7 @@ def read_runs(paths: Sequence[str], options: Options) -> Read:
     InputError with the problems of the first file that cannot be read.
     """
     found: list[Column] = []
-    notes: list[Note] = []
+    notes: list[str] = []
     for path in paths:
         report, spent = _scored(path, options, notes)
         found += _split(path, report, spent)
@@ -54,7 +54,7 @@ def place_of(columns: Sequence[Column], name: str | None) -> int:
     raise UsageError(f"--base {quoted(name)} names {len(found) or 'none'} of the runs. They are: {names}")
 
 
-def _scored(path: str, options: Options, notes: list[Note]) -> tuple[Report, dict[Key, Spent] | None]:
+def _scored(path: str, options: Options, notes: list[str]) -> tuple[Report, dict[Key, Spent] | None]:
     from rag_eval.files.check import kind_of
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Reader
@@ -100,14 +100,19 @@ def _fits(scale: str, score: float) -> bool:
     return 0 <= score <= 1 if scale in ("share", "real") else True
 
 
-def _traces(path: str, options: Options, notes: list[Note]) -> tuple[Report, dict[Key, Spent]]:
+def _traces(path: str, options: Options, notes: list[str]) -> tuple[Report, dict[Key, Spent]]:
     from rag_eval import app
 
     reader, policy, digests = app.open_policy(options._replace(trace=path))
     # What a run is compared with is said on the command line.
     alone = policy._replace(baseline="", baseline_trace="", must_pass=())
     report = app.Session(options, reader, alone, None, digests).first(None)
-    notes += reader.ledger.notes
+    notes += [f"{note.file}: {note.message}" for note in reader.ledger.notes]
+    notes += [
+        f"{path}: {number} {name} trace(s)"
+        for name in ("duplicate", "unknown")
+        if (number := getattr(report.completeness, name))
+    ]
     return report, _spent(path, policy.gold, reader)
 
 
@@ -133,13 +138,17 @@ def _spent(path: str, gold: str, reader: object) -> dict[Key, Spent]:
 
 
 def _split(path: str, report: Report, spent: Mapping[Key, Spent] | None) -> Iterator[Column]:
-    """A column for each run of a report."""
+    """A column for each run of a report, in the order of their names."""
     from rag_eval.comparison import Column
 
-    for run in sorted({case.run for case in report.questions}, key=lambda run: run or ""):
-        cases = {case.qid: case for case in report.questions if case.run == run}
-        own = None if spent is None else {qid: each for (of, qid), each in spent.items() if of == run}
-        yield Column("", path, run, cases, report.contracts, own)
+    cases: dict[str | None, dict[str, Question]] = {}
+    for case in report.questions:
+        cases.setdefault(case.run, {})[case.qid] = case
+    own: dict[str | None, dict[str, Spent]] = {}
+    for (run, qid), each in (spent or {}).items():
+        own.setdefault(run, {})[qid] = each
+    for run in sorted(cases, key=lambda run: run or ""):
+        yield Column("", path, run, cases[run], report.contracts, None if spent is None else own.get(run, {}))
 
 
 def _named(columns: list[Column]) -> list[Column]:

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--repeats compares no runs: leave --base, --metric and --pareto out")
     options = Options(args.gold, "", gates_path(args.gates), args.k)
     found = read_runs(args.runs, options)
-    remark((f"{note.file}: {note.message}" for note in found.notes), quiet=args.quiet)
+    remark(dict.fromkeys(found.notes), quiet=args.quiet)
     form = args.format or ("table" if sys.stdout.isatty() else "markdown")
     sys.stdout.write(_repeated(found.columns, form) if args.repeats else _compared(found.columns, options, args, form))
     return 0
@@ -69,6 +69,8 @@ def _compared(columns: Sequence[Column], options: Options, args: argparse.Namesp
     policy, only = _policy(options), [name for name in args.metric.split(",") if name]
     base = place_of(columns, args.base)
     found = side_by_side(columns, base, policy.score, only, policy.statistics.alpha)
+    if args.pareto and found.front is None:
+        remark(["--pareto: not every run has a quality to go by"], quiet=args.quiet)
     return render(found if args.pareto else found._replace(front=None), form)
 
 

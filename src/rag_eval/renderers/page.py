@@ -25,17 +25,26 @@ MARKDOWN = Voice(markdown, prose)
 
 
 class Section(NamedTuple):
-    """A title, sentences, and a table below them; each of the three may be empty."""
+    """A title, sentences, a table below them, and figures of plain text; each may be empty.
+
+    Figures hold nothing from data: they stand as they are, in Markdown between fences.
+    """
 
     title: str
     lines: Sequence[str] = ()
     headers: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
+    figures: Sequence[str] = ()
 
 
 def plain(sections: Iterable[Section]) -> str:
     """The sections for a terminal."""
-    parts = [part for one in sections for part in (_heading(one), "\n".join(one.lines), _table(one, "simple")) if part]
+    parts = [
+        part
+        for one in sections
+        for part in (_heading(one), "\n".join(one.lines), _table(one, "simple"), *one.figures)
+        if part
+    ]
     return "\n".join(log_line(line) for line in "\n\n".join(parts).split("\n")) + "\n"
 
 
@@ -45,7 +54,7 @@ def marked(sections: Iterable[Section]) -> str:
     for level, one in enumerate(sections):
         lines = "\n".join(f"- {line}" for line in one.lines) if len(one.lines) > 1 else "".join(one.lines)
         title = f"{'###' if level else '##'} {one.title}" if one.title else ""
-        parts += [title, lines, _table(one, "pipe")]
+        parts += [title, lines, _table(one, "pipe"), *(f"```text\n{figure}\n```" for figure in one.figures)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

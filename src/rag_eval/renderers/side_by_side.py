@@ -11,6 +11,7 @@ from typing import Any
 
 from rag_eval.labels import GOOD
 from rag_eval.renderers.page import MARKDOWN, PLAIN, Section, marked, plain
+from rag_eval.renderers.scatter import mark, scatter
 from rag_eval.safe import spreadsheet
 from rag_eval.tally import exactly, shown
 
@@ -217,17 +218,26 @@ def _dropped(dropped: Sequence[Dropped], voice: Voice) -> list[str]:
     return ["What is left out has its weight shared out among the rest.", *lines] if lines else []
 
 
+_UNIT = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:.4g} ms"}
+
+
 def _front(found: SideBySide, front: Front, voice: Voice) -> Section:
     names = [voice.name(run.name, _NAME) for run in found.runs]
+    standings = ["on the front" if beaten is None else f"beaten by {names[beaten]}" for beaten in front.beaten_by]
     rows = [
-        [name, *_point(point, front), "on the front" if beaten is None else f"beaten by {names[beaten]}"]
-        for name, point, beaten in zip(names, front.points, front.beaten_by, strict=True)
+        [mark(place), names[place], *_point(point, front), standings[place]] for place, point in enumerate(front.points)
     ]
     lines = [f"Quality is the {front.quality}; cost is the mean, latency the 95th percentile of a question."]
     lines += [f"Left out: {one.name} ({voice.sentence(one.why, 200)})." for one in front.left_out]
-    return Section("Pareto front", lines, ["run", *front.dimensions, ""], rows)
+    return Section("Pareto front", lines, ["", "run", *front.dimensions, ""], rows, list(_plots(front)))
 
 
 def _point(point: Sequence[float], front: Front) -> list[str]:
-    unit = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:.4g} ms"}
-    return [unit[name].format(number) for name, number in zip(front.dimensions, point, strict=True)]
+    return [_UNIT[name].format(number) for name, number in zip(front.dimensions, point, strict=True)]
+
+
+def _plots(front: Front) -> Iterator[str]:
+    """Quality over each of the other dimensions: the better is up and to the left."""
+    for axis, name in enumerate(front.dimensions[1:], 1):
+        unit = _UNIT[name].split()[1]
+        yield scatter([(point[axis], point[0]) for point in front.points], f"{name}, {unit}", "quality")
