@@ -8,6 +8,7 @@ bench/coverage.py.
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from itertools import accumulate
 from math import cbrt, fsum, log, sqrt
 from typing import NamedTuple
@@ -77,6 +78,7 @@ def small_sample(n: int, kind: str = "mean", bounds: Ends = UNIT, confidence: fl
     return n * log(rarer) > log((1 - confidence) / 2)
 
 
+@lru_cache(maxsize=1024)  # many a metric has as many hits, and a gate asks for its metric's interval again
 def clopper_pearson(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """The exact two-sided interval of a rate, ``hits`` of ``n`` (Clopper and Pearson, 1934). ``n`` above 0."""
     if not 0 <= hits <= n or n == 0:

@@ -11,6 +11,7 @@ from math import erfc, exp, inf, lgamma, log, log1p, pi, sqrt
 
 _TINY, _EPSILON = 1e-300, 1e-16
 _STEPS, _TERMS = 200, 100_000
+_CLOSE = 1e-9  # each of Newton's steps squares the error: after such a one it is below what a float can hold
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
@@ -32,10 +33,11 @@ def beta_quantile(p: float, a: float, b: float) -> float:
         low, high = (low, x) if off > 0 else (x, high)
         density = exp(scale + (a - 1) * log(x) + (b - 1) * log1p(-x))
         step = off / density if density else inf
-        following = x - step if low < x - step < high else (low + high) / 2
-        if abs(following - x) <= 4 * _EPSILON * x:
+        inside = low < x - step < high
+        following = x - step if inside else (low + high) / 2
+        moved, x = abs(following - x), following
+        if moved <= (_CLOSE if inside else 4 * _EPSILON) * x:
             break
-        x = following
     return x
 
 
