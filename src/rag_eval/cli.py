@@ -20,6 +20,8 @@ COMMANDS = {
     "validate": "check gold, trace, gates and report files",
     "score": "score traces against the gold set and judge the gates",
     "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",
+    "history": "the trend of metrics over earlier reports, and slow drift",
+    "probe": "damage the traces in known ways and show what each gate catches",
     "gate": "judge an existing report.json again",
     "explain": "what a metric means, or why a question scored as it did",
     "metrics": "list the metrics",

@@ -124,6 +124,26 @@ class Git:
         lead = ("rev-list", "--topo-order", "--ancestry-path")
         return self._run(*lead, f"{_checked(ancestor)}..{_checked(tip)}").decode("ascii").split()
 
+    def history(self, tip: str, path: str) -> list[tuple[str, str | None]]:
+        """The commits that touch ``path`` on the way of first parents to ``tip``, newest last.
+
+        Each with the id of the blob that it has there, None where it has none: it took the file away.
+        """
+        if "\n" in path:
+            raise GitError("A path with a line break cannot be followed through history. Rename the file.")
+        lead = ("rev-list", "--first-parent", "--reverse")
+        commits = self._run(*lead, _checked(tip), "--", path).decode("ascii").split()
+        asked = b"".join(os.fsencode(f"{commit}:{path}\n") for commit in commits)
+        answer = self._run("cat-file", "--batch-check=%(objecttype) %(objectname)", data=asked) if commits else b""
+        words = [line.split(b" ") for line in answer.split(b"\n")[:-1]]
+        ids = [line[1].decode("ascii") if line[0] == b"blob" else None for line in words]
+        return list(zip(commits, ids, strict=True))
+
+    @property
+    def shallow(self) -> bool:
+        """Whether this clone does not hold all history."""
+        return self._run("rev-parse", "--is-shallow-repository").strip() == b"true"
+
     def email(self) -> str | None:
         """``user.email`` of the configuration, None when it is not set."""
         return os.fsdecode(self._run("config", "--get", "user.email", also=(1,))).strip() or None

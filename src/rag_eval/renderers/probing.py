@@ -1,0 +1,146 @@
+"""FORMS: a probe as a table for the terminal, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+from tabulate import tabulate
+
+from rag_eval.renderers.values import json_text, plain
+from rag_eval.safe import log_line, one_line
+from rag_eval.safe import markdown as safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rag_eval.probe import At, Catch, Move, Probe, Probed
+
+_MOVES, _IDLE, _NAME = 6, 20, 120
+_NOTHING = "nothing would stop this"
+_DAMAGE = ["damage", "what is done", "cases", "stopped from", "by"]
+_CATCHES = ["gate or finding", "damage", "caught from", "effect"]
+
+
+def table(probe: Probe) -> str:
+    """Plain text for a terminal."""
+    name = lambda text: one_line(text, _NAME)  # noqa: E731 - the one thing in which the two forms differ
+    grid = lambda headers, rows: tabulate(list(rows), headers, "simple", disable_numparse=True)  # noqa: E731
+    text = "\n\n".join(_parts(probe, name, grid, ""))
+    return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
+
+
+def markdown(probe: Probe) -> str:
+    """GitHub's Markdown, for a comment or a job summary."""
+    name = lambda text: safe(text, _NAME)  # noqa: E731
+    grid = lambda headers, rows: tabulate(list(rows), headers, "github", disable_numparse=True)  # noqa: E731
+    return "\n\n".join(_parts(probe, name, grid, "## ")) + "\n"
+
+
+def as_json(probe: Probe) -> str:
+    """Everything, two spaces a level."""
+    kinds = [{**plain(kind), "passes": kind.passes} for kind in probe.kinds]
+    return json_text({**plain(probe), "kinds": kinds, "idle": probe.idle})
+
+
+FORMS: dict[str, Callable[[Probe], str]] = {"table": table, "markdown": markdown, "json": as_json}
+
+
+def _parts(
+    probe: Probe,
+    name: Callable[[str], str],
+    grid: Callable[[Sequence[str], Iterable[Sequence[str]]], str],
+    head: str,
+) -> Iterator[str]:
+    if probe.exit_code:
+        yield head + "Probing a failing run shows nothing"
+        yield from _refused(probe, name)
+        return
+    passing = [kind for kind in probe.kinds if kind.passes]
+    yield head + _headline(probe, passing)
+    yield _compared(probe, name)
+    yield grid(_DAMAGE, (_damage(kind, name) for kind in probe.kinds))
+    yield grid(_CATCHES, _caught(probe, name)) if any(kind.catches for kind in probe.kinds) else "No gate caught any."
+    yield from _unguarded(probe, name)
+    if probe.idle:
+        more = f" and {len(probe.idle) - _IDLE} more" if len(probe.idle) > _IDLE else ""
+        yield f"Caught none of it: {', '.join(map(name, probe.idle[:_IDLE]))}{more}."
+
+
+def _refused(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
+    if probe.unequal:
+        gates = ", ".join(map(name, probe.unequal))
+        yield f"The A/A run failed: with the run as its own baseline, these regression gates fail: {gates}."
+    if probe.failing:
+        reasons = ", ".join(map(name, probe.failing))
+        yield f"The undamaged run does not pass: {reasons}. Mend that first: rag-eval score says what is wrong."
+
+
+def _headline(probe: Probe, passing: Sequence[Probed]) -> str:
+    tried = [kind for kind in probe.kinds if kind.cases and kind.read]
+    if not tried:
+        return f"Probed {probe.cases} cases: no damage can be done to them."
+    if not passing:
+        return f"Probed {probe.cases} cases: all {len(tried)} kinds of damage are stopped at some dose."
+    return f"Probed {probe.cases} cases: nothing would stop {len(passing)} of {len(tried)} kinds of damage."
+
+
+def _compared(probe: Probe, name: Callable[[str], str]) -> str:
+    against = f"the baseline {name(probe.against)}" if probe.against else "the undamaged run"
+    passed = "The undamaged run passes, beside itself too (A/A)."
+    return f"{passed} Regression gates compare with {against}. Doses in percent: {', '.join(probe.doses)}."
+
+
+def _damage(kind: Probed, name: Callable[[str], str]) -> list[str]:
+    own = [kind.kind, kind.text, str(kind.cases)]
+    if not kind.cases:
+        return [*own, "–", "no case to damage"]
+    if not kind.read:
+        return [*own, "–", "no metric reads it"]
+    if kind.stops is None:
+        return [*own, "–", _NOTHING]
+    by = [catch.by for catch in kind.catches if catch.stops == kind.stops]
+    more = f" and {len(by) - 2} more" if len(by) > 2 else ""
+    return [*own, _at(kind.stops), ", ".join(map(name, by[:2])) + more]
+
+
+def _caught(probe: Probe, name: Callable[[str], str]) -> Iterator[list[str]]:
+    found = {catch.by: 0 for kind in probe.kinds for catch in kind.catches}
+    for by in [*(gate for gate in probe.gates if gate in found), *(by for by in found if by not in probe.gates)]:
+        for kind in probe.kinds:
+            for catch in kind.catches:
+                if catch.by == by:
+                    yield [name(by), kind.kind, _at(catch.seen), _effect(catch)]
+
+
+def _effect(catch: Catch) -> str:
+    if catch.stops is None:
+        return "warns only"
+    return "fails the run" if catch.stops == catch.seen else f"fails the run from {_at(catch.stops)}"
+
+
+def _unguarded(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
+    lines = [f"- {kind.kind}: {_moved(kind.unguarded, name)}" for kind in probe.kinds if kind.unguarded]
+    if lines:
+        yield "Moved at the largest dose, and no gate guards it:\n\n" + "\n".join(lines)
+
+
+def _moved(moves: Sequence[Move], name: Callable[[str], str]) -> str:
+    """The metrics that moved, of those with a cutoff the one that moved most."""
+    furthest: dict[str, Move] = {}
+    for move in sorted(moves, key=_distance, reverse=True):
+        furthest.setdefault(move.metric.partition("@")[0], move)
+    shown = [move for move in moves if move in furthest.values()][:_MOVES]
+    texts = [f"{name(move.metric)} {_number(move.before)} → {_number(move.after)}" for move in shown]
+    more = f" and {len(moves) - len(shown)} more" if len(moves) > len(shown) else ""
+    return ", ".join(texts) + more
+
+
+def _distance(move: Move) -> float:
+    return 1.0 if move.before is None or move.after is None else abs(move.after - move.before)
+
+
+def _at(at: At) -> str:
+    return f"{at.percent} % ({at.cases} case{'s' if at.cases != 1 else ''})"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
