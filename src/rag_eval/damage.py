@@ -197,9 +197,11 @@ def _rearranged(row: Row, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
     if row.get("retrieved_ids") is not None:
         row["retrieved_ids"] = arrange(list(dict.fromkeys(row["retrieved_ids"])))
     if row.get("chunks") is not None:
-        chunks = {chunk["id"]: chunk for chunk in reversed(row["chunks"])}
-        names = arrange(list(dict.fromkeys(chunk["id"] for chunk in row["chunks"])))
-        row["chunks"] = [chunks.get(name) or {"id": name, "doc_id": name} for name in names]
+        chunks: dict[str, list[Any]] = {}
+        for chunk in row["chunks"]:
+            chunks.setdefault(chunk["id"], []).append(chunk)
+        names = arrange(list(chunks))
+        row["chunks"] = [chunk for name in names for chunk in chunks.get(name) or [{"id": name, "doc_id": name}]]
     return row
 
 

@@ -58,7 +58,7 @@ def in_folder(folder: str) -> Stored:
             (names if name.endswith(_FILES) else others).append(name)
     said = ", ".join([*(quoted(name, 60) for name in others[:_NAMED]), *(["…"] if len(others) > _NAMED else [])])
     notes = [f"left out: {len(others)} of {quoted(folder, 200)} that hold no report: {said}"] if others else []
-    return Stored(names, lambda name: _report(name, os.path.join(folder, name), folder), notes)  # noqa: PTH118
+    return Stored(names, lambda name: _report(_shown(name), os.path.join(folder, name), folder), notes)  # noqa: PTH118
 
 
 def in_git(ref: str, file: str) -> Stored:
@@ -98,8 +98,13 @@ def _key(value: str | float) -> tuple[bool, float, str]:
 
 def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:
     """Numbers in a name count as numbers."""
-    parts = ((int(part), "") if part.isdigit() else (-1, part) for part in _NUMBER.split(name))
+    parts = ((int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(name))
     return list(parts), name
+
+
+def _shown(name: str) -> str:
+    """A file's name as text that every output can take: names need not be UTF-8."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _entries(folder: str) -> list[str]:

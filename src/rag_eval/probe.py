@@ -162,13 +162,13 @@ def _probed(kind: Kind, setup: Setup, samples: Sequence[Sample], whole: Report, 
     found = Probed(kind.name, kind.text, len(damaged), any(old != new for old, new in damaged), None, (), ())
     if not found.read:
         return found
-    reports = list(_dosed(setup, samples, [new for _, new in damaged], whole.completeness, doses))
+    reports = list(dosed(setup, samples, [new for _, new in damaged], whole.completeness, doses))
     stops = next((at for at, report in reports if not report.passed), None)
     moves = tuple(_moves(whole, reports[-1][1]))
     return found._replace(stops=stops, catches=tuple(_catches(whole, reports)), unguarded=moves)
 
 
-def _dosed(
+def dosed(
     setup: Setup, samples: Sequence[Sample], damaged: Sequence[Trace], as_read: Completeness, doses: Sequence[str]
 ) -> Iterator[tuple[At, Report]]:
     """The report of each dose. A larger one contains the smaller: each damaged trace is scored once."""
