@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from cases import gold_row, trace_row, write_rows
+from cases import ROOT, gold_row, trace_row, write_rows
 from gitrepo import Repo
 from project import apart
 from rag_eval import cli
@@ -397,6 +397,14 @@ def test_reports_can_be_sorted_by_what_their_runs_say(rag, tmp_path, scored):
     code, out, err = rag("history", tmp_path, "--by", "started_at", "--format", "json")
     assert (code, labels(out)) == (0, ["b.json", "c.json", "a.json"])
     assert [line.split(":")[0] for line in err.splitlines()] == ["e.json", "d.json"]
+
+
+def test_the_trend_shown_in_the_docs_is_that_of_such_runs(rag, tmp_path, scored):
+    for day, wrong in enumerate((0, 2, 4, 6, 8), 1):
+        (tmp_path / f"2026-11-0{day}.json").write_text(scored(wrong))
+    page = (ROOT / "docs" / "history.md").read_text("utf-8")
+    [shown] = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert rag("history", tmp_path, "--format", "table")[1] == shown
 
 
 # Git

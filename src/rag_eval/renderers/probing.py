@@ -79,8 +79,14 @@ def _headline(probe: Probe, passing: Sequence[Probed]) -> str:
     if not tried:
         return f"Probed {probe.cases} cases: no damage can be done to them."
     if not passing:
-        return f"Probed {probe.cases} cases: all {len(tried)} kinds of damage are stopped at some dose."
+        last = max(tried, key=_share)
+        latest = f"{last.kind} the last, from {_at(last.stops, last)} cases" if last.stops else ""
+        return f"Probed {probe.cases} cases: all {len(tried)} kinds of damage are stopped, {latest}."
     return f"Probed {probe.cases} cases: nothing would stop {len(passing)} of {len(tried)} kinds of damage."
+
+
+def _share(kind: Probed) -> float:
+    return kind.stops.cases / kind.cases if kind.stops else 1.0
 
 
 def _compared(probe: Probe, name: Callable[[str], str]) -> str:
@@ -99,7 +105,7 @@ def _damage(kind: Probed, name: Callable[[str], str]) -> list[str]:
         return [*own, "–", _NOTHING]
     by = [catch.by for catch in kind.catches if catch.stops == kind.stops]
     more = f" and {len(by) - 2} more" if len(by) > 2 else ""
-    return [*own, _at(kind.stops), ", ".join(map(name, by[:2])) + more]
+    return [*own, _at(kind.stops, kind), ", ".join(map(name, by[:2])) + more]
 
 
 def _caught(probe: Probe, name: Callable[[str], str]) -> Iterator[list[str]]:
@@ -108,13 +114,13 @@ def _caught(probe: Probe, name: Callable[[str], str]) -> Iterator[list[str]]:
         for kind in probe.kinds:
             for catch in kind.catches:
                 if catch.by == by:
-                    yield [name(by), kind.kind, _at(catch.seen), _effect(catch)]
+                    yield [name(by), kind.kind, _at(catch.seen, kind), _effect(catch, kind)]
 
 
-def _effect(catch: Catch) -> str:
+def _effect(catch: Catch, kind: Probed) -> str:
     if catch.stops is None:
         return "warns only"
-    return "fails the run" if catch.stops == catch.seen else f"fails the run from {_at(catch.stops)}"
+    return "fails the run" if catch.stops == catch.seen else f"fails the run from {_at(catch.stops, kind)}"
 
 
 def _unguarded(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
@@ -138,8 +144,9 @@ def _distance(move: Move) -> float:
     return 1.0 if move.before is None or move.after is None else abs(move.after - move.before)
 
 
-def _at(at: At) -> str:
-    return f"{at.percent} % ({at.cases} case{'s' if at.cases != 1 else ''})"
+def _at(at: At, kind: Probed) -> str:
+    """In cases: of ten, one percent is a case and no percent."""
+    return f"{at.cases} of {kind.cases}"
 
 
 def _number(value: float | None) -> str:
