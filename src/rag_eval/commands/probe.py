@@ -24,14 +24,13 @@ EXAMPLES = """\
   rag-eval probe --gates stricter.yml --format markdown
 """
 FORMATS = ("table", "markdown", "json")
-_DOSES = "1,2,5,10,20,50,100"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_inputs(parser)
-    help_text = f"percent of the cases to damage ({_DOSES}); at least one case"
-    parser.add_argument("--doses", metavar="P[,P]", type=doses, default=tuple(_DOSES.split(",")), help=help_text)
+    help_text = "percent of the cases to damage, at least one case (seven doses from 1 to 100)"
+    parser.add_argument("--doses", metavar="P[,P]", type=doses, default=(), help=help_text)
     parser.add_argument("--format", choices=FORMATS, help="table (on a terminal), markdown (elsewhere) or json")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
@@ -72,7 +71,7 @@ def _probe(args: argparse.Namespace) -> Probe:
     from rag_eval.damage import in_order
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.rows import read_gold
-    from rag_eval.probe import Setup, probe
+    from rag_eval.probe import DOSES, Setup, probe
     from rag_eval.report import Context
 
     options = app.Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline)
@@ -85,7 +84,7 @@ def _probe(args: argparse.Namespace) -> Probe:
     hashes = {case.qid: case.gold_sha256 for case in own.questions}
     context = Context(hashes=hashes, fields=policy.fields, earlier=session.earlier)
     setup = Setup(golds, policy, session.card.measures, context)
-    return probe(setup, in_order(_samples(quiet, policy, golds)), session.card, own, args.doses)
+    return probe(setup, in_order(_samples(quiet, policy, golds)), session.card, own, args.doses or DOSES)
 
 
 def _samples(reader: Reader, policy: Policy, golds: dict[str, Gold]) -> list[Sample]:

@@ -10,7 +10,7 @@ from rag_eval.safe import markdown as safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rag_eval.probe import At, Catch, Move, Probe, Probed
 
@@ -22,17 +22,13 @@ _CATCHES = ["gate or finding", "damage", "caught from", "effect"]
 
 def table(probe: Probe) -> str:
     """Plain text for a terminal."""
-    name = lambda text: one_line(text, _NAME)  # noqa: E731 - the one thing in which the two forms differ
-    grid = lambda headers, rows: tabulate(list(rows), headers, "simple", disable_numparse=True)  # noqa: E731
-    text = "\n\n".join(_parts(probe, name, grid, ""))
+    text = "\n\n".join(_parts(probe, _plain, "simple", ""))
     return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
 
 
 def markdown(probe: Probe) -> str:
     """GitHub's Markdown, for a comment or a job summary."""
-    name = lambda text: safe(text, _NAME)  # noqa: E731
-    grid = lambda headers, rows: tabulate(list(rows), headers, "github", disable_numparse=True)  # noqa: E731
-    return "\n\n".join(_parts(probe, name, grid, "## ")) + "\n"
+    return "\n\n".join(_parts(probe, _code, "github", "## ")) + "\n"
 
 
 def as_json(probe: Probe) -> str:
@@ -44,12 +40,8 @@ def as_json(probe: Probe) -> str:
 FORMS: dict[str, Callable[[Probe], str]] = {"table": table, "markdown": markdown, "json": as_json}
 
 
-def _parts(
-    probe: Probe,
-    name: Callable[[str], str],
-    grid: Callable[[Sequence[str], Iterable[Sequence[str]]], str],
-    head: str,
-) -> Iterator[str]:
+def _parts(probe: Probe, name: Callable[[str], str], style: str, head: str) -> Iterator[str]:
+    """The parts of a page; ``name`` shows a name from data, ``style`` is tabulate's, ``head`` begins the first line."""
     if probe.exit_code:
         yield head + "Probing a failing run shows nothing"
         yield from _refused(probe, name)
@@ -57,8 +49,9 @@ def _parts(
     passing = [kind for kind in probe.kinds if kind.passes]
     yield head + _headline(probe, passing)
     yield _compared(probe, name)
-    yield grid(_DAMAGE, (_damage(kind, name) for kind in probe.kinds))
-    yield grid(_CATCHES, _caught(probe, name)) if any(kind.catches for kind in probe.kinds) else "No gate caught any."
+    yield tabulate([_damage(kind, name) for kind in probe.kinds], _DAMAGE, style, disable_numparse=True)
+    rows = list(_caught(probe, name))
+    yield tabulate(rows, _CATCHES, style, disable_numparse=True) if rows else "No gate caught any of it."
     yield from _unguarded(probe, name)
     if probe.idle:
         more = f" and {len(probe.idle) - _IDLE} more" if len(probe.idle) > _IDLE else ""
@@ -151,3 +144,11 @@ def _at(at: At, kind: Probed) -> str:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
+
+
+def _plain(text: str) -> str:
+    return one_line(text, _NAME)
+
+
+def _code(text: str) -> str:
+    return safe(text, _NAME)
