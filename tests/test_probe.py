@@ -66,7 +66,8 @@ def good_rows(answers, refusals=0):
 
 
 def probed(rows, *gates, doses=DOSES, **policy):
-    return probe(*made(rows, Policy(k=2, gates=gates, **policy)), doses)
+    setup, samples, _, own = made(rows, Policy(k=2, gates=gates, **policy))
+    return probe(setup, samples, own, doses)
 
 
 def kind_of(found, name):
@@ -86,8 +87,8 @@ cases = st.lists(st.tuples(gold_fields().map(with_one_support), trace_fields), m
 @given(cases)
 def test_no_regression_gate_fails_a_run_that_is_its_own_baseline(rows):
     policy = Policy(k=2, gates=MARGINS, slices=Slices(("answerable",), 1))
-    setup, _, card, own = made(rows, policy)
-    report = beside_itself(setup, card, own)
+    setup, samples, _, own = made(rows, policy)
+    report = beside_itself(setup, samples, own)
     assert unequal(report) == ()
     assert {gate.comparison.worsening for gate in report.gates if gate.comparison} <= {0}
     assert report.flips == ()
@@ -186,8 +187,8 @@ def test_a_run_that_fails_as_it_is_is_not_probed():
 
 
 def test_a_gate_that_fails_a_run_beside_itself_is_named():
-    setup, _, card, own = made(good_rows(10), Policy(k=2, gates=MARGINS[:1]))
-    alike = beside_itself(setup, card, own)
+    setup, samples, _, own = made(good_rows(10), Policy(k=2, gates=MARGINS[:1]))
+    alike = beside_itself(setup, samples, own)
     broken = alike._replace(gates=tuple(gate._replace(outcome="failed") for gate in alike.gates))
     assert unequal(broken) == ("precision max_drop 0",)
     found = Probe(10, "", DOSES, (), unequal=unequal(broken))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Trace
     from rag_eval.report import Context, Report
-    from rag_eval.scoring import Completeness, Scorecard
+    from rag_eval.scoring import Completeness
 
 DOSES = ("1", "2", "5", "10", "20", "50", "100")
 """Percent of the cases that a kind of damage can be done to."""
@@ -113,16 +113,16 @@ class Setup(NamedTuple):
     context: Context
 
 
-def probe(setup: Setup, samples: Sequence[Sample], card: Scorecard, own: Report, doses: Sequence[str]) -> Probe:
-    """The probe of a run: its ``samples`` in the order of damage, its scorecard and its report.
+def probe(setup: Setup, samples: Sequence[Sample], own: Report, doses: Sequence[str]) -> Probe:
+    """The probe of a run: its ``samples`` in the order of damage, and its report.
 
     ``doses`` are percentages, ascending.
     """
-    alike = beside_itself(setup, card, own)
+    alike = beside_itself(setup, samples, own)
     whole = own if setup.context.earlier else alike
     against = setup.context.earlier.path if setup.context.earlier else ""
     names = tuple(dict.fromkeys(gate_text(gate) for gate in whole.gates if not gate.name.startswith("completeness.")))
-    found = Probe(len(card.cases), against, tuple(doses), names, unequal(alike), failing(whole, own))
+    found = Probe(len(own.questions), against, tuple(doses), names, unequal(alike), failing(whole, own))
     if found.exit_code:
         return found
     if not setup.context.earlier:
@@ -135,9 +135,11 @@ def itself(report: Report) -> Earlier:
     return Earlier(report, report.questions, report.contracts, "", "", "")
 
 
-def beside_itself(setup: Setup, card: Scorecard, own: Report) -> Report:
-    """The A/A run: the report of a run with itself as the baseline."""
-    return build(card, setup.golds, setup.policy, setup.context._replace(earlier=itself(own)))
+def beside_itself(setup: Setup, samples: Sequence[Sample], own: Report) -> Report:
+    """The A/A run: the same traces, scored again as damaged ones are, with the run's own report as the baseline."""
+    again = setup._replace(context=setup.context._replace(earlier=itself(own)))
+    [(_, report)] = dosed(again, samples, [], own.completeness, ["0"])
+    return report
 
 
 def unequal(report: Report) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ def _probe(args: argparse.Namespace) -> Probe:
     hashes = {case.qid: case.gold_sha256 for case in own.questions}
     context = Context(hashes=hashes, fields=policy.fields, earlier=session.earlier)
     setup = Setup(golds, policy, session.card.measures, context)
-    return probe(setup, in_order(_samples(quiet, policy, golds)), session.card, own, args.doses or DOSES)
+    return probe(setup, in_order(_samples(quiet, policy, golds)), own, args.doses or DOSES)
 
 
 def _samples(reader: Reader, policy: Policy, golds: dict[str, Gold]) -> list[Sample]:
