@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from rag_eval.app import Options, run
+from rag_eval.cli import main
+from rag_eval.damage import KINDS
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.rows import read_gold
@@ -94,3 +96,21 @@ def test_readme_and_shipped_templates_name_the_same_action():
     template = (ROOT / "src" / "rag_eval" / "templates" / "workflow.yml").read_text("utf-8")
     assert "uses: org/rag-eval-action@v1" in template
     assert "uses: org/rag-eval-action@v1" in (ROOT / "README.md").read_text("utf-8")
+
+
+def shown_lines(page):
+    """The printed lines that a page shows, but for the places where it leaves some out."""
+    [block] = blocks(page, "text")
+    return [line for line in block.splitlines() if line.strip() and line != "…"]
+
+
+def test_the_probe_shown_is_that_of_the_example(capsys):
+    inputs = [f"--{role}={EXAMPLE / name}" for role, name in (("gold", "gold.jsonl"), ("trace", "good.jsonl"))]
+    assert main(["probe", *inputs, f"--gates={EXAMPLE / 'eval-gates.yml'}", "--format=table"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in shown_lines(ROOT / "docs" / "probe.md") if line not in printed] == []
+
+
+def test_every_kind_of_damage_is_explained():
+    page = (ROOT / "docs" / "probe.md").read_text("utf-8")
+    assert [kind.name for kind in KINDS if f"| `{kind.name}` |" not in page] == []

@@ -88,7 +88,7 @@ def _resolved(path: str) -> str:
 
 def last_written(git: Git, path: str, commit: str) -> Written | None:
     """When ``path`` was last written before ``commit``; None where this clone does not hold the history to say."""
-    last = None if git.shallow() else git.last_change(path, commit)
+    last = None if git.shallow else git.last_change(path, commit)
     if last is None:
         return None
     days = (git.committed(commit) - git.committed(last)) // _DAY

@@ -154,10 +154,6 @@ class Git:
             found += [answer[end + 1 : end + 1 + size]] if size is not None else []
         return found
 
-    def shallow(self) -> bool:
-        """Whether a part of the history is not in this clone."""
-        return self._run("rev-parse", "--is-shallow-repository").strip() == b"true"
-
     def last_change(self, path: str, commit: str) -> str | None:
         """The id of the last commit up to ``commit`` that touched ``path``, None where none did."""
         found = self._run("rev-list", "--max-count=1", _checked(commit), "--", path).decode("ascii").strip()
@@ -172,6 +168,26 @@ class Git:
         lines = self._run("cat-file", "commit", _checked(commit)).split(b"\n\n", 1)[0].split(b"\n")
         made = next(line for line in lines if line.startswith(b"committer "))
         return int(made.rsplit(b" ", 2)[1])
+
+    def changes_of(self, tip: str, path: str) -> list[tuple[str, str | None]]:
+        """The commits that touch ``path`` on the way of first parents to ``tip``, newest last.
+
+        Each with the id of the blob that it has there, None where it has none: it took the file away.
+        """
+        if "\n" in path:
+            raise GitError("A path with a line break cannot be followed through history. Rename the file.")
+        lead = ("rev-list", "--first-parent", "--reverse")
+        commits = self._run(*lead, _checked(tip), "--", path).decode("ascii").split()
+        asked = b"".join(os.fsencode(f"{commit}:{path}\n") for commit in commits)
+        answer = self._run("cat-file", "--batch-check=%(objecttype) %(objectname)", data=asked) if commits else b""
+        words = [line.split(b" ") for line in answer.split(b"\n")[:-1]]
+        ids = [line[1].decode("ascii") if line[0] == b"blob" else None for line in words]
+        return list(zip(commits, ids, strict=True))
+
+    @property
+    def shallow(self) -> bool:
+        """Whether this clone does not hold all history."""
+        return self._run("rev-parse", "--is-shallow-repository").strip() == b"true"
 
     def email(self) -> str | None:
         """``user.email`` of the configuration, None when it is not set."""

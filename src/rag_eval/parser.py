@@ -20,6 +20,8 @@ COMMANDS = {
     "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",
     "gate": "judge an existing report.json again",
     "compare": "runs side by side: paired tests, flips, weighted score, Pareto front, repeats",
+    "history": "the trend of metrics over earlier reports, and slow drift",
+    "probe": "damage the traces in known ways and show what each gate catches",
     "explain": "what a metric means, or why a question scored as it did",
     "metrics": "list the metrics",
 }

@@ -1,0 +1,246 @@
+"""The trend of metrics over earlier reports, and drift that no single step shows.
+
+Values are compared only under the same contract, and case by case only under the same gold item: the newest report
+with the oldest, with the best, and each one with the one before it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from rag_eval.errors import UsageError
+from rag_eval.evidence import Baseline, Evidence
+from rag_eval.gates import Gate, Statistics
+from rag_eval.metrics import measure
+from rag_eval.reference import CEILINGS, FLOORS
+from rag_eval.regression import compared, comparison
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rag_eval.gates import Comparison
+    from rag_eval.report import Report
+    from rag_eval.results import MetricResult, Question
+    from rag_eval.scoring import Completeness
+
+ALPHA = 0.05
+_ALONE = Statistics(alpha=str(ALPHA), correction="none")
+
+
+class Point(NamedTuple):
+    """What history keeps of a report. ``label`` is its file or commit; ``questions`` have the wanted scores alone."""
+
+    label: str
+    metrics: Mapping[str, MetricResult]
+    contracts: Mapping[str, str]
+    questions: tuple[Question, ...]
+    completeness: Completeness
+
+
+class GoldChange(NamedTuple):
+    """How many gold items differ from those of the point before: with other bytes, no longer there, new."""
+
+    changed: int
+    gone: int
+    new: int
+
+
+class Reading(NamedTuple):
+    """A metric at a point: its value over ``n`` cases with its 95 % interval; None where it has none.
+
+    ``comparable`` says whether it was measured under the newest reading's contract, ``broken`` whether under another
+    than the reading before. ``gold`` is what changed in the gold since the point before, None where nothing did.
+    """
+
+    label: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    comparable: bool
+    broken: bool
+    gold: GoldChange | None
+
+
+class Contrast(NamedTuple):
+    """One reading held against an earlier one, over the ``n`` cases that both have under the same gold.
+
+    ``worsening`` is positive for the worse; ``p`` is that of the one-sided paired test that it is none, corrected as
+    the field of :class:`Series` says.
+    """
+
+    before: str
+    after: str
+    old: float
+    new: float
+    worsening: float
+    n: int
+    p: float
+
+    @property
+    def worse(self) -> bool:
+        """Whether it is worse by more than chance explains."""
+        return self.worsening > 0 and self.p <= ALPHA
+
+
+class Series(NamedTuple):
+    """A metric over all points, oldest first.
+
+    ``oldest`` and ``best`` hold the newest reading against the oldest and the best comparable one; ``p`` is corrected
+    for the number of metrics (Holm), that of ``best`` also for the number of readings it was picked from. ``step`` is
+    the largest worsening from one comparable reading to the next, its ``p`` as a gate saw it at the time: uncorrected.
+    """
+
+    metric: str
+    better: str
+    readings: tuple[Reading, ...]
+    oldest: Contrast | None = None
+    best: Contrast | None = None
+    step: Contrast | None = None
+
+    @property
+    def slow(self) -> bool:
+        """Whether the newest is worse than the oldest or the best, and no single step was worse beyond chance."""
+        worse = any(one is not None and one.worse for one in (self.oldest, self.best))
+        return worse and not (self.step is not None and self.step.worse)
+
+    @property
+    def values(self) -> list[float]:
+        """The values that there are."""
+        return [reading.value for reading in self.readings if reading.value is not None]
+
+
+def gated(report: Report) -> list[str]:
+    """The metrics that a report's gates are about, else those of the reference scorer, as far as it has them."""
+    names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics and is_metric(gate.name))
+    return list(names) or [name for name in (FLOORS | CEILINGS).values() if name in report.metrics]
+
+
+def is_metric(name: str) -> bool:
+    """Whether this version has a metric of that name: a report may come from another one."""
+    try:
+        return bool(measure(name))
+    except UsageError:
+        return False
+
+
+def point(label: str, report: Report, names: Sequence[str]) -> Point:
+    """The point of a report, without the scores of other metrics: a folder may hold hundreds of reports."""
+    wanted = set(names)
+    questions = tuple(case._replace(scores=_only(case.scores, wanted)) for case in report.questions)
+    metrics = {name: result for name, result in report.metrics.items() if name in wanted}
+    return Point(label, metrics, report.contracts, questions, report.completeness)
+
+
+def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
+    """The series of each metric over points, oldest first; their tests against the oldest are corrected for all."""
+    golds = [_gold_change(*pair) for pair in pairwise(points)]
+    pairs = _Pairs(points)
+    found = [_series(name, points, [None, *golds], pairs) for name in names]
+    return _corrected(found)
+
+
+class _Pairs:
+    """The evidence of two points, made once for all metrics."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self._points = points
+        self._known: dict[tuple[int, int], Evidence] = {}
+
+    def of(self, old: int, new: int) -> Evidence:
+        if (old, new) not in self._known:
+            before, now = self._points[old], self._points[new]
+            own = now.questions, now.metrics, now.completeness, now.contracts
+            self._known[old, new] = Evidence(*own, Baseline(before.questions, before.contracts))
+        return self._known[old, new]
+
+    def moved(self, name: str, old: int, new: int) -> Comparison | None:
+        """Both values over the cases that both points have under the same gold, untested."""
+        return comparison(name, [pair for pair in self.of(old, new).pairs(name) if pair != (None, None)])
+
+    def tested(self, name: str, old: int, new: int) -> Contrast | None:
+        """The same with the p of the paired test; None where no case is shared."""
+        gate = Gate(name, "max_drop" if measure(name).metric.better == "higher" else "max_rise", "0")
+        found = next(compared([gate], self.of(old, new), _ALONE)).comparison
+        if found is None or found.baseline is None or found.value is None:
+            return None
+        own = found.baseline, found.value, found.worsening or 0.0, found.n
+        return Contrast(self._points[old].label, self._points[new].label, *own, 1.0 if found.p is None else found.p)
+
+
+def _series(name: str, points: Sequence[Point], golds: Sequence[GoldChange | None], pairs: _Pairs) -> Series:
+    better = measure(name).metric.better
+    there = [place for place, one in enumerate(points) if _value(one, name) is not None]
+    newest = points[there[-1]].contracts.get(name) if there else None
+    series = Series(name, better, tuple(_readings(name, points, golds, newest)))
+    alike = [place for place in there if points[place].contracts.get(name) == newest]
+    if len(alike) < 2:
+        return series
+    *earlier, last = alike
+    return series._replace(
+        oldest=_first(pairs.tested(name, old, last) for old in earlier),
+        best=_of_best(name, points, earlier, last, pairs),
+        step=_largest(name, alike, pairs),
+    )
+
+
+def _readings(
+    name: str, points: Sequence[Point], golds: Sequence[GoldChange | None], newest: str | None
+) -> Iterator[Reading]:
+    last: str | None = None
+    for one, gold in zip(points, golds, strict=True):
+        found, own = one.metrics.get(name), one.contracts.get(name)
+        broken = last is not None and own is not None and own != last
+        last = own or last
+        value = (found.value, found.low, found.high, found.n) if found else (None, None, None, 0)
+        yield Reading(one.label, *value, own is not None and own == newest, broken, gold)
+
+
+def _of_best(name: str, points: Sequence[Point], earlier: Sequence[int], last: int, pairs: _Pairs) -> Contrast | None:
+    """Against the best of the earlier ones; to have been picked counts against it."""
+    sign = -1 if measure(name).metric.better == "higher" else 1
+    ranked = sorted(earlier, key=lambda place: sign * (_value(points[place], name) or 0.0))
+    found = _first(pairs.tested(name, old, last) for old in ranked)
+    return found._replace(p=min(1.0, found.p * len(earlier))) if found else None
+
+
+def _largest(name: str, alike: Sequence[int], pairs: _Pairs) -> Contrast | None:
+    steps = [(pairs.moved(name, old, new), old, new) for old, new in pairwise(alike)]
+    worst = max(((found.worsening or 0.0, old, new) for found, old, new in steps if found), default=None)
+    return pairs.tested(name, *worst[1:]) if worst else None
+
+
+def _first(found: Iterator[Contrast | None]) -> Contrast | None:
+    return next((one for one in found if one is not None), None)
+
+
+def _corrected(found: Sequence[Series]) -> list[Series]:
+    """The series with the p of ``oldest`` and of ``best`` corrected for the number of metrics, each kind by itself."""
+    oldest = _adjusted([one.oldest for one in found])
+    best = _adjusted([one.best for one in found])
+    return [one._replace(oldest=old, best=top) for one, old, top in zip(found, oldest, best, strict=True)]
+
+
+def _adjusted(contrasts: Sequence[Contrast | None]) -> list[Contrast | None]:
+    from rag_eval.stats import holm
+
+    ps = iter(holm([one.p for one in contrasts if one is not None]))
+    return [one if one is None else one._replace(p=next(ps)) for one in contrasts]
+
+
+def _gold_change(before: Point, after: Point) -> GoldChange | None:
+    old, new = ({case.qid: case.gold_sha256 for case in one.questions} for one in (before, after))
+    both = old.keys() & new.keys()
+    found = GoldChange(sum(old[qid] != new[qid] for qid in both), len(old) - len(both), len(new) - len(both))
+    return found if any(found) else None
+
+
+def _value(one: Point, name: str) -> float | None:
+    found = one.metrics.get(name)
+    return found.value if found else None
+
+
+def _only(scores: Mapping[str, float], wanted: set[str]) -> dict[str, float]:
+    return {name: score for name, score in scores.items() if name in wanted}

@@ -1,0 +1,201 @@
+"""FORMS: the series of a history as a table for the terminal, as Markdown with charts, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from math import ceil, floor
+
+from tabulate import tabulate
+
+from rag_eval.renderers.values import json_text, plain
+from rag_eval.safe import log_line, one_line, spreadsheet
+from rag_eval.safe import markdown as safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rag_eval.history import Contrast, GoldChange, Reading, Series
+
+_BARS = "▁▂▃▄▅▆▇█"
+_READINGS, _SPARKS, _CHARTED = 20, 40, 60
+_LABEL, _AXIS_LABEL = 60, 24
+# What Mermaid gives a meaning to, or Markdown, is left out: a label on an axis need not be more than recognised.
+_UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
+_SUMMARY = ["metric", "trend", "oldest", "newest", "worse by", "p", "cases", ""]
+_POINTS = ["report", "value", "95 % interval", "cases", ""]
+
+
+def table(series: Sequence[Series], reports: int) -> str:
+    """Plain text for a terminal: a row a metric, what there is to say, the newest twenty readings of each."""
+    grid = tabulate([_summary(one, str) for one in series], _SUMMARY, "simple", disable_numparse=True)
+    parts = [_headline(series, reports), *([grid] if series else []), *_said(series, _plain)]
+    for one in series:
+        rows = [_row(reading, _plain) for reading in one.readings[-_READINGS:]]
+        parts.append(f"{one.metric}{_cut(one)}\n\n" + tabulate(rows, _POINTS, "simple", disable_numparse=True))
+    return "\n".join(log_line(line) for line in "\n\n".join(parts).split("\n")) + "\n"
+
+
+def markdown(series: Sequence[Series], reports: int) -> str:
+    """GitHub's Markdown: the same, with a Mermaid chart of each metric."""
+    grid = tabulate([_summary(one, _code) for one in series], _SUMMARY, "github", disable_numparse=True)
+    parts = [f"## {_headline(series, reports)}", *([grid] if series else []), *_said(series, safe)]
+    for one in series:
+        rows = [_row(reading, safe) for reading in one.readings[-_READINGS:]]
+        body = tabulate(rows, _POINTS, "github", disable_numparse=True)
+        parts += [f"### {_code(one.metric)}", *_chart(one)]
+        parts.append(f"<details><summary>Readings{_cut(one)}</summary>\n\n{body}\n\n</details>")
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(series: Sequence[Series], reports: int) -> str:
+    """Everything, two spaces a level."""
+    return json_text({"reports": reports, "metrics": [{**plain(one), "slow": one.slow} for one in series]})
+
+
+def as_csv(series: Sequence[Series], reports: int) -> str:
+    """RFC 4180 with line feeds, a row a reading; an empty cell where there is no value."""
+    del reports
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        "metric report value low high n comparable contract_changed gold_changed gold_gone gold_new".split()
+    )
+    for one in series:
+        writer.writerows(_cells(one, reading) for reading in one.readings)
+    return out.getvalue()
+
+
+FORMS: dict[str, Callable[[Sequence[Series], int], str]] = {
+    "table": table,
+    "markdown": markdown,
+    "json": as_json,
+    "csv": as_csv,
+}
+
+
+def spark(readings: Sequence[Reading]) -> str:
+    """A bar a reading from the least value to the greatest, ``·`` without a value, ``│`` where the contract changed."""
+    values = [reading.value for reading in readings if reading.value is not None]
+    low, high = (min(values), max(values)) if values else (0.0, 0.0)
+    bars = (("│" if reading.broken else "") + _bar(reading.value, low, high) for reading in readings)
+    return "".join(bars)
+
+
+def _bar(value: float | None, low: float, high: float) -> str:
+    if value is None:
+        return "·"
+    share = (value - low) / (high - low) if high > low else 0.5
+    return _BARS[min(len(_BARS) - 1, int(share * len(_BARS)))]
+
+
+def _headline(series: Sequence[Series], reports: int) -> str:
+    many = f"{reports} report{'s' if reports != 1 else ''}"
+    worse = [one.metric for one in series if one.oldest is not None and one.oldest.worse]
+    if not worse:
+        return f"{many}: no metric is worse than in the oldest comparable one beyond chance"
+    return f"{many}: {len(worse)} of {len(series)} metrics worse than in the oldest comparable one beyond chance"
+
+
+def _summary(one: Series, name: Callable[[str], str]) -> list[str]:
+    found, trend = one.oldest, spark(one.readings[-_SPARKS:])
+    if found is None:
+        newest = one.values[-1] if one.values else None
+        return [name(one.metric), trend, "–", _number(newest), "–", "–", "–", "nothing to compare with"]
+    chance = f"{found.p:.3f}" if found.p >= 0.0005 else "<0.001"
+    values = [_number(found.old), _number(found.new), f"{found.worsening:+.3f}", chance, str(found.n)]
+    return [name(one.metric), trend, *values, _verdict(one, found)]
+
+
+def _verdict(one: Series, found: Contrast) -> str:
+    if found.worse:
+        return "worse, and slowly" if one.slow else "worse"
+    if one.best is not None and one.best.worse:
+        return "worse than the best"
+    return "chance would do it" if found.worsening > 0 else "no worse"
+
+
+def _said(series: Sequence[Series], name: Callable[[str], str]) -> Iterator[str]:
+    lines = [f"- {line}" for one in series for line in _lines(one, name)]
+    if lines:
+        yield "\n".join(lines)
+
+
+def _lines(one: Series, name: Callable[[str], str]) -> Iterator[str]:
+    best, step, metric = one.best, one.step, name(one.metric)
+    if one.slow:
+        largest = f"the largest one is {step.worsening:+.3f}" if step else "there is none"
+        yield f"{metric}: slow drift. No single step from one report to the next is worse beyond chance; {largest}."
+    elif step is not None and step.worse:
+        yield f"{metric}: the largest step is {step.worsening:+.3f}, from {name(step.before)} to {name(step.after)}."
+    if best is not None and best.worse and (one.oldest is None or best.before != one.oldest.before):
+        yield f"{metric}: worse by {best.worsening:.3f} than its best, {name(best.before)}."
+    alien = sum(not reading.comparable and reading.value is not None for reading in one.readings)
+    if alien:
+        verb = "reading was" if alien == 1 else "readings were"
+        yield f"{metric}: {alien} {verb} taken under another contract and not compared."
+
+
+def _row(reading: Reading, name: Callable[[str], str]) -> list[str]:
+    between = "–" if reading.low is None or reading.high is None else f"{reading.low:.3f} to {reading.high:.3f}"
+    return [name(reading.label), _number(reading.value), between, str(reading.n), _marks(reading)]
+
+
+def _marks(reading: Reading) -> str:
+    marks = ["contract changed"] if reading.broken else []
+    if reading.gold is not None:
+        marks.append(f"gold changed ({_gold(reading.gold)})")
+    return "; ".join(marks)
+
+
+def _gold(change: GoldChange) -> str:
+    return ", ".join(f"{count} {word}" for word, count in change._asdict().items() if count)
+
+
+def _cut(one: Series) -> str:
+    total = len(one.readings)
+    return f" (the newest {_READINGS} of {total})" if total > _READINGS else ""
+
+
+def _chart(one: Series) -> Iterator[str]:
+    """A chart of the readings that are comparable with the newest; none of fewer than two."""
+    shown = [reading for reading in one.readings if reading.comparable and reading.value is not None][-_CHARTED:]
+    if len(shown) < 2:
+        return
+    # A number in front: of two equal labels Mermaid would make one place.
+    labels = (f'"{place} {_axis(reading.label)}"' for place, reading in enumerate(shown, 1))
+    values = [reading.value for reading in shown if reading.value is not None]
+    drawn = ", ".join(f"{value:.4f}" for value in values)
+    lines = [f'title "{_axis(one.metric)}"', f"x-axis [{', '.join(labels)}]", _scale(values), f"line [{drawn}]"]
+    yield "```mermaid\nxychart-beta\n" + "\n".join(f"  {line}" for line in lines) + "\n```"
+
+
+def _scale(values: Sequence[float]) -> str:
+    """From the tenth below the least to the tenth above the greatest: a drift of 0.02 is to be seen."""
+    low, high = floor(min(values) * 10), ceil(max(values) * 10)
+    return f"y-axis {low / 10:.1f} --> {max(high, low + 1) / 10:.1f}"
+
+
+def _axis(label: str) -> str:
+    clean = _UNCHARTED.sub("_", one_line(label, 4 * _AXIS_LABEL))
+    return clean if len(clean) <= _AXIS_LABEL else "…" + clean[-_AXIS_LABEL:]
+
+
+def _cells(one: Series, reading: Reading) -> list[object]:
+    numbers = ["" if number is None else number for number in (reading.value, reading.low, reading.high)]
+    flags = ["true" if flag else "false" for flag in (reading.comparable, reading.broken)]
+    return [one.metric, spreadsheet(reading.label), *numbers, reading.n, *flags, *(reading.gold or (0, 0, 0))]
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _plain(text: str) -> str:
+    return one_line(text, _LABEL)
+
+
+def _code(name: str) -> str:
+    return f"`{name}`"
