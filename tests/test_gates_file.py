@@ -64,6 +64,7 @@ slices:
   gates:
     "category=*": {under_refusal: {max_rise: 0.050}}
     "meta.vault=a/b": {mrr: {min: 0.5}}
+score: {weights: {accuracy: 0.5}, budgets: {cost_usd: 0.01}}
 """
 
 

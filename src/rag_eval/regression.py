@@ -126,6 +126,8 @@ def _of_spread(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple
     from rag_eval import stats
 
     spread = stats.paired_spread(_worse_first(one.gate.name, one.pairs))
+    if not spread:  # no case moved: how cases move when they do is not known
+        return None, None
     visible = stats.smallest_visible_shift(len(one.pairs), spread, float(margin), alpha, tests)
     wanted = _unseen(margin, visible)
     return visible, None if wanted is None else stats.cases_needed_for_shift(
