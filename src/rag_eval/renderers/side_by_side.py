@@ -114,12 +114,21 @@ def _runs(found: SideBySide, voice: Voice) -> Section:
     said = (
         "Compared are the cases that all runs have under the same gold item; passing, missing and errors are of these."
     )
-    return Section("Runs", [said], [*headers, *spent], rows)
+    return Section("Runs", [said], *_telling([*headers, *spent], rows))
+
+
+def _telling(headers: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """The columns that tell something: none that holds nothing in every row, or what another one holds already."""
+    columns = [(header, cells) for header, *cells in zip(headers, *rows, strict=True)]
+    kept = [column for column in columns if column[0] == "run" or not set(column[1]) <= {"0", _NONE}]
+    names = dict(kept)["run"]
+    kept = [column for column in kept if column[0] != "file" or column[1] != names]
+    return [header for header, _ in kept], [list(row) for row in zip(*(cells for _, cells in kept), strict=True)]
 
 
 def _spent(run: Standing, cases: int) -> list[str]:
     cost = _partly(run.cost, f"{run.cost.mean:.4g} USD", cases) if run.cost else _NONE
-    times = [_partly(run.latency, f"{one:.4g} ms", cases) for one in run.latency[3:5]] if run.latency else [_NONE] * 2
+    times = [_partly(run.latency, f"{one:,.0f} ms", cases) for one in run.latency[3:5]] if run.latency else [_NONE] * 2
     return [cost, *times]
 
 
@@ -137,22 +146,28 @@ def _refused(found: SideBySide, voice: Voice) -> Iterator[str]:
 
 def _values(found: SideBySide, voice: Voice) -> Section:
     told = [row for row in found.metrics if any(cell.n for cell in row.cells)]
-    rows = [[_metric(row, voice), *map(_value, row.cells)] for row in told]
+    rows = [[_metric(row, voice), *(_value(cell, same=_same(row)) for cell in row.cells), _same(row)] for row in told]
     silent = ", ".join(voice.name(row.name, _NAME) for row in found.metrics if row not in told)
-    lines = ["Each with its 95 % interval and the number of cases that it applies to."]
+    lines = ["Each with its 95 % interval, over the cases that it applies to."]
     lines += [f"No case for: {silent}."] if silent else []
-    return Section("Values", lines, ["metric", *(voice.name(run.name, _NAME) for run in found.runs)], rows)
+    return Section("Values", lines, ["metric", *(voice.name(run.name, _NAME) for run in found.runs), "cases"], rows)
+
+
+def _same(row: Row) -> str:
+    """The number of cases, where it is the same in every run; else it stands with each value."""
+    counts = {cell.n for cell in row.cells}
+    return str(counts.pop()) if len(counts) == 1 else ""
 
 
 def _metric(row: Row, voice: Voice) -> str:
     return f"{voice.name(row.name, _NAME)} {_ARROW[row.better]}"
 
 
-def _value(cell: Cell) -> str:
+def _value(cell: Cell, *, same: str) -> str:
     if cell.value is None:
         return _NONE
-    ends = (_NONE if end is None else f"{end:.3f}" for end in (cell.low, cell.high))
-    return f"{cell.value:.3f} [{', '.join(ends)}] n={cell.n}"
+    ends = (_NONE if end is None else f"{end:.2f}" for end in (cell.low, cell.high))
+    return f"{cell.value:.3f} ({'–\u2060'.join(ends)})" + ("" if same else f" of {cell.n}")
 
 
 def _differences(found: SideBySide, place: int, voice: Voice) -> Section:
@@ -218,7 +233,7 @@ def _dropped(dropped: Sequence[Dropped], voice: Voice) -> list[str]:
     return ["What is left out has its weight shared out among the rest.", *lines] if lines else []
 
 
-_UNIT = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:.4g} ms"}
+_UNIT = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:,.0f} ms"}
 
 
 def _front(found: SideBySide, front: Front, voice: Voice) -> Section:
