@@ -28,6 +28,7 @@ FORMAT = 1
 _FLIPS, _REFUSED = 20, 10
 _NAME, _QID = 40, 40
 _NONE = "–"
+_JOINT = "–\u2060"  # no line breaks behind it
 _ARROW = {"higher": "↑", "lower": "↓"}
 
 
@@ -167,7 +168,7 @@ def _value(cell: Cell, *, same: str) -> str:
     if cell.value is None:
         return _NONE
     ends = (_NONE if end is None else f"{end:.2f}" for end in (cell.low, cell.high))
-    return f"{cell.value:.3f} ({'–\u2060'.join(ends)})" + ("" if same else f" of {cell.n}")
+    return f"{cell.value:.3f} ({_JOINT.join(ends)})" + ("" if same else f" of {cell.n}")
 
 
 def _differences(found: SideBySide, place: int, voice: Voice) -> Section:
