@@ -102,6 +102,13 @@ class Gold(NamedTuple):
         return cls(row["qid"], row["q"], row["answerable"], (), ids, line, row.get("gold_claim"))
 
 
+def item_hash(source: bytes) -> str:
+    """The hash of a gold item, from its exact bytes in the file, as sign-off signs it."""
+    from hashlib import sha256
+
+    return f"sha256:{sha256(source).hexdigest()}"
+
+
 class Trace(NamedTuple):
     """What the system under test did with one question.
 

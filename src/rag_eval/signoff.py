@@ -11,7 +11,6 @@ the policy asks for.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shlex
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 from rag_eval import signoff_identity as identity
 from rag_eval.errors import Problem
+from rag_eval.model import item_hash as digest
 from rag_eval.safe import quoted
 from rag_eval.signoff_identity import NO_PROOF, Proof
 from rag_eval.signoff_policy import LEVELS as LEVELS
@@ -74,11 +74,6 @@ def sources(blob: bytes) -> list[tuple[int, bytes]]:
         return _elements(body) or [(1, body.strip())]
     lines = enumerate(body.split(b"\n"), 1)
     return [(number, line.removesuffix(b"\r")) for number, line in lines if line.strip()]
-
-
-def digest(source: bytes) -> str:
-    """The hash of an item, from its exact bytes."""
-    return f"sha256:{hashlib.sha256(source).hexdigest()}"
 
 
 def items(

@@ -50,26 +50,33 @@ def _weighted_quantile(points: Points, z: float) -> float:
     end = max(value for value, _ in points)
     spread = sqrt(fsum(count * (value - mean) ** 2 for value, count in points) / n / (n + 1))
     start = min(mean + z * spread, (mean + end) / 2)
-    return _root(lambda t: _root_of_deviance(points, t) - z, (mean, end), start, spread / 100)
+    s = 0.0
+
+    def off(t: float) -> float:
+        nonlocal s  # the next saddlepoint is near the last one
+        deviate, s = _root_of_deviance(points, t, s)
+        return deviate - z
+
+    return _root(off, (mean, end), start, spread / 100)
 
 
-def _root_of_deviance(points: Points, t: float) -> float:
-    """The standard normal deviate with the probability that the weighted mean is below ``t``, by the saddlepoint."""
+def _root_of_deviance(points: Points, t: float, near: float) -> tuple[float, float]:
+    """The standard normal deviate with the probability that the weighted mean is below ``t``, and the saddlepoint."""
     offsets, counts = [value - t for value, _ in points], [count for _, count in points]
-    s = _saddlepoint(offsets, counts)
+    s = _saddlepoint(offsets, counts, near)
     shrunk = [1 - s * offset for offset in offsets]
     w = sqrt(max(0.0, 2 * sum(map(mul, counts, map(log, shrunk)))))
     if w == 0.0:
-        return 0.0
+        return 0.0, s
     tilted = list(map(truediv, offsets, shrunk))
     u = s * sqrt(sum(map(mul, counts, map(mul, tilted, tilted))))
-    return w + log(u / w) / w
+    return w + log(u / w) / w, s
 
 
-def _saddlepoint(offsets: Sequence[float], counts: Sequence[int]) -> float:
+def _saddlepoint(offsets: Sequence[float], counts: Sequence[int], near: float) -> float:
     """The s at which the sum's tilted mean is 0. It lies between 0 and where the greatest offset's term is infinite."""
     low, high = 0.0, 1 / max(offsets)
-    s = 0.0
+    s = near if near < high else 0.0
     for _ in range(_STEPS):
         tilted = [offset / (1 - s * offset) for offset in offsets]
         weighted = list(map(mul, counts, tilted))
