@@ -56,6 +56,19 @@ def test_an_interval_never_contradicts_the_value(hits, n, threshold):
     assert sure in (plain, "inconclusive")
 
 
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(2, 6), st.sampled_from(["0.5", "0.80", "0.95"]))
+def test_more_cases_of_the_same_rate_never_turn_what_is_settled(hits, n, times, threshold):
+    gate, hits = Gate("precision", "min", threshold, confidence="0.95"), min(hits, n)
+    few, many = outcome(gate, bits(hits, n)), outcome(gate, bits(hits * times, n * times))
+    assert few in (many, "inconclusive")
+
+
+@given(st.integers(1, 400), st.booleans())
+def test_cases_that_are_all_alike_give_a_rate_no_certainty(n, all_right):
+    found = judge_bound(FLOOR, evidence(bits(n if all_right else 0, n)))
+    assert found.high - found.low > 0
+
+
 @given(st.integers(0, 30), st.sampled_from(["0.5", "0.9"]))
 def test_what_is_settled_at_a_high_confidence_is_settled_at_a_low_one(hits, threshold):
     after, gate = bits(hits, 30), Gate("precision", "min", threshold)
