@@ -3,8 +3,11 @@
 import pytest
 
 from cases import gold_row, make_case, trace_row
+from rag_eval.case import Case
+from rag_eval.metrics import measures
 from rag_eval.metrics.refusals import exact_refusal
 from rag_eval.model import Gold, Settings, Trace, inline_citations
+from rag_eval.scoring import score_of
 
 
 def says(claim, **more):
@@ -113,3 +116,15 @@ def test_an_item_of_a_json_array_has_no_substrings_and_keeps_its_claim_for_conta
 def test_an_item_keeps_the_difference_between_an_absent_list_and_an_empty_one():
     assert Gold.from_row(gold_row(), 1).supports is None
     assert Gold.from_row(gold_row(supports=[]), 1).supports == ()
+
+
+def test_one_chunk_with_several_supports_is_no_better_than_the_ideal():
+    """Both supports stand in the first chunk: everything is found at once, and no score exceeds 1."""
+    supports = [{"rel_path": "m.md", "heading_path": ""}, {"rel_path": "m.md", "heading_path": "Data"}]
+    gold = Gold.from_row({**gold_row(), "gold_citations": [], "supports": supports}, 1)
+    chunk = {"id": "e", "rel_path": "m.md", "heading_path": "Data"}
+    trace = Trace.from_row({"qid": gold.qid, "answer": "yes", "chunks": [chunk]}, gold.qid, 1)
+    case = Case(gold, trace, Settings())
+    scores = {one.name: score_of(one, case) for one in measures((1, 2))}
+    assert [scores[name] for name in ("map", "ndcg@1", "ndcg@2")] == [1.0, 1.0, 1.0]
+    assert scores["recall@1"] == (2, 2)

@@ -184,7 +184,8 @@ def _rank_supports(gold: Gold, chunks: Sequence[Chunk]) -> Ranking:
     first = [row.index(True) + 1 if True in row else None for row in hits]
     found = tuple(sorted(rank for rank in first if rank))
     matching = tuple(rank for rank in range(1, len(chunks) + 1) if any(row[rank - 1] for row in hits))
-    gains = tuple((rank, 1) for rank in found)
+    # A chunk that holds several supports takes the ranks that as many chunks would: no order is better than the ideal.
+    gains = tuple((max(rank, place), 1) for place, rank in enumerate(found, 1))
     complete = _complete(first, gold.support_groups or [(place,) for place in range(len(supports))])
     return Ranking("support", len(supports), found, matching, complete, gains, _ideal([1] * len(supports)))
 

@@ -87,11 +87,11 @@ def mrr(case: Case) -> Ratio | None:
 
 @metric(_LABELLED, source="trec_eval (map)", scale="real", by_ranking=True)
 def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean average precision
-    """Mean average precision: precision at the rank of each relevant one, averaged over all the relevant."""
+    """Mean average precision: precision at the rank of each relevant one, averaged over all the relevant. One chunk may hold several supports: precision is 1 at most."""  # noqa: E501
     ranking = _labelled(case)
     if ranking is None:
         return None
-    return sum([place / rank for place, rank in enumerate(ranking.found, 1)]) / ranking.relevant
+    return sum([min(place, rank) / rank for place, rank in enumerate(ranking.found, 1)]) / ranking.relevant
 
 
 @metric(
