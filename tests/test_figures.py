@@ -94,11 +94,13 @@ worsenings = st.floats(-1, 1).map(lambda number: round(number, 12))
 @example(1e-12, "0", "max_drop", False)
 @example(-1e-12, "0", "max_rise", False)
 def test_a_movement_shown_is_within_the_margin_exactly_where_the_gate_is(worse, threshold, direction, tested):
-    from rag_eval.gates import Statistics
-
     gate = Gate("precision", direction, threshold)
-    found = Comparison(0.5, 0.5, worse, 10, p=0.01, adjusted=0.01) if tested else Comparison(0.5, 0.5, worse, 10)
-    outcome = by_comparison(gate, found, Statistics())
+    found = (
+        Comparison(0.5, 0.5, worse, 10, p=0.01, adjusted=0.01, alpha=0.05)
+        if tested
+        else Comparison(0.5, 0.5, worse, 10)
+    )
+    outcome = by_comparison(gate, found)
     judged = Judged("precision", direction, threshold, "error", "fail", outcome, 0.5, None, 10, comparison=found)
     moved = numbers(figures.change(judged))[0]
     shown = -moved if direction == "max_drop" else moved
