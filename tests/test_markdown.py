@@ -163,7 +163,7 @@ def test_a_significant_worsening_is_said_to_be_one(report):
     sure = found._replace(outcome="failed", comparison=found.comparison._replace(adjusted=0.0123, visible=None))
     text = markdown.render(concluded(report._replace(gates=(sure,))))
     assert "- `precision`: significant, p = 0.01 after correction; 12 cases could not show any drop, 1401" in text
-    assert "`precision` fell by 0.350 (0.750 → 0.400; allowed: 0.02)" in text
+    assert "`precision` fell by 0.418 (0.818 → 0.400; allowed: 0.02)" in text
 
 
 def test_a_gate_of_the_base_that_chance_explains_is_not_called_small(report):
