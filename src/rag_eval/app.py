@@ -151,7 +151,8 @@ class Session:
         def rescored(trace: str, data: bytes) -> Report | None:
             return self._scored(under._replace(trace=trace), None, data, None)
 
-        return read_baseline(self._reader, path, trace, self._authority, rescored)
+        asked = bool(self._options.baseline)
+        return read_baseline(self._reader, path, trace, self._authority, rescored, asked=asked)
 
 
 def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, str]:

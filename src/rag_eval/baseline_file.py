@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import NamedTuple
 
-from rag_eval.errors import InputError
+from rag_eval.errors import InputError, Problem
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
 from rag_eval.finding import Finding
@@ -39,13 +39,19 @@ def read_baseline(
     trace: str,
     authority: Authority | None,
     rescored: Callable[[str, bytes], Report | None],
+    *,
+    asked: bool = False,
 ) -> tuple[Earlier | None, list[Finding]]:
     """The baseline of ``path`` and what there is to say of it; InputError where it is no report.json.
+
+    A file that the gates file names may be yet to come; one that the caller ``asked`` for has to be there.
 
     Where its traces are at hand (``trace``), ``rescored`` gives their report under the gold in use. They have to be
     those that the baseline was made of: other traces are another baseline, and the base has not agreed to that.
     """
     held = _at_base(authority, path) or _at_hand(reader, path)
+    if held is None and asked:
+        raise InputError([Problem(path, 0, "", "no such file", "Name the report.json of an earlier run.")])
     if held is None:
         return None, [
             Finding("no-baseline", "warning", "there is no baseline yet", "Commit a report.json there.", path)
@@ -107,7 +113,8 @@ def _recorded(reader: Reader, path: str, held: _Held) -> Report:
     if value is None:
         hint = "A baseline is the report.json of an earlier run of this version: score that run again."
         where = f"{path} of {held.ref}" if held.ref else path
-        raise InputError([each._replace(file=where, hint=f"{each.hint} {hint}".strip()) for each in ledger.problems])
+        first = ledger.problems[0]._replace(file=where, hint=hint)
+        raise InputError([first], ledger.count - 1)
     return from_json(value)
 
 
