@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rag_eval.stats import Interval
 
     Pair = tuple[float | None, float | None]
+    Scores = Mapping[str, float]
     Key = tuple[str, str | None]
 
 CONFIDENCE = "0.95"
@@ -44,6 +45,8 @@ class Evidence:
         self.questions, self.completeness, self.baseline = questions, completeness, baseline
         self._metrics, self._contracts = metrics, contracts
         self._columns: dict[tuple[str, str], Counter[float]] = {}
+        self._pairs: dict[tuple[str, str], list[Pair]] = {}
+        self._parts: dict[str, tuple[list[Scores], list[tuple[Scores, Scores]]]] = {}
         self._sizes: Counter[str] | None = None
         self._together = list(paired(baseline.questions, questions)) if baseline else []
 
@@ -80,15 +83,25 @@ class Evidence:
 
     def pairs(self, name: str, part: str = "") -> list[Pair]:
         """A metric's scores under baseline and run, of the cases that both have under the same gold."""
-        chosen = ((old, new) for old, new in self._together if not part or part in new.slices)
-        return [(old.scores.get(name), new.scores.get(name)) for old, new in chosen]
+        if (name, part) not in self._pairs:
+            both = self._of_part(part)[1]
+            self._pairs[name, part] = [(old.get(name), new.get(name)) for old, new in both]
+        return self._pairs[name, part]
 
     def _column(self, name: str, part: str) -> Counter[float]:
         if (name, part) not in self._columns:
-            cases = (case for case in self.questions if not part or part in case.slices)
-            scores = (case.scores.get(name) for case in cases)
-            self._columns[name, part] = Counter(score for score in scores if score is not None)
+            counted = Counter([scores.get(name) for scores in self._of_part(part)[0]])
+            counted.pop(None, None)
+            self._columns[name, part] = counted  # type: ignore[assignment]
         return self._columns[name, part]
+
+    def _of_part(self, part: str) -> tuple[list[Scores], list[tuple[Scores, Scores]]]:
+        """The scores of a slice's cases, and those of baseline and run side by side: looked out once a slice."""
+        if part not in self._parts:
+            cases = [case.scores for case in self.questions if not part or part in case.slices]
+            both = [(old.scores, new.scores) for old, new in self._together if not part or part in new.slices]
+            self._parts[part] = cases, both
+        return self._parts[part]
 
 
 def paired(before: Iterable[Question], after: Sequence[Question]) -> Iterator[tuple[Question, Question]]:
