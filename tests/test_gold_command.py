@@ -481,6 +481,7 @@ def test_what_is_pushed_is_checked_between_the_two_ends_that_pre_commit_names(re
     repo.git("commit", "-q", "--no-verify", "-m", "around the hook")
     tip = repo.git("rev-parse", "HEAD")
     assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF=tip, PRE_COMMIT_TO_REF=tip) == (0, "")
+    assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF="HEAD", PRE_COMMIT_TO_REF="HEAD") == (0, "")
     repo.git("checkout", "-q", start)
     env = {"PRE_COMMIT_FROM_REF": start, "PRE_COMMIT_TO_REF": tip}
     code, said = repo.gold("check", "--staged", **env)

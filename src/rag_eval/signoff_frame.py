@@ -44,6 +44,7 @@ class Frame(NamedTuple):
     whole: bool = False  # there is no base: every live item has to be signed
     restore: str = "HEAD"  # the commit that holds the records of the base
     rules: Tree | None = None  # where the policy that decides stands, if not on the base
+    staged: bool = False  # the head is what stands in the index since the last commit
 
 
 class Place(NamedTuple):

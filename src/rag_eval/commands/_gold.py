@@ -29,7 +29,7 @@ def frame_since(git: Git, base: str | None) -> Frame:
     if base:
         return between(git, base, "HEAD", index)
     last = git.resolve("HEAD")
-    return Frame(git.at(last) if last else NOTHING, index)
+    return Frame(git.at(last) if last else NOTHING, index, staged=True)
 
 
 def effect(git: Git, frame: Frame, policy: Policy, args: Namespace) -> list[str]:

@@ -59,7 +59,7 @@ def _found(frame: Frame, policy: Policy, args: Namespace) -> list[signoff.Findin
     if not frame.whole and untouched(frame, policy):
         # Inside a commit, which git tells by naming the index, and against a base that was asked for, that is the
         # answer. A run by hand (`pre-commit run --all-files`) has no change at hand: it asks about every item.
-        if "GIT_INDEX_FILE" in os.environ or args.base or frame.name != "HEAD":
+        if "GIT_INDEX_FILE" in os.environ or not frame.staged:
             return []
         frame = Frame(NOTHING, frame.head, whole=True)
     left = identity.unchecked(policy, NO_PROOF)
