@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,7 +90,7 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
     """Run the action in ``environ``; ``connect(api_url, token, repository)`` gives GitHub's API. The exit code."""
     try:
         inputs, place = read_inputs(environ), read_place(environ)
-        outcome = judge(inputs, place, connect)
+        outcome = _judged(inputs, place, connect)
     except RagEvalError as error:
         print(annotation("error", str(error), title="rag-eval cannot run"))
         return error.exit_code
@@ -101,15 +102,25 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
     return outcome.code
 
 
+def _judged(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
+    """The outcome; where nothing could be judged that is one too, for an older comment must not go on saying passed."""
+    try:
+        return judge(inputs, place, connect)
+    except InputError as error:
+        _log("\n".join(error.lines()))
+        text = partial(markdown.problems_within, error)
+        return _unjudged(text, [_on_problem(problem) for problem in error.problems[:MOST_ANNOTATIONS]])
+    except RagEvalError as error:
+        print(annotation("error", str(error), title="rag-eval cannot run"))
+        return _unjudged(partial(markdown.reason_within, str(error)))
+
+
 def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
-    """Score, hold against the base and judge, or say why that cannot be."""
+    """Score, hold against the base and judge; RagEvalError where that cannot be."""
     gates = inputs.gates or _default_gates(inputs, place)
     folder = inputs.working_directory.strip("/")
     options = app.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
-    try:
-        report = app.run(options, _authority(inputs, place, connect))
-    except InputError as error:
-        return _unjudged(error)
+    report = app.run(options, _authority(inputs, place, connect))
     _log(render(report, "table"))
     files = _write(report, inputs, place)
     return Outcome(
@@ -189,15 +200,9 @@ def _default_gates(inputs: Inputs, place: Place) -> str:
     return name if os.path.lexists(os.path.join(place.workspace, name)) else ""  # noqa: PTH118
 
 
-def _unjudged(error: InputError) -> Outcome:
-    _log("\n".join(error.lines()))
-    return Outcome(
-        "invalid",
-        lambda most, size: markdown.problems_within(error, most, size),
-        {"pass": "false", "verdict": "invalid", "failed-gates": "", "findings": "", "base-commit": ""},
-        [_on_problem(problem) for problem in error.problems[:MOST_ANNOTATIONS]],
-        CANNOT_JUDGE,
-    )
+def _unjudged(text: Callable[[int, Callable[[str], int]], str], annotations: Sequence[str] = ()) -> Outcome:
+    outputs = {"pass": "false", "verdict": "invalid", "failed-gates": "", "findings": "", "base-commit": ""}
+    return Outcome("invalid", text, outputs, annotations, CANNOT_JUDGE)
 
 
 def _on_problem(problem: Problem) -> str:

@@ -58,6 +58,13 @@ def problems_within(error: InputError, most: int, size: Callable[[str], int]) ->
     return head if size(head) <= most else ""
 
 
+def reason_within(reason: str, most: int, size: Callable[[str], int]) -> str:
+    """Why nothing could be judged, in at most ``most`` units of ``size``."""
+    head = "## 🚫 Cannot be judged\n"
+    text = f"{head}\n{safe(reason, 1_000)}\n"
+    return next((each for each in (text, head) if size(each) <= most), "")
+
+
 def _render(report: Report, gates: str, questions: int, *, whole: bool) -> str:
     parts = [
         _head(report),
