@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from rag_eval.errors import UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
-from rag_eval.files.rows import read_gold, read_traces
+from rag_eval.files.rows import item_hashes, read_gold, read_traces
 from rag_eval.files.source import Reader
-from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings, Trace, item_hash
+from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings, Trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from rag_eval.authority import Authority
     from rag_eval.blast import GateTurn
-    from rag_eval.files.source import Source
     from rag_eval.finding import Finding
     from rag_eval.gates import Policy
     from rag_eval.metrics import Measure
@@ -153,25 +152,6 @@ class Session:
 
         asked = bool(self._options.baseline)
         return read_baseline(self._reader, path, trace, self._authority, rescored, asked=asked)
-
-
-def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, str]:
-    """The hash of each gold item's exact bytes, by qid, as sign-off has it."""
-    source = reader._replace(ledger=Ledger()).open(path)
-    if source is None:
-        return {}
-    with source:
-        return dict(zip(golds, map(item_hash, _items(source)), strict=False))
-
-
-def _items(source: Source) -> Iterator[bytes]:
-    """The exact bytes of each item: of JSON Lines one at a time, for gold may be large."""
-    if source.first_byte != b"[":
-        yield from (line.removesuffix(b"\r") for _, line in source.lines())
-        return
-    from rag_eval.signoff import sources
-
-    yield from (item for _, item in sources(source.whole() or b""))
 
 
 def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str], dict[str, str], list[GateTurn]]:

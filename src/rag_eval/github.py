@@ -5,7 +5,6 @@ What an answer says is checked before it is passed on: anything else than what w
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -15,6 +14,7 @@ from rag_eval.http_client import GitHubError as GitHubError
 from rag_eval.http_client import Http, Request, text_of
 from rag_eval.http_client import Network as Network
 from rag_eval.safe import quoted
+from rag_eval.trees import object_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class GitHub:
         """The bytes of the file that git keeps under ``sha``, which they are held to: no others are ever given."""
         where = self._path(f"git/blobs/{_checked_hash(sha)}")
         data = self._http.send(Request("GET", where, f"read blob {sha[:12]}", "contents: read", _RAW)).data
-        if _blob_hash(data, "sha1" if len(sha) == 40 else "sha256") != sha:
+        if object_id(data, like=sha) != sha:
             raise GitHubError(0, f"GitHub's answer for blob {sha[:12]} has other bytes than those: {_SURPRISE}")
         return data
 
@@ -280,11 +280,6 @@ def _checked_path(path: str) -> str:
     if not path or any(part in ("", ".", "..") for part in path.split("/")):
         raise UsageError(f"{quoted(path)} is no path of a file. Give it from the repository's root, without dots.")
     return path
-
-
-def _blob_hash(data: bytes, algorithm: str) -> str:
-    """What git names a file's bytes by. It is git's choice of algorithm, not ours."""
-    return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _odd(what: str) -> GitHubError:

@@ -123,21 +123,17 @@ def _answers_everything(run: Run) -> Iterator[Finding]:
 
 
 def _padded_answers(run: Run) -> Iterator[Finding]:
-    answers = [case for case in run.cases if case.label not in (*_REFUSED, *_SILENT)]
-    padded = sum(bool(case.habits & SAYS_ALL) for case in answers)
-    if padded >= max(_FEWEST, len(answers) * 0.9):
-        message = (
-            f"{padded} of {len(answers)} answers say what most other questions want to hear too: precision is blind"
-        )
+    padded, answers = _habitual(run, SAYS_ALL)
+    if padded >= max(_FEWEST, answers * _ALMOST):
+        message = f"{padded} of {answers} answers say what most other questions want to hear too: precision is blind"
         yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
 
 
 def _padded_citations(run: Run) -> Iterator[Finding]:
-    answers = [case for case in run.cases if case.label not in (*_REFUSED, *_SILENT)]
-    padded = sum(bool(case.habits & CITES_ALL) for case in answers)
-    if padded >= max(_FEWEST, len(answers) * 0.9):
+    padded, answers = _habitual(run, CITES_ALL)
+    if padded >= max(_FEWEST, answers * _ALMOST):
         guarded = run.guarded("citation_precision") or not set(_CITING) & set(run.gates)
-        message = f"{padded} of {len(answers)} answers cite everything they retrieved: a citation hit is no merit then"
+        message = f"{padded} of {answers} answers cite everything they retrieved: a citation hit is no merit then"
         level: Level = "warning" if guarded else "error"
         yield Finding("padded-citations", level, message, "Gate citation_precision, or cite what supports the claim.")
 
@@ -159,6 +155,12 @@ _CHECKS: tuple[Callable[[Run], Iterator[Finding]], ...] = (
     _padded_citations,
     _padded_retrieval,
 )
+
+
+def _habitual(run: Run, habit: int) -> tuple[int, int]:
+    """How many answers have a habit, and how many there are."""
+    answers = [case for case in run.cases if case.label not in (*_REFUSED, *_SILENT)]
+    return sum(bool(case.habits & habit) for case in answers), len(answers)
 
 
 def _split(run: Run, meant: Callable[[Scored], bool]) -> tuple[int, int]:

@@ -130,7 +130,16 @@ def refuse_irregular(mode: str, path: str) -> None:
 
 def blob_id(data: bytes) -> str:
     """The id that git gives to a file of these bytes, in a repository whose objects are named by SHA-1."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    return object_id(data)
+
+
+def object_id(data: bytes, kind: str = "blob", like: str = "") -> str:
+    """The id that git gives to an object of these bytes, by SHA-1 or, where ``like`` is as long as one, by SHA-256."""
+    algorithm = "sha256" if len(like) == _SHA256 else "sha1"
+    return hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False).hexdigest()
+
+
+_SHA256 = 64  # hexadecimal digits
 
 
 def read(tree: Tree, path: str) -> bytes | None:

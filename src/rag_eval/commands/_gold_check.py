@@ -28,8 +28,9 @@ def check(args: Namespace) -> int:
     """Check, and say what is wrong, what mends it, and what the change does to the traces at hand."""
     git = Git()
     frame = _checked_frame(git, args)
-    found = [finding for policy in policies(frame, place(git, args)) for finding in _found(frame, policy, args)]
-    for policy in [] if frame.whole else policies(frame, place(git, args)):
+    asked = policies(frame, place(git, args))
+    found = [finding for policy in asked for finding in _found(frame, policy, args)]
+    for policy in [] if frame.whole else asked:
         say(effect(git, frame, policy, args))
     if not frame.whole:
         from rag_eval.commands._gold_effect import loosened

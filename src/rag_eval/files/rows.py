@@ -6,14 +6,14 @@ from typing import Any
 
 from rag_eval.files.contract import Contract
 from rag_eval.files.kinds import foreign, looks_like, note_unknown_fields
-from rag_eval.model import Gold
+from rag_eval.files.ledger import Ledger
+from rag_eval.model import Gold, item_hash
 from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Digest, Reader, Source
 
     Row = dict[str, Any]
@@ -149,3 +149,22 @@ def _examined(contract: Contract, ledger: Ledger, path: str, number: int, line: 
     for finding in findings:
         ledger.problem(path, number, finding.where, finding.message, finding.hint)
     return row
+
+
+def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, str]:
+    """The hash of each gold item's exact bytes, by qid, as sign-off has it."""
+    source = reader._replace(ledger=Ledger()).open(path)
+    if source is None:
+        return {}
+    with source:
+        return dict(zip(golds, map(item_hash, _items(source)), strict=False))
+
+
+def _items(source: Source) -> Iterator[bytes]:
+    """The exact bytes of each item: of JSON Lines one at a time, for gold may be large."""
+    if source.first_byte != b"[":
+        yield from (line.removesuffix(b"\r") for _, line in source.lines())
+        return
+    from rag_eval.signoff import sources
+
+    yield from (item for _, item in sources(source.whole() or b""))
