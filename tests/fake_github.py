@@ -65,7 +65,6 @@ class FakeGitHub:
     def __init__(self, repository: str = "octo/hello", author: str = BOT, prefix: str = "") -> None:
         self.repository, self.author, self.prefix = repository, author, prefix
         self.comments: dict[int, list[dict[str, Any]]] = {}
-        self.files: dict[tuple[str, str], bytes] = {}
         self.commits: dict[str, str] = {}
         self.reviews: dict[int, list[dict[str, Any]]] = {}
         self.pulls: dict[int, dict[str, Any]] = {}
@@ -187,14 +186,6 @@ class FakeGitHub:
             return Answer(200, comment)
         return _refuse(404, "Not Found")
 
-    def contents(self, seen: Seen, path: str) -> Answer:
-        ref = seen.query.get("ref", "main")
-        data = self.files.get((ref, path))
-        if data is not None:
-            return Answer(200, raw=data, headers={"Content-Type": self.raw_type})
-        inside = [name for at, name in self.files if at == ref and name.startswith(f"{path}/")]
-        return Answer(200, [objects.entry(self.repository, n) for n in inside]) if inside else _refuse(404, "Not Found")
-
     def commit(self, _: Seen, ref: str) -> Answer:
         sha = self.commits.get(ref) or (self.git.resolve(ref) if self.git else None)
         if sha is None:
@@ -247,7 +238,6 @@ _ROUTES = (
     ("GET", r"REPO/issues/(\d+)/comments", FakeGitHub.list_comments),
     ("POST", r"REPO/issues/(\d+)/comments", FakeGitHub.create_comment),
     ("PATCH", r"REPO/issues/comments/(\d+)", FakeGitHub.update_comment),
-    ("GET", r"REPO/contents/(.+)", FakeGitHub.contents),
     ("GET", r"REPO/commits/([^/]+)", FakeGitHub.commit),
     ("GET", r"REPO/pulls/(\d+)", FakeGitHub.pull),
     ("GET", r"REPO/pulls/(\d+)/reviews", FakeGitHub.list_reviews),

@@ -79,13 +79,6 @@ def _reactions(url: str) -> dict[str, Any]:
     return {"url": url, "total_count": 0, **dict.fromkeys(kinds, 0)}
 
 
-def entry(repository: str, path: str) -> dict[str, Any]:
-    api, page = f"https://api.github.test/repos/{repository}/contents/{path}", f"{HTML}/{repository}/blob/main/{path}"
-    links = {"url": api, "git_url": api, "html_url": page, "download_url": page}
-    own = {"name": path.rpartition("/")[2], "path": path, "sha": "0" * 40, "size": 1, "type": "file"}
-    return {**own, **links, "_links": {"self": api, "git": api, "html": page}}
-
-
 def review(repository: str, number: int, review_id: int, login: str, commit: str, state: str) -> dict[str, Any]:
     page = f"{HTML}/{repository}/pull/{number}#pullrequestreview-{review_id}"
     pull = f"https://api.github.test/repos/{repository}/pulls/{number}"

@@ -87,36 +87,17 @@ def test_an_enterprise_server_has_a_path_of_its_own(clock):
         assert fake.writes == ["POST /api/v3/repos/octo/hello/issues/2/comments"]
 
 
-def test_a_file_comes_as_its_bytes(fake, github):
-    fake.files["main", "eval/gold set#1.jsonl"] = b"\xef\xbb\xbf{}\r\n\xff"
-    assert github.file("eval/gold set#1.jsonl", "main") == b"\xef\xbb\xbf{}\r\n\xff"
-    assert fake.seen[-1].headers["accept"] == "application/vnd.github.raw+json"
-
-
-def test_a_missing_file_is_an_error_that_can_be_told_apart(github):
-    with pytest.raises(GitHubError, match="contents: read") as missing:
-        github.file("gates.yml", "main")
-    assert missing.value.status == 404
-
-
-def test_a_folder_is_not_read_as_a_file(fake, github):
-    fake.files["main", "eval/gates.yml"] = b"{}"
-    with pytest.raises(GitHubError, match="folder"):
-        github.file("eval", "main")
-
-
 @pytest.mark.parametrize("path", ["", "../../../user", "a/../b", "./a", "/a", "a//b"])
-def test_a_path_cannot_leave_the_contents_of_the_repository(fake, github, path):
+def test_a_path_cannot_leave_the_repository(fake, github, path):
     with pytest.raises(UsageError, match="no path"):
-        github.file(path, "main")
+        github.last_change(path, "a" * 40)
     assert fake.seen == []
 
 
 @pytest.mark.parametrize("ref", ["", "a b", "a..b", "a\nb", "a?b", "HEAD~1", "a\\b"])
 def test_a_ref_that_git_would_refuse_is_not_asked_for(fake, github, ref):
-    for ask in (github.commit, lambda ref: github.file("gates.yml", ref)):
-        with pytest.raises(UsageError, match="no name of a branch"):
-            ask(ref)
+    with pytest.raises(UsageError, match="no name of a branch"):
+        github.commit(ref)
     assert fake.seen == []
 
 

@@ -135,16 +135,6 @@ class GitHub:
         answer = self._http.send(request)
         return _comment(answer.json())
 
-    def file(self, path: str, ref: str) -> bytes:
-        """The bytes of the file ``path`` at ``ref``. A GitHubError of status 404: no such file, ref or permission."""
-        where = self._path(f"contents/{quote(_checked_path(path), safe='')}?{urlencode({'ref': _checked_ref(ref)})}")
-        aim = f"read {quoted(path)} at {quoted(ref)}"
-        answer = self._http.send(Request("GET", where, aim, "contents: read", _RAW))
-        # For a folder, GitHub sends its list of files as JSON instead; a JSON file comes as raw+json too.
-        if answer.headers.get("content-type", "").startswith("application/json"):
-            raise GitHubError(answer.status, f"{quoted(path)} at {quoted(ref)} is a folder. Name a file.")
-        return answer.data
-
     def commit(self, ref: str) -> str:
         """The full hash of the commit that a branch, tag or hash stands for now. Status 404 or 422: there is none."""
         where = self._path(f"commits/{quote(_checked_ref(ref), safe='')}")

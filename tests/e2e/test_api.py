@@ -32,17 +32,12 @@ def test_comments_are_made_changed_and_listed(github, client):
     assert (len(rows), rows[-1].author, rows[-1].body.splitlines()[1]) == (131, BOT, "green")
 
 
-def test_files_refs_and_refusals(github, client):
-    github.files["main", "eval/gates.yml"] = b"gates: []\n"
+def test_refs_and_refusals(github, client):
     github.commits["main"] = "a" * 40
-    assert client.file("eval/gates.yml", client_ref := "main") == b"gates: []\n"
-    assert client.commit(client_ref) == "a" * 40
-    for ask, status in ((lambda: client.file("gone.yml", "main"), 404), (lambda: client.commit("gone"), 422)):
-        with pytest.raises(GitHubError) as refused:
-            ask()
-        assert refused.value.status == status
-    with pytest.raises(GitHubError, match="folder"):
-        client.file("eval", "main")
+    assert client.commit("main") == "a" * 40
+    with pytest.raises(GitHubError) as refused:
+        client.commit("gone")
+    assert refused.value.status == 422
 
 
 @pytest.mark.parametrize("author", [BOT, "alice"])
@@ -70,6 +65,8 @@ def test_git_objects(client, repo):
     head, parent, first = (repo.git("rev-parse", ref) for ref in ("HEAD", "HEAD~1", "HEAD~2"))
     assert (client.commit("main"), client.parents(head), client.parents(first)) == (head, [parent], [])
     assert client.merge_base(first, head) == first
+    assert (client.last_change("eval/gold.jsonl", head), client.last_change("gone", head)) == (head, None)
+    assert (client.ahead(first, head), client.committed(head)[:2]) == (2, "20")
     (folder,) = client.tree(head)
     (file,) = client.tree(folder.sha)
     assert (folder.path, folder.type, file.path, file.mode) == ("eval", "tree", "gold.jsonl", "100644")

@@ -19,7 +19,6 @@ PATHS = (
     "/repos/{owner}/{repo}/commits",
     "/repos/{owner}/{repo}/commits/{ref}",
     "/repos/{owner}/{repo}/compare/{basehead}",
-    "/repos/{owner}/{repo}/contents/{path}",
     "/repos/{owner}/{repo}/git/blobs/{file_sha}",
     "/repos/{owner}/{repo}/git/commits/{commit_sha}",
     "/repos/{owner}/{repo}/git/trees/{tree_sha}",
@@ -47,9 +46,8 @@ def trimmed(whole: dict[str, Any]) -> dict[str, Any]:
     """``whole`` with ``PATHS`` only, and the components that these reach. Raises KeyError for a path it lacks."""
     paths = {path: whole["paths"][path] for path in PATHS}
     # GitHub documents raw files, but its description leaves them out.
-    for path in ("contents/{path}", "git/blobs/{file_sha}"):
-        contents = paths[f"/repos/{{owner}}/{{repo}}/{path}"]["get"]["responses"]["200"]["content"]
-        contents["application/vnd.github.raw"] = {"schema": {"type": "string"}}
+    contents = paths["/repos/{owner}/{repo}/git/blobs/{file_sha}"]["get"]["responses"]["200"]["content"]
+    contents["application/vnd.github.raw"] = {"schema": {"type": "string"}}
     components: dict[str, dict[str, Any]] = {}
     waiting = list(references(paths))
     while waiting:
