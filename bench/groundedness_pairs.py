@@ -1,10 +1,10 @@
-"""Minimal pairs: a supported sentence and a twin that differs in one thing, made by rules from the shared data.
+"""Minimal pairs: a supported sentence and a twin that differs in one thing, made by rules from shared data.
 
     python bench/groundedness_pairs.py [--data ../shared/data] [--show KIND]
 
 A wrong twin says something that the source does not: it has to score lower than its original. A kept twin says the
 same in other words: it must not be flagged. Originals are sentences of answers that people called faithful. Twins are
-made with word lists of their own, and nothing of them is stored. Prints a Markdown table, kind by kind.
+made with word lists of their own, and nothing of them is stored. Prints how many there are of each kind.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+from collections import Counter
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -429,9 +430,9 @@ def originals(data: Path) -> list[Original]:
     """Sentences of faithful answers, most of whose words stand in one chunk, then of chunks; ordered by hash."""
     found, copied = {}, {}
     names = sorted({name for _, _, chunks in _faithful(data) for chunk in chunks for name in _NAME.findall(chunk)})
-    rows = list(_faithful(data))
-    for place, (qid, claim, chunks) in enumerate(rows):
-        other = rows[(place * 7 + 11) % len(rows)][2]
+    faithful = list(_faithful(data))
+    for place, (qid, claim, chunks) in enumerate(faithful):
+        other = faithful[(place * 7 + 11) % len(faithful)][2]
         for sentence in [*_sentences([claim]), *_sentences(chunks)]:
             if 6 <= len(_words(sentence)) <= 45 and _share(sentence, chunks) >= SUPPORTED:
                 kept = copied if any(sentence in chunk for chunk in chunks) else found
@@ -446,9 +447,9 @@ def _faithful(data):
         folder, name = file.split("/")
         system = name.removeprefix("trace.")
         labels = {
-            row["qid"]: row for row in _rows(data / folder / "labels.jsonl") if system in ("trace", row["system"])
+            row["qid"]: row for row in rows(data / folder / "labels.jsonl") if system in ("trace", row["system"])
         }
-        for trace in _rows(data / f"{file}.jsonl"):
+        for trace in rows(data / f"{file}.jsonl"):
             chunks = tuple(chunk["text"] for chunk in trace.get("chunks") or ())
             label = labels[trace["qid"]]
             if chunks and label["hallucinated"] == 0 and label.get("faithfulness_median", 4) == 4:
@@ -467,7 +468,8 @@ RUNS = (
 )
 
 
-def _rows(file):
+def rows(file: Path) -> list[dict]:
+    """The rows of a JSONL file."""
     return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
 
 
@@ -501,17 +503,14 @@ def _spliced(first, second):
     return " ".join([*head[: len(head) // 2], *tail[-(len(tail) // 2) :]])
 
 
-def measured(found: list[Pair], support, flagged) -> list[tuple[str, int, int]]:
-    """For each kind: its name, the number of pairs, and how many are right: lower, or not flagged."""
-    rows = []
+def measured(found: list[Pair], support, flagged) -> list[tuple[str, int, int, int]]:
+    """For each kind: its name, the number of pairs, how many twins score lower, how many are flagged."""
+    measures = []
     for make in (*WRONG, *KEPT):
         own = [pair for pair in found if pair.kind == make.__name__]
-        good = [
-            support(p.twin, p.chunks) < support(p.right, p.chunks) if p.wrong else not flagged(p.twin, p.chunks)
-            for p in own
-        ]
-        rows.append((make.__name__, len(own), sum(good)))
-    return rows
+        lower = sum(support(pair.twin, pair.chunks) < support(pair.right, pair.chunks) for pair in own)
+        measures.append((make.__name__, len(own), lower, sum(flagged(pair.twin, pair.chunks) for pair in own)))
+    return measures
 
 
 def main() -> None:
@@ -523,9 +522,8 @@ def main() -> None:
     for pair in found:
         if pair.kind == args.show:
             print(f"- {pair.right}\n+ {pair.twin}\n")
-    from collections import Counter
-
-    print(len(found), Counter(p.kind for p in found))
+    if not args.show:
+        print(f"{len(found)} pairs:", ", ".join(f"{kind} {n}" for kind, n in Counter(pair.kind for pair in found).items()))
 
 
 if __name__ == "__main__":

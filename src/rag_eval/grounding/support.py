@@ -101,14 +101,23 @@ def _closer(part: Part, index: Index, start: int) -> tuple[float, float, tuple[M
     """How well a place says what the sentence says, 0 to 1; its share of neighbours; what it says otherwise."""
     chunk, first = divmod(start, FURTHEST)
     words = index.sources[chunk][max(0, first - _MARGIN) : first + span(len(part.keys)) * BLOCK + _MARGIN]
-    neighbours = set(pairwise(part.keys))
-    same = len(neighbours.intersection(pairwise(words))) / len(neighbours) if neighbours else 1.0
-    if same == 1.0:
+    if _copied(part.keys, words):
         return 1.0, 1.0, _NONE
+    neighbours = set(pairwise(part.keys))
+    same = len(neighbours.intersection(pairwise(words))) / len(neighbours)
     content = frozenset([part.keys[place] for place in part.content])
     wrong = mismatches(part.keys, content, words)
     quality = prod([1 - one.weight for one in wrong]) * (1 - DISORDER * (1 - _ordered(part, words)))
     return quality, ALONE + (1 - ALONE) * same, tuple(wrong)
+
+
+def _copied(keys: list[str], words: list[str]) -> bool:
+    place, first, count = -1, keys[0], len(keys)
+    for _ in range(words.count(first)):
+        place = words.index(first, place + 1)
+        if words[place : place + count] == keys:
+            return True
+    return count == 1
 
 
 def _ordered(part: Part, words: list[str]) -> float:
