@@ -30,9 +30,9 @@ class Windows(NamedTuple):
 
 
 class Index:
-    """The words of a claim in the chunks; ``found`` and ``linked`` hold a bit for each content word of the claim.
+    """The words of a claim in the chunks; ``found`` and ``pairs`` hold a bit for each content word of the claim.
 
-    ``linked`` are those found close to a neighbour: to the content word before or behind them in their sentence.
+    ``pairs`` are those found close to the content word behind them in their sentence.
     """
 
     def __init__(self, parts: Sequence[Part], sources: Sequence[list[str]]) -> None:
@@ -44,7 +44,7 @@ class Index:
         for mask in self.windows(2).masks:
             self.found |= mask
             pairs |= mask & mask >> 1
-        self.linked = pairs | pairs << 1
+        self.pairs = pairs
 
     def windows(self, span: int) -> Windows:
         """The windows of ``span`` blocks whose first block holds a word of the claim."""

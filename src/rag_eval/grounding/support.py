@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_eval.grounding.places import Index
 
 TOGETHER = 0.35  # the share of support that hangs on one place
-LOOSE = 0.8  # what a word counts that is found far from its neighbours
+LOOSE, HALF = 0.7, 0.85  # what a word counts that is found far from its neighbours
 BETWEEN = 0.7  # what a missing word counts between two that are found: likely said in other words
 FUNCTION_WEIGHT, ALONE = 0.3, 0.5  # what a function word counts, and which part of that where its neighbours differ
 DISORDER = 0.3  # what a place loses when its words stand in no common order with those of the sentence
@@ -57,7 +57,7 @@ def support_of(part: Part, index: Index) -> Support:
     lacking = fabricated(part, index.sources) if part.numbers else ()
     for bit in lacking:
         found &= ~(1 << bit)
-    held, total = _held(part.weights, found, index.linked >> shift & full)
+    held, total = _held(part.weights, found, index.pairs >> shift & full)
     function = (len(part.keys) - count) * FUNCTION_WEIGHT
     total += function
     if not found:
@@ -81,16 +81,17 @@ def _number(held: float, together: float, function: float, total: float) -> floa
     return (held + TOGETHER * (together - held) + function) / total
 
 
-def _held(weights: list[float], found: int, linked: int) -> tuple[float, float]:
+def _held(weights: list[float], found: int, pairs: int) -> tuple[float, float]:
     """The weight of the words found, and that of all words."""
+    last = 1 << len(weights) - 1
+    behind, before = pairs | last, pairs << 1 | 1  # nothing is missed at the ends of a sentence
     between = ~found & found << 1 & found >> 1
-    alone = found & ~linked if len(weights) > 1 else 0
     held = total = 0.0
     bit = 1
     for weight in weights:
         if found & bit:
-            held += weight * LOOSE if alone & bit else weight
             total += weight
+            held += weight * (1 if behind & before & bit else HALF if (behind | before) & bit else LOOSE)
         else:
             total += weight * BETWEEN if between & bit else weight
         bit <<= 1
