@@ -37,6 +37,7 @@ _LABELS = {
     "expected_answer": st.sampled_from(TEXTS),
     "relevance_grades": st.dictionaries(st.sampled_from(IDS), st.integers(0, 3), max_size=4),
     "relevant_docs": st.lists(documents, max_size=2),
+    "expected_documents": st.lists(documents, max_size=2),
     "doc_grades": st.dictionaries(documents, st.integers(0, 3)),
     "supports": supports,
     "recency_conflict_rule": st.sampled_from(["cite_newer", "acknowledge_both", "cite_both"]),

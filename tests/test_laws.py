@@ -84,6 +84,8 @@ FIELDS = {
     "gold.supports": ("gold", {"supports": None, "support_groups": None}),
     "gold.sections": ("gold", {"sections": None}),
     "gold.recency_conflict_rule": ("gold", {"recency_rule": None}),
+    "gold.expected_documents": ("gold", {"expected_documents": None}),
+    "trace.chunks.doc_id": ("trace", {"chunks": None}),
     "trace.citations": ("trace", {"citations": None}),
     "trace.scope": ("trace", {"scope": None}),
     "trace.chunks.text": ("trace", {"chunks": None}),

@@ -67,6 +67,7 @@ class Gold(NamedTuple):
     tags: tuple[str, ...] | None = None
     query_type: str | None = None
     meta: Mapping[str, Any] | None = None
+    expected_documents: tuple[str, ...] | None = None
 
     @classmethod
     def from_row(cls, row: Row, line: int) -> Gold:
@@ -93,6 +94,7 @@ class Gold(NamedTuple):
             _tuple(get("tags")),
             get("query_type"),
             get("meta"),
+            _tuple(get("expected_documents")),
         )
 
     @classmethod
