@@ -100,6 +100,11 @@ class Source:
         return self._head.lstrip()[:1]
 
     @property
+    def head(self) -> bytes:
+        """The first block, from which the form of a file can be told before it is read."""
+        return self._head
+
+    @property
     def small(self) -> bool:
         """Whether so little is to be read that the quick libraries would take longer to load than they save."""
         return not self._packed and _size(self._file) <= _SMALL
