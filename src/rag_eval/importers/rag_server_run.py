@@ -128,7 +128,7 @@ def _same(own: Measure) -> bool:
 
 
 def _possible(own: Measure, value: float) -> bool:
-    return value >= 0 and (value <= 1 or own.metric.scale not in ("rate", "share", "real"))
+    return value >= 0 and (value <= 1 or not own.metric.bounded)
 
 
 def _report(run: Row, metrics: dict[str, MetricResult], contracts: dict[str, str], source: Input) -> Report:
