@@ -185,6 +185,15 @@ def test_what_became_of_every_field_is_said(command):
     assert "latency_budget_ms.p95 of pipeline_labels.jsonl is read as latency_budget_ms.total" in lines
 
 
+def test_every_field_of_every_form_stands_in_the_docs():
+    page = (ROOT / "docs" / "import.md").read_text("utf-8")
+    forms = [*SCHEMAS.values(), "rag-server-golden", "gold-array"]
+    fields = {(form, field) for form in forms for field in Contract(form).known[""]}
+    passages = {("rag-server-golden", f"gold_passages[].{name}") for name in ("doc_id", "chunk_id", "text")}
+    assert sorted(one for one in fields | passages if f"`{one[1]}" not in page) == []
+    assert [name for name in IMPORTERS if f"| `{name}` |" not in page] == []
+
+
 # --- validate ---------------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cases import write_rows
 from importing import CASES, HERE, LABELS, golds, problems
+from project import Project, apart, gates
 from rag_eval import app
 from rag_eval.files.contract import Contract
 from rag_eval.files.inputs import foreign_gold
@@ -322,3 +323,67 @@ def test_any_split_of_rows_into_files_joins_to_the_rows(tmp_path_factory, cases,
         assert list(GOLD.findings(made[name])) == []
         assert written(made[name]).count("\n") == 0
         assert json.loads(written(made[name])) == made[name]
+
+
+# --- sign-off ---------------------------------------------------------------------------------------------------------
+
+NO_ITEMS = "'eval/labels' is a folder, and sign-off goes by the items of one file"
+MEND = "rag-eval import labels eval/labels --out eval/gold.jsonl"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project whose gold is a folder of labels, and whose run answers it."""
+    apart(monkeypatch)
+    made = Project.made(tmp_path / "repo", gates("gold: eval/labels\n", precision="", **{"recall@5": "{min: 0.1}"}))
+    shutil.copytree(LABELS, made.path / "eval/labels")
+    made.put(gold=None, trace=(HERE / "labels-trace.jsonl").read_text("utf-8"))
+    made.done("labels")
+    monkeypatch.chdir(made.path)
+    return made
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["gold", "check"],
+        ["gold", "diff"],
+        ["gold", "signoff", "--reason", "x", "--signer", "a@b.c"],
+        ["gold", "freeze", "v1"],
+    ],
+)
+def test_sign_off_says_of_a_folder_what_it_needs(project, command, words):
+    code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert NO_ITEMS in err
+    assert MEND in err
+
+
+def test_a_change_is_scored_against_a_base_and_its_gold_is_said_to_be_unseen(project, command):
+    project.write("eval/labels/context_labels.jsonl", "")
+    report = json.loads(command("score", "--base", "main", "--format", "json", "--quiet")[1])
+    (found,) = [one for one in report["findings"] if one["code"] == "gold-not-in-items"]
+    assert (found["level"], NO_ITEMS in found["message"], MEND in found["mend"]) == ("warning", True, True)
+    assert report["verdict"] == "passed"
+
+
+def test_where_sign_off_is_asked_for_a_folder_is_not_judged(project, command):
+    with (project.path / "eval-gates.yml").open("a") as file:
+        file.write("signoff: {require: record, gold: eval/labels}\n")
+    project.done("signoff")
+    code, out, err = command("score", "--base", "main")
+    assert (code, out, NO_ITEMS in err) == (2, "", True)
+
+
+def test_a_gold_file_that_becomes_a_folder_in_a_change_does_not_slip_through_sign_off(tmp_path, monkeypatch, command):
+    apart(monkeypatch)
+    project = Project.made(
+        tmp_path / "repo", gates("signoff: {require: record}\n", precision="", **{"recall@5": "{min: 0}"})
+    )
+    project.branch("pr")
+    project.put(gold=None, trace=(HERE / "labels-trace.jsonl").read_text("utf-8"))
+    shutil.copytree(LABELS, project.path / "eval/gold.jsonl")
+    project.done("a folder in its place")
+    monkeypatch.chdir(project.path)
+    code, out, err = command("score", "--base", "main")
+    assert (code, out, "is a folder" in err) == (2, "", True)
