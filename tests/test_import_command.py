@@ -164,7 +164,7 @@ def test_garbage_of_every_form_is_refused_in_words(command, tmp_path, name, cont
     path = tmp_path / "in.json"
     if content is not None:
         path.write_bytes(content)
-    paths = [path] * IMPORTERS[name].most
+    paths = [path] * IMPORTERS[name].files
     code, out, err = command("import", name, *paths)
     assert (code, out) == (2, "")
     assert "Traceback" not in err

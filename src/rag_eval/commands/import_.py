@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     known = importer(args.format)
-    if len(args.files) != known.most:
-        raise UsageError(f"{args.format} is made of {known.takes}: {known.most} FILE, not {len(args.files)}")
+    if len(args.files) != known.files:
+        raise UsageError(f"{args.format} is made of {known.takes}: {known.files} FILE, not {len(args.files)}")
     if args.out != "-" and os.path.lexists(args.out) and not args.force:
         raise UsageError(f"{args.out} is there already. Name another file, or write over it with --force")
     text, said = _made(args.format, args.files)

@@ -30,7 +30,7 @@ class Importer(NamedTuple):
     takes: str
     summary: str
     module: str
-    most: int = 1  # files that it takes
+    files: int = 1  # that it is made of
 
 
 IMPORTERS: dict[str, Importer] = {
