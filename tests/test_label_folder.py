@@ -318,6 +318,10 @@ def test_any_split_of_rows_into_files_joins_to_the_rows(tmp_path_factory, cases,
     made = {row["qid"]: row for _, row in foreign_gold(quiet, str(folder), "labels")}
     assert quiet.ledger.problems == []
     assert list(made) == list(cases)
+    once = folder / "imported.jsonl"
+    once.write_text("".join(f"{written(row)}\n" for row in made.values()), encoding="utf-8")
+    direct, again = (read_gold(reader(), str(path)) for path in (folder, once))
+    assert [item._replace(line=0) for item in direct.values()] == [item._replace(line=0) for item in again.values()]
     for name, (case, own) in cases.items():
         assert made[name] == joined({"case_id": name, **case}, own, Account())
         assert list(GOLD.findings(made[name])) == []

@@ -202,6 +202,28 @@ def test_a_saved_run_is_a_baseline_as_it_is(command, tmp_path, monkeypatch):
     assert ": 4 of its " in found[0]["findings"][0]["message"]
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours", "before", "outcome"),
+    [
+        ("recall_at_1", "recall@1", 0.4, "passed"),
+        ("recall_at_1", "recall@1", 1, "failed"),
+        ("precision_at_1", "precision@1", 0.1, "no_data"),
+    ],
+)
+def test_a_margin_is_held_against_the_values_of_a_saved_run(
+    command, tmp_path, monkeypatch, theirs, ours, before, outcome
+):
+    monkeypatch.chdir(tmp_path)
+    run_of(tmp_path, **metrics_of({"name": theirs, "value": before}))
+    (tmp_path / "eval-gates.yml").write_text(GATES.format("run-1.json").replace("recall@5", ours), encoding="utf-8")
+    inputs = ["--gold", HERE / "golden_qa.json", "--trace", HERE / "golden-trace.jsonl"]
+    report = json.loads(command("score", *inputs, "--format", "json", "--quiet")[1])
+    (margin,) = [gate for gate in report["gates"] if gate["direction"] == "max_drop"]
+    assert margin["outcome"] == outcome
+    if outcome != "no_data":
+        assert (margin["comparison"]["baseline"], margin["comparison"]["p"]) == (before, None)
+
+
 def test_a_saved_run_that_is_broken_is_no_baseline(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_of(tmp_path, **metrics_of({"name": "mrr", "value": 7})).rename(tmp_path / "run-1.json")
