@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from typing import Any
 
 from rag_eval.files.contract import Contract
@@ -32,8 +31,7 @@ def read_gold(
     ``kept`` takes the rows by qid, for what looks at fields that no metric reads.
     """
     before = reader.ledger.count
-    with _opened(reader, path, digest) as (rows, make):
-        golds = unique(rows if kept is None else _kept(rows, kept), make, reader.ledger, path)
+    golds = (_of_folder if is_folder(reader, path) else _of_file)(reader, path, digest, kept)
     if not golds and reader.ledger.count == before:
         hint = "A gate without questions would pass anything: write at least one item."
         reader.ledger.problem(path, 0, "", "holds no gold item", hint)
@@ -64,20 +62,19 @@ def read_traces(reader: Reader, path: str, digest: Digest | None = None) -> Iter
         yield from json_lines(reader, source, "trace")
 
 
-@contextmanager
-def _opened(reader: Reader, path: str, digest: Digest | None) -> Iterator[Found]:
-    """The rows of a gold set, and what makes an item of one; none where it cannot be opened."""
-    if is_folder(reader, path):
-        from rag_eval.files.inputs import foreign_gold
+def _of_folder(reader: Reader, path: str, digest: Digest | None, kept: dict[str, Row] | None) -> dict[str, Gold]:
+    from rag_eval.files.inputs import foreign_gold
 
-        yield foreign_gold(reader, path, "labels", digest), Gold.from_row
-        return
+    return unique(_kept(foreign_gold(reader, path, "labels", digest), kept), Gold.from_row, reader.ledger, path)
+
+
+def _of_file(reader: Reader, path: str, digest: Digest | None, kept: dict[str, Row] | None) -> dict[str, Gold]:
     source = reader.open(path, digest)
     if source is None:
-        yield iter(()), Gold.from_row
-        return
+        return {}
     with source:
-        yield _gold_rows(reader, source)
+        rows, make = _gold_rows(reader, source)
+        return unique(_kept(rows, kept), make, reader.ledger, path)
 
 
 def _gold_rows(reader: Reader, source: Source) -> Found:
@@ -92,7 +89,11 @@ def _gold_rows(reader: Reader, source: Source) -> Found:
     return foreign_gold(reader, source.path, "rag-server-golden", opened=source), Gold.from_row
 
 
-def _kept(rows: Iterator[tuple[int, Row]], kept: dict[str, Row]) -> Iterator[tuple[int, Row]]:
+def _kept(rows: Iterator[tuple[int, Row]], kept: dict[str, Row] | None) -> Iterator[tuple[int, Row]]:
+    return rows if kept is None else _keeping(rows, kept)
+
+
+def _keeping(rows: Iterator[tuple[int, Row]], kept: dict[str, Row]) -> Iterator[tuple[int, Row]]:
     for line, row in rows:
         kept[row["qid"]] = row
         yield line, row
