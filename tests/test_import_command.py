@@ -6,6 +6,7 @@ import json
 import shutil
 
 import pytest
+from hypothesis import given
 
 from cases import ROOT, write_rows
 from importing import CASES, HERE, LABELS, RUN, golds, rows
@@ -15,9 +16,12 @@ from rag_eval.files.contract import Contract
 from rag_eval.files.inputs import Files
 from rag_eval.files.rows import item_hashes, read_traces
 from rag_eval.importers import IMPORTERS
+from rag_eval.importers._account import Account
+from rag_eval.importers.example08_trace import converted
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.model import Trace, item_hash
 from reading import reader
+from strategies import trace_fields
 
 GOLD, TRACE = Contract("gold"), Contract("trace")
 
@@ -96,6 +100,14 @@ def test_free_text_traces_come_to_the_traces_that_they_are_read_as(command, tmp_
     assert "citations" not in found[2][1]["answer_json"]
     direct = app.score(HERE / "qaset.json", HERE / "qaset-trace.jsonl")
     assert app.score(HERE / "qaset.json", out).metrics == direct.metrics
+
+
+@given(trace_fields)
+def test_a_trace_means_the_same_before_and_after(fields):
+    row = {"q": "How long?", **fields}
+    made = converted(row, "Q1", Account())
+    assert list(TRACE.findings(made)) == []
+    assert Trace.from_row(made, "Q1", 1) == Trace.from_row(row, "Q1", 1)
 
 
 def test_a_trace_whose_question_nobody_asked_is_a_problem(command, tmp_path):

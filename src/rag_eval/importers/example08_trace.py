@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
+_IDS = ("qid", "q_id", "case_id")
 _NO_QID = "Ask the questions of the gold set, to the letter."
 
 
@@ -34,13 +35,15 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
 
 def converted(row: Row, qid: str, account: Account) -> Row:
     """The trace row under a qid; the answer and what it cites in the text become an ``answer_json``."""
-    rest = {name: value for name, value in row.items() if name not in ("qid", "q_id", "case_id", "answer", "citations")}
-    if not any(row.get(name) for name in ("qid", "q_id", "case_id")):
+    rest = {name: value for name, value in row.items() if name not in _IDS}
+    if not any(row.get(name) for name in _IDS):
         account.renamed("q", "qid, by the question")
     if "answer_json" in row or "answer" not in row:
         return {"qid": qid, **rest}
     account.renamed("answer", "answer_json.claim")
-    return {"qid": qid, **rest, "answer_json": {"claim": row["answer"], **_cited(row, account)}}
+    answer = {"claim": rest.pop("answer"), **_cited(row, account)}
+    rest.pop("citations", None)
+    return {"qid": qid, **rest, "answer_json": answer}
 
 
 def _cited(row: Row, account: Account) -> Row:
