@@ -7,12 +7,18 @@ import json
 import shutil
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from importing import HERE, RUN, golds, problems
 from rag_eval import app
+from rag_eval.files.contract import Contract
 from rag_eval.importers._account import Account
 from rag_eval.importers.rag_server_golden import converted
 from rag_eval.renderers.json_file import from_json
+
+FORM = Contract("rag-server-golden")
+
 
 # --- the golden set ---------------------------------------------------------------------------------------------------
 
@@ -72,6 +78,51 @@ def test_a_document_alone_is_a_slice_and_no_label():
         "gold_citations": [],
         "meta": {"document": "a.html"},
     }
+
+
+passages = st.lists(
+    st.text(max_size=3)
+    | st.fixed_dictionaries(
+        {},
+        optional={
+            "doc_id": st.sampled_from(["d", "e"]),
+            "chunk_id": st.sampled_from(["c", "b"]),
+            "text": st.text(max_size=3),
+            "relevance_score": st.floats(0, 1) | st.integers(0, 1),
+        },
+    ),
+    max_size=3,
+)
+questions = st.fixed_dictionaries(
+    {"question": st.text(min_size=1, max_size=5)},
+    optional={
+        "id": st.text(min_size=1, max_size=5),
+        "answer": st.none() | st.text(max_size=3),
+        "expected_answer": st.none() | st.text(max_size=3),
+        "is_unanswerable": st.booleans(),
+        "gold_passages": passages,
+        "gold_doc_ids": st.lists(st.sampled_from(["d", "f"]), max_size=2),
+        "query_type": st.sampled_from(["factual", "unanswerable"]),
+        "difficulty": st.sampled_from(["easy", "hard"]),
+        "domain": st.text(max_size=3),
+        "document": st.text(max_size=3),
+        "metadata": st.dictionaries(st.text(max_size=3), st.booleans() | st.integers(0, 9) | st.lists(st.none())),
+        "evidence": st.lists(st.none()),
+    },
+)
+
+
+@given(questions)
+def test_every_question_of_the_form_comes_to_a_gold_row(asked):
+    assert list(FORM.findings(asked)) == []
+    row = converted(asked, Account())
+    assert list(Contract("gold").findings(row)) == []
+    assert row["answerable"] or not row["gold_citations"]
+    scored = [p for p in asked.get("gold_passages", []) if isinstance(p, dict) and "chunk_id" in p]
+    for one in scored if "relevance_grades" in row else ():
+        assert row["relevance_grades"][one["chunk_id"]] in {
+            round(100 * p.get("relevance_score", 1)) for p in scored if p["chunk_id"] == one["chunk_id"]
+        }
 
 
 @pytest.mark.parametrize(

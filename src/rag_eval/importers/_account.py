@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from rag_eval.safe import one_line
+
+_SHOWN, _TOLD = 80, 200
+
 
 class Account:
     """Counts rows by field. A field is named as it stands in its file."""
@@ -15,11 +19,11 @@ class Account:
     def renamed(self, field: str, to: str) -> None:
         """Take down that a field of a row is kept under another name, or in another form."""
         if field != to:
-            self._renamed[field, to] += 1
+            self._renamed[one_line(field, _SHOWN), one_line(to, _TOLD)] += 1
 
     def dropped(self, field: str, why: str) -> None:
         """Take down that a field of a row is left out."""
-        self._dropped[field, why] += 1
+        self._dropped[one_line(field, _SHOWN), why] += 1
 
     @property
     def left_out(self) -> list[str]:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _NAMES = {"q": "question", "gold_ids": "gold_citations", "gold_claim": "expected_answer"}
-_KNOWN = {"qid", "answerable", *_NAMES}
 
 
 def rows(inputs: Inputs, account: Account) -> Numbered:
@@ -21,8 +20,6 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
         for field in element:
             if field in _NAMES:
                 account.renamed(field, _NAMES[field])
-            elif field not in _KNOWN:
-                account.dropped(field, "it is no field of the form")
         yield line, converted(element)
 
 

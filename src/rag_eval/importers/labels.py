@@ -107,11 +107,8 @@ def _take(found: Row, given: Row, name: str, names: dict[str, str], account: Acc
             found[to] = given[field]
             if to != field:
                 account.renamed(f"{field} of {name}", to)
-    for field in given.keys() - names.keys():
-        if field == "user_roles":
-            account.dropped(f"{field} of {name}", "no metric asks who asked")
-        elif field not in ("case_id", "expected_chunks", "latency_budget_ms"):
-            account.dropped(f"{field} of {name}", "it is no field of the form")
+    if "user_roles" in given:
+        account.dropped(f"user_roles of {name}", "no metric asks who asked")
 
 
 def _add_expected_chunks(row: Row, context: Row, account: Account) -> None:

@@ -25,7 +25,6 @@ _NAMES = {
     "is_unanswerable": "answerable",
     "metadata": "meta",
 }
-_KEPT = {"question", "query_type", "difficulty", "gold_passages"}
 _DROPPED = {
     "context_hint": "it is a hint for people",
     "source_file": "the document is named already",
@@ -72,8 +71,8 @@ def _tell(question: Row, account: Account) -> None:
     for field in question:
         if field in _NAMES:
             account.renamed(field, _NAMES[field])
-        elif field not in _KEPT:
-            account.dropped(field, _DROPPED.get(field, "it is no field of the form"))
+        elif field in _DROPPED:
+            account.dropped(field, _DROPPED[field])
 
 
 def _citations(passages: list[Any], unanswerable: bool, account: Account) -> list[str]:

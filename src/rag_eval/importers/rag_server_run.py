@@ -57,6 +57,7 @@ _OTHER = {
 }
 _JUDGED = "an LLM judged it, and judged metrics are not here"
 _UNKNOWN = "there is no such metric here"
+_SHOWN = {"id", "name", "created_at", "completed_at", "config", "scorecard", "question_count", "error_count"}
 _LEFT = {
     "weighted_score": "rag-eval compare weighs by objectives of its own",
     "metadata": "it changes no value",
@@ -72,8 +73,8 @@ def report(inputs: Inputs, account: Account) -> Report | None:
         return None
     before = inputs.problems
     metrics = _metrics(run, path, inputs, account)
-    for name in sorted(run.keys() & _LEFT.keys()):
-        account.dropped(name, _LEFT[name])
+    for name in run.keys() - _SHOWN:
+        account.dropped(name, _LEFT.get(name, "it is no field of the form"))
     if inputs.problems > before:
         return None
     comparable = {name: contract(measure(name), Policy()) for name in metrics if _same(measure(name))}
@@ -94,7 +95,7 @@ def _metrics(run: Row, path: str, inputs: Inputs, account: Account) -> dict[str,
             hint = "Take the file from where the run was saved."
             inputs.problem(path, 0, f"{where}/value", f"{own.name} cannot be {quoted(entry['value'])}", hint)
         else:
-            n = entry.get("sample_size", run["question_count"])
+            n = int(entry.get("sample_size", run["question_count"]))
             found[own.name] = MetricResult(
                 float(entry["value"]), n, None, None, own.metric.better, own.metric.perspective
             )
@@ -132,7 +133,7 @@ def _possible(own: Measure, value: float) -> bool:
 
 
 def _report(run: Row, metrics: dict[str, MetricResult], contracts: dict[str, str], source: Input) -> Report:
-    asked, failed = run["question_count"], min(run.get("error_count", 0), run["question_count"])
+    asked, failed = int(run["question_count"]), int(min(run.get("error_count", 0), run["question_count"]))
     notes = [Remark(source.path, 0, "values of another framework's run: it holds no question to compare by", 1)]
     if failed:
         message = f"its values leave out {failed} question(s) that failed; here such a question counts as wrong"
