@@ -156,6 +156,12 @@ def test_an_array_of_gold_rows_is_still_told_what_is_wrong_with_it(tmp_path):
     assert any("'q' is missing" in line for line in lines)
 
 
+def test_a_set_whose_first_question_is_longer_than_a_block_is_known_too(tmp_path):
+    long = question(gold_passages=[{"chunk_id": "c", "text": "word " * 50_000}])
+    items, wrong, _ = golds(golden(tmp_path, long, question(question="Why?")))
+    assert ([item.question for item in items.values()], wrong) == (["How?", "Why?"], [])
+
+
 def test_a_broken_array_is_said_to_be_broken(tmp_path):
     path = tmp_path / "golden_qa.json"
     path.write_text('[{"question": "How?"}, {"question": ]')
