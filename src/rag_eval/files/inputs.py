@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_eval.files.report_file import read_json
 from rag_eval.files.rows import json_lines
+from rag_eval.files.source import Unreadable, refuse_outside
 from rag_eval.importers import rows_of
 from rag_eval.importers._account import Account
 
@@ -57,11 +58,15 @@ class Files:
     def names(self, folder: str) -> list[str]:
         """What stands in a folder, sorted; hidden files aside."""
         try:
+            if self._reader.root:  # a folder that is named itself may be anywhere
+                refuse_outside(folder, self._reader.root)
             return sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208 - start-up time
+        except Unreadable as error:
+            self.problem(folder, 0, "", error.message, error.hint)
         except OSError as error:
             message = f"cannot be listed: {(error.strerror or 'unknown reason').lower()}"
             self.problem(folder, 0, "", message, "Name a folder of label files.")
-            return []
+        return []
 
     def digest(self, path: str) -> str:
         """sha256, in hex, of a file that was read."""

@@ -50,14 +50,16 @@ _STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folde
 def rows(inputs: Inputs, account: Account) -> Numbered:
     """Line in cases.jsonl and gold row of each case, in the order of that file."""
     folder = inputs.paths[0].rstrip("/") or "/"
+    before = inputs.problems
     here = inputs.names(folder)
+    if inputs.problems > before:
+        return None
     for name in here:
         if name not in SCHEMAS:
             account.dropped(name, "it is no label file")
     if CASES not in here:
         hint = f"A folder of labels has its questions in {CASES}. Or name the gold file in the folder."
         return inputs.problem(folder, 0, "", f"holds no {CASES}", hint)
-    before = inputs.problems
     lines, cases = _by_case(inputs, folder, CASES)
     known = cases if inputs.problems == before else None  # against half of the cases no label is to be missed
     labels = {name: _by_case(inputs, folder, name, known)[1] for name in _NAMES if name in here and name != CASES}
