@@ -24,6 +24,8 @@ STOP_WORDS = frozenset(
 
 def tokens(text: str) -> list[str]:
     r"""Words of ``text``: NFKC, casefolded, ``\w+``; a run of Chinese or Japanese script as overlapping pairs."""
+    if text.isascii():
+        return _WORD.findall(text.lower())  # the same, and quicker
     words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
     return [part for word in words for part in _split_cjk(word)] if _CJK.search(text) else words
 
