@@ -37,8 +37,8 @@ def content_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def heading_parts(path: str) -> tuple[str, ...]:
-    """The parts of a heading path ``A > B``, inner space collapsed; an empty path has none."""
-    return tuple(" ".join(part.split()) for part in path.split(">")) if path.strip() else ()
+    """The parts of a heading path ``A > B``, inner space collapsed; parts without a sign are none."""
+    return tuple(part for raw in path.split(">") if (part := " ".join(raw.split())))
 
 
 def _split_cjk(word: str) -> list[str]:
