@@ -13,7 +13,8 @@ from rag_eval.metrics import measure
 
 TEMPLATES = Path(rag_eval.__file__).parent / "templates"
 PROMISED = {
-    "reference": "precision min 0.80, chr min 0.75, under_refusal max 0.05, over_refusal max 0.10, recall_all@5 min 0.70",
+    "reference": "precision min 0.80, chr min 0.75, under_refusal max 0.05, over_refusal max 0.10, "
+    "recall_all@5 min 0.70",
     "starter": "precision min 0.80, under_refusal max 0.05, over_refusal max 0.25, chr_answerable min 0.75, "
     "compliance min 0.98",
     "enterprise": "ndcg@5 min 0.60, recall@5 min 0.70, redundancy_ngram max 0.20, redundancy_tfidf max 0.20, "
