@@ -146,3 +146,10 @@ def test_compatible_forms_and_letter_cases_are_the_same_words():
 
 def test_runs_of_chinese_script_are_found_inside_longer_ones():
     assert score("fact_coverage", ["我住在東京都內"], gold_facts=[{"fact": "東京都"}, {"fact": "京東"}]) == (1, 2)
+
+
+@thorough(150)
+@given(texts)
+def test_distinct_words_are_counted_over_all_chunks(contents):
+    words = [word for text in contents for word in tokens(text)]
+    assert score("unique_token_ratio", contents) == (len(set(words)) / len(words) if words else None)

@@ -44,12 +44,13 @@ def redundancy_tfidf(case: Case) -> float | None:
     return None if chunks is None else _mean_cosine([Counter(words) for words in chunks])
 
 
-@metric("items with chunk texts", source="enterprise framework", scale="share", needs="trace.chunks.text")
-def unique_token_ratio(case: Case) -> Ratio | None:
+# A ratio, but of thousands of words: the common denominator of exact fractions would grow to thousands of digits.
+@metric("items with chunk texts", source="enterprise framework", scale="real", needs="trace.chunks.text")
+def unique_token_ratio(case: Case) -> float | None:
     """Share of the words of all chunks that are distinct ones. The more is repeated and the longer the context, the lower."""  # noqa: E501
     if not case.counts or not any(case.chunk_tokens):
         return None
-    return len(set().union(*case.chunk_tokens)), sum(map(len, case.chunk_tokens))
+    return len(set().union(*case.chunk_tokens)) / sum(map(len, case.chunk_tokens))
 
 
 @metric(
