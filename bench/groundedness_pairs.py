@@ -446,9 +446,7 @@ def _faithful(data):
     for file in RUNS:
         folder, name = file.split("/")
         system = name.removeprefix("trace.")
-        labels = {
-            row["qid"]: row for row in rows(data / folder / "labels.jsonl") if system in ("trace", row["system"])
-        }
+        labels = {row["qid"]: row for row in rows(data / folder / "labels.jsonl") if system in ("trace", row["system"])}
         for trace in rows(data / f"{file}.jsonl"):
             chunks = tuple(chunk["text"] for chunk in trace.get("chunks") or ())
             label = labels[trace["qid"]]
@@ -523,7 +521,9 @@ def main() -> None:
         if pair.kind == args.show:
             print(f"- {pair.right}\n+ {pair.twin}\n")
     if not args.show:
-        print(f"{len(found)} pairs:", ", ".join(f"{kind} {n}" for kind, n in Counter(pair.kind for pair in found).items()))
+        print(
+            f"{len(found)} pairs:", ", ".join(f"{kind} {n}" for kind, n in Counter(pair.kind for pair in found).items())
+        )
 
 
 if __name__ == "__main__":

@@ -68,8 +68,16 @@ def test_the_same_in_other_words_is_supported(kind):
 
 
 LANGUAGES = {
-    "German": ("Die Brücke wurde 1892 gebaut. Sie ist 640 Meter lang.", "Die Brücke ist 640 Meter lang.", "Der Turm ist rot."),
-    "French": ("Le musée a été fondé en 1793. L'entrée est gratuite.", "Le musée fut fondé en 1793.", "Le parc ferme tard."),
+    "German": (
+        "Die Brücke wurde 1892 gebaut. Sie ist 640 Meter lang.",
+        "Die Brücke ist 640 Meter lang.",
+        "Der Turm ist rot.",
+    ),
+    "French": (
+        "Le musée a été fondé en 1793. L'entrée est gratuite.",
+        "Le musée fut fondé en 1793.",
+        "Le parc ferme tard.",
+    ),
     "Russian": ("Москва является столицей России. Река длинная.", "Столица России — Москва.", "Озеро замёрзло зимой."),
     "Chinese": ("长城建于明朝。它的长度超过两万公里。", "长城建于明朝。", "故宫位于北京。"),
     "Japanese": ("東京は日本の首都です。人口は1400万人です。", "東京は日本の首都です。", "大阪城は有名だ。"),

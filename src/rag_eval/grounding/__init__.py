@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from rag_eval.grounding.claims import Part
     from rag_eval.grounding.support import Support
 
-__all__ = ["ASSERTION", "INFERENCE", "Checked", "Evidence", "evidence", "ground", "groundedness", "supported"]
+__all__ = ["ASSERTION", "INFERENCE", "Checked", "Evidence", "evidence", "ground", "groundedness", "makes", "supported"]
 
 ASSERTION, INFERENCE = 0.55, 0.45
 """The least support of an assertion and of an inference that count as supported, fitted on public data."""
+MADE = 0.8
+"""The least support by an answer of a sentence that counts as said in it: nearly all of its words."""
 
 
 class Checked(NamedTuple):
@@ -53,5 +55,15 @@ def supported(one: Checked, assertion: float = ASSERTION, inference: float = INF
     part, support = one
     if part.kind == "general":
         return None
-    enough = support.number >= (assertion if part.kind == "assertion" else inference)
-    return enough and not support.fabricated and all(wrong.reason != "negation" for wrong in support.mismatches)
+    return _holds(support, assertion if part.kind == "assertion" else inference)
+
+
+def makes(answer: str, claim: str) -> bool:
+    """Whether ``answer`` says what ``claim`` says, each sentence of it."""
+    checked = ground(claim, [answer])
+    return bool(checked) and all(_holds(one.support, MADE) for one in checked)
+
+
+def _holds(support: Support, least: float) -> bool:
+    denied = any(wrong.reason == "negation" for wrong in support.mismatches)
+    return support.number >= least and not support.fabricated and not denied

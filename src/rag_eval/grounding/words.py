@@ -29,8 +29,8 @@ _known: dict[bytes, str] = {}
 def keys(text: str) -> list[str]:
     """The keys of the words of ``text``, in order.
 
-    ``n't`` is read as ``not``, ``%`` and ``$`` as words, ``1,000`` as 1000, ``2.5`` as one word, the month of an ISO
-    date by its name.
+    ``n't`` is read as ``not`` and ``cannot`` as two words, ``%`` and ``$`` as words, ``1,000`` as 1000, ``2.5`` as one
+    word, the month of an ISO date by its name.
     """
     found = _cut(text)
     try:
@@ -72,6 +72,8 @@ def _spelled_out(text: str) -> str:
     text = _DECIMAL.sub("_", text)
     if "'t" in text or "’t" in text:
         text = text.replace("n't", " not").replace("n’t", " not")
+    if "annot" in text:
+        text = text.replace("cannot", "can not")
     if "%" in text:
         text = text.replace("%", " percent ")
     if "$" in text:
