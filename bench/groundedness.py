@@ -52,9 +52,13 @@ def content_precision(claim, chunks):
 
 
 def engine(claim, chunks):
-    """The groundedness of an answer, or 1 where nothing in it is checked."""
-    value = groundedness(ground(claim, chunks))
-    return 1.0 if value is None else value
+    """The groundedness of an answer; None where nothing in it is checked."""
+    return groundedness(ground(claim, chunks))
+
+
+def flagged(claim, chunks):
+    """Whether some sentence of an answer is unsupported at the default thresholds."""
+    return any(supported(one) is False for one in ground(claim, chunks))
 
 
 CANDIDATES = {
@@ -124,6 +128,7 @@ def agreement(data: Path) -> None:
         rows = answers(data, folder)
         for name, candidate in CANDIDATES.items():
             scored = [(candidate(one.claim, one.chunks), one) for one in rows]
+            scored = [(score, one) for score, one in scored if score is not None]
             parts = [[(score, one.faithful) for score, one in scored if part(one)] for part in PARTS.values()]
             print(f"| {folder} | {name} | {' | '.join(f'{area(part):.3f}' for part in parts)} |")
 
@@ -136,11 +141,15 @@ def flags(data: Path) -> None:
     for folder in SETS:
         rows = [one for one in answers(data, folder) if one.held_out]
         bad = [not one.faithful for one in rows]
-        some = [any(supported(part) is False for part in ground(one.claim, one.chunks)) for one in rows]
-        mean = [engine(one.claim, one.chunks) < ASSERTION for one in rows]
+        some = [flagged(one.claim, one.chunks) for one in rows]
+        mean = [_or_one(engine(one.claim, one.chunks)) < ASSERTION for one in rows]
         print(
             f"| {folder} | {sum(bad)} of {len(bad)} | {_precision_recall(some, bad)} | {_precision_recall(mean, bad)} |"
         )
+
+
+def _or_one(score):
+    return 1.0 if score is None else score
 
 
 def _precision_recall(flagged, bad):
@@ -152,7 +161,9 @@ def pairs(data: Path) -> None:
     """Print for every kind of pair how often the wrong twin scores lower, and how often a twin is flagged."""
     found = minimal.pairs(data)
     rows = minimal.measured(
-        found, engine, lambda claim, chunks: any(supported(one) is False for one in ground(claim, chunks))
+        found,
+        lambda claim, chunks: _or_one(engine(claim, chunks)),
+        lambda claim, chunks: any(supported(one) is False for one in ground(claim, chunks)),
     )
     wrong = {make.__name__ for make in minimal.WRONG}
     print("\n| kind | pairs | wrong twin lower | flagged |")

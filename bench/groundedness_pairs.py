@@ -502,12 +502,16 @@ def _spliced(first, second):
 
 
 def measured(found: list[Pair], support, flagged) -> list[tuple[str, int, int, int]]:
-    """For each kind: its name, the number of pairs, how many twins score lower, how many are flagged."""
+    """For each kind: its name, the number of pairs, how many twins score lower, how many are flagged.
+
+    ``support`` is None for a sentence that is not checked: a pair whose original is none is left out.
+    """
     measures = []
     for make in (*WRONG, *KEPT):
         own = [pair for pair in found if pair.kind == make.__name__]
-        lower = sum(support(pair.twin, pair.chunks) < support(pair.right, pair.chunks) for pair in own)
-        measures.append((make.__name__, len(own), lower, sum(flagged(pair.twin, pair.chunks) for pair in own)))
+        own = [(pair, right) for pair in own if (right := support(pair.right, pair.chunks)) is not None]
+        lower = sum((support(pair.twin, pair.chunks) or 0) < right for pair, right in own)
+        measures.append((make.__name__, len(own), lower, sum(flagged(pair.twin, pair.chunks) for pair, _ in own)))
     return measures
 
 

@@ -35,7 +35,7 @@ class Checked(NamedTuple):
 def ground(claim: str, chunks: Sequence[str]) -> list[Checked]:
     """The sentences of ``claim``, each with its support by the texts of ``chunks``."""
     found = parts(claim)
-    index = Index(found, [keys(chunk) for chunk in chunks])
+    index = Index(found, [*map(keys, chunks)])
     return [Checked(part, support_of(part, index)) for part in found]
 
 

@@ -13,7 +13,7 @@ from rag_eval.grounding.words import keys
 
 Kind = Literal["general", "inference", "assertion"]
 
-NUMBER_WEIGHT, SELF_WEIGHT, REPEATED = 2.0, 1.3, 0.2
+NUMBER_WEIGHT, SELF_WEIGHT, REPEATED = 2.5, 1.3, 0.2
 LENGTH_WEIGHTS = (0.5, 0.5, 0.63, 0.73, 0.82, 0.89, 0.95, 1.0, 1.05, 1.09, 1.13, 1.17, 1.2)
 """Weight of a word by the length of its key: the logarithm of the length + 2 in units of log 9."""
 COMMON = frozenset({"0", "1"})  # "one" is mostly no number

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from rag_eval.grounding.claims import Kind, Part
 
 _AHEAD = 2000  # characters in which the next word is looked for
-_WRITTEN = {"percent": ("%",), "dollar": ("$",), "not": ("n't", "n’t"), "usa": ("united states", "u.s.", "us")}
+_WRITTEN = {
+    "percent": ("%",),
+    "dollar": ("$",),
+    "usa": ("united states", "u.s.", "us"),
+    "uk": ("united kingdom", "u.k."),
+}
 
 
 class Evidence(NamedTuple):

@@ -11,7 +11,7 @@ from rag_eval.text import STOP_WORDS
 SELF = frozenset("i me my mine myself we us our ours you your yours m".split())
 """A text that speaks of itself or to its reader says something that a source seldom holds: these words count."""
 
-_FRAGMENTS = "s t n ll ve re d don doesn didn isn wasn aren weren won wouldn couldn shouldn haven hasn hadn ca wo"
+_FRAGMENTS = "s n ll ve re d don doesn didn isn wasn aren weren won wouldn couldn shouldn haven hasn hadn ca wo"
 _OTHERS = (
     # German, French, Spanish, Italian, Portuguese, Dutch, Russian: articles, prepositions, forms of to be
     "der die das den dem des ein eine einen einem einer und oder ist sind war waren wird werden wurde wurden hat haben "
@@ -24,7 +24,7 @@ FUNCTION = (STOP_WORDS | frozenset(_FRAGMENTS.split()) | frozenset(_OTHERS.split
 """Words that say little about content: they count for a third, and only beside the words that they go with."""
 
 NEGATIONS = frozenset(
-    "not no never none nor neither without cannot nobody nothing nowhere fails failed unable "
+    "not no never none nor neither without nobody nothing nowhere fails failed unable "
     "nicht kein keine keinen keiner nie niemals ohne ne pas jamais sans aucun aucune nunca sin ningún ninguna "
     "non mai senza niet geen nooit não sem не нет ни никогда без لا لم لن ليس غير".split()
 )

@@ -81,8 +81,11 @@ def _bits(parts: Sequence[Part]) -> dict[str, int]:
 
 def _blocks(source: list[str], bits: dict[str, int]) -> dict[int, int]:
     blocks: dict[int, int] = {}
-    for place, mask in enumerate(map(bits.get, source)):
-        if mask:
-            block = place >> BLOCK_BITS
-            blocks[block] = blocks.get(block, 0) | mask
+    masks = [*map(bits.get, source)]
+    for block in range(0, len(masks), BLOCK):
+        together = 0
+        for mask in filter(None, masks[block : block + BLOCK]):
+            together |= mask
+        if together:
+            blocks[block >> BLOCK_BITS] = together
     return blocks

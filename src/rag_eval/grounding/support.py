@@ -68,10 +68,13 @@ def support_of(part: Part, index: Index) -> Support:
     far = max([number for number in hits if number < least], default=0)
     best = _number(held, min(held, far * each), function * ALONE, total)
     start, wrong = windows.starts[hits.index(far)] if far else None, _NONE
-    close = [place for place, number in enumerate(hits) if number >= least]
-    for place in close[:MOST_PLACES]:
+    close = [place for place, number in enumerate(hits) if number >= least][:MOST_PLACES]
+    for place in sorted(close, key=hits.__getitem__, reverse=True):
+        together = min(held, hits[place] * each)
+        if _number(held, together, function, total) <= best:
+            break  # neither this place nor one with fewer words can do better
         quality, fitting, unlike = _closer(part, index, windows.starts[place])
-        number = _number(held, min(held, hits[place] * each) * quality, function * fitting, total)
+        number = _number(held, together * quality, function * fitting, total)
         if number > best:
             best, start, wrong = number, windows.starts[place], unlike
     return Support(best, total, found, start, wrong, tuple(lacking))

@@ -7,6 +7,7 @@ distinct word is folded once.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from rag_eval.grounding.lexicon import AS_WRITTEN, IRREGULAR, MONTHS, NUMBER_WORDS, ORDINAL_WORDS, SHORT_FORMS, SYNONYMS
 from rag_eval.grounding.stems import stem
@@ -20,6 +21,7 @@ _WORDS_ONLY = bytes(i if chr(i).isalnum() or chr(i) == "_" else 32 for i in rang
 _TABLE = _WORDS_ONLY + bytes(range(128, 256))
 _THOUSANDS = re.compile(r",(?<=[0-9],)(?=[0-9]{3}(?![0-9]))")
 _DECIMAL = re.compile(r"\.(?<=[0-9]\.)(?=[0-9])")
+_COUNTRY = re.compile(r"United (?:States|Kingdom)|U\.[SK]\.|US(?= [a-z])")
 _ISO_DATE = re.compile(r"-(?<=[0-9]{4}-)(0[1-9]|1[0-2])-([0-3][0-9])(?![0-9])")
 _TYPOGRAPHIC = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("–", "-"), ("—", "-"), ("…", " "), ("\xa0", " "))
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th|s)", re.ASCII)
@@ -29,14 +31,14 @@ _known: dict[bytes, str] = {}
 def keys(text: str) -> list[str]:
     """The keys of the words of ``text``, in order.
 
-    ``n't`` is read as ``not`` and ``cannot`` as two words, ``%`` and ``$`` as words, ``1,000`` as 1000, ``2.5`` as one
-    word, the month of an ISO date by its name.
+    The ``t`` of ``don't`` is read as ``not``, and ``cannot`` too; ``%`` and ``$`` are words, ``1,000`` is 1000, ``2.5``
+    one word, the month of an ISO date its name.
     """
     found = _cut(text)
     try:
         return [*map(_known.__getitem__, found)]
     except KeyError:
-        return _learnt(found) or [key(word) for word in words(text)]
+        return _read(found)
 
 
 def words(text: str) -> list[str]:
@@ -52,36 +54,45 @@ def _cut(text: str) -> list[bytes]:
     return text.encode(errors="replace").translate(_TABLE).split()
 
 
-def _learnt(found: list[bytes]) -> list[str]:
-    """The keys of ``found``; none where one of them is no single word, as in scripts that write without spaces."""
-    read: dict[bytes, str] = {}
-    for word in set(found):
-        parts = tokens(word.decode())
-        if len(parts) != 1:
-            return []
-        read[word] = key(parts[0])
+def _read(found: list[bytes]) -> list[str]:
+    """The keys of ``found``, of which some are not known, or are several words in one: 東京, or what dashes join."""
+    read: list[str] = []
+    for word in found:
+        known = _known.get(word)
+        if known is not None:
+            read.append(known)
+            continue
+        parts = _parts(word) if len(word) <= _LONGEST else _parts.__wrapped__(word)
+        if len(parts) == 1 and len(word) <= _LONGEST:
+            _remember(word, parts[0])
+        read.extend(parts)
+    return read
+
+
+@lru_cache(maxsize=1 << 14)
+def _parts(word: bytes) -> tuple[str, ...]:
+    return tuple([key(part) for part in tokens(word.decode())])
+
+
+def _remember(word: bytes, its_key: str) -> None:
     if len(_known) > MEMORY:
         _known.clear()
-    _known.update({word: own for word, own in read.items() if len(word) <= _LONGEST})
-    return [read[word] for word in found]
+    _known[word] = its_key
 
 
 def _spelled_out(text: str) -> str:
-    if "," in text:
-        text = _THOUSANDS.sub("", text)
-    text = _DECIMAL.sub("_", text)
-    if "'t" in text or "’t" in text:
-        text = text.replace("n't", " not").replace("n’t", " not")
-    if "annot" in text:
-        text = text.replace("cannot", "can not")
+    text = _DECIMAL.sub("_", _THOUSANDS.sub("", text))
     if "%" in text:
         text = text.replace("%", " percent ")
     if "$" in text:
         text = text.replace("$", " dollar ")
-    if "U" in text:
-        text = text.replace("United States", "USA").replace("U.S.", "USA ").replace(" US ", " USA ")
-        text = text.replace("United Kingdom", "UK").replace("U.K.", "UK ")
-    return _ISO_DATE.sub(_named_month, text) if "-0" in text or "-1" in text else text
+    if "U" in text and _COUNTRY.search(text):
+        text = _COUNTRY.sub(_short, text)
+    return _ISO_DATE.sub(_named_month, text)
+
+
+def _short(country: re.Match[str]) -> str:
+    return " usa " if "S" in country[0] else " uk "
 
 
 def _named_month(date: re.Match[str]) -> str:
@@ -90,6 +101,8 @@ def _named_month(date: re.Match[str]) -> str:
 
 def key(word: str) -> str:
     """The key of a lower-cased word: number words and ordinals as digits, short forms in full, else its stem."""
+    if word in _DENYING:
+        return "not"
     if word in AS_WRITTEN:
         return word
     digits = NUMBER_WORDS.get(word) or ORDINAL_WORDS.get(word)
@@ -113,4 +126,5 @@ def _number(word: str) -> str:
     return word.lstrip("0") or "0"
 
 
+_DENYING = frozenset({"t", "cannot"})  # what "don't" ends in, when it is cut at its apostrophe
 _SAME = {stem(other): stem(first) for other, first in SYNONYMS.items()}
