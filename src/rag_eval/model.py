@@ -73,6 +73,7 @@ class Gold(NamedTuple):
     difficulty: str | None = None
     tags: tuple[str, ...] | None = None
     query_type: str | None = None
+    multi_hop: bool | None = None
     meta: Mapping[str, Any] | None = None
     facts: tuple[Fact, ...] | None = None
     expected_claims: tuple[str, ...] | None = None
@@ -108,6 +109,7 @@ class Gold(NamedTuple):
             get("difficulty"),
             _tuple(get("tags")),
             get("query_type"),
+            get("multi_hop"),
             get("meta"),
             _tuple(get("gold_facts")),
             _tuple(get("expected_claims")),
