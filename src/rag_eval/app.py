@@ -11,10 +11,11 @@ from rag_eval.files.limits import Limits
 from rag_eval.files.rows import item_hashes, read_gold, read_traces
 from rag_eval.files.source import Reader
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings, Trace
+from rag_eval.narrowing import narrowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rag_eval.authority import Authority
     from rag_eval.blast import GateTurn
@@ -43,15 +44,26 @@ class Options(NamedTuple):
     root: str | None = None  # no link may lead out of it; None: out of the folder of the named file
     folder: str = ""  # where the usual places are when there is no gates file
     baseline: str = ""  # in place of the gates file's
+    perspectives: tuple[str, ...] = ()  # measure and judge these alone; none: all
+    suite: str = "full"  # or smoke, smoke:N: a part of the questions
 
 
-def score(gold: Path, trace: Path, gates: Path | None = None, *, k: int | Sequence[int] | None = None) -> Report:
+def score(
+    gold: Path,
+    trace: Path,
+    gates: Path | None = None,
+    *,
+    k: int | Sequence[int] | None = None,
+    perspectives: Sequence[str] = (),
+    suite: str = "full",
+) -> Report:
     """Score a trace file against a gold file and judge the gates.
 
     ``gold`` and ``trace`` are paths as ``rag-eval score`` takes them; ``gates`` is the path of an eval-gates.yml,
     without which the reference scorer's defaults hold. ``k`` gives the cutoffs of the retrieval metrics (1, 3, 5 and 10
-    if not said). Raises :class:`~rag_eval.errors.InputError` with every problem where the files cannot be judged; a
-    failed gate is no error: read ``report.passed``.
+    if not said). ``perspectives`` (such as ``["retrieval"]``) and ``suite`` (``smoke``, ``smoke:30``) narrow the run to
+    a part, which ``report.scope`` then tells. Raises :class:`~rag_eval.errors.InputError` with every problem where the
+    files cannot be judged; a failed gate is no error: read ``report.passed``.
 
     >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl")
     >>> report.verdict, report.metrics["precision"].exact
@@ -59,7 +71,8 @@ def score(gold: Path, trace: Path, gates: Path | None = None, *, k: int | Sequen
     """
     cutoffs = (k,) if isinstance(k, int) else tuple(k or ())
     policy = os.fspath(gates) if gates is not None else ""
-    return run(Options(os.fspath(gold), os.fspath(trace), policy, cutoffs))
+    narrowed = tuple(perspectives), suite
+    return run(Options(os.fspath(gold), os.fspath(trace), policy, cutoffs, None, "", "", *narrowed))
 
 
 def run(options: Options, authority: Authority | None = None) -> Report:
@@ -94,10 +107,12 @@ class Session:
     def first(self, authority: Authority | None) -> Report:
         """The report under the run's own policy; InputError with every problem of every file."""
         from rag_eval.report import Context, Input, Remark, build
+        from rag_eval.scope import in_suite
 
         reader, policy, digests = self._reader, self._policy, self._digests
         self._golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
-        self.card = score_traces(reader, self._golds, policy.trace, self._wanted, policy.settings, digests)
+        self._asked = in_suite(self._golds, policy.suite)
+        self.card = score_traces(reader, self._golds, policy.trace, self._wanted, policy.settings, digests, self._asked)
         about = _sidecar(reader, policy, digests)
         reader.ledger.stop_on_problems()
         self._hashes = item_hashes(reader, policy.gold, self._golds)
@@ -126,11 +141,17 @@ class Session:
         golds = self._golds if gold is None and policy.gold == self._policy.gold else read_gold(quiet, policy.gold)
         if gold is not None and quiet.ledger.problems:
             return None
-        card = score_traces(quiet, golds, policy.trace, self._wanted, policy.settings, Digests())
+        card = score_traces(quiet, golds, policy.trace, self._wanted, policy.settings, Digests(), self._asked_of(golds))
         if gold is None and trace is None:  # other gold may not know every question that the traces answer
             quiet.ledger.stop_on_problems()
         hashes = self._hashes if golds is self._golds else item_hashes(quiet, policy.gold, golds)
         return build(card, golds, policy, Context(hashes=hashes, fields=self._fields, earlier=earlier))
+
+    def _asked_of(self, golds: Mapping[str, Gold]) -> Mapping[str, Gold]:
+        """The items of the suite in another state of the gold: those of this one, and those that it lacks."""
+        if len(self._asked) == len(self._golds):
+            return golds
+        return {qid: gold for qid, gold in golds.items() if qid in self._asked or qid not in self._golds}
 
     def _earlier_under(self, policy: Policy) -> Earlier | None:
         """The baseline; where values mean something else under ``policy``, its traces are scored as that has it."""
@@ -144,6 +165,7 @@ class Session:
         if not path:
             return None, []
         from rag_eval.baseline_file import read_baseline
+        from rag_eval.narrowing import of_suite
 
         trace = next((each.baseline_trace for each in policies if each.baseline_trace), "")
 
@@ -151,7 +173,8 @@ class Session:
             return self._scored(under._replace(trace=trace), None, data, None)
 
         asked = bool(self._options.baseline)
-        return read_baseline(self._reader, path, trace, self._authority, rescored, asked=asked)
+        earlier, said = read_baseline(self._reader, path, trace, self._authority, rescored, asked=asked)
+        return earlier and of_suite(earlier, self._golds.keys() - self._asked.keys()), said
 
 
 def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str], dict[str, str], list[GateTurn]]:
@@ -193,10 +216,12 @@ def _policy_in(options: Options, data: bytes) -> Policy:
 
 def _measures(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:
     from rag_eval.metrics import measures
+    from rag_eval.narrowing import within
 
     gates = [gate.name for policy in policies if policy for gate in policy.gates]
     labels = [f"recall_all@{policy.k}" for policy in policies if policy]
-    return measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
+    found = measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
+    return within(found, next(policy for policy in policies if policy))
 
 
 def _base(options: Options, head: Policy, authority: Authority) -> Policy | None:
@@ -210,7 +235,7 @@ def _base(options: Options, head: Policy, authority: Authority) -> Policy | None
     if policy is None:
         return None
     gold, trace = options.gold or policy.gold, options.trace or policy.trace
-    return policy._replace(
+    return narrowed(policy, options.perspectives, options.suite)._replace(
         k=_headline(options.cutoffs, policy.k),
         gold=gold if os.path.lexists(gold) else head.gold,
         trace=trace if os.path.lexists(trace) else head.trace,
@@ -223,17 +248,28 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     policy = _policy(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))
     k, gold, trace = _headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
+    policy = narrowed(policy, options.perspectives, options.suite)
     return reader, policy._replace(k=k, gold=gold, trace=trace), digests
 
 
 def score_traces(
-    reader: Reader, golds: dict[str, Gold], path: str, wanted: Sequence[Any], settings: Settings, digests: Digests
+    reader: Reader,
+    golds: dict[str, Gold],
+    path: str,
+    wanted: Sequence[Any],
+    settings: Settings,
+    digests: Digests,
+    asked: Mapping[str, Gold] | None = None,
 ) -> Scorecard:
-    """The scorecard of a trace file, read as a stream."""
+    """The scorecard of a trace file, read as a stream. Where items are ``asked``, it is about these alone."""
     from rag_eval.scoring import Scorer
 
-    scorer = Scorer(golds, wanted, settings)
-    for trace in traces(reader, golds, path, digests):
+    part = golds if asked is None else asked
+    scorer = Scorer(part, wanted, settings)
+    found = traces(reader, golds, path, digests)
+    for trace in (
+        found if len(part) == len(golds) else (one for one in found if one.qid in part or one.qid not in golds)
+    ):
         scorer.add(trace)
     return scorer.close()
 

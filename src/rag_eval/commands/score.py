@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
+    from rag_eval.app import Options
     from rag_eval.authority import Authority
 
 EXAMPLES = """\
@@ -19,6 +20,7 @@ EXAMPLES = """\
   rag-eval score --gold eval/gold.jsonl --trace runs/trace.jsonl --k 1,3,5
   rag-eval score --format markdown --out rag-eval-report
   rag-eval score --base origin/main
+  rag-eval score --suite smoke --perspective retrieval,citations
   rag-eval score --format scores --gates precision=0.80,chr=0.75,under=0.05,over=0.10
 """
 FORMATS = ("table", "markdown", "json", "junit", "csv", "scores")
@@ -28,7 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_inputs(parser)
     parser.add_argument("--base", metavar="REF", help="hold gates, policy and gold against this branch or commit")
+    parser.add_argument(
+        "--perspective", metavar="P[,P]", type=_names, default=(), help="measure and judge these alone: retrieval,…"
+    )
+    parser.add_argument(
+        "--suite", metavar="S", default="full", help="full, smoke (tagged so, else a sample of 50) or smoke:N"
+    )
     add_outputs(parser, FORMATS)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,11 +62,18 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("inline gates belong to --format scores. Write eval-gates.yml: rag-eval init")
     from rag_eval import app
 
-    options = app.Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline)
+    options = _options(args)
     report = app.run(options, _authority(args.base))
     remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
     put(report, args.format, args.out)
     return report.exit_code
+
+
+def _options(args: argparse.Namespace) -> Options:
+    from rag_eval.app import Options
+
+    inputs = args.gold, args.trace, gates_path(args.gates), args.k
+    return Options(*inputs, baseline=args.baseline, perspectives=args.perspective, suite=args.suite)
 
 
 def _authority(ref: str | None) -> Authority | None:
@@ -72,6 +91,8 @@ def _scores(args: argparse.Namespace) -> int:
 
     if args.base:
         raise UsageError("--base judges, which --format scores does not. Leave one of the two out")
+    if args.perspective or args.suite != "full":
+        raise UsageError("--format scores is always of everything: leave --perspective and --suite out")
     if args.out:
         raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
     inline = args.gates if "=" in args.gates else ""

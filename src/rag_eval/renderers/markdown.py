@@ -112,7 +112,9 @@ def _gravest(report: Report) -> list[Judged]:
 
 
 def _head(report: Report) -> str:
-    return f"## {judged.SIGNS[report.verdict]} RAG evaluation {report.verdict}\n\n{words.headline(report, VOICE)}"
+    part = report.scope is not None
+    sign = judged.SIGNS["inconclusive" if part and report.passed else report.verdict]
+    return f"## {sign} RAG evaluation {report.verdict}{' in part' if part else ''}\n\n{words.headline(report, VOICE)}"
 
 
 def _changed(report: Report, *, whole: bool) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from fractions import Fraction
 from typing import NamedTuple
 
+from rag_eval.gates import FULL
 from rag_eval.labels import GOOD
 from rag_eval.renderers.figures import enclosed, is_count, metric, metric_interval, probability, size, unit, value
 from rag_eval.safe import one_line
@@ -53,9 +54,32 @@ def headline(report: Report, voice: Voice = PLAIN) -> str:
     if failed or errors:
         reasons = [reason(report, gate, voice) for gate in failed[:_REASONS]]
         more = [f"and {len(failed) - _REASONS} more"] if len(failed) > _REASONS else []
-        return f"Failed on {cases(report)}: {'; '.join([*reasons, *more, *_codes(errors), *aside])}."
+        return f"Failed on {cases(report)}: {'; '.join([*reasons, *more, *_codes(errors), *aside])}.{_left_out(report)}"
     held = sum(gate.outcome == "passed" for gate in report.gates)
-    return f"Passed on {cases(report)}: {', '.join([f'{held} of {len(report.gates)} gates hold', *aside])}."
+    passed = "Passed in part" if report.scope else "Passed"
+    holds = ", ".join([f"{held} of {len(report.gates)} gates hold", *aside])
+    return f"{passed} on {cases(report)}: {holds}.{_left_out(report)}"
+
+
+def _left_out(report: Report) -> str:
+    """What a narrowed run says of what it did not look at."""
+    scope = report.scope
+    if scope is None:
+        return ""
+    asked = f" Smoke suite: {scope.questions:,} of {scope.of:,} questions."
+    only = f" Only {listed(scope.perspectives)}: {_unjudged(len(scope.left_out_gates))}."
+    return (asked if scope.suite != FULL else "") + (only if scope.perspectives else "")
+
+
+def _unjudged(gates: int) -> str:
+    if not gates:
+        return "no gate is of another perspective"
+    return f"{gates} gate{'s' if gates != 1 else ''} of other perspectives {'were' if gates != 1 else 'was'} not judged"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``retrieval``, ``retrieval and safety``, ``answers, retrieval and safety``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _asides(report: Report) -> list[str]:
