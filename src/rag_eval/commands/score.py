@@ -21,6 +21,7 @@ EXAMPLES = """\
   rag-eval score --format markdown --out rag-eval-report
   rag-eval score --base origin/main
   rag-eval score --suite smoke --perspective retrieval,citations
+  rag-eval score --save-trace
   rag-eval score --format scores --gates precision=0.80,chr=0.75,under=0.05,over=0.10
 """
 FORMATS = ("table", "markdown", "json", "junit", "csv", "scores")
@@ -35,6 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--suite", metavar="S", default="full", help="full, smoke (tagged so, else a sample of 50) or smoke:N"
+    )
+    parser.add_argument(
+        "--save-trace",
+        metavar="DIR",
+        nargs="?",
+        const="traces",
+        help="write the failed cases with all that debugging takes into DIR/failed.jsonl (traces)",
     )
     add_outputs(parser, FORMATS)
 
@@ -66,6 +74,10 @@ def _run(args: argparse.Namespace) -> int:
     report = app.run(options, _authority(args.base))
     remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
     put(report, args.format, args.out)
+    if args.save_trace is not None:
+        from rag_eval.commands._failed import save
+
+        remark([save(report, options, args.save_trace)], quiet=args.quiet)
     return report.exit_code
 
 
@@ -93,6 +105,8 @@ def _scores(args: argparse.Namespace) -> int:
         raise UsageError("--base judges, which --format scores does not. Leave one of the two out")
     if args.perspective or args.suite != "full":
         raise UsageError("--format scores is always of everything: leave --perspective and --suite out")
+    if args.save_trace is not None:
+        raise UsageError("--save-trace writes what a report knows: leave --format scores out")
     if args.out:
         raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
     inline = args.gates if "=" in args.gates else ""
