@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+from rag_eval.digests import Digests
 from rag_eval.errors import UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
@@ -98,7 +99,7 @@ class Session:
     def __init__(self, options: Options, reader: Reader, policy: Policy, base: Policy | None, digests: Digests) -> None:
         self._options, self._reader, self._policy, self._base, self._digests = options, reader, policy, base, digests
         policies = [each for each in (policy, base) if each]
-        self._wanted = _measures(options, *policies)
+        self._wanted = wanted(options, *policies)
         self._fields = list(dict.fromkeys(field for each in policies for field in each.fields))
         self.earlier: Earlier | None = None
         self._authority: Authority | None = None
@@ -113,7 +114,7 @@ class Session:
         self._golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
         self._asked = in_suite(self._golds, policy.suite)
         self.card = score_traces(reader, self._golds, policy.trace, self._wanted, policy.settings, digests, self._asked)
-        about = _sidecar(reader, policy, digests)
+        about = sidecar(reader, policy, digests)
         reader.ledger.stop_on_problems()
         self._hashes = item_hashes(reader, policy.gold, self._golds)
         found = _provenance(about, policy, self._base, digests, authority)
@@ -214,7 +215,8 @@ def _policy_in(options: Options, data: bytes) -> Policy:
     return policy._replace(gold=options.gold or policy.gold, trace=options.trace or policy.trace)
 
 
-def _measures(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:
+def wanted(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:
+    """What is to be measured: for the cutoffs asked for, for the gates, and for the labels."""
     from rag_eval.metrics import measures
     from rag_eval.narrowing import within
 
@@ -286,7 +288,7 @@ def traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) 
             ledger.problem(path, line, "", wrong, _NO_QID)
 
 
-def _sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
+def sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
     """What run.json says of the run, None where there is none."""
     from rag_eval.files.report_file import read_sidecar, sidecar_of
 
@@ -310,29 +312,6 @@ def _provenance(
     if not (authority and authority.ci):  # at work on a laptop, the gold is ahead of the traces all the time
         wanted = {code: "warning" if level == "error" else level for code, level in wanted.items()}
     return provenance(origin, wanted)
-
-
-class Digests:
-    """sha256 of the files that are read, by what they are read for."""
-
-    def __init__(self) -> None:
-        self._begun: dict[str, tuple[str, Any]] = {}
-
-    def of(self, role: str, path: str) -> Any:
-        """A digest that takes the bytes of ``path``."""
-        from hashlib import sha256
-
-        self._begun[role] = path, sha256()
-        return self._begun[role][1]
-
-    def hex(self, role: str) -> str:
-        """The digest of what was read so far for ``role``, in hex."""
-        digest: str = self._begun[role][1].hexdigest()
-        return digest
-
-    def rows(self) -> list[tuple[str, str, str]]:
-        """Role, path and hex digest of each file."""
-        return [(role, path, digest.hexdigest()) for role, (path, digest) in self._begun.items()]
 
 
 def _policy(reader: Reader, options: Options, digests: Digests) -> Policy:

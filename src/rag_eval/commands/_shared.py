@@ -56,6 +56,11 @@ def cutoffs(text: str) -> tuple[int, ...]:
     return tuple(values)
 
 
+def names(text: str) -> tuple[str, ...]:
+    """``retrieval,safety`` as names."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
 def gates_path(given: str) -> str:
     """The gates file in force: the named one, else eval-gates.yml where it is there, else none."""
     return given or (GATES_FILE if os.path.lexists(GATES_FILE) else "")

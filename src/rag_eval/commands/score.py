@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from rag_eval.commands._shared import add_inputs, add_outputs, gates_path, put, remark
+from rag_eval.commands._shared import add_inputs, add_outputs, gates_path, names, put, remark
 from rag_eval.errors import UsageError
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     parser.add_argument("--base", metavar="REF", help="hold gates, policy and gold against this branch or commit")
     parser.add_argument(
-        "--perspective", metavar="P[,P]", type=_names, default=(), help="measure and judge these alone: retrieval,…"
+        "--perspective", metavar="P[,P]", type=names, default=(), help="measure and judge these alone: retrieval,…"
     )
     parser.add_argument(
         "--suite", metavar="S", default="full", help="full, smoke (tagged so, else a sample of 50) or smoke:N"
@@ -45,10 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the failed cases with all that debugging takes into DIR/failed.jsonl (traces)",
     )
     add_outputs(parser, FORMATS)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def run(args: argparse.Namespace) -> int:
