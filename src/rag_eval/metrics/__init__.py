@@ -6,7 +6,7 @@ import re
 
 from rag_eval.errors import UsageError
 from rag_eval.metrics import answers, citations, refusals, retrieval
-from rag_eval.metrics._metric import Measure, Metric, score_in_words
+from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
 from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
@@ -22,6 +22,7 @@ __all__ = [
     "measures",
     "of_column",
     "perspectives_of",
+    "range_in_words",
     "score_in_words",
     "values_in_words",
 ]
