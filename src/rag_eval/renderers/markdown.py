@@ -113,8 +113,8 @@ def _gravest(report: Report) -> list[Judged]:
 
 
 def _head(report: Report) -> str:
-    part = report.scope is not None
-    sign = judged.SIGNS["inconclusive" if part and report.passed else report.verdict]
+    part = report.scope is not None and report.passed
+    sign = judged.SIGNS["inconclusive" if part else report.verdict]
     return f"## {sign} RAG evaluation {report.verdict}{' in part' if part else ''}\n\n{words.headline(report, VOICE)}"
 
 

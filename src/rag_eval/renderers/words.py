@@ -230,9 +230,10 @@ def without_cases(report: Report) -> str:
         groups.setdefault(tuple(field for field in one.needs if field not in known), []).append(one.name)
     bare = groups.pop((), [])
     parts = [f"{' and '.join(fields)} ({_few(names)})" for fields, names in sorted(groups.items(), key=_size)]
-    said = [f"No data for {len(absent)} metrics."] if absent else []
-    said += [f"Of these need {'; '.join(parts)}."] if parts else []
-    return " ".join([*said, *([f"No case to apply to: {_few(bare)}."] if bare else [])])
+    needed = [f"needed: {'; '.join(parts)}"] if parts else []
+    idle = [f"without a case to apply to: {_few(bare)}"] if bare else []
+    head = f"No data for {len(absent)} metric{'s' if len(absent) != 1 else ''}"
+    return f"{'; '.join([head, *needed, *idle])}." if absent else ""
 
 
 def _by_value(report: Report) -> tuple[list[Metric], list[Metric]]:
