@@ -267,3 +267,14 @@ def test_traces_of_other_questions_are_read_but_not_scored(tmp_path):
     paths = write_rows(tmp_path / "g.jsonl", golds), write_rows(tmp_path / "t.jsonl", traces)
     report = app.score(*paths, suite="smoke")
     assert (report.completeness.unknown, report.completeness.expected) == (0, 1)
+
+
+def test_history_takes_no_question_for_gone_that_a_suite_left_aside(project, score, capsys):
+    for place, words in enumerate([[], ["--suite", "smoke:4"], []]):
+        project.write(f"runs/{place}.json", json.dumps(score(*words)))
+    (project.path / "runs" / "trace.jsonl").unlink()
+    assert cli.main(["history", "runs", "--format", "json"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    gold = [reading["gold"] for series in out["metrics"] for reading in series["readings"]]
+    assert gold == [None] * len(gold)
+    assert len(gold) >= 9

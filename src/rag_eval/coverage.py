@@ -10,7 +10,7 @@ from rag_eval.scope import asked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.gates import Policy
     from rag_eval.metrics import Measure, Metric
@@ -51,16 +51,17 @@ class Presence:
     def __init__(self, golds: Iterable[Gold]) -> None:
         items = list(golds)
         self._rows = {"gold": len(items), "trace": 0}
-        self._there = {name: sum(_has(name, item) for item in items) for name in OPTIONAL if name.startswith("gold.")}
-        self._of_traces = [name for name in OPTIONAL if name.startswith("trace.")]
-        self._there.update(dict.fromkeys(self._of_traces, 0))
+        has = {name: _finder(name) for name in OPTIONAL}
+        self._of_traces = [(name, there) for name, there in has.items() if name.startswith("trace.")]
+        self._there = {name: sum(map(there, items)) for name, there in has.items() if name.startswith("gold.")}
+        self._there.update(dict.fromkeys((name for name, _ in self._of_traces), 0))
 
     def watch(self, traces: Iterable[Trace]) -> Iterator[Trace]:
         """The traces as they are."""
         for trace in traces:
             self._rows["trace"] += 1
-            for name in self._of_traces:
-                self._there[name] += _has(name, trace)
+            for name, there in self._of_traces:
+                self._there[name] += there(trace)
             yield trace
 
     def fields(self) -> dict[str, Field]:
@@ -68,12 +69,13 @@ class Presence:
         return {name: Field(name, there, self._rows[name.partition(".")[0]]) for name, there in self._there.items()}
 
 
-def _has(name: str, row: Any) -> bool:
-    found = attrgetter(OPTIONAL[name].partition(".")[2])(row)
-    if found is None or not name.startswith(_WITHIN):
-        return found is not None
+def _finder(name: str) -> Callable[[Any], bool]:
+    """What says whether a gold item or a trace has a field; a field of chunks is there where one chunk has it."""
+    get = attrgetter(OPTIONAL[name].partition(".")[2])
+    if not name.startswith(_WITHIN):
+        return lambda row: get(row) is not None
     own = name[len(_WITHIN) :]
-    return any(own in chunk for chunk in found)
+    return lambda row: any(own in chunk for chunk in get(row) or ())
 
 
 def covered(card: Scorecard, policy: Policy, fields: Mapping[str, Field], about: Mapping[str, Any]) -> list[Covered]:

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any, NamedTuple
 
-from rag_eval.commands._shared import add_inputs, gates_path, names, printed_json
+from rag_eval.commands._shared import add_inputs, gates_path, names, printed_json, uncollected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     perspectives = perspectives_of(args.perspective)
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
     options = app.Options(*inputs, baseline=args.baseline, perspectives=perspectives)
-    known = _known(options, asked=bool(args.gold or args.trace))
+    with uncollected():
+        known = _known(options, asked=bool(args.gold or args.trace))
     if args.format == "json":
         sys.stdout.write(printed_json(_as_json(perspectives, known)))
         return 0

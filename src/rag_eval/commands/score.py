@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 
-from rag_eval.commands._shared import add_inputs, add_outputs, gates_path, names, put, remark
+from rag_eval.commands._shared import add_inputs, add_outputs, gates_path, names, put, remark, uncollected
 from rag_eval.errors import UsageError
 
 TYPE_CHECKING = False
@@ -49,14 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score; the exit code is the report's."""
-    # Nothing that scoring builds refers back to itself, and walking a large gold set again and again is not free.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with uncollected():
         return _run(args)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _run(args: argparse.Namespace) -> int:
