@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -102,21 +103,26 @@ def metrics_page() -> str:
     ]
     for perspective in dict.fromkeys(metric.perspective for metric in METRICS.values()):
         lines += [f"## {perspective.capitalize()}", ""]
-        lines += [line for metric in METRICS.values() if metric.perspective == perspective for line in _section(metric)]
+        own = [metric for metric in METRICS.values() if metric.perspective == perspective]
+        lines += [line for family in _families(own) for line in _section(family)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(metric: Metric) -> list[str]:
+def _families(metrics: list[Metric]) -> list[list[Metric]]:
+    """The metrics that one function scores together, in one section; most are the only one of theirs."""
+    return [list(family) for _, family in groupby(metrics, key=lambda metric: metric.score.__qualname__)]
+
+
+def _section(family: list[Metric]) -> list[str]:
+    metric = family[0]
     better = "higher is better" if metric.better == "higher" else "lower is better"
     values = "; ".join(f"`{name}` is {words}" for name, words in values_in_words(metric))
     made = "" if list(metric.folds.items()) == [("", "mean")] else f" Values: {values}."
     needs = f" Needs: {', '.join(f'`{field}`' for field in metric.needs)}." if metric.needs else ""
     source = f"Source: {metric.source}."
     return [
-        f"### `{metric.name}`",
-        "",
-        metric.text,
-        "",
+        *(line for one in family for line in (f"### `{one.name}`", "", one.text, "")),
+        *([f"Of all of these, `{metric.name}` for an example:", ""] if family[1:] else []),
         f"Applies to {metric.applies}. Scores {score_in_words(metric)}; {better}.{needs}{made} {source}",
         "",
         *_examples(metric),
@@ -126,7 +132,7 @@ def _section(metric: Metric) -> list[str]:
 def _examples(metric: Metric) -> list[str]:
     path = ROOT / "tests" / "examples" / f"{metric.name}.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return ["A case", "", *(f"- {_verb(row)} when {row['because']}." for row in rows), ""]
+    return [f"A {metric.level}", "", *(f"- {_verb(row)} when {row['because']}." for row in rows), ""]
 
 
 def _verb(row: dict[str, Any]) -> str:

@@ -93,7 +93,8 @@ class Session:
 
     def first(self, authority: Authority | None) -> Report:
         """The report under the run's own policy; InputError with every problem of every file."""
-        from rag_eval.report import Context, Input, Remark, build
+        from rag_eval.remarks import Input, Remark
+        from rag_eval.report import Context, build
 
         reader, policy, digests = self._reader, self._policy, self._digests
         self._golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))

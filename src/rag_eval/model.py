@@ -220,6 +220,7 @@ OPTIONAL = {
     "trace.citations": "trace.citations",
     "trace.chunks.text": "trace.chunks",
     "trace.scope": "trace.scope",
+    "trace.timed_out": "trace.timed_out",
     "trace.latency_ms": "trace.latency",
     "trace.usage": "trace.usage",
     "trace.guardrail": "trace.guardrail",
