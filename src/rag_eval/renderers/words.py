@@ -171,7 +171,7 @@ def counted(result: MetricResult | None, n: int) -> str:
 def plain_metrics(report: Report) -> list[list[str]]:
     """Name, value, cases and direction of each metric without a cutoff that applies to some case."""
     return [
-        [name, _value(report, name) + metric_interval(result), counted(result, result.n), _arrow(result.better)]
+        [name, _value(report, name) + metric_interval(result, name), counted(result, result.n), _arrow(result.better)]
         for name, result in report.metrics.items()
         if result.n and not _CUT.search(name)
     ]
@@ -190,7 +190,8 @@ def cutoff_metrics(report: Report) -> tuple[list[str], list[list[str]]]:
 
 def without_cases(report: Report) -> str:
     """The metrics that apply to no case."""
-    names = dict.fromkeys(_CUT.sub("@k", name) for name, result in report.metrics.items() if not result.n)
+    without = (name for name, result in report.metrics.items() if not result.n)
+    names = dict.fromkeys(_CUT.sub("@k", name).partition(".")[0] for name in without)
     return f"No case for: {', '.join(names)}." if names else ""
 
 
