@@ -65,8 +65,8 @@ def latency_ok(case: Case) -> bool | None:
 def pipeline_pass(case: Case) -> bool | None:
     """Share of questions that pass all that is asked of the pipeline. That is outcome_match, required_flags, forbidden_flags, citations_ok and latency_ok, as far as they apply."""  # noqa: E501
     gold = case.gold
-    asks = gold.expected_outcome, gold.required_flags, gold.forbidden_flags, gold.min_citations, gold.latency_budget
-    if not any(asks):
+    asks = gold.expected_outcome or gold.required_flags or gold.forbidden_flags or gold.min_citations
+    if not (asks or gold.latency_budget):
         return None
     checks = outcome_match, required_flags, forbidden_flags, citations_ok, latency_ok
     found = [passed for check in checks if (passed := check.score(case)) is not None]

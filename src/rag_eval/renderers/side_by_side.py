@@ -152,7 +152,8 @@ def _values(found: SideBySide, voice: Voice) -> Section:
         [_metric(row, voice), *(_value(cell, row.name, same=_same(row)) for cell in row.cells), _same(row)]
         for row in told
     ]
-    silent = ", ".join(voice.name(row.name, _NAME) for row in found.metrics if row not in told)
+    without = dict.fromkeys(row.name.partition(".")[0] for row in found.metrics if row not in told)
+    silent = ", ".join(voice.name(name, _NAME) for name in without)
     lines = ["Each with its 95 % interval, over the cases that it applies to."]
     lines += [f"No case for: {silent}."] if silent else []
     return Section("Values", lines, ["metric", *(voice.name(run.name, _NAME) for run in found.runs), "cases"], rows)
