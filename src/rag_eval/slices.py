@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rag_eval.model import Gold
 
-FIELDS = ("category", "difficulty", "tags", "query_type", "answerable", "doc_type")
+FIELDS = ("category", "difficulty", "tags", "query_type", "multi_hop", "answerable", "doc_type")
 """What slices go by, besides ``meta.NAME``. ``doc_type`` is the ending of the gold's documents: ``md``, ``pdf``."""
 
 ANY = "*"
@@ -70,6 +70,7 @@ def doc_types(gold: Gold) -> tuple[str, ...]:
         *(section["doc_id"] for section in gold.sections or ()),
         *(gold.relevant_docs or ()),
         *(gold.doc_grades or ()),
+        *(gold.expected_documents or ()),
     ]
     endings = (_ENDING.search(name) for name in [*paths, *docs])
     return tuple(sorted({found[1].lower() for found in endings if found}))
