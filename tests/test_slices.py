@@ -21,7 +21,10 @@ def gold(**fields):
 
 
 def test_an_item_is_in_the_slices_of_its_values():
-    item = gold(category="law", difficulty="hard", tags=["x", "y", "x"], answerable=False, query_type="fact")
+    attack = {"kind": "input", "positive": True, "category": "jailbreak"}
+    item = gold(
+        category="law", difficulty="hard", tags=["x", "y", "x"], answerable=False, query_type="fact", attack=attack
+    )
     assert slices_of(item, FIELDS) == (
         "category=law",
         "difficulty=hard",
@@ -29,6 +32,8 @@ def test_an_item_is_in_the_slices_of_its_values():
         "tags=y",
         "query_type=fact",
         "answerable=false",
+        "attack.category=jailbreak",
+        "attack.kind=input",
     )
 
 

@@ -137,8 +137,10 @@ def _verb(row: dict[str, Any]) -> str:
     return f"scores **{_score(row['score'])}**{cut}"
 
 
-def _score(score: bool | float | list[int]) -> str:
+def _score(score: bool | float | list[Any]) -> str:
     if isinstance(score, list):
+        if isinstance(score[1], bool):
+            return f"{score[0]:.5g}, to be {'high' if score[1] else 'low'}"
         numerator, denominator = score
         return f"{numerator}/{denominator}" if 0 < numerator < denominator else str(numerator // denominator)
     return f"{float(score):.5g}"

@@ -47,6 +47,10 @@ class Input(NamedTuple):
     sha256: str
 
 
+_OF_QUESTIONS = ("answers", "refusals", "citations", "retrieval", "context", "groundedness")
+"""The perspectives in which safety cases count for nothing."""
+
+
 class Remark(NamedTuple):
     """A note on the input that a reader of the verdict should know."""
 
@@ -200,7 +204,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         labels=labels,
         diagnosis=(),
         questions=questions,
-        notes=(*_level_notes(card), *context.notes),
+        notes=(*_level_notes(card), *_only_attacks(golds, policy), *context.notes),
         inputs=tuple(context.inputs),
         contracts={one.name: contract(one, policy) for one in card.measures},
         run=context.about,
@@ -394,6 +398,15 @@ def levels(*policies: Policy) -> dict[str, str]:
 def _gravest(code: str, policies: Sequence[Policy]) -> str:
     own = {policy.integrity.get(code, integrity.LEVELS[code]) for policy in policies}
     return next(level for level in ("error", "warning", "off") if level in own)
+
+
+def _only_attacks(golds: Mapping[str, Gold], policy: Policy) -> list[Remark]:
+    """That gates on answers have nothing to judge where every item is a safety case."""
+    idle = [name for name in _gated(policy) if measure(name).metric.perspective in _OF_QUESTIONS]
+    if not idle or not golds or any(gold.attack is None for gold in golds.values()):
+        return []
+    text = f"all are safety cases, which {', '.join(idle[:5])} do not judge: gate metrics such as injection_auc instead"
+    return [Remark("gates", 0, text, len(golds))]
 
 
 def _level_notes(card: Scorecard) -> list[Remark]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from rag_eval.model import Gold
 
-FIELDS = ("category", "difficulty", "tags", "query_type", "answerable")
+FIELDS = ("category", "difficulty", "tags", "query_type", "answerable", "attack.category", "attack.kind")
 """What slices go by, besides ``meta.NAME``."""
 
 ANY = "*"
@@ -49,7 +49,8 @@ def expanded(pattern: str, present: Iterable[str]) -> list[str]:
 
 
 def _values(gold: Gold, field: str) -> Iterator[str]:
-    found = (gold.meta or {}).get(field[len("meta.") :]) if field.startswith("meta.") else getattr(gold, field)
+    noun, _, name = field.partition(".")
+    found = (getattr(gold, noun) or {}).get(name) if name else getattr(gold, noun)
     for value in found if isinstance(found, (list, tuple)) else [found]:
         if value is not None:
             yield _text(value)

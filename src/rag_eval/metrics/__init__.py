@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rag_eval.errors import UsageError
-from rag_eval.metrics import answers, citations, refusals, retrieval
+from rag_eval.metrics import answers, citations, refusals, retrieval, safety
 from rag_eval.metrics._metric import Measure, Metric, score_in_words
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "Measure", "Metric", "measure", "measures", "of_column", "score_in_words", "values_in_words"]
 
-_PERSPECTIVES = (answers, refusals, citations, retrieval)
+_PERSPECTIVES = (answers, refusals, citations, retrieval, safety)
 METRICS: dict[str, Metric] = {
     value.name: value for module in _PERSPECTIVES for value in vars(module).values() if isinstance(value, Metric)
 }
@@ -72,7 +72,7 @@ def suggestion(name: str) -> str:
     """What an unknown metric's name may have meant."""
     from difflib import get_close_matches
 
-    known = [*_PLAIN, *(metric.replace("@k", "@5") for metric in METRICS if metric not in _PLAIN)]
+    known = [*_PLAIN, *(name.replace("@k", "@5") for name, metric in METRICS.items() if metric.cutoff)]
     close = get_close_matches(name[:80], known, n=1, cutoff=0.5)
     return f"Did you mean '{close[0]}'?" if close else "List them with: rag-eval metrics"
 
