@@ -22,15 +22,15 @@ def gold(**fields):
 
 def test_an_item_is_in_the_slices_of_its_values():
     attack = {"kind": "input", "positive": True, "category": "jailbreak"}
-    item = gold(
-        category="law", difficulty="hard", tags=["x", "y", "x"], answerable=False, query_type="fact", attack=attack
-    )
+    fields = {"category": "law", "difficulty": "hard", "tags": ["x", "y", "x"], "query_type": "fact"}
+    item = gold(**fields, answerable=False, multi_hop=True, attack=attack)
     assert slices_of(item, FIELDS) == (
         "category=law",
         "difficulty=hard",
         "tags=x",
         "tags=y",
         "query_type=fact",
+        "multi_hop=true",
         "answerable=false",
         "attack.category=jailbreak",
         "attack.kind=input",

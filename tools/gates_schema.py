@@ -307,7 +307,9 @@ def _settings() -> dict[str, Any]:
     count = {"type": "integer", "minimum": 0}
     return {
         "version": {"const": 1, "description": "Version of this format.", "examples": [1]},
-        "gold": _text("Path of the gold file, from the folder of this file.", "eval/gold.jsonl"),
+        "gold": _text(
+            "Path of the gold file, or of a folder of label files, from the folder of this file.", "eval/gold.jsonl"
+        ),
         "trace": _text("Path of the trace file, from the folder of this file.", "runs/trace.jsonl"),
         "k": {
             "type": "integer",

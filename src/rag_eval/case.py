@@ -140,6 +140,11 @@ class Case:
         return tuple(self.chunks_by_id[cite] for cite in self.cites if cite in self.chunks_by_id)
 
     @lazy
+    def cited_documents(self) -> frozenset[str]:
+        """The documents of the cited chunks, and what is cited itself: that may be a document's id."""
+        return frozenset(chunk["doc_id"] for chunk in self.cited_chunks if "doc_id" in chunk) | frozenset(self.cites)
+
+    @lazy
     def ranking(self) -> Ranking | None:
         """Where the relevant stands among the retrieved; None for an item without relevance labels."""
         gold = self.gold

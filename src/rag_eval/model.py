@@ -73,6 +73,7 @@ class Gold(NamedTuple):
     difficulty: str | None = None
     tags: tuple[str, ...] | None = None
     query_type: str | None = None
+    multi_hop: bool | None = None
     meta: Mapping[str, Any] | None = None
     facts: tuple[Fact, ...] | None = None
     expected_claims: tuple[str, ...] | None = None
@@ -82,6 +83,7 @@ class Gold(NamedTuple):
     forbidden_flags: tuple[str, ...] | None = None
     min_citations: int | None = None
     latency_budget: Mapping[str, float] | None = None
+    expected_documents: tuple[str, ...] | None = None
 
     @classmethod
     def from_row(cls, row: Row, line: int) -> Gold:
@@ -107,6 +109,7 @@ class Gold(NamedTuple):
             get("difficulty"),
             _tuple(get("tags")),
             get("query_type"),
+            get("multi_hop"),
             get("meta"),
             _tuple(get("gold_facts")),
             _tuple(get("expected_claims")),
@@ -116,6 +119,7 @@ class Gold(NamedTuple):
             _tuple(get("forbidden_flags")),
             get("min_citations"),
             get("latency_budget_ms"),
+            _tuple(get("expected_documents")),
         )
 
     @classmethod
@@ -212,6 +216,7 @@ OPTIONAL = {
     "gold.gold_facts": "gold.facts",
     "gold.expected_claims": "gold.expected_claims",
     "gold.forbidden_claims": "gold.forbidden_claims",
+    "gold.expected_documents": "gold.expected_documents",
     "gold.expected_outcome": "gold.expected_outcome",
     "gold.required_flags": "gold.required_flags",
     "gold.forbidden_flags": "gold.forbidden_flags",
@@ -219,6 +224,7 @@ OPTIONAL = {
     "gold.latency_budget_ms": "gold.latency_budget",
     "trace.citations": "trace.citations",
     "trace.chunks.text": "trace.chunks",
+    "trace.chunks.doc_id": "trace.chunks",
     "trace.scope": "trace.scope",
     "trace.latency_ms": "trace.latency",
     "trace.usage": "trace.usage",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rag_eval.errors import UsageError
-from rag_eval.metrics import answers, citations, refusals, retrieval, safety
+from rag_eval.metrics import answers, citations, context, refusals, retrieval, safety
 from rag_eval.metrics._metric import Measure, Metric, score_in_words
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "Measure", "Metric", "measure", "measures", "of_column", "score_in_words", "values_in_words"]
 
-_PERSPECTIVES = (answers, refusals, citations, retrieval, safety)
+_PERSPECTIVES = (answers, refusals, citations, retrieval, context, safety)
 METRICS: dict[str, Metric] = {
     value.name: value for module in _PERSPECTIVES for value in vars(module).values() if isinstance(value, Metric)
 }
