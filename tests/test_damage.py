@@ -25,10 +25,10 @@ PERSPECTIVES = {
     "chunk-dropped": {"retrieval", "citations", "answers"},
     "chunk-below-k": {"retrieval"},
     "wrong-citation": {"citations", "answers"},
-    "refusal-answered": {"refusals", "answers", "citations"},
-    "answer-refused": {"refusals", "answers", "citations"},
-    "answer-blanked": {"answers", "citations"},
-    "claim-swapped": {"answers", "citations"},
+    "refusal-answered": {"refusals", "answers", "citations", "safety"},
+    "answer-refused": {"refusals", "answers", "citations", "safety"},
+    "answer-blanked": {"answers", "citations", "safety"},
+    "claim-swapped": {"answers", "citations", "safety"},
     "latency-added": set(),
 }
 """The perspectives whose metrics a kind of damage may move at all."""
