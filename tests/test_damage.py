@@ -22,7 +22,7 @@ DAMAGE = {kind.name: kind for kind in KINDS}
 SETTINGS = Settings(k=2)
 MEASURES = measures((1, 2, 5))
 PERSPECTIVES = {
-    "chunk-dropped": {"retrieval", "citations", "answers"},
+    "chunk-dropped": {"retrieval", "citations", "answers", "context", "safety"},
     "chunk-below-k": {"retrieval"},
     "wrong-citation": {"citations", "answers"},
     "refusal-answered": {"refusals", "answers", "citations", "safety"},
