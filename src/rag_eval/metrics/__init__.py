@@ -95,8 +95,8 @@ def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
         from difflib import get_close_matches
 
         close = get_close_matches(unknown[:80], PERSPECTIVES, n=1, cutoff=0.5)
-        mend = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(PERSPECTIVES)}"
-        raise UsageError(f"unknown perspective {quoted(unknown, 40)}. {mend}")
+        meant = f"Did you mean '{close[0]}'? " if close else ""
+        raise UsageError(f"unknown perspective {quoted(unknown, 40)}. {meant}There are: {', '.join(PERSPECTIVES)}")
     return tuple(name for name in PERSPECTIVES if name in set().union(*wanted.values()))
 
 
