@@ -162,15 +162,15 @@ def pairs(data: Path) -> None:
     found = minimal.pairs(data)
     rows = minimal.measured(
         found,
-        lambda claim, chunks: _or_one(engine(claim, chunks)),
-        lambda claim, chunks: any(supported(one) is False for one in ground(claim, chunks)),
+        engine,
+        flagged,
     )
     wrong = {make.__name__ for make in minimal.WRONG}
     print("\n| kind | pairs | wrong twin lower | flagged |")
     print("|---|---|---|---|")
-    for name, count, lower, flagged in rows:
+    for name, count, lower, caught in rows:
         shown = f"{lower / count:.2f}" if name in wrong else "–"
-        print(f"| {name} | {count} | {shown} | {flagged / count:.2f} |")
+        print(f"| {name} | {count} | {shown} | {caught / count:.2f} |")
     for title, kept in (("all wrong", False), ("all kept", True)):
         own = [row for row in rows if (row[0] not in wrong) == kept]
         count = sum(row[1] for row in own)

@@ -271,6 +271,12 @@ def test_explain_says_why_a_question_scored_as_it_did(rag, project):
     assert "  precision              0\n" in out
 
 
+def test_explain_shows_what_bears_each_sentence_out(rag):
+    code, out, _ = rag("explain", "Q01", f"--gold={QUICKSTART / 'gold.jsonl'}", f"--trace={QUICKSTART / 'good.jsonl'}")
+    assert code == 0
+    assert "by weight#1: parcel may weigh at most 20 kg" in out
+
+
 def test_explain_shows_a_question_without_a_trace(rag, project):
     write_rows(project / "runs" / "trace.jsonl", GOOD[1:])
     assert rag("explain", "S1")[1].startswith("S1: MISSING")

@@ -2,7 +2,9 @@
 
 import pytest
 
+from rag_eval import diagnosis
 from rag_eval.diagnosis import diagnose
+from rag_eval.metrics import measure
 
 FINE = {"precision": 0.9, "chr": 0.9, "under_refusal": 0.0, "over_refusal": 0.0, "recall_all@5": 0.9}
 
@@ -78,3 +80,92 @@ def test_a_metric_that_was_not_measured_speaks_for_nothing():
 )
 def test_the_evidence_does_not_look_as_if_the_threshold_were_kept(values, evidence):
     assert diagnose({**FINE, **values}, {}, {}, 5)[0].evidence.startswith(evidence)
+
+
+def of_perspectives(monkeypatch, **perspectives):
+    """Metrics that stand for those of a perspective: their names as they are, under another perspective."""
+    known = {name: measure(name) for name in ("map", "hit_precision", "compliance")}
+    moved = {
+        name: known[name]._replace(metric=known[name].metric._replace(perspective=perspective))
+        for name, perspective in perspectives.items()
+    }
+    monkeypatch.setattr(diagnosis, "measure", lambda name: moved.get(name) or measure(name))
+
+
+LIMITS = {"hit_precision": 0.6, "compliance": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"hit_precision": 0.5, "compliance": 0.8}, ["Prompt"]),
+        ({"hit_precision": 0.9, "compliance": 0.8}, []),
+        (
+            {"hit_precision": 0.5, "compliance": 0.8, "recall_all@5": 0.5},
+            ["Retrieval or index drift", "Embedding or chunking"],
+        ),
+        ({"hit_precision": 0.9, "compliance": 0.6, "recall_all@5": 0.5}, ["Retrieval or index drift"]),
+        ({"hit_precision": 0.5, "recall_all@5": None}, []),
+        ({"hit_precision": 0.9, "compliance": None, "recall_all@5": 0.5}, ["Retrieval or index drift"]),
+    ],
+)
+def test_perspectives_together_tell_what_one_alone_does_not(monkeypatch, values, expected):
+    of_perspectives(monkeypatch, hit_precision="groundedness", compliance="context")
+    found = diagnose({**FINE, **values}, {}, LIMITS, 5)
+    assert [one.cause.split(":")[0] for one in found] == expected
+
+
+def test_the_evidence_of_several_perspectives_names_what_speaks_for_each(monkeypatch):
+    of_perspectives(monkeypatch, hit_precision="groundedness")
+    (found,) = diagnose({**FINE, "hit_precision": 0.5996}, {}, {"hit_precision": 0.6}, 5)
+    assert found.evidence == "recall_all@5 0.900, hit_precision 0.5996"
+
+
+def test_a_gate_on_the_recall_of_the_labels_speaks_once(monkeypatch):
+    of_perspectives(monkeypatch, compliance="context")
+    values, limits = {**FINE, "compliance": 0.9, "recall_all@5": 0.5}, {"recall_all@5": 0.7, "compliance": 0.7}
+    assert diagnose(values, {}, limits, 5)[1].evidence == "recall_all@5 0.500, compliance 0.900"
+
+
+# Operations: what fails, and where the time goes
+
+
+@pytest.mark.parametrize("name", ["error_rate", "timeout_rate"])
+def test_what_fails_in_operation_is_the_system_s_fault(name):
+    assert causes(**{name: 0.06}) == ["System"]
+    assert causes(**{name: 0.05}) == []
+    assert causes(limits={name: 0.1}, **{name: 0.06}) == []
+
+
+STAGES = {
+    "latency_total_ms.p95": 2400.4,
+    "latency_total_ms.mean": 1900.0,
+    "latency_retrieve_ms.mean": 300.0,
+    "latency_generate_ms.mean": 1600.0,
+}
+
+
+def test_latency_over_its_gate_names_the_slowest_stage():
+    [found] = diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2000.0}, 5)
+    assert found.cause == "Latency: most of the time goes to generate, 1600 ms in the mean."
+    assert (found.evidence, found.next) == ("latency_total_ms.p95 2400 ms", "Look at generate first.")
+
+
+def test_latency_shown_does_not_seem_to_keep_the_gate_that_it_breaks():
+    [found] = diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2400.0}, 5)
+    assert found.evidence == "latency_total_ms.p95 2400.4 ms"
+
+
+def test_latency_budgets_that_are_not_kept_name_it_too():
+    [found] = diagnose({**FINE, **STAGES, "latency_ok": 0.8}, {}, {"latency_ok": 0.95}, 5)
+    assert found.evidence == "latency_ok 0.800"
+
+
+def test_latency_within_its_gates_or_without_any_is_no_cause():
+    assert diagnose({**FINE, **STAGES}, {}, {}, 5) == []
+    assert diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2400.4}, 5) == []
+
+
+def test_without_stages_the_advice_is_to_time_them():
+    [found] = diagnose({**FINE, "latency_total_ms.p95": 9.0}, {}, {"latency_total_ms.p95": 5.0}, 5)
+    assert found.next.startswith("Time the stages")

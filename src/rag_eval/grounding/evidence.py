@@ -29,7 +29,8 @@ class Evidence(NamedTuple):
 
     ``start`` and ``end`` are characters of the claim, ``span`` characters of the chunk; ``chunk`` is its place among
     the chunks. Both are None where no word of the sentence was found. ``missing`` are the content words that are in no
-    chunk, of which ``numbers`` and ``names`` are told apart; ``mismatches`` are what the place says otherwise.
+    chunk, ``names`` those of them that start with a capital, ``numbers`` the numbers without a basis; ``mismatches`` are
+    what the place says otherwise.
     """
 
     text: str
@@ -51,7 +52,7 @@ def evidence(one: Checked, claim: str, chunks: Sequence[str], supported: bool | 
     part, support = one
     text = claim[part.start : part.end]
     missing = [text[start:end] for start, end in _missing(text, one)]
-    numbers = [word for word in missing if word[:1].isdigit()]
+    numbers = [text[slice(*offsets(text)[part.content[bit]])] for bit in support.fabricated]
     names = [word for word in missing if word[:1].isupper() and not text.startswith(word)]
     chunk = None if support.place is None else support.place // FURTHEST
     where = None if chunk is None else _span(part, support.place % FURTHEST, chunks[chunk])  # type: ignore[operator]
