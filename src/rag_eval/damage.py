@@ -196,7 +196,7 @@ def _rearranged(row: Row, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
     row = dict(row)
     if row.get("retrieved_ids") is not None:
         row["retrieved_ids"] = arrange(list(dict.fromkeys(row["retrieved_ids"])))
-    if row.get("chunks") is not None:
+    if row.get("chunks"):
         chunks: dict[str, list[Any]] = {}
         for chunk in row["chunks"]:
             chunks.setdefault(chunk["id"], []).append(chunk)
