@@ -32,6 +32,7 @@ EXAMPLES = {
     "k": [(5, 10, *BOTH_WAYS)],
     "refusal/token": [("not in context", "no", *BOTH_WAYS)],
     "refusal/phrases": [([], ["i cannot say"], *BOTH_WAYS)],
+    "refusal/builtin": [(False, True, *BOTH_WAYS)],
     "gates/precision": [({"min": Decimal("0.8")}, None, "looser", "stricter")],
     "gates/precision/min": [(Decimal("0.8"), Decimal("0.79"), "looser", "stricter")],
     "gates/under_refusal/max": [(Decimal("0.05"), Decimal("0.06"), "looser", "stricter")],
@@ -236,7 +237,7 @@ def test_what_is_left_out_is_what_holds_then(stated):
         "k": 5,
         **stated,
         "completeness": {"missing": 0, "duplicate": 0, "unknown": 0, **stated.get("completeness", {})},
-        "refusal": {"token": "not in context", "phrases": [], **stated.get("refusal", {})},
+        "refusal": {"token": "not in context", "phrases": [], "builtin": False, **stated.get("refusal", {})},
         "integrity": {**LEVELS, **stated.get("integrity", {})},
     }
     assert changes(stated, said) == []

@@ -167,11 +167,15 @@ GATES_FILE = "eval-gates.yml"
 
 
 class Settings(NamedTuple):
-    """What the metrics are told: the refusal token as it is to be written, refusal phrases, the k of the labels."""
+    """What the metrics are told: the refusal token as it is to be written, refusal phrases, the k of the labels.
+
+    ``builtin`` turns on the refusals that :mod:`rag_eval.refusing` recognises.
+    """
 
     token: str = "not in context"
     phrases: tuple[str, ...] = ()
     k: int = 5
+    builtin: bool = False
 
 
 def inline_citations(text: str) -> list[str] | None:

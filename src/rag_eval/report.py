@@ -190,7 +190,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         verdict="passed",
         gates_file=policy.file,
         k=policy.k,
-        refusal={"token": policy.token, "phrases": list(policy.phrases)},
+        refusal=_refusal(policy),
         gates=(),
         metrics={found[0].name: _as_result(*found) for found in _valued(card)},
         completeness=card.completeness,
@@ -240,9 +240,19 @@ def contract(measure: Measure, policy: Policy) -> str:
         "version": measure.metric.version,
         "parameters": measure.parameters(),
         # Scores of a ranking do not hang on what was answered.
-        "refusal": None if measure.metric.by_ranking else [policy.token, list(policy.phrases)],
+        "refusal": None if measure.metric.by_ranking else list(_refusal(policy).values()),
     }
     return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
+
+
+def _refusal(policy: Policy) -> dict[str, Any]:
+    """By what a refusal is known; the built-in patterns by their version, and only where they are on."""
+    told: dict[str, Any] = {"token": policy.token, "phrases": list(policy.phrases)}
+    if not policy.builtin:
+        return told
+    from rag_eval.refusing import VERSION
+
+    return {**told, "builtin": VERSION}
 
 
 def _judged(report: Report, policy: Policy, before: Earlier | None) -> Report:

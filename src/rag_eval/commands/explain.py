@@ -63,7 +63,7 @@ def case_lines(args: argparse.Namespace) -> list[str]:
     from rag_eval.case import Case
     from rag_eval.files.rows import read_gold
     from rag_eval.metrics import measures
-    from rag_eval.model import Settings, Trace
+    from rag_eval.model import Trace
 
     options = app.Options(args.gold, args.trace, gates_path(args.gates), args.k)
     reader, policy, digests = app.open_policy(options)
@@ -75,10 +75,7 @@ def case_lines(args: argparse.Namespace) -> list[str]:
         raise UsageError(_nothing(args.subject, policy.gold, golds))
     found = {trace.run: trace for trace in app.traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid}
     reader.ledger.stop_on_problems()
-    settings, wanted = (
-        Settings(policy.token, policy.phrases, policy.k),
-        measures(options.cutoffs or app.DEFAULT_CUTOFFS),
-    )
+    settings, wanted = policy.settings, measures(options.cutoffs or app.DEFAULT_CUTOFFS)
     traces = list(found.values()) or [Trace.missing(gold.qid, None)]
     return [line for trace in traces for line in _case(Case(gold, trace, settings), wanted)]
 
@@ -105,7 +102,7 @@ def _facts(case: Case) -> Iterator[str]:
     yield f"question     {one_line(gold.question, _WIDTH)}"
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
     yield f"claim        {one_line(trace.claim, _WIDTH) or '(empty)'}"
-    yield f"refused      {'yes' if case.refused else 'no'}"
+    yield f"refused      {_refused(case)}"
     yield f"gold text    {_listed(gold.substrings)}; {'' if case.contained else 'not '}found in the claim"
     yield f"gold cites   {_listed(gold.citations)}"
     yield f"cited        {_listed(case.cites) if trace.citations is not None else 'no list given'}"
@@ -115,6 +112,10 @@ def _facts(case: Case) -> Iterator[str]:
         ranks = ", ".join(map(str, case.ranking.found)) or "none"
         yield f"ranks        of the relevant ({case.ranking.level} level, {case.ranking.relevant} in all): {ranks}"
     yield f"lines        gold {gold.line}, trace {trace.line or 'none'}"
+
+
+def _refused(case: Case) -> str:
+    return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
 
 
 def _listed(items: Sequence[str], most: int = 10) -> str:
