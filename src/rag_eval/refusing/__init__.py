@@ -1,7 +1,7 @@
 """Refusals in words of their own: is a claim one, in which language, and by which pattern.
 
-A claim refuses when one of its first sentences, says that the speaker will not or cannot answer, and
-what stands beside that answers nothing. ``I can't say who built it, but it was finished in 1889`` is an answer.
+A claim refuses when one of its first sentences says that the speaker will not or cannot answer, and what stands beside
+that answers nothing. ``I can't say who built it, but it was finished in 1889`` is an answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ VERSION = 1  # of the patterns and limits below: scores are comparable only unde
 LONGEST = 2000  # characters; a longer claim is an answer
 HEAD = 500  # characters from the start in which a refusal has to begin
 LEADING = 80  # characters that say something before the refusal, at most
-BESIDE = {"declines": 400, "lacks": 200}  # characters that say something behind it, at most
+BESIDE = {"declines": 300, "lacks": 200}  # characters that say something behind it, at most
 _SENTENCE = 600  # characters of one sentence that are looked at
 _BEFORE = 12  # characters before a match in which a word may undo it
 _WHOLE = 60  # characters of the longest claim that refuses by being just that
@@ -191,6 +191,8 @@ def _match(language: Compiled, sentence: str) -> _Match | None:
     """What refuses in a sentence; nothing behind a word that makes a case of it (``if the text does not say``)."""
     if not _hinted(language, sentence, _starts(sentence) if language.hints else _NONE):
         return None
+    if len(sentence) <= _WHOLE and _bare(sentence) in language.whole:
+        return _Match("lacks", 0, len(sentence))
     for found in _found(language, sentence):
         if not language.before.search(sentence, max(0, found.start - _BEFORE), found.start):
             return found
@@ -205,10 +207,11 @@ def _found(language: Compiled, sentence: str) -> Iterator[_Match]:
 
 
 def _turned(language: Compiled, sentence: str, found: _Match) -> bool:
-    """Whether the sentence turns from its refusal to an answer, or from an answer to its refusal."""
+    """Whether the sentence turns from its refusal to an answer, or comes to its refusal from one."""
+    before = _said(language, sentence[: found.start], found.kind)
     if language.concedes.match(sentence, 0, found.start):
         return any(_said(language, clause, found.kind) for clause in sentence[found.end : _SENTENCE].split(",")[1:])
-    if language.turns.search(sentence, 0, found.end) and _said(language, sentence[: found.start], found.kind):
+    if before > LEADING or (before and language.turns.search(sentence, 0, found.end)):
         return True
     turn = language.turns.search(sentence, found.end, _SENTENCE)
     return turn is not None and _said(language, sentence[turn.end() :], found.kind) > 0

@@ -50,10 +50,6 @@ ENGLISH = Language(
         ),
         "i(?:'m| am) not sure (?:that )?it(?:'s| is) (?:appropriate|ethical)",
         (
-            r"as an ai\b.{0,60}? i (?:do not|don't|can't|cannot) (?:hold|have|possess) (?:any )?(?:personal|"
-            "political|the ability|feelings|opinions|beliefs|access)"
-        ),
-        (
             "it(?:'s| is) (?:against|not within|outside) my (?:programming|guidelines|policy|policies|ethical|"
             "capabilities|purpose)"
         ),
@@ -65,6 +61,10 @@ ENGLISH = Language(
         "sorry,? (?:but )?(?:i|we) (?:can't|cannot|can not)",
     ),
     lacks=(
+        (
+            r"as an ai\b.{0,60}? i (?:do not|don't|can't|cannot) (?:hold|have|possess) (?:any )?(?:personal|"
+            "political|the ability|feelings|opinions|beliefs|access)"
+        ),
         ("i (?:really |honestly |simply |just |still )?(?:do not|don't|dont) (?:currently |actually |really )?know"),
         "we (?:do not|don't) know(?: the answer| how to answer|$|[.!])",
         ("i (?:would |will |'d )?need (?:some |much )?(?:more|additional|further) (?:information|context|details)"),

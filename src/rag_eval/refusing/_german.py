@@ -8,7 +8,7 @@ GERMAN = Language(
     code="de",
     hints=(
         "nicht|kein|keine|keiner|keinen|keinem|keines|keinerlei|weder|außerhalb|weigere|lehne|ablehnen|fehlen|"
-        "fehlt|nichts|unmöglich|außerstande|zu wenig|wenig|nirgends"
+        "fehlt|nichts|unmöglich|außerstande|wenig|nirgends"
     ),
     declines=(
         (
