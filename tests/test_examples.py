@@ -2,13 +2,12 @@
 
 import pytest
 
-from cases import EXAMPLES, example_rows, gold_row, make_case, trace_row
+from cases import EXAMPLES, example_rows, gold_row, subject, trace_row
 from rag_eval.files.contract import Contract
 from rag_eval.metrics import METRICS
 from rag_eval.metrics._metric import Measure
-from rag_eval.scoring import score_of
 
-GOLD, TRACE = Contract("gold"), Contract("trace")
+GOLD, TRACE, RUN = Contract("gold"), Contract("trace"), Contract("run")
 ROWS = [(name, row) for name in METRICS if (EXAMPLES / f"{name}.jsonl").exists() for row in example_rows(name)]
 NAMED = pytest.mark.parametrize(("name", "row"), ROWS, ids=[f"{name}-{row['because'][:50]}" for name, row in ROWS])
 
@@ -19,7 +18,7 @@ def test_every_metric_has_its_file_of_examples_and_every_file_its_metric():
 
 @NAMED
 def test_example_scores_as_it_says(name, row):
-    score = score_of(Measure(name, METRICS[name], row.get("k")), make_case(row["gold"], row["trace"]))
+    score = Measure(name, METRICS[name], row.get("k")).score(subject(row))
     expected = tuple(row["score"]) if isinstance(row["score"], list) else row["score"]
     assert type(score) is type(expected)
     assert score == (pytest.approx(expected, abs=5e-6) if isinstance(expected, float) else expected)
@@ -48,6 +47,9 @@ def test_examples_of_a_metric_tell_different_stories(name):
 
 @NAMED
 def test_example_rows_keep_the_contract(name, row):
+    if "run" in row:
+        assert list(RUN.findings(row["run"])) == []
+        return
     assert list(GOLD.findings(gold_row(**row["gold"]))) == []
     assert row["trace"] is None or list(TRACE.findings(trace_row(**row["trace"]))) == []
 

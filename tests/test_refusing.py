@@ -28,9 +28,9 @@ EXAMPLES = [(file.stem, row["claim"], row["refuses"]) for file in FILES for row 
 REFUSALS = [(code, claim) for code, claim, refuses in EXAMPLES if refuses]
 BY_LANGUAGE = {language.code: language for language in LANGUAGES}
 LONG = (
-    "The bridge over the strait was finished in 1889 by the engineers of the northern line. It carries two tracks and a "
-    "footpath, and its towers stand on caissons of granite. Trains pass it in four minutes. In 1934 the eastern deck was "
-    "widened, and the old signals gave way to coloured lights. Painters need nine years from one end to the other. "
+    "The bridge over the strait was finished in 1889 by the engineers of the northern line. It carries two tracks and "
+    "a footpath, and its towers stand on caissons of granite. Trains pass it in four minutes. In 1934 the eastern deck "
+    "was widened, and the old signals gave way to coloured lights. Painters need nine years from one end to the other. "
 )
 
 

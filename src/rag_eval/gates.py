@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
+from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Grounding, Safety, Settings
 from rag_eval.objectives import Scoring
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import Value, exactly
@@ -168,6 +168,9 @@ class Policy(NamedTuple):
     gates: tuple[Gate, ...] = ()
     completeness: Mapping[str, int] = dict.fromkeys(COMPLETENESS, 0)
     limits: Mapping[str, int] = {}
+    groundedness: Grounding = Grounding()
+    safety: Safety = Safety()
+    prices: Mapping[str, Mapping[str, float]] = {}
     integrity: Mapping[str, str] = {}
     slices: Slices = Slices()
     must_pass: tuple[str, ...] = ()
@@ -180,7 +183,7 @@ class Policy(NamedTuple):
     @property
     def settings(self) -> Settings:
         """What the scores themselves hang on."""
-        return Settings(self.token, self.phrases, self.k, self.builtin)
+        return Settings(self.token, self.phrases, self.k, self.groundedness, self.safety, self.prices, self.builtin)
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rag_eval.report import Report
     from rag_eval.results import MetricResult, Question
     from rag_eval.scoring import Completeness
+    from rag_eval.tally import Shown
 
 ALPHA = 0.05
 _ALONE = Statistics(alpha=str(ALPHA), correction="none")
@@ -128,9 +129,9 @@ def is_metric(name: str) -> bool:
 
 def point(label: str, report: Report, names: Sequence[str]) -> Point:
     """The point of a report, without the scores of other metrics: a folder may hold hundreds of reports."""
-    wanted = set(names)
+    wanted = {measure(name).column for name in names if is_metric(name)}
     questions = tuple(case._replace(scores=_only(case.scores, wanted)) for case in report.questions)
-    metrics = {name: result for name, result in report.metrics.items() if name in wanted}
+    metrics = {name: result for name, result in report.metrics.items() if name in names}
     return Point(label, metrics, report.contracts, questions, report.completeness)
 
 
@@ -242,5 +243,5 @@ def _value(one: Point, name: str) -> float | None:
     return found.value if found else None
 
 
-def _only(scores: Mapping[str, float], wanted: set[str]) -> dict[str, float]:
+def _only(scores: Mapping[str, Shown], wanted: set[str]) -> dict[str, Shown]:
     return {name: score for name, score in scores.items() if name in wanted}

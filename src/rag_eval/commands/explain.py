@@ -43,15 +43,17 @@ def run(args: argparse.Namespace) -> int:
 
 def metric_lines(metric: Metric) -> Iterator[str]:
     """A metric in words, with the gate that would guard it."""
-    scale = {"rate": "0 or 1 a case", "share": "a ratio from 0 to 1 a case", "real": "a number from 0 to 1 a case"}
-    name = metric.name.replace("@k", "@5")
-    bound = "min: 0.80" if metric.better == "higher" else "max: 0.05"
+    from rag_eval.metrics import score_in_words, values_in_words
+
+    name = metric.name.replace("@k", "@5") + next(iter(metric.folds))
+    bound = "min: 0.80" if metric.better == "higher" else "max: 0.05" if metric.bounded else "max: 2"
     yield f"{metric.name} ({metric.perspective}; {metric.better} is better)"
     yield ""
     yield metric.text
     yield ""
     yield f"applies to   {metric.applies}"
-    yield f"score        {scale[metric.scale]}; the value is the mean"
+    yield f"score        {score_in_words(metric)}"
+    yield from (f"value        {name}: {words}" for name, words in values_in_words(metric))
     yield f"needs        {', '.join(metric.needs) or 'nothing beyond the required fields'}"
     yield f"source       {metric.source}"
     yield f"as a gate    {name}: {{{bound}}}"
@@ -82,7 +84,6 @@ def case_lines(args: argparse.Namespace) -> list[str]:
 
 def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     from rag_eval.labels import MEANING, label
-    from rag_eval.scoring import score_of
 
     name = label(case)
     run = f", run {one_line(case.trace.run)}" if case.trace.run else ""
@@ -90,9 +91,10 @@ def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     yield ""
     yield from _facts(case)
     yield ""
-    scores = [(one, score_of(one, case)) for one in wanted]
-    yield from (f"  {one.name:<22} {_shown(score)}" for one, score in scores if score is not None)
-    without = ", ".join(one.name for one, score in scores if score is None)
+    columns = {one.column: one for one in wanted if one.metric.level == "case"}
+    scores = [(name, one.score(case)) for name, one in columns.items()]
+    yield from (f"  {name:<22} {_shown(score)}" for name, score in scores if score is not None)
+    without = ", ".join(name for name, score in scores if score is None)
     yield f"  does not apply: {without or '–'}"
     yield ""
 
@@ -124,9 +126,11 @@ def _listed(items: Sequence[str], most: int = 10) -> str:
 
 
 def _shown(score: Score) -> str:
+    if isinstance(score, tuple) and isinstance(score[1], bool):
+        return f"{score[0]:.3f} ({'to be' if score[1] else 'not to be'} caught)"
     if isinstance(score, tuple):
         return f"{score[0] / score[1]:.3f} ({score[0]}/{score[1]})"
-    return f"{score:d}" if isinstance(score, bool) else f"{score:.3f}"
+    return f"{score:d}" if isinstance(score, int) else f"{score:.3f}"
 
 
 def _metric(name: str) -> Metric | None:

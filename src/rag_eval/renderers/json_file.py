@@ -11,6 +11,7 @@ from rag_eval.blast import GateTurn, GoldChange
 from rag_eval.diagnosis import Diagnosis
 from rag_eval.finding import Finding
 from rag_eval.gates import Comparison, Judged, Statistics
+from rag_eval.metrics import METRICS
 from rag_eval.policy import PolicyChange
 from rag_eval.report import FORMAT, Base, Input, Remark, Report, SignedAt, SliceResult
 from rag_eval.results import MetricResult, Question
@@ -20,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+LABELLED = tuple(name for name, metric in METRICS.items() if metric.scale == "labelled")
 _LISTS = {
     "flips": Flip,
     "effects": Effect,
@@ -63,6 +65,7 @@ def from_json(value: dict[str, Any]) -> Report:
     fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
     for name, kind in _LISTS.items():
         fields[name] = tuple(kind(**_frozen(entry)) for entry in value[name])
+    fields["questions"] = tuple(map(_labelled, fields["questions"]))
     fields["metrics"] = _metrics(value["metrics"])
     fields["statistics"] = Statistics(**value["statistics"])
     fields["gates"] = tuple(_gate(entry) for entry in value["gates"])
@@ -75,6 +78,12 @@ def from_json(value: dict[str, Any]) -> Report:
 
 def _frozen(entry: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(part) if isinstance(part, list) else part for name, part in entry.items()}
+
+
+def _labelled(case: Question) -> Question:
+    """With labelled scores as such: JSON has no tuples."""
+    found = {name: tuple(case.scores[name]) for name in LABELLED if name in case.scores}  # type: ignore[arg-type]
+    return case._replace(scores={**case.scores, **found}) if found else case  # type: ignore[dict-item]
 
 
 def _of_gate(gate: Judged) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def _flips(report: Report) -> str:
 
 
 def _effects(report: Report) -> str:
-    rows = [[one_line(each.name), beside.part(each.system), beside.part(each.gold)] for each in beside.effects(report)]
+    rows = [[one_line(each.name), *beside.parts(each)] for each in beside.effects(report)]
     return _table(["moved", "by the system", "by the gold"], rows) if rows else ""
 
 

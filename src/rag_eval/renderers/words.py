@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from rag_eval.labels import GOOD
-from rag_eval.renderers.figures import enclosed, is_count, metric, metric_interval, probability, size, value
+from rag_eval.renderers.figures import enclosed, is_count, metric, metric_interval, probability, size, unit, value
 from rag_eval.safe import one_line
 
 TYPE_CHECKING = False
@@ -128,9 +128,9 @@ def reason(report: Report, gate: Judged, voice: Voice = PLAIN) -> str:
         return f"{gate.value:g} {what} (allowed: {gate.threshold})"
     if gate.comparison is not None:
         verb = "fell" if gate.direction == "max_drop" else "rose"
-        return f"{name} {verb} by {size(gate)} ({value(gate)}; allowed: {gate.threshold})"
+        return f"{name} {verb} by {size(gate)} ({value(gate)}; allowed: {gate.threshold}{unit(gate.name)})"
     number = enclosed(gate) if gate.confidence else value(gate)
-    return f"{name} {number} is {'below' if gate.direction == 'min' else 'above'} {gate.threshold}"
+    return f"{name} {number} is {'below' if gate.direction == 'min' else 'above'} {gate.threshold}{unit(gate.name)}"
 
 
 def unclear(report: Report, gate: Judged) -> str:
@@ -173,14 +173,14 @@ def plain_metrics(report: Report) -> list[list[str]]:
     return [
         [name, _value(report, name) + metric_interval(result), counted(result, result.n), _arrow(result.better)]
         for name, result in report.metrics.items()
-        if result.n and "@" not in name
+        if result.n and not _CUT.search(name)
     ]
 
 
 def cutoff_metrics(report: Report) -> tuple[list[str], list[list[str]]]:
     """The metrics with a cutoff as a table: its headers, and a row a metric with a value a k."""
-    cut = {name.split("@")[0]: result for name, result in report.metrics.items() if "@" in name and result.n}
-    ks = sorted({int(name.split("@")[1]) for name in report.metrics if "@" in name})
+    cut = {_CUT.sub("", name): result for name, result in report.metrics.items() if _CUT.search(name) and result.n}
+    ks = sorted({int(found[0][1:]) for found in map(_CUT.search, report.metrics) if found})
     rows = [
         [name, *(_value(report, f"{name}@{k}") for k in ks), str(result.n), _arrow(result.better)]
         for name, result in cut.items()
@@ -223,7 +223,7 @@ def _value(report: Report, name: str) -> str:
     gate = next((gate for gate in report.gates if gate.name == name and _about(report, gate)), None)
     if gate is not None:
         return value(gate)
-    return metric(report.metrics[name]) if name in report.metrics else ""
+    return metric(report.metrics[name], name) if name in report.metrics else ""
 
 
 def _about(report: Report, gate: Judged) -> bool:
