@@ -63,7 +63,7 @@ def test_dress_changes_nothing(code, claim, refuses):
 
 @pytest.mark.parametrize(("code", "claim"), REFUSALS)
 def test_who_answers_at_length_does_not_refuse(code, claim):
-    assert not outcome(f"{claim} {LONG}")
+    assert not outcome(f"{claim.rstrip('.!')}. {LONG}")
     assert not outcome(f"{claim}\n\n{LONG}")
     assert not outcome(f"{LONG} {claim}")
 
@@ -84,17 +84,29 @@ SHORT = "It was finished in 1889."
 
 @pytest.mark.parametrize("kind", sorted(BESIDE))
 def test_a_refusal_without_a_turn_bears_a_few_words_and_not_many(kind):
-    refusal = {"declines": "I'm sorry, but I can't help with that.", "lacks": "I don't know."}[kind]
+    wordings = {"declines": "I can't help with that.", "lacks": "I don't know the year.", "whole": "I don't know."}
+    refusal = wordings[kind]
     fitting = BESIDE[kind] // len(SHORT)
-    assert recognise(" ".join([refusal, *[SHORT] * (fitting - 1)])).kind == kind
+    assert recognise(" ".join([refusal, *[SHORT] * fitting])).kind == kind
     assert recognise(" ".join([refusal, *[SHORT] * (fitting + 2)])) is None
     assert recognise(f"{refusal} However, it was finished in 1889.") is None
 
 
-def test_a_refusal_that_comes_late_is_a_remark_on_an_answer():
-    before = [SHORT] * (LEADING // len(SHORT) + 2)
-    assert recognise(" ".join([*before, "I don't know more."])) is None
-    assert recognise(f"{SHORT} I don't know more.") is not None
+def test_who_says_something_first_only_remarks_that_more_is_not_known():
+    assert recognise("Paris. I don't know the population.") is None
+    assert recognise(f"{SHORT} I don't know more.") is None
+    assert recognise("Hello! Thank you for asking. I don't know the population.") is not None
+
+
+def test_a_long_sentence_that_comes_to_a_refusal_is_an_answer():
+    topic = "The name of the architect of the bridge of the northern line"
+    assert recognise(f"{topic} is not given in the text.") is not None
+    assert recognise(f"{topic}{' of the county' * (LEADING // 14)} is not given in the text.") is None
+
+
+def test_a_lecture_may_lead_to_a_refusal_to_help_and_to_nothing_else():
+    assert recognise("That would be illegal. I can't help you with this.").kind == "declines"
+    assert recognise("That would be illegal. I don't know who did it.") is None
 
 
 def test_a_claim_that_is_longer_than_any_refusal_is_an_answer():
@@ -152,7 +164,7 @@ def test_no_text_is_slow():
 
 # What hangs on the table of patterns.
 
-PINNED = {1: "29c2848c6bae054c"}
+PINNED = {1: "d220a98788978771"}
 
 
 def test_other_patterns_are_another_version():

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 VERSION = 1  # of the patterns and limits below: scores are comparable only under the same one
 LONGEST = 2000  # characters; a longer claim is an answer
 HEAD = 500  # characters from the start in which a refusal has to begin
-LEADING = 80  # characters that say something before the refusal, at most
-BESIDE = {"declines": 300, "lacks": 200}  # characters that say something behind it, at most
+LEADING = 80  # characters that its own sentence says before it, at most
+BESIDE = {"declines": 300, "lacks": 200, "whole": 30}  # characters that say something behind it, at most
 _SENTENCE = 600  # characters of one sentence that are looked at
 _BEFORE = 12  # characters before a match in which a word may undo it
 _WHOLE = 60  # characters of the longest claim that refuses by being just that
@@ -66,7 +66,7 @@ LANGUAGES: tuple[Language, ...] = (
 _NONE: set[str] = set()
 _BETWEEN = str.maketrans(dict.fromkeys("'\".,;:!?()[]{}*_-/<>\n", " "))
 _ENDS = re.compile(
-    r"[.!?;。।؟\n](?:(?<=[。।؟\n])\s*|(?<=[\u3000-\u9fff][!?])"
+    r"[.!?。।؟\n](?:(?<=[。।؟\n])\s*|(?<=[\u3000-\u9fff][!?])"
     r"|(?<!\s\d\.)(?<!\s\d\d\.)[\"')\]]*\s+)"  # not behind the number of a list's item
 )
 _QUOTED = re.compile(r"[\"'](?:(?<=\")[^\"\n]{1,400}\"|(?<!\w')(?<=')(?:[^'\n]|'(?=\w)){1,200}'(?!\w))")
@@ -76,8 +76,8 @@ _MARKUP = re.compile("[*_#>]")
 class Refusal(NamedTuple):
     """A claim that refuses.
 
-    ``kind``: ``declines`` (will not), ``lacks`` (does not know, or the sources do not say), ``whole`` (the claim is
-    nothing else) or ``empty`` (no letter and no digit). ``text`` is what was recognised, folded.
+    ``kind``: ``declines`` (will not), ``lacks`` (does not know, or the sources do not say), ``whole`` (the claim or
+    a sentence of it is nothing else) or ``empty`` (no letter and no digit). ``text`` is what was recognised, folded.
     """
 
     language: str
@@ -169,20 +169,22 @@ def _refusal(language: Compiled, sentences: Sequence[str]) -> Refusal | None:
 
 
 def _begun(language: Compiled, sentences: Sequence[str]) -> tuple[int, _Match] | None:
-    """The first sentence that refuses before others have said much, by its number, and what refuses in it."""
-    told = place = 0
+    """The first sentence that refuses, by its number, and what refuses in it; None where others said something before.
+
+    A lecture (``That would be harmful.``) may lead to a refusal to help.
+    """
+    lectured = False
     for number, sentence in enumerate(sentences):
         if found := _match(language, sentence):
-            return number, found
-        told += 0 if language.idle.search(sentence, 0, _SENTENCE) else len(sentence)
-        place += len(sentence)
-        if told > LEADING or place > HEAD:
+            return (number, found) if found.kind == "declines" or not lectured else None
+        if _told(language, sentence, "declines"):
             return None
+        lectured = lectured or _told(language, sentence, "lacks") > 0
     return None
 
 
 class _Match(NamedTuple):
-    kind: Literal["declines", "lacks"]
+    kind: Literal["declines", "lacks", "whole"]
     start: int
     end: int
 
@@ -192,7 +194,7 @@ def _match(language: Compiled, sentence: str) -> _Match | None:
     if not _hinted(language, sentence, _starts(sentence) if language.hints else _NONE):
         return None
     if len(sentence) <= _WHOLE and _bare(sentence) in language.whole:
-        return _Match("lacks", 0, len(sentence))
+        return _Match("whole", 0, len(sentence))
     for found in _found(language, sentence):
         if not language.before.search(sentence, max(0, found.start - _BEFORE), found.start):
             return found
@@ -233,7 +235,13 @@ def _answered(language: Compiled, behind: Sequence[str], kind: Kind) -> bool:
 
 def _said(language: Compiled, text: str, kind: Kind = "lacks") -> int:
     """How many characters of a sentence or clause say something: all or none."""
+    told = _told(language, text, kind)
+    return 0 if told and _match(language, text) else told
+
+
+def _told(language: Compiled, text: str, kind: Kind) -> int:
+    """The same of what does not refuse."""
     text = _bare(text)
-    if len(text) < _SHORT or language.idle.search(text, 0, _SENTENCE) or _match(language, text):
+    if len(text) < _SHORT or language.idle.search(text, 0, _SENTENCE):
         return 0
     return 0 if kind == "declines" and language.moral.search(text, 0, _SENTENCE) else len(text)

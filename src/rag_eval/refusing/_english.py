@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+from rag_eval.refusing._english_idle import IDLE, MORAL
 from rag_eval.refusing._english_words import WORDS
 from rag_eval.refusing._language import Language
 
 ENGLISH = Language(
     code="en",
     hints=(
-        "only|nothing|missing|absent|need|t|not|cant|dont|no|unable|cannot|unanswerable|insufficient|decline|"
+        "only|nothing|missing|absent|need|prevent|prohibit|forbid|violates|rather|prefer|t|not|cant|dont|no|"
+        "unable|cannot|unanswerable|insufficient|decline|"
         "beyond|outside|lack|lacks|none|neither|inappropriate|unethical|refuse|against|fail|fails|omits|omit|"
         "silent|irrelevant|unclear|unrelated|impossible|empty"
     ),
     declines=(
+        "i (?:don't|do not) feel comfortable",
+        "i(?:'d| would) (?:rather|prefer) not",
+        "i(?:'m| am) going to have to (?:respectfully )?decline",
+        (
+            "(?:that|this|it)(?:'s| is) (?:not something|something) (?:that )?i(?:'m| am) (?:not )?(?:able|"
+            "willing|allowed)"
+        ),
+        r"i \w+ .{0,60}? and (?:cannot|can't|can not|am unable to|won't) <help>",
+        (
+            "it would (?:not be|be in) ?appropriate (?:for me )?to (?:provide|share|discuss|give|offer|comment|"
+            "speculate|answer)"
+        ),
+        (
+            "my (?:guidelines|programming|policies|policy|training|instructions) (?:prevents?|(?:does|do)(?:n't|"
+            " not) (?:allow|"
+            "permit)|prohibits?|forbids?)"
+        ),
+        (
+            "(?:this|your|that|the) request (?:violates|goes against|is against|cannot be (?:completed|fulfilled|"
+            "processed))"
+        ),
+        "i(?:'m| am) only (?:able|allowed|designed|trained) to (?:answer|help|assist|provide|discuss|respond)",
+        (
+            "^(?:(?:nope|no|sorry|hmm),? )?(?:can't|cannot|can not) (?:help|assist|answer|do)(?= (?:you|with|"
+            "that|this|it)|$)"
+        ),
+        (
+            "i (?:don't|do not) (?:think|believe) (?:that )?i (?:can|am able to|should) (?:answer|help|assist|"
+            "provide|discuss)"
+        ),
         r"(?:i|we) <adverb><unable> <adverb><help>(?!.{0,60} enough\b)",
         "i(?:'m| am) <adverb>(?:not able|unable) to <adverb><help>",
         "(?:i|we) <adverb>(?:will not|won't|would not|wouldn't|would rather not) <adverb><help>",
@@ -62,13 +94,29 @@ ENGLISH = Language(
     ),
     lacks=(
         (
+            "(?:i(?:'m| am) .{0,40}? and )?(?:i )?(?:do not|don't) have (?:the (?:ability|capability|capacity|"
+            "means) to|an opinion)"
+        ),
+        "i have no (?:access|ability|way of|way to|means)",
+        (
+            "(?:it (?:does not|doesn't)|it (?:appears|seems|looks like)(?: that)?) (?:(?:appear|"
+            "seem) that )?<strict> (?:does not|"
+            "do not|doesn't|don't|covers?|includes?|contains?|mentions?|provides?)"
+        ),
+        (
+            r"none of (?:them|these|those|it) (?:\w+ )?(?:mention|contain|provide|discuss|address|answer|specif|"
+            r"cover|state|include)\w*"
+        ),
+        "no mention of .{0,60}? (?:is|was) made",
+        "i (?:don't|do not) see (?:it|this|that|any|anything)",
+        "<strict> (?:has|have|contains?) no (?:entry|entries|record|section|mention)",
+        (
             r"as an ai\b.{0,60}? i (?:do not|don't|can't|cannot) (?:hold|have|possess) (?:any )?(?:personal|"
             "political|the ability|feelings|opinions|beliefs|access)"
         ),
         ("i (?:really |honestly |simply |just |still )?(?:do not|don't|dont) (?:currently |actually |really )?know"),
         "we (?:do not|don't) know(?: the answer| how to answer|$|[.!])",
         ("i (?:would |will |'d )?need (?:some |much )?(?:more|additional|further) (?:information|context|details)"),
-        "i(?:'m| am) (?:really |honestly )?not (?:sure|certain)(?=[.!]|$)",
         (
             "(?:i|we) (?:currently |unfortunately |also |simply |just )*(?:do not|don't|didn't|"
             "did not) (?:currently |actually )?(?:have|possess|see|find) (?:access to )?(?:<info>|information|"
@@ -143,7 +191,7 @@ ENGLISH = Language(
             "(?:based on|according to|from|given) <sources>,? (?:it|this|that)(?:'s| is) (?:unclear|not clear|"
             "unknown|uncertain)"
         ),
-        "(?:it(?:'s| is) not|it isn't|it is im) ?possible to (?:answer|determine|say|tell|know)",
+        "(?:it(?:'s| is) not|it isn't|it is im) ?possible to (?:answer (?:the|this|your|that)|determine|say|tell|know)",
         (
             r"(?:cannot|can't|could not|couldn't|unable to) (?:be )?answer(?:ed)? (?:\w+ ){0,3}?(?:based on|"
             "from|using|with|given)"
@@ -241,126 +289,16 @@ ENGLISH = Language(
         "(?:(?:and|so|also|instead|therefore|thus|in (?:that|this|such) cases?|perhaps|maybe|of course|then|"
         "as such|alternatively|for that),? )+"
     ),
-    idle=(
-        r"(?:i'm |i am |we're |we are )?(?:really |very |so |truly )?(?:sorry|afraid)\b",
-        "(?:i |we |my )?(?:sincerely )?apolog",
-        "unfortunately|regrettably",
-        r"please\b",
-        "(?:thank you|thanks) for",
-        r"(?:sure|certainly|of course|hello|hi|dear|absolutely|okay|ok|hey)\b.{0,60}$",
-        "(?:i'm |i am |i'd be )?happy to (?:help|assist)",
-        "i (?:understand|appreciate|see) (?:that|your|you|the|why)",
-        (
-            "if you(?:'re|'d|'ve| are| have| need| would| can| could| want| let| provide| share| give| tell|"
-            r" like| meant| mean| think)?\b"
-        ),
-        (
-            "(?:feel free|let me know|is there (?:anything|something)|would you like|do you (?:have|want)|"
-            "could you|can you|may i|what (?:else|would)|how (?:else )?(?:can|may) i)"
-        ),
-        (
-            "i(?:'d| would|'ll| will|'m| am)? (?:also |still )?(?:be )?(?:can |could |may )?(?:recommend|"
-            "suggest|advise|encourage|urge|happy to|glad to|here to|always here|strongly|"
-            "like to (?:emphasi[sz]e|encourage|suggest)|only (?:answer|help|provide|based)|designed to)"
-        ),
-        (
-            "(?:you|one) (?:may|might|could|can|should|would|will) (?:also |still |instead |"
-            "perhaps )?(?:want to|wish to|need to|try|consult|check|contact|consider|find|look|search|refer|"
-            "ask|visit|have to|be able to|reach)"
-        ),
-        (
-            "(?:try|consult|contact|check|refer to|ask|see|consider|seek|reach out|visit|talk to|speak (?:to|"
-            r"with)|call|rephrase|provide|upload|share|search|look)\b"
-        ),
-        (
-            "(?:i|we) (?:can|could|may|might|'ll|will|would|'d) (?:only |try to |still |certainly |gladly |"
-            "offer |provide |help |give |tell you |assist |discuss |share |suggest |instead |be able to |"
-            "do my best|explain )*(?:(?:about |with |on |you )*(?:some |any |the |a few |more |other |general |"
-            "something |anything )*(?:else|information|topics?|questions?|general|overview|tips|resources|help|"
-            r"assist|offer|else in general|answer|guidance|alternatives|details)|you with)\b(?!.{0,80}:\s*$)"
-        ),
-        "(?:additional|more|further) (?:information|context|details|research)",
-        (
-            "(?:it|they|<strict>) (?:only |mainly |mostly |primarily |just |instead |does |do |"
-            "simply )*(?:discuss|cover|focus|is about|are about|deals? with|talks? about|concerns?|relates?|"
-            "is focused|are focused|contains? (?:information|details|only)|provides? (?:information|details|"
-            "only|an overview)|only|appears? to|seems? to|describes?|mainly|pertains?|revolves?|centers?|"
-            "consists?)"
-        ),
-        "<strict> (?:provided |given )?(?:is|are) (?:about|focused|related|mainly|primarily|only)",
-        (
-            r"(?:therefore|thus|hence|so|as such|consequently),? (?:i|it|the|this|we)\b.{0,80}(?:not|n't|unable|"
-            "cannot|unanswerable|impossible)"
-        ),
-        (
-            "(?:based on|according to|after (?:reviewing|reading|checking|searching)|having (?:reviewed|read|"
-            "searched)|i (?:have )?(?:searched|reviewed|checked|looked)|from) (?:<sources>|through|for|"
-            r"the)\b.{0,40}$"
-        ),
-        (
-            "(?:as an|i am an|i'm an|i am just an|i'm just an|as a) (?:ai|artificial|language|large|assistant|"
-            "virtual|honest|responsible)"
-        ),
-        (
-            "(?:this|that|it) (?:is|would be|may be|might be) (?:outside|beyond|a question|best|better|"
-            "personal|private|not (?:within|in|something|possible|appropriate))|(?:this|that|it) (?:depends|"
-            "requires|would require)"
-        ),
-        r"for (?:more|further|additional|detailed|accurate|specific|up-to-date)\b",
-        (
-            "(?:a|your|the) (?:qualified |licensed |healthcare |medical |legal |mental |trusted |"
-            "certified )+(?:professional|doctor|lawyer|attorney|advisor|provider|expert|person)"
-        ),
-        (
-            "(?:my|your) (?:knowledge|training|purpose|goal|role|abilities|capabilities|request|question|"
-            r"safety|privacy)\b"
-        ),
-        (
-            "i (?:hope|wish|trust|must|need|have to|was|am designed|have searched|cannot|can't|don't|do not|"
-            r"respect|prioriti|strive|aim)\b"
-        ),
-        "answer:?$",
-    ),
-    moral=(
-        (
-            "it(?:'s| is) (?:also |always |never |really |crucial|essential|important|illegal|unethical|vital|"
-            "necessary|critical|both|against|wrong|not (?:appropriate|ethical|acceptable|only|right|safe|okay|"
-            "legal|possible|your))"
-        ),
-        r"instead\b|remember\b|additionally, it|alternatively",
-        (
-            "(?:such|these|those) (?:actions?|activities|behaviou?r|acts?|information|things)|doing so|"
-            "this (?:could|can|may|includes?)|this is (?:a|not|because)"
-        ),
-        (
-            r"(?:is|are|be|and|or|but|both|only|being|considered|not) (?:\w+ )?(?:illegal|unethical|immoral|"
-            "inhumane|harmful|dangerous|reprehensible|private|confidential|unacceptable|inappropriate|"
-            "a (?:serious )?crime|a violation|morally|fictional|personal)"
-        ),
-        (
-            r"please|encourage|suggest|recommend|urge|in fact|regardless of|(?:the )?rights?\b|justif|inclusion|"
-            "diversity|deserv|prioriti|victims"
-        ),
-        "never (?:acceptable|justified|okay|appropriate)|not acceptable|unacceptable",
-        (
-            "legal consequences|severe consequences|serious (?:harm|injury|legal|crime|consequences|and)|"
-            "human rights|inherent dignity|dignity|respect|consent|privacy|discriminat|stereotyp|prejudice|"
-            r"inclusiv|hatred|compassion|empathy|well-being|ethical|harm(?:s|ing|ed)?\b|violen|illegal|crime|"
-            "emergency|hotline|helpline|crisis|law enforcement|authorities|professional|equal|safety|support|"
-            "feelings|peaceful|lawful|legal|responsib|fictional|sensitive|moral"
-        ),
-        (
-            "(?:everyone|all (?:people|individuals|human|humans|living)|every (?:human|individual|"
-            "person)) (?:deserve|has|have|is|are|should|being)"
-        ),
-        "we should|let's|let us|people should|you should|be sure to|make sure",
-    ),
+    idle=IDLE,
+    moral=MORAL,
     before=(
         "if|when|whenever|whether|unless|once|until|where|in case|even if|that says|message|he says|she says|"
         "they say|who say|who says|say|said|saying|reply|replied|replies"
     ),
     concedes="while|although|though|even though|whilst",
     whole=(
+        "it's not mentioned|it is not mentioned|it is not stated|nothing was found|nothing found|dont know|"
+        "not in the documents|"
         "i don't know|i do not know|i dont know|idk|don't know|do not know|i'm not sure|i am not sure|not sure|"
         "no idea|i have no idea|no answer|no answer found|no answer available|unanswerable|not answerable|n/a|"
         "not available|not found|not mentioned|not specified|not stated|not provided|not given|not in context|"

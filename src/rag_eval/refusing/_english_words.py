@@ -33,7 +33,8 @@ WORDS = {
     ),
     "unable": (
         "(?:can(?:no|'|)t|can not|could(?:n't| not)|(?:am|'m|was|are|'re|were) (?:not able|unable|"
-        "not in a position) to|wasn't able to|weren't able to|aren't able to|(?:was|were) not able to)"
+        "not in a position) to|"
+        "won't be able to|will not be able to|wasn't able to|weren't able to|aren't able to|(?:was|were) not able to)"
     ),
     "help": (
         "(?:help|assist|provide|give|offer|share|discuss|comment|fulfill?|comply|support|suggest|encourage|"

@@ -102,7 +102,7 @@ def compiled(language: Language) -> Compiled:
         _split(language.hints_within),
         pattern(*language.declines, behind=end),
         pattern(*language.lacks, behind=end),
-        pattern(language.turns, behind=end),
+        re.compile(f"{pattern(language.turns, behind=end).pattern}|;"),
         pattern(idle, *language.idle_within),
         pattern(*language.moral),
         pattern(language.before, behind=r"[\s,:]*$"),
