@@ -1,8 +1,11 @@
 """Every metric's worked examples, which docs/metrics.md shows, come out as they say."""
 
+import json
+
 import pytest
 
-from cases import EXAMPLES, example_rows, gold_row, subject, trace_row
+from cases import EXAMPLES, ROOT, example_rows, gold_row, subject, trace_row
+from rag_eval.commands.explain import metric_lines
 from rag_eval.files.contract import Contract
 from rag_eval.metrics import METRICS
 from rag_eval.metrics._metric import Measure
@@ -58,3 +61,31 @@ def test_example_rows_keep_the_contract(name, row):
 def test_example_reads_as_the_end_of_a_sentence(name, row):
     assert row["because"] == row["because"].strip().rstrip(".")
     assert row["because"][0].islower() or not row["because"][0].isalpha()
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_explain_and_docs_tell_the_same_examples(name):
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    lines = list(metric_lines(METRICS[name]))
+    for row in example_rows(name):
+        own = [line for line in lines if line.endswith(f" when {row['because']}")]
+        assert len(own) == 1
+        assert f"- {own[0].strip()}." in page.replace("*", "")
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_first_example_with_a_score_is_shown_with_its_rows(name):
+    first = next(row for row in example_rows(name) if row["score"] is not None)
+    shown = dict(line.split(None, 1) for line in metric_lines(METRICS[name]) if line.endswith("}") and line[:2] == "  ")
+    assert {key: json.loads(value) for key, value in shown.items()} == {
+        key: first[key] for key in ("gold", "trace", "run", "settings") if key in first
+    }
+
+
+def test_every_link_of_the_contents_leads_to_a_heading():
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    headings = {line.lstrip("# ").lower() for line in page.splitlines() if line.startswith("##")}
+    anchors = {"".join(c for c in one if c.isalnum() or c in "_- ").replace(" ", "-") for one in headings}
+    links = [part.split(")")[0] for part in page.split("](#")[1:]]
+    assert len(links) >= len(METRICS)
+    assert [link for link in links if link not in anchors] == []

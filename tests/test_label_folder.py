@@ -127,7 +127,9 @@ def test_only_the_cases_have_to_be_there(folder):
     assert ([*items], wrong) == (["k01", "k02", "k03", "k04", "k05"], [])
     (folder / CASES).unlink()
     (line,) = problems(folder)
-    assert line.startswith("FILE: holds no cases.jsonl. A folder of labels has its questions in cases.jsonl.")
+    assert line.startswith(
+        "FILE: is a folder without cases.jsonl. A folder of labels has its questions in cases.jsonl."
+    )
 
 
 def test_an_empty_set_of_cases_is_no_gold(folder):

@@ -248,6 +248,12 @@ def test_a_new_metric_is_documented_with_its_examples(copy_with_a_new_metric):
     assert "scores **8/10** when the claim has two words." in page
 
 
+def test_a_new_metric_is_explained_with_its_examples(copy_with_a_new_metric):
+    said = run_in(copy_with_a_new_metric, "-m", "rag_eval", "explain", "brevity")
+    assert "  scores 8/10 when the claim has two words\n  does not apply when the item is an attack\n" in said
+    assert '{"answer_json": {"claim": "two words"}}' in said
+
+
 def test_a_new_metric_can_be_gated_and_is_reported(copy_with_a_new_metric):
     gates = copy_with_a_new_metric / "gates.yml"
     gates.write_text("version: 1\ngates:\n  brevity: {min: 0.1}\n", encoding="utf-8")
@@ -266,7 +272,7 @@ def test_a_new_metric_can_be_gated_and_is_reported(copy_with_a_new_metric):
 
 
 def test_a_new_metric_touches_two_hand_written_files(copy_with_a_new_metric):
-    generated = {"docs/metrics.md", "schemas/eval-gates.schema.json", "README.md"}
+    generated = {"docs/metrics.md", "schemas/eval-gates.schema.json", "README.md", "src/rag_eval/metrics/examples.json"}
     assert changed_files(copy_with_a_new_metric) - generated == {
         "src/rag_eval/metrics/answers.py",
         "tests/examples/brevity.jsonl",

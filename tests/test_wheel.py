@@ -75,6 +75,13 @@ def test_demo_runs_from_another_folder(package):
     assert ("Passed on 14 questions" in out, "Failed on 14 questions" in out) == (True, True)
 
 
+def test_explain_shows_the_worked_examples(package):
+    code, out, err = python("-m", "rag_eval", "explain", "chr")
+    assert (code, err) == (0, "")
+    assert out.count("  scores 1 when ") > 1
+    assert "  does not apply when " in out
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_init_and_validate_run_from_another_folder(package, preset):
     assert python("-m", "rag_eval", "init", "--preset", preset)[0] == 0

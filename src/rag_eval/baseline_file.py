@@ -65,8 +65,19 @@ def read_baseline(
     own = traces is not None and traces.sha256 in {one.sha256 for one in recorded.inputs if one.role == "trace"}
     now = rescored(trace, traces.data) if traces and own else None
     found = [*_said(reader, path, held, authority), *([] if own or not trace else [_other_traces(trace, traces)])]
+    found += _narrowed(recorded, path)
     found += [foreign[1]] if foreign else []
     return _aged(_earlier(recorded, now, path, held), authority), found
+
+
+def _narrowed(recorded: Report, path: str) -> list[Finding]:
+    """A baseline that was narrowed itself: what it lacks cannot be compared."""
+    if recorded.scope is None:
+        return []
+    measured = ", ".join(recorded.scope.perspectives) or "all perspectives"
+    part = f"{recorded.scope.questions} of {recorded.scope.of} questions"
+    message = f"the baseline is of a narrowed run ({measured}, {part}): nothing else is compared"
+    return [Finding("baseline-narrowed", "warning", message, "Keep the report of a whole run as the baseline.", path)]
 
 
 def _aged(earlier: Earlier, authority: Authority | None) -> Earlier:

@@ -24,6 +24,8 @@ BOUNDS = ("min", "max")
 MARGINS = ("max_drop", "max_rise")
 """Directions: of a value, and of its worsening against the baseline."""
 COMPLETENESS = ("missing", "duplicate", "unknown")
+FULL = "full"
+"""The suite of all questions."""
 
 
 class Gate(NamedTuple):
@@ -179,6 +181,8 @@ class Policy(NamedTuple):
     statistics: Statistics = Statistics()
     score: Scoring = Scoring()
     stated: Mapping[str, Any] = {}  # the file's own keys and values, to compare two of them
+    perspectives: tuple[str, ...] = ()  # asked for on the command line: of these alone; none: of all
+    suite: str = FULL  # and of a part of the questions
 
     @property
     def settings(self) -> Settings:

@@ -38,6 +38,7 @@ class Point(NamedTuple):
     contracts: Mapping[str, str]
     questions: tuple[Question, ...]
     completeness: Completeness
+    narrowed: bool = False  # questions that it lacks may have been left aside
 
 
 class GoldChange(NamedTuple):
@@ -132,7 +133,7 @@ def point(label: str, report: Report, names: Sequence[str]) -> Point:
     wanted = {measure(name).column for name in names if is_metric(name)}
     questions = tuple(case._replace(scores=_only(case.scores, wanted)) for case in report.questions)
     metrics = {name: result for name, result in report.metrics.items() if name in names}
-    return Point(label, metrics, report.contracts, questions, report.completeness)
+    return Point(label, metrics, report.contracts, questions, report.completeness, report.scope is not None)
 
 
 def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
@@ -234,7 +235,9 @@ def _adjusted(contrasts: Sequence[Contrast | None]) -> list[Contrast | None]:
 def _gold_change(before: Point, after: Point) -> GoldChange | None:
     old, new = ({case.qid: case.gold_sha256 for case in one.questions} for one in (before, after))
     both = old.keys() & new.keys()
-    found = GoldChange(sum(old[qid] != new[qid] for qid in both), len(old) - len(both), len(new) - len(both))
+    changed = sum(old[qid] != new[qid] for qid in both)
+    whole = not (before.narrowed or after.narrowed)
+    found = GoldChange(changed, *(len(side) - len(both) if whole else 0 for side in (old, new)))
     return found if any(found) else None
 
 

@@ -16,11 +16,12 @@ from rag_eval.diagnosis import Diagnosis, diagnose
 from rag_eval.evidence import Baseline, Evidence, enclosed
 from rag_eval.finding import Finding  # noqa: TC001
 from rag_eval.folds import FOLDS
-from rag_eval.gates import BOUNDS, Judged, Policy, Statistics, verdict
+from rag_eval.gates import BOUNDS, FULL, Judged, Policy, Statistics, verdict
 from rag_eval.judging import judge_all, rejudged
 from rag_eval.metrics import METRICS, measure
 from rag_eval.policy import PolicyChange  # noqa: TC001
 from rag_eval.results import MetricResult, Question
+from rag_eval.scope import Scope, asked, scope_of
 from rag_eval.scoring import Completeness  # noqa: TC001
 from rag_eval.slices import slices_of
 from rag_eval.tally import Value, as_shown, tally
@@ -117,6 +118,7 @@ class Report(NamedTuple):
     baseline: Compared | None = None
     flips: tuple[Flip, ...] = ()
     effects: tuple[Effect, ...] = ()
+    scope: Scope | None = None  # a whole run
 
     @property
     def passed(self) -> bool:
@@ -205,6 +207,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         contracts={one.name: contract(one, policy) for one in card.measures},
         run=context.about,
         findings=(*context.findings, *habits(card, policy)),
+        scope=scope_of([policy], len({case.qid for case in card.cases}), len(golds)),
     )
     return _judged(report, policy, context.earlier)
 
@@ -221,7 +224,11 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
     No base has a say in those, so what the report tells of one is left out. Findings stay.
     """
     alone = report._replace(gates_file=policy.file, base=None, policy_changes=(), gate_turns=())
-    return _judged(alone, policy, before)
+    now = report.scope
+    if now is None:
+        return _judged(alone, policy, before)
+    policy = policy._replace(perspectives=now.perspectives, suite=now.suite)
+    return _judged(alone._replace(scope=scope_of([policy], now.questions, now.of)), policy, before)
 
 
 def again(report: Report) -> Report:
@@ -260,14 +267,15 @@ def _refusal(policy: Policy) -> dict[str, Any]:
 def _judged(report: Report, policy: Policy, before: Earlier | None) -> Report:
     now = evidence(report, before)
     gates = tuple(judge_all(policy, now))
-    limits = {gate.name: float(gate.threshold) for gate in policy.gates if gate.direction in BOUNDS and not gate.slice}
+    gated = [gate for gate in asked(policy) if gate.direction in BOUNDS and not gate.slice]
+    limits = {gate.name: float(gate.threshold) for gate in gated}
     shown = {name: result.value for name, result in report.metrics.items()}
     report = report._replace(
         gates=gates,
         diagnosis=tuple(diagnose(shown, report.labels, limits, report.k)),
         allowed=dict(policy.completeness),
         slices=tuple(_slices(policy, now)),
-        min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in policy.gates) else 0,
+        min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in asked(policy)) else 0,
         statistics=policy.statistics,
     )
     return concluded(_beside(report, policy, now, before))
@@ -277,6 +285,8 @@ def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
     """The report with what there is to say of it beside the baseline."""
     recorded = before.recorded.questions if before else ()
     found = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
+    if policy.suite != FULL:  # a part of the questions cannot tell
+        found = [one for one in found if one.code != "must-pass-unknown"]
     if before is None:
         return report._replace(findings=(*report.findings, *found))
     names = _gated(policy)
@@ -321,7 +331,7 @@ def _slices(policy: Policy, now: Evidence) -> list[SliceResult]:
 
 
 def _gated(policy: Policy) -> list[str]:
-    return list(dict.fromkeys(gate.name for gate in policy.gates))
+    return list(dict.fromkeys(gate.name for gate in asked(policy)))
 
 
 def _part(now: Evidence, name: str, part: str) -> MetricResult:

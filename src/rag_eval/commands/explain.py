@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 def metric_lines(metric: Metric) -> Iterator[str]:
     """A metric in words, with the gate that would guard it."""
-    from rag_eval.metrics import score_in_words, values_in_words
+    from rag_eval.metrics import range_in_words, score_in_words, values_in_words
 
     name = metric.name.replace("@k", "@5") + next(iter(metric.folds))
     bound = "min: 0.80" if metric.better == "higher" else "max: 0.05" if metric.bounded else "max: 2"
@@ -53,10 +53,32 @@ def metric_lines(metric: Metric) -> Iterator[str]:
     yield ""
     yield f"applies to   {metric.applies}"
     yield f"score        {score_in_words(metric)}"
+    yield f"range        {range_in_words(metric)}"
+    yield f"direction    {metric.better} is better"
     yield from (f"value        {name}: {words}" for name, words in values_in_words(metric))
     yield f"needs        {', '.join(metric.needs) or 'nothing beyond the required fields'}"
     yield f"source       {metric.source}"
     yield f"as a gate    {name}: {{{bound}}}"
+    yield ""
+    yield "a case"
+    yield from _example_lines(metric.name)
+
+
+def _example_lines(name: str) -> Iterator[str]:
+    """The worked examples, and the first that has a score as its rows."""
+    from importlib.resources import files
+    from json import dumps, loads
+
+    from rag_eval.metrics._examples import Example
+
+    rows = loads(files("rag_eval.metrics").joinpath("examples.json").read_text(encoding="utf-8")).get(name, [])
+    found = [Example(*row) for row in rows]
+    yield from (f"  {one}" for one in found)
+    for one in found:
+        if one.case:
+            yield ""
+            yield f"the first that {one.verb} {one.score.rstrip(',')} is"
+            yield from (f"  {key:<10} {dumps(value, ensure_ascii=False)}" for key, value in one.case.items())
 
 
 def case_lines(args: argparse.Namespace) -> list[str]:

@@ -59,7 +59,7 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
             account.dropped(name, "it is no label file")
     if CASES not in here:
         hint = f"A folder of labels has its questions in {CASES}. Or name the gold file in the folder."
-        return inputs.problem(folder, 0, "", f"holds no {CASES}", hint)
+        return inputs.problem(folder, 0, "", f"is a folder without {CASES}", hint)
     lines, cases = _by_case(inputs, folder, CASES)
     known = cases if inputs.problems == before else None  # against half of the cases no label is to be missed
     labels = {name: _by_case(inputs, folder, name, known)[1] for name in _NAMES if name in here and name != CASES}

@@ -6,17 +6,47 @@ import re
 
 from rag_eval.errors import UsageError
 from rag_eval.metrics import answers, citations, context, refusals, retrieval
-from rag_eval.metrics._metric import Measure, Metric, score_in_words
+from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
+from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["METRICS", "Measure", "Metric", "measure", "measures", "of_column", "score_in_words", "values_in_words"]
+__all__ = [
+    "METRICS",
+    "PERSPECTIVES",
+    "Measure",
+    "Metric",
+    "measure",
+    "measures",
+    "of_column",
+    "perspectives_of",
+    "range_in_words",
+    "score_in_words",
+    "values_in_words",
+]
 
 _PERSPECTIVES = (answers, refusals, citations, retrieval, context)
+
+
+def _about(text: str | None) -> str:
+    """What a perspective's module says of it: ``Citations: do they point …`` without the name."""
+    line = (text or "").partition("\n")[0]
+    return line.partition(": ")[2] or line
+
+
 METRICS: dict[str, Metric] = {
     value.name: value for module in _PERSPECTIVES for value in vars(module).values() if isinstance(value, Metric)
+}
+PERSPECTIVES = {module.__name__.rpartition(".")[2]: _about(module.__doc__) for module in _PERSPECTIVES}
+"""What each perspective asks, in the order of reports."""
+_ALIASES = {
+    "context_quality": ("context",),
+    "generation": ("answers", "groundedness"),
+    "citation": ("citations",),
+    "abstention": ("refusals",),
+    "performance": ("operations",),
 }
 _PLAIN = {
     f"{metric.name}{suffix}": Measure(f"{metric.name}{suffix}", metric, None, fold)
@@ -52,6 +82,22 @@ def measures(cutoffs: Iterable[int], also: Iterable[str] = ()) -> tuple[Measure,
         if extra.k is not None:
             ks[extra.metric.name].add(extra.k)
     return tuple(one for metric in METRICS.values() for one in _at(metric, sorted(ks.get(metric.name, ()))))
+
+
+def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
+    """The perspectives meant, in the order of reports; UsageError where a name is none.
+
+    The names that other evaluations have for them will do too: ``context_quality``, ``abstention``.
+    """
+    wanted = {name: PERSPECTIVES.keys() & _ALIASES.get(name, (name,)) for name in names}
+    unknown = next((name for name, meant in wanted.items() if not meant), None)
+    if unknown is not None:
+        from difflib import get_close_matches
+
+        close = get_close_matches(unknown[:80], PERSPECTIVES, n=1, cutoff=0.5)
+        mend = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(PERSPECTIVES)}"
+        raise UsageError(f"unknown perspective {quoted(unknown, 40)}. {mend}")
+    return tuple(name for name in PERSPECTIVES if name in set().union(*wanted.values()))
 
 
 def of_column(name: str) -> Metric | None:

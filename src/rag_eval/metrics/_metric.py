@@ -108,6 +108,11 @@ def score_in_words(metric: Metric) -> str:
     return f"{SCALES[metric.scale]}{unit} a {metric.level}"
 
 
+def range_in_words(metric: Metric) -> str:
+    """Between what its values lie, as ``from 0 to 1``; that of counts and amounts has no end."""
+    return "from 0 to 1" if metric.bounded else f"from 0{f' {metric.unit}' if metric.unit else ''}, without a greatest"
+
+
 class Measure(NamedTuple):
     """A metric with its parameters: what a row of a report and a gate are about.
 

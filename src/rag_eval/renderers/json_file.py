@@ -15,6 +15,7 @@ from rag_eval.metrics import METRICS
 from rag_eval.policy import PolicyChange
 from rag_eval.report import FORMAT, Base, Input, Remark, Report, SignedAt, SliceResult
 from rag_eval.results import MetricResult, Question
+from rag_eval.scope import Scope
 from rag_eval.scoring import Completeness
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ _LISTS = {
     "gold_changes": GoldChange,
     "gate_turns": GateTurn,
 }
-_MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "baseline": Compared}
+_MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "baseline": Compared, "scope": Scope}
 
 
 def render(report: Report) -> str:
