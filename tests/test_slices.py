@@ -185,3 +185,20 @@ def test_slices_of_one_value_each_add_up_to_the_whole(rows):
     whole, *parts = (one.as_value() for one in found)
     assert sum(part.number * part.n for part in parts) == whole.number * whole.n
     assert sum(part.n for part in parts) == whole.n
+
+
+@pytest.mark.parametrize(
+    ("fields", "types"),
+    [
+        ({"supports": [{"rel_path": "hr/leave.MD", "heading_path": ""}]}, ("doc_type=md",)),
+        (
+            {"sections": [{"doc_id": "a.pdf", "section": "1"}], "doc_grades": {"b.html": 1}},
+            ("doc_type=html", "doc_type=pdf"),
+        ),
+        ({"relevant_docs": ["x.tar.gz", "y.gz"]}, ("doc_type=gz",)),
+        ({"relevant_docs": ["internal-001", "v1.2", ".env", "dir.d/readme", "a.b c"]}, ()),
+        ({}, ()),
+    ],
+)
+def test_the_document_type_is_the_ending_of_what_the_gold_points_at(fields, types):
+    assert slices_of(gold(**fields), ["doc_type"]) == types

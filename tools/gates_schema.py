@@ -135,7 +135,7 @@ def _amount(description: str, example: float) -> dict[str, Any]:
 def _meaning() -> dict[str, Any]:
     """The keys that say what some metrics go by."""
     share = {"type": "number", "minimum": 0, "maximum": 1}
-    price = {"type": "number", "minimum": 0}
+    price = {"type": "number", "minimum": 0, "maximum": 1_000_000}
     return {
         "groundedness": {
             "type": "object",

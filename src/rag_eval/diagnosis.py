@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from rag_eval.metrics import measure
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 LOW = {metric: float(DEFAULT_GATES[name]) for name, metric in FLOORS.items()} | {"recall": 0.80}
 HIGH = {metric: float(DEFAULT_GATES[name]) for name, metric in CEILINGS.items()}
+HIGH |= {"error_rate": 0.05, "timeout_rate": 0.05}
+_STAGE = re.compile(r"latency_(\w+)_ms\.(\w+)")
 
 
 class Diagnosis(NamedTuple):
@@ -76,6 +79,8 @@ class _Figures(NamedTuple):
     def _shown(self, name: str) -> str:
         limit, lower = exactly(self.limits[name]), _lower_is_better(self.full(name))
         value = exactly(self.value(name) or 0.0)
+        if _STAGE.fullmatch(name):
+            return shown(value, lambda number: number > limit, 0) + " ms"
         return shown(value, lambda number: number > limit if lower else number >= limit)
 
 
@@ -149,5 +154,41 @@ def _across(figures: _Figures) -> Iterator[Diagnosis]:
         yield Diagnosis(cause, figures.say(*missed[:2], *context[:1]), steps)
 
 
-RULES: tuple[Callable[[_Figures], Iterator[Diagnosis]], ...] = (_answers, _refusals, _retrieval, _across)
+def _operations(figures: _Figures) -> Iterator[Diagnosis]:
+    """What fails in operation makes answers wrong that nothing is wrong with otherwise."""
+    named = [name for name in ("error_rate", "timeout_rate") if figures.high(name)]
+    if named:
+        slow = "timeout_rate" in named
+        steps = "Raise the time limit or find what is slow" if slow else "Read the errors in the traces"
+        cause = "System: questions fail in operation, before answers could be right or wrong."
+        yield Diagnosis(cause, figures.say(*named), f"{steps}; then run the evaluation again.")
+
+
+def _latency(figures: _Figures) -> Iterator[Diagnosis]:
+    """Where the time goes that exceeds a gate or a budget: the stage that takes longest in the mean."""
+    over = [name for name in figures.limits if _STAGE.fullmatch(name) and figures.high(name)]
+    late = ["latency_ok"] if "latency_ok" in figures.limits and figures.low("latency_ok") else []
+    if over or late:
+        means = {found[1]: value for name, value in figures.values.items() if (found := _mean_of(name)) and value}
+        slowest = max(sorted(means), key=lambda stage: means[stage], default="")
+        named = f": most of the time goes to {slowest}, {means[slowest]:.0f} ms in the mean" if slowest else ""
+        steps = f"Look at {slowest} first." if slowest else "Time the stages (latency_ms) to see which one it is."
+        yield Diagnosis(
+            f"Latency{named or ': answers take longer than is asked for'}.", figures.say(*over, *late), steps
+        )
+
+
+def _mean_of(name: str) -> re.Match[str] | None:
+    found = _STAGE.fullmatch(name)
+    return found if found and found[2] == "mean" and found[1] != "total" else None
+
+
+RULES: tuple[Callable[[_Figures], Iterator[Diagnosis]], ...] = (
+    _answers,
+    _refusals,
+    _retrieval,
+    _across,
+    _operations,
+    _latency,
+)
 """What is asked of the figures, in the order of the report. The one place to add a rule."""

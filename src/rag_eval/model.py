@@ -226,6 +226,7 @@ OPTIONAL = {
     "trace.chunks.text": "trace.chunks",
     "trace.chunks.doc_id": "trace.chunks",
     "trace.scope": "trace.scope",
+    "trace.timed_out": "trace.timed_out",
     "trace.latency_ms": "trace.latency",
     "trace.usage": "trace.usage",
     "trace.guardrail": "trace.guardrail",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rag_eval.errors import UsageError
-from rag_eval.metrics import answers, citations, context, refusals, retrieval
+from rag_eval.metrics import answers, citations, context, index, operations, pipeline, refusals, retrieval
 from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
 from rag_eval.safe import quoted
 
@@ -27,7 +27,7 @@ __all__ = [
     "values_in_words",
 ]
 
-_PERSPECTIVES = (answers, refusals, citations, retrieval, context)
+_PERSPECTIVES = (answers, refusals, citations, retrieval, context, pipeline, operations, index)
 
 
 def _about(text: str | None) -> str:

@@ -203,7 +203,7 @@ def perspectives(report: Report) -> list[str]:
 def plain_metrics(report: Report, perspective: str) -> list[list[str]]:
     """Name, value, cases and direction of each metric without a cutoff that applies to some case."""
     return [
-        [name, _value(report, name) + metric_interval(result), counted(result, result.n), _arrow(result.better)]
+        [name, _value(report, name) + metric_interval(result, name), counted(result, result.n), _arrow(result.better)]
         for name, result in report.metrics.items()
         if result.n and result.perspective == perspective and not _CUT.search(name)
     ]
