@@ -186,7 +186,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         labels=labels,
         diagnosis=(),
         questions=questions,
-        notes=(*remarks(card, policy, context.about or {}, context.inputs), *context.notes),
+        notes=(*remarks(card, golds, policy, context.about or {}, context.inputs), *context.notes),
         inputs=tuple(context.inputs),
         contracts={one.name: contract(one, policy) for one in card.measures},
         run=context.about,
