@@ -227,4 +227,4 @@ def test_the_built_in_patterns_come_last_and_only_where_they_are_on(refused, rul
 def test_a_contract_names_the_patterns_where_they_are_on(measure):
     off, on = (contract(measure, Policy(builtin=builtin)) for builtin in (False, True))
     assert off == contract(measure, Policy())
-    assert (off == on) is bool(measure.metric.by_ranking)
+    assert (off == on) is ("refusal" not in measure.metric.settings)

@@ -163,6 +163,10 @@ def _guardrail_word(value: Any) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
+def _refused(case: Case) -> str:
+    return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
+
+
 def _listed(items: Sequence[str], most: int = 10) -> str:
     shown = ", ".join(one_line(item, 60) for item in items[:most])
     return f"{shown}, … ({len(items)} in all)" if len(items) > most else shown or "–"
