@@ -140,19 +140,16 @@ def test_a_threshold_is_compared_exactly_not_as_the_nearest_float():
     assert not gate.keeps(Fraction(4, 5) - Fraction(1, 10**30))
 
 
-NAMES = [pytest.param(one.name, one.metric.better, id=one.name) for one in measures((7,))]
+@pytest.mark.parametrize("one", measures((7,)), ids=lambda one: one.name)
+def test_every_value_can_be_gated_on_its_own_side(one):
+    bound = "min" if one.metric.better == "higher" else "max"
+    assert accepted(gates(f"{one.name}: {{{bound}: 0.5}}")).gates[0].direction == bound
 
 
-@pytest.mark.parametrize(("name", "better"), NAMES)
-def test_every_metric_can_be_gated_on_its_own_side(name, better):
-    bound = "min" if better == "higher" else "max"
-    assert accepted(gates(f"{name}: {{{bound}: 0.5}}")).gates[0].direction == bound
-
-
-@pytest.mark.parametrize(("name", "better"), NAMES)
-def test_no_metric_can_be_gated_on_its_wrong_side(name, better):
-    wrong, right = ("max", "min") if better == "higher" else ("min", "max")
-    problems = refused(gates(f"{name}: {{{wrong}: 0.5}}"))
+@pytest.mark.parametrize("one", measures((7,)), ids=lambda one: one.name)
+def test_no_value_can_be_gated_on_its_wrong_side(one):
+    wrong, right = ("max", "min") if one.metric.better == "higher" else ("min", "max")
+    problems = refused(gates(f"{one.name}: {{{wrong}: 0.5}}"))
     assert any(f"'{wrong}' on " in problem and f"Use '{right}'." in problem for problem in problems)
 
 

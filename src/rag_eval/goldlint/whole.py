@@ -124,10 +124,13 @@ def _ideal(gold: Gold, settings: Settings, *, by_grade: bool) -> Trace:
     """The trace of a run that does all that the item asks for, so that every metric that can apply to it does."""
     chunks = _chunks(gold, by_grade=by_grade) or ({"id": "any", "text": ""},)
     ids = tuple(chunk["id"] for chunk in chunks)
+    facts = " ".join(fact["fact"] for fact in gold.facts or ())
+    chunks = ({**chunks[0], "text": facts}, *chunks[1:])
     claim = (gold.expected_answer or "as the corpus has it") if gold.answerable else settings.token
     cites = (gold.citations or ids) if gold.answerable else ()
     scope = {"mode": "on", "folders": [""]}
-    return Trace(gold.qid, None, claim, cites, ids, 1, abstained=not gold.answerable, chunks=chunks, scope=scope)
+    own = Trace(gold.qid, None, claim, cites, ids, 1, abstained=not gold.answerable, chunks=chunks, scope=scope)
+    return own._replace(latency=gold.latency_budget)
 
 
 def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:

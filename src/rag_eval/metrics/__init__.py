@@ -18,6 +18,7 @@ __all__ = [
     "PERSPECTIVES",
     "Measure",
     "Metric",
+    "column_of",
     "measure",
     "measures",
     "of_column",
@@ -98,6 +99,11 @@ def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
         meant = f"Did you mean '{close[0]}'? " if close else ""
         raise UsageError(f"unknown perspective {quoted(unknown, 40)}. {meant}There are: {', '.join(PERSPECTIVES)}")
     return tuple(name for name in PERSPECTIVES if name in set().union(*wanted.values()))
+
+
+def column_of(name: str) -> str:
+    """The name that the scores of a value stand under: ``latency_total_ms`` for ``latency_total_ms.p95``."""
+    return _PLAIN[name].column if name in _PLAIN else name
 
 
 def of_column(name: str) -> Metric | None:
