@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from rag_eval.leaks import Leak
     from rag_eval.model import Chunk, Gold, Settings, Support, Trace
+    from rag_eval.refusing import Refusal
 
 T = TypeVar("T")
 BLOCKED = "guardrail_blocked"
@@ -76,10 +77,36 @@ class Case:
             return False  # else a system could pass its failures off as refusals
         if self.trace.abstained is not None:
             return self.trace.abstained
-        if self.by_token or not self.settings.phrases or len(self.claim) > PHRASE_LIMIT:
-            return self.by_token
+        if self.by_token or (self.settings.phrases and self._phrase()):
+            return True
+        return self.settings.builtin and self._recognised is not None
+
+    def _phrase(self) -> str | None:
+        """The first configured phrase that a short claim holds."""
+        if len(self.claim) > PHRASE_LIMIT:
+            return None
         lowered = self.claim.lower()
-        return any(phrase in lowered for phrase in self.settings.phrases)
+        return next((phrase for phrase in self.settings.phrases if phrase in lowered), None)
+
+    @lazy
+    def _recognised(self) -> Refusal | None:
+        from rag_eval.refusing import recognise
+
+        # No trace is no empty answer.
+        return recognise(self.claim) if self.trace.answered else None
+
+    @property
+    def refused_by(self) -> str:
+        """Which rule made the claim a refusal, or by which it is an answer; empty where none spoke."""
+        if self.errored:
+            return ""
+        if self.trace.abstained is not None:
+            return "the trace's own mark"
+        if self.by_token:
+            return "the token"
+        if phrase := self._phrase():
+            return f"the phrase '{phrase}'"
+        return str(self._recognised) if self.settings.builtin and self._recognised else ""
 
     @property
     def errored(self) -> bool:

@@ -129,7 +129,7 @@ def _facts(case: Case) -> Iterator[str]:
     yield f"question     {one_line(gold.question, _WIDTH)}"
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
     yield f"claim        {one_line(without(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"
-    yield f"refused      {'yes' if case.refused else 'no'}"
+    yield f"refused      {_refused(case)}"
     yield f"gold text    {_listed(gold.substrings)}; {'' if case.contained else 'not '}found in the claim"
     yield f"gold cites   {_listed(gold.citations)}"
     yield f"cited        {_listed(case.cites) if trace.citations is not None else 'no list given'}"
@@ -161,6 +161,10 @@ def _guardrail_word(value: Any) -> str:
     if isinstance(value, list):
         return _listed([str(one) for one in value])
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _refused(case: Case) -> str:
+    return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
 
 
 def _listed(items: Sequence[str], most: int = 10) -> str:

@@ -197,6 +197,8 @@ def _question(question: Question, several: bool) -> list[str]:
 def _provenance(report: Report) -> str:
     rows = [[each.role, safe(each.path, 200), f"`{each.sha256}`"] for each in report.inputs]
     refusal = f"Refusal token {safe(str(report.refusal['token']))}, {len(report.refusal['phrases'])} refusal phrases"
+    if "builtin" in report.refusal:
+        refusal += f", built-in refusals (version {report.refusal['builtin']})"
     settings = f"{refusal}; labels at k = {report.k}; rag-eval {report.version}."
     return "\n\n".join([table(["Input", "Path", "sha256"], rows), *_run(report), settings])
 
