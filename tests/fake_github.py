@@ -206,6 +206,12 @@ class FakeGitHub:
         found = self.pulls.get(int(number))
         return Answer(200, found) if found else _refuse(404, "Not Found")
 
+    def list_pulls(self, seen: Seen) -> Answer:
+        """The open ones; ``head`` asks for those of one branch, as OWNER:BRANCH."""
+        wanted = seen.query.get("head", "")
+        rows = [pull for pull in self.pulls.values() if pull["state"] == "open" and wanted in ("", _end(pull))]
+        return self._page(seen, rows)
+
     def list_reviews(self, seen: Seen, number: str) -> Answer:
         return self._page(seen, self.reviews.get(int(number), []))
 
@@ -249,6 +255,7 @@ _ROUTES = (
     ("POST", r"REPO/issues/(\d+)/comments", FakeGitHub.create_comment),
     ("PATCH", r"REPO/issues/comments/(\d+)", FakeGitHub.update_comment),
     ("GET", r"REPO/commits/([^/]+)", FakeGitHub.commit),
+    ("GET", r"REPO/pulls", FakeGitHub.list_pulls),
     ("GET", r"REPO/pulls/(\d+)", FakeGitHub.pull),
     ("GET", r"REPO/pulls/(\d+)/reviews", FakeGitHub.list_reviews),
     ("GET", r"REPO/pulls/(\d+)/commits", FakeGitHub.pull_commits),
@@ -295,6 +302,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
         """Say nothing: a test prints what it needs."""
+
+
+def _end(pull: Mapping[str, Any]) -> str:
+    """The branch that a pull request wants merged; empty where its repository is gone."""
+    repository = pull["head"]["repo"]
+    return f"{repository['owner']['login']}:{pull['head']['ref']}" if repository else ""
 
 
 def _found(content: dict[str, Any] | None) -> Answer:

@@ -1,4 +1,4 @@
-"""Whatever GitHub does while the comment is written: the verdict stays, one notice says why, and it all ends in time."""
+"""Whatever GitHub does while the comment is written: the verdict stays, a notice says why, and it ends in time."""
 
 from __future__ import annotations
 

@@ -99,6 +99,8 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
     """Run the action in ``environ``; ``connect(api_url, token, repository)`` gives GitHub's API. The exit code."""
     try:
         inputs, place = read_inputs(environ), read_place(environ)
+        if inputs.report:
+            return _post(inputs, place, connect)
         outcome = _judged(inputs, place, connect)
     except RagEvalError as error:
         print(annotation("error", str(error), title="rag-eval cannot run"))
@@ -300,6 +302,25 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
         return "", False
     _log(f"comment {posted.action}{': ' + posted.reason if posted.reason else ''}")
     return posted.url, posted.action in ("created", "updated")
+
+
+def _post(inputs: Inputs, place: Place, connect: Connect) -> int:
+    """Comment with the report of a run that is over; its verdict is that run's exit code and not this one's."""
+    from rag_eval import posting
+
+    origin, code = posting.Origin.of_event(place.event), PASSED
+    try:
+        said = posting.read(str(Path(place.workspace) / inputs.report), place.workspace)
+    except InputError as error:
+        _log("\n".join(error.lines()))
+        said, code = posting.of_problems(error), CANNOT_JUDGE
+    mode: Mode = inputs.comment  # type: ignore[assignment]
+    api = connect(place.api_url, inputs.github_token, place.repository)
+    posted = posting.publish(api, origin, said, inputs.comment_id, mode)
+    _log(f"comment {posted.action}{': ' + posted.reason if posted.reason else ''}")
+    outputs = {"pass": str(said.verdict == "passed").lower(), "verdict": said.verdict, "comment-url": posted.url}
+    _put_outputs(place, {**outputs, "comment-written": str(posted.action in ("created", "updated")).lower()})
+    return code
 
 
 def _say_no_comment(inputs: Inputs, number: int | None) -> None:

@@ -23,6 +23,7 @@ class Inputs(NamedTuple):
     gates: str = ""
     gates_ref: str = "base"
     baseline: str = ""
+    report: str = ""
     signoff: str = "policy"
     k: tuple[int, ...] = ()
     comment: str = "always"
@@ -48,7 +49,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
             given[field] = _value(field, text)
     inputs = Inputs(**given)
     below = inputs.working_directory.strip("/")
-    named = {name: getattr(inputs, name) for name in ("gold", "trace", "gates", "baseline")}
+    named = {name: getattr(inputs, name) for name in ("gold", "trace", "gates", "baseline", "report")}
     given |= {name: f"{below}/{path}" for name, path in named.items() if below and path}
     return Inputs(**given)
 

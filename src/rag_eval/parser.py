@@ -19,6 +19,7 @@ COMMANDS = {
     "score": "score traces against the gold set and judge the gates",
     "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",
     "gate": "judge an existing report.json again",
+    "comment": "post a finished report.json as the comment of its pull request",
     "compare": "runs side by side: paired tests, flips, weighted score, Pareto front, repeats",
     "history": "the trend of metrics over earlier reports, and slow drift",
     "probe": "damage the traces in known ways and show what each gate catches",

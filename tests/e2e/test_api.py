@@ -91,6 +91,12 @@ def test_the_pull_request_its_reviews_and_its_authors(github, client, repo):
     ]
 
 
+def test_the_pull_requests_of_a_fork_and_all_of_them(github, client):
+    github.add_pull(3, "c" * 40, "d" * 40, fork="someone/hello")
+    assert [(one.number, one.head) for one in client.open_pulls("someone", "change")] == [(3, "c" * 40)]
+    assert {one.number for one in client.open_pulls()} == {NUMBER, 3}
+
+
 def test_prism_does_object(github, prism):
     """The tests above prove nothing if Prism lets everything pass."""
     url = f"{prism[0]}/repos/{github.repository}/issues/{NUMBER}/comments"

@@ -8,6 +8,7 @@ from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.renderers import change, judged, moved, words
 from rag_eval.renderers.marks import VOICE, bullets, escaped, folded, glued, name, table
 from rag_eval.safe import markdown as safe
+from rag_eval.safe import prose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,21 +144,23 @@ def _notes(report: Report) -> list[str]:
 def _diagnosis(report: Report) -> list[str]:
     if not report.diagnosis:
         return []
-    lines = (f"**{escaped(cause.cause)}** ({escaped(cause.evidence)}) {cause.next}" for cause in report.diagnosis)
+    lines = (
+        f"**{escaped(cause.cause)}** ({escaped(cause.evidence)}) {escaped(cause.next)}" for cause in report.diagnosis
+    )
     return [f"**Diagnosis**\n\n{bullets(lines)}"]
 
 
 def _metrics(report: Report) -> str:
     """All metrics, perspective by perspective; those with a cutoff in a table of their own."""
     rows = (
-        [name(metric), report.metrics[metric].perspective, *map(glued, cells)]
+        [name(metric), prose(report.metrics[metric].perspective), *map(glued, cells)]
         for metric, *cells in words.plain_metrics(report)
     )
     plain = table(["Metric", "Perspective", "Value", "Cases", "Better"], rows)
     headers, cutoffs = words.cutoff_metrics(report)
-    headers = [header.capitalize() for header in headers]
+    headers = [escaped(header.capitalize()) for header in headers]
     cut = table(headers, ([name(row[0]), *row[1:]] for row in cutoffs)) if cutoffs else ""
-    return "\n\n".join(part for part in (plain, cut, words.without_cases(report)) if part)
+    return "\n\n".join(part for part in (plain, cut, words.without_cases(report, VOICE)) if part)
 
 
 def _questions(report: Report, most: int) -> str:
@@ -190,9 +193,9 @@ def _question(question: Question, several: bool) -> list[str]:
 
 
 def _provenance(report: Report) -> str:
-    rows = [[each.role, safe(each.path, 200), f"`{each.sha256}`"] for each in report.inputs]
+    rows = [[prose(each.role), safe(each.path, 200), f"`{each.sha256}`"] for each in report.inputs]
     refusal = f"Refusal token {safe(str(report.refusal['token']))}, {len(report.refusal['phrases'])} refusal phrases"
-    settings = f"{refusal}; labels at k = {report.k}; rag-eval {report.version}."
+    settings = f"{refusal}; labels at k = {report.k}; rag-eval {prose(report.version)}."
     return "\n\n".join([table(["Input", "Path", "sha256"], rows), *_run(report), settings])
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _REASONS = 3
 _ALIKE = 6
 _CUT = re.compile("@[0-9]+$")
+_NAME, _HASH = re.compile("[a-z][a-z0-9_]*(@k)?"), re.compile("[0-9a-f]{7,}")
 WHOSE = {"both": "both", "base": "base", "head": "this change"}
 _HUSHED = {"passed": "hold", "inconclusive": "are inconclusive"}
 OUTCOMES = {"passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "no_data": "no data"}
@@ -53,7 +54,7 @@ def headline(report: Report, voice: Voice = PLAIN) -> str:
     if failed or errors:
         reasons = [reason(report, gate, voice) for gate in failed[:_REASONS]]
         more = [f"and {len(failed) - _REASONS} more"] if len(failed) > _REASONS else []
-        return f"Failed on {cases(report)}: {'; '.join([*reasons, *more, *_codes(errors), *aside])}."
+        return f"Failed on {cases(report)}: {'; '.join([*reasons, *more, *_codes(errors, voice), *aside])}."
     held = sum(gate.outcome == "passed" for gate in report.gates)
     return f"Passed on {cases(report)}: {', '.join([f'{held} of {len(report.gates)} gates hold', *aside])}."
 
@@ -69,9 +70,9 @@ def _asides(report: Report) -> list[str]:
     return [*said, f"{skipped} skipped without data"] if skipped else said
 
 
-def _codes(errors: Sequence[Finding]) -> list[str]:
+def _codes(errors: Sequence[Finding], voice: Voice) -> list[str]:
     counts = Counter(finding.code for finding in errors)
-    return [f"{code} ({times} times)" if times > 1 else code for code, times in counts.items()]
+    return [voice.said(code) + (f" ({times} times)" if times > 1 else "") for code, times in counts.items()]
 
 
 def two_sided(report: Report) -> bool:
@@ -188,10 +189,15 @@ def cutoff_metrics(report: Report) -> tuple[list[str], list[list[str]]]:
     return ["metric", *(f"@{k}" for k in ks), "cases", "better"], rows
 
 
-def without_cases(report: Report) -> str:
+def without_cases(report: Report, voice: Voice = PLAIN) -> str:
     """The metrics that apply to no case."""
     names = dict.fromkeys(_CUT.sub("@k", name) for name, result in report.metrics.items() if not result.n)
-    return f"No case for: {', '.join(names)}." if names else ""
+    return f"No case for: {', '.join(_listed(name, voice) for name in names)}." if names else ""
+
+
+def _listed(name: str, voice: Voice) -> str:
+    """A name of ours as it is, any other as code."""
+    return name if _NAME.fullmatch(name) and not _HASH.fullmatch(name) else voice.code(name)
 
 
 def outcome(gate: Judged) -> str:
