@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from rag_eval.case import Case
-from rag_eval.model import Gold, Settings, Trace
+from rag_eval.model import Gold, Grounding, Safety, Settings, Trace
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "tests" / "examples"
@@ -26,6 +26,17 @@ def make_case(gold, trace, settings=None):
     item = Gold.from_row(gold_row(**gold), 1)
     answered = Trace.missing("Q1", None) if trace is None else Trace.from_row(trace_row(**trace), "Q1", 1)
     return Case(item, answered, settings or Settings())
+
+
+def subject(row):
+    """What an example is about: the case of its gold and trace, or what its run.json says."""
+    return row["run"] if "run" in row else make_case(row["gold"], row["trace"], settings_of(row.get("settings", {})))
+
+
+def settings_of(stated):
+    """Settings of which some are said, as eval-gates.yml says them."""
+    kinds = {"groundedness": Grounding, "safety": Safety}
+    return Settings(**{name: kinds[name](**value) if name in kinds else value for name, value in stated.items()})
 
 
 def example_rows(metric_name):

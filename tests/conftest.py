@@ -2,6 +2,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fake_github import FakeGitHub
+from rag_eval import cli
 
 # The same examples on every run: a change that breaks a property fails for the one who made it.
 settings.register_profile(
@@ -21,3 +22,17 @@ def fake():
     with FakeGitHub().serving() as served:
         served.add_pull(2, "1" * 40, "2" * 40)
         yield served
+
+
+@pytest.fixture
+def command(capsys):
+    """Run `rag-eval` in this process: exit code, stdout, stderr."""
+
+    def run(*words):
+        try:
+            code = cli.main([str(word) for word in words])
+        except SystemExit as left:  # argparse's way out
+            code = left.code
+        return (code, *capsys.readouterr())
+
+    return run

@@ -33,13 +33,21 @@ chunk = st.fixed_dictionaries(
 attack = st.fixed_dictionaries(
     {"kind": st.sampled_from(["input", "output"]), "positive": st.booleans(), "category": st.just("jailbreak")}
 )
+FACTS = ["30 days", "thirty days", "the kind", "0 days", "%"]
 _LABELS = {
     "expected_answer": st.sampled_from(TEXTS),
     "relevance_grades": st.dictionaries(st.sampled_from(IDS), st.integers(0, 3), max_size=4),
     "relevant_docs": st.lists(documents, max_size=2),
+    "expected_documents": st.lists(documents, max_size=2),
     "doc_grades": st.dictionaries(documents, st.integers(0, 3)),
     "supports": supports,
     "recency_conflict_rule": st.sampled_from(["cite_newer", "acknowledge_both", "cite_both"]),
+    "gold_facts": st.lists(
+        st.fixed_dictionaries(
+            {"fact": st.sampled_from(FACTS)}, optional={"aliases": st.lists(st.sampled_from(FACTS), max_size=2)}
+        ),
+        max_size=3,
+    ),
     "sections": st.lists(st.fixed_dictionaries({"doc_id": documents, "section": sections}), max_size=2),
 }
 

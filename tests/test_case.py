@@ -7,7 +7,6 @@ from rag_eval.case import Case
 from rag_eval.metrics import measures
 from rag_eval.metrics.refusals import exact_refusal
 from rag_eval.model import Gold, Settings, Trace, inline_citations
-from rag_eval.scoring import score_of
 
 
 def says(claim, **more):
@@ -125,6 +124,6 @@ def test_one_chunk_with_several_supports_is_no_better_than_the_ideal():
     chunk = {"id": "e", "rel_path": "m.md", "heading_path": "Data"}
     trace = Trace.from_row({"qid": gold.qid, "answer": "yes", "chunks": [chunk]}, gold.qid, 1)
     case = Case(gold, trace, Settings())
-    scores = {one.name: score_of(one, case) for one in measures((1, 2))}
+    scores = {one.name: one.score(case) for one in measures((1, 2))}
     assert [scores[name] for name in ("map", "ndcg@1", "ndcg@2")] == [1.0, 1.0, 1.0]
     assert scores["recall@1"] == (2, 2)

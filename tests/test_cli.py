@@ -11,6 +11,7 @@ import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval import app, cli
 from rag_eval.commands import demo
+from rag_eval.commands.init import PRESETS
 from rag_eval.parser import COMMANDS
 from rag_eval.renderers import RENDERERS
 
@@ -226,7 +227,7 @@ def test_init_writes_files_that_are_valid(rag, tmp_path, monkeypatch):
     assert rag("validate", "eval/gold.jsonl", "eval-gates.yml")[0] == 0
 
 
-@pytest.mark.parametrize("preset", ["reference", "starter"])
+@pytest.mark.parametrize("preset", PRESETS)
 def test_init_writes_files_that_score(rag, tmp_path, monkeypatch, preset):
     monkeypatch.chdir(tmp_path)
     rag("init", "--preset", preset)

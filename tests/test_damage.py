@@ -16,7 +16,6 @@ from rag_eval.files.contract import Contract
 from rag_eval.labels import GOOD, label
 from rag_eval.metrics import measures
 from rag_eval.model import Gold, Settings, Trace
-from rag_eval.scoring import score_of
 from strategies import gold_fields, trace_fields
 
 DAMAGE = {kind.name: kind for kind in KINDS}
@@ -63,7 +62,7 @@ def sample(gold, trace, qid="Q1", donor="It is a week."):
 
 
 def scores(case):
-    return {one.name: score_of(one, case) for one in MEASURES}
+    return {one.name: one.score(case) for one in MEASURES}
 
 
 def damaged(kind, one):

@@ -2,7 +2,9 @@
 
 import pytest
 
+from rag_eval import diagnosis
 from rag_eval.diagnosis import diagnose
+from rag_eval.metrics import measure
 
 FINE = {"precision": 0.9, "chr": 0.9, "under_refusal": 0.0, "over_refusal": 0.0, "recall_all@5": 0.9}
 
@@ -78,3 +80,48 @@ def test_a_metric_that_was_not_measured_speaks_for_nothing():
 )
 def test_the_evidence_does_not_look_as_if_the_threshold_were_kept(values, evidence):
     assert diagnose({**FINE, **values}, {}, {}, 5)[0].evidence.startswith(evidence)
+
+
+def of_perspectives(monkeypatch, **perspectives):
+    """Metrics that stand for those of a perspective: their names as they are, under another perspective."""
+    known = {name: measure(name) for name in ("map", "hit_precision", "compliance")}
+    moved = {
+        name: known[name]._replace(metric=known[name].metric._replace(perspective=perspective))
+        for name, perspective in perspectives.items()
+    }
+    monkeypatch.setattr(diagnosis, "measure", lambda name: moved.get(name) or measure(name))
+
+
+LIMITS = {"hit_precision": 0.6, "compliance": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"hit_precision": 0.5, "compliance": 0.8}, ["Prompt"]),
+        ({"hit_precision": 0.9, "compliance": 0.8}, []),
+        (
+            {"hit_precision": 0.5, "compliance": 0.8, "recall_all@5": 0.5},
+            ["Retrieval or index drift", "Embedding or chunking"],
+        ),
+        ({"hit_precision": 0.9, "compliance": 0.6, "recall_all@5": 0.5}, ["Retrieval or index drift"]),
+        ({"hit_precision": 0.5, "recall_all@5": None}, []),
+        ({"hit_precision": 0.9, "compliance": None, "recall_all@5": 0.5}, ["Retrieval or index drift"]),
+    ],
+)
+def test_perspectives_together_tell_what_one_alone_does_not(monkeypatch, values, expected):
+    of_perspectives(monkeypatch, hit_precision="groundedness", compliance="context")
+    found = diagnose({**FINE, **values}, {}, LIMITS, 5)
+    assert [one.cause.split(":")[0] for one in found] == expected
+
+
+def test_the_evidence_of_several_perspectives_names_what_speaks_for_each(monkeypatch):
+    of_perspectives(monkeypatch, hit_precision="groundedness")
+    (found,) = diagnose({**FINE, "hit_precision": 0.5996}, {}, {"hit_precision": 0.6}, 5)
+    assert found.evidence == "recall_all@5 0.900, hit_precision 0.5996"
+
+
+def test_a_gate_on_the_recall_of_the_labels_speaks_once(monkeypatch):
+    of_perspectives(monkeypatch, compliance="context")
+    values, limits = {**FINE, "compliance": 0.9, "recall_all@5": 0.5}, {"recall_all@5": 0.7, "compliance": 0.7}
+    assert diagnose(values, {}, limits, 5)[1].evidence == "recall_all@5 0.500, compliance 0.900"

@@ -1,14 +1,16 @@
 """Every metric's worked examples, which docs/metrics.md shows, come out as they say."""
 
+import json
+
 import pytest
 
-from cases import EXAMPLES, example_rows, gold_row, make_case, trace_row
+from cases import EXAMPLES, ROOT, example_rows, gold_row, subject, trace_row
+from rag_eval.commands.explain import metric_lines
 from rag_eval.files.contract import Contract
 from rag_eval.metrics import METRICS
 from rag_eval.metrics._metric import Measure
-from rag_eval.scoring import score_of
 
-GOLD, TRACE = Contract("gold"), Contract("trace")
+GOLD, TRACE, RUN = Contract("gold"), Contract("trace"), Contract("run")
 ROWS = [(name, row) for name in METRICS if (EXAMPLES / f"{name}.jsonl").exists() for row in example_rows(name)]
 NAMED = pytest.mark.parametrize(("name", "row"), ROWS, ids=[f"{name}-{row['because'][:50]}" for name, row in ROWS])
 
@@ -19,7 +21,7 @@ def test_every_metric_has_its_file_of_examples_and_every_file_its_metric():
 
 @NAMED
 def test_example_scores_as_it_says(name, row):
-    score = score_of(Measure(name, METRICS[name], row.get("k")), make_case(row["gold"], row["trace"]))
+    score = Measure(name, METRICS[name], row.get("k")).score(subject(row))
     expected = tuple(row["score"]) if isinstance(row["score"], list) else row["score"]
     assert type(score) is type(expected)
     assert score == (pytest.approx(expected, abs=5e-6) if isinstance(expected, float) else expected)
@@ -48,6 +50,9 @@ def test_examples_of_a_metric_tell_different_stories(name):
 
 @NAMED
 def test_example_rows_keep_the_contract(name, row):
+    if "run" in row:
+        assert list(RUN.findings(row["run"])) == []
+        return
     assert list(GOLD.findings(gold_row(**row["gold"]))) == []
     assert row["trace"] is None or list(TRACE.findings(trace_row(**row["trace"]))) == []
 
@@ -56,3 +61,31 @@ def test_example_rows_keep_the_contract(name, row):
 def test_example_reads_as_the_end_of_a_sentence(name, row):
     assert row["because"] == row["because"].strip().rstrip(".")
     assert row["because"][0].islower() or not row["because"][0].isalpha()
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_explain_and_docs_tell_the_same_examples(name):
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    lines = list(metric_lines(METRICS[name]))
+    for row in example_rows(name):
+        own = [line for line in lines if line.endswith(f" when {row['because']}")]
+        assert len(own) == 1
+        assert f"- {own[0].strip()}." in page.replace("*", "")
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_first_example_with_a_score_is_shown_with_its_rows(name):
+    first = next(row for row in example_rows(name) if row["score"] is not None)
+    shown = dict(line.split(None, 1) for line in metric_lines(METRICS[name]) if line.endswith("}") and line[:2] == "  ")
+    assert {key: json.loads(value) for key, value in shown.items()} == {
+        key: first[key] for key in ("gold", "trace", "run", "settings") if key in first
+    }
+
+
+def test_every_link_of_the_contents_leads_to_a_heading():
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    headings = {line.lstrip("# ").lower() for line in page.splitlines() if line.startswith("##")}
+    anchors = {"".join(c for c in one if c.isalnum() or c in "_- ").replace(" ", "-") for one in headings}
+    links = [part.split(")")[0] for part in page.split("](#")[1:]]
+    assert len(links) >= len(METRICS)
+    assert [link for link in links if link not in anchors] == []

@@ -17,18 +17,21 @@ from rag_eval import app
 from rag_eval.case import Case
 from rag_eval.files.contract import Contract
 from rag_eval.metrics import METRICS, measures
+from rag_eval.model import OPTIONAL
 from rag_eval.renderers.json_file import as_json
-from rag_eval.scoring import score_of
 from rag_eval.tally import as_float, mean, tally
 from strategies import IDS, gold_fields, trace_fields
 
 GOLD, TRACE = Contract("gold"), Contract("trace")
 MEASURES = measures((1, 3, 5))
-TYPES = {"rate": bool, "share": tuple, "real": float}
+OF_CASES = [one for one in {one.column: one for one in MEASURES}.values() if one.metric.level == "case"]
+TYPES = {"rate": bool, "share": tuple, "real": float, "count": int, "amount": float, "labelled": tuple}
 SCORES = {
     "rate": st.booleans(),
     "share": st.integers(1, 9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
     "real": st.floats(0, 1),
+    "count": st.integers(0, 50),
+    "amount": st.floats(0, 1e6),
 }
 answered = st.one_of(st.none(), trace_fields)
 
@@ -38,7 +41,7 @@ def thorough(examples):
 
 
 def scores(case):
-    return {one.name: score_of(one, case) for one in MEASURES}
+    return {one.column: one.score(case) for one in OF_CASES}
 
 
 @thorough(300)
@@ -50,11 +53,17 @@ def test_generated_rows_keep_the_contract(gold, trace):
 
 @thorough(800)
 @given(gold_fields(), answered)
-def test_every_score_is_of_its_scale_and_lies_between_0_and_1(gold, trace):
+def test_every_score_is_of_its_scale_and_within_it(gold, trace):
     case = make_case(gold, trace)
-    for one in MEASURES:
-        score = score_of(one, case)
-        assert score is None or (type(score) is TYPES[one.metric.scale] and 0 <= as_float(score) <= 1), one.name
+    for one in OF_CASES:
+        score = one.score(case)
+        assert score is None or (type(score) is TYPES[one.metric.scale] and fits(one, score)), one.name
+
+
+def fits(one, score):
+    if one.metric.scale == "labelled":
+        return 0 <= score[0] <= 1 and type(score[1]) is bool
+    return 0 <= as_float(score) <= (1 if one.metric.bounded else float("inf"))
 
 
 @thorough(200)
@@ -75,36 +84,29 @@ def test_repeats_in_what_was_retrieved_change_no_score(gold, trace, data):
 
 @thorough(200)
 @given(gold_fields(attacks=True), answered)
-def test_attack_items_count_in_no_metric(gold, trace):
-    assert set(scores(make_case(gold, trace)).values()) == {None}
-
-
-FIELDS = {
-    "gold.expected_answer": ("gold", {"expected_answer": None}),
-    "gold.supports": ("gold", {"supports": None, "support_groups": None}),
-    "gold.sections": ("gold", {"sections": None}),
-    "gold.recency_conflict_rule": ("gold", {"recency_rule": None}),
-    "trace.citations": ("trace", {"citations": None}),
-    "trace.scope": ("trace", {"scope": None}),
-    "trace.chunks.text": ("trace", {"chunks": None}),
-}
+def test_attack_items_count_in_no_metric_but_those_of_safety_and_operations(gold, trace):
+    apart = [one for one in OF_CASES if one.metric.perspective not in ("safety", "operations")]
+    case = make_case(gold, trace)
+    assert {one.score(case) for one in apart} == {None}
 
 
 def without(case, field):
-    noun, gone = FIELDS[field]
+    noun, name = OPTIONAL[field].split(".")
+    gone = {name: None, **({"support_groups": None} if name == "supports" else {})}
     changed = getattr(case, noun)._replace(**gone)
     return Case(**{"gold": case.gold, "trace": case.trace, "settings": case.settings, noun: changed})
 
 
-NEEDS = [(name, field) for name, metric in METRICS.items() for field in metric.needs]
+NEEDS = [(one.metric.name, field) for one in OF_CASES for field in one.metric.needs]
+NEEDS = list(dict.fromkeys(NEEDS))
 
 
 @pytest.mark.parametrize(("name", "field"), NEEDS)
 @thorough(60)
 @given(gold_fields(), trace_fields)
 def test_a_metric_does_not_apply_without_a_field_that_it_needs(name, field, gold, trace):
-    one = next(one for one in MEASURES if one.metric.name == name)
-    assert score_of(one, without(make_case(gold, trace), field)) is None
+    one = next(one for one in OF_CASES if one.metric.name == name)
+    assert one.score(without(make_case(gold, trace), field)) is None
 
 
 def test_names_of_measures_are_unique():
@@ -246,6 +248,12 @@ def test_a_new_metric_is_documented_with_its_examples(copy_with_a_new_metric):
     assert "scores **8/10** when the claim has two words." in page
 
 
+def test_a_new_metric_is_explained_with_its_examples(copy_with_a_new_metric):
+    said = run_in(copy_with_a_new_metric, "-m", "rag_eval", "explain", "brevity")
+    assert "  scores 8/10 when the claim has two words\n  does not apply when the item is an attack\n" in said
+    assert '{"answer_json": {"claim": "two words"}}' in said
+
+
 def test_a_new_metric_can_be_gated_and_is_reported(copy_with_a_new_metric):
     gates = copy_with_a_new_metric / "gates.yml"
     gates.write_text("version: 1\ngates:\n  brevity: {min: 0.1}\n", encoding="utf-8")
@@ -264,7 +272,7 @@ def test_a_new_metric_can_be_gated_and_is_reported(copy_with_a_new_metric):
 
 
 def test_a_new_metric_touches_two_hand_written_files(copy_with_a_new_metric):
-    generated = {"docs/metrics.md", "schemas/eval-gates.schema.json", "README.md"}
+    generated = {"docs/metrics.md", "schemas/eval-gates.schema.json", "README.md", "src/rag_eval/metrics/examples.json"}
     assert changed_files(copy_with_a_new_metric) - generated == {
         "src/rag_eval/metrics/answers.py",
         "tests/examples/brevity.jsonl",

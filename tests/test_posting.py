@@ -176,6 +176,13 @@ def test_a_report_whose_figures_cannot_be_is_said_to_contradict_itself(fake, pla
     assert "contradicts itself" in fake.comments[3][0]["body"]
 
 
+def test_a_report_of_metrics_that_nobody_knows_is_refused(fake, place):
+    metrics = {**BAD["metrics"], "www.e.test": BAD["metrics"]["precision"]}
+    place.write(BAD, metrics=metrics)
+    assert place.run() == 2
+    assert "unknown metric 'www.e.test'" in fake.comments[3][0]["body"]
+
+
 def test_a_report_that_is_not_there_is_said_too(fake, place):
     assert place.run() == 2
     assert "no such file" in fake.comments[3][0]["body"]

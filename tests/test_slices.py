@@ -21,13 +21,16 @@ def gold(**fields):
 
 
 def test_an_item_is_in_the_slices_of_its_values():
-    item = gold(category="law", difficulty="hard", tags=["x", "y", "x"], answerable=False, query_type="fact")
+    item = gold(
+        category="law", difficulty="hard", tags=["x", "y", "x"], answerable=False, query_type="fact", multi_hop=True
+    )
     assert slices_of(item, FIELDS) == (
         "category=law",
         "difficulty=hard",
         "tags=x",
         "tags=y",
         "query_type=fact",
+        "multi_hop=true",
         "answerable=false",
     )
 

@@ -9,6 +9,7 @@ import zipfile
 import pytest
 
 from cases import ROOT
+from rag_eval.commands.init import PRESETS
 
 SCHEMAS = sorted(path.name.split(".")[0] for path in (ROOT / "schemas").glob("*.schema.json"))
 EXAMPLE = sorted(path.name for path in (ROOT / "examples" / "quickstart").iterdir())
@@ -74,8 +75,16 @@ def test_demo_runs_from_another_folder(package):
     assert ("Passed on 14 questions" in out, "Failed on 14 questions" in out) == (True, True)
 
 
-def test_init_and_validate_run_from_another_folder(package):
-    assert python("-m", "rag_eval", "init")[0] == 0
+def test_explain_shows_the_worked_examples(package):
+    code, out, err = python("-m", "rag_eval", "explain", "chr")
+    assert (code, err) == (0, "")
+    assert out.count("  scores 1 when ") > 1
+    assert "  does not apply when " in out
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_init_and_validate_run_from_another_folder(package, preset):
+    assert python("-m", "rag_eval", "init", "--preset", preset)[0] == 0
     assert python("-m", "rag_eval", "validate", "eval/gold.jsonl", "eval-gates.yml")[0] == 0
 
 

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rag_eval.files.limits import DEEPEST, DEFAULTS
 from rag_eval.files.signoff_policy import LOGIN
+from rag_eval.folds import FOLDS
 from rag_eval.metrics import METRICS, Metric
+from rag_eval.model import Grounding
 from rag_eval.objectives import QUALITY, SPENDING, WEIGHTS
 from rag_eval.signoff_policy import LEVELS
+
+Number = Callable[[str, float], dict[str, Any]]
 
 
 def gates_schema() -> dict[str, Any]:
     """The schema of eval-gates.yml: each metric with the bound that its direction allows."""
-    plain = {name: {"$ref": f"#/$defs/{_bound(metric)}"} for name, metric in METRICS.items() if not metric.cutoff}
+    plain = {
+        f"{name}{suffix}": {"$ref": f"#/$defs/{_bound(metric, fold)}", "description": metric.summary}
+        for name, metric in METRICS.items()
+        if not metric.cutoff
+        for suffix, fold in metric.folds.items()
+    }
     cut = {
-        f"^{name.replace('@k', '@[1-9][0-9]{0,5}')}$": {"$ref": f"#/$defs/{_bound(metric)}"}
+        f"^{name.replace('@k', '@[1-9][0-9]{0,5}')}$": {"$ref": f"#/$defs/{_bound(metric, 'mean')}"}
         for name, metric in METRICS.items()
         if metric.cutoff
     }
@@ -23,7 +33,7 @@ def gates_schema() -> dict[str, Any]:
         "type": "object",
         "description": "A threshold for each metric that decides. Metrics with a cutoff are named with it.",
         "examples": [{"precision": {"min": 0.80}, "recall_all@5": {"min": 0.70}}],
-        "properties": {name: {**field, "description": METRICS[name].summary} for name, field in plain.items()},
+        "properties": plain,
         "patternProperties": cut,
         "minProperties": 1,
         "x-hint-minProperties": "Leave gates out for the defaults, or name at least one.",
@@ -39,17 +49,36 @@ def gates_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["version"],
         "additionalProperties": False,
-        "properties": {**_settings(), **_comparison(), **_weighing(), "gates": described},
-        "$defs": {"gates": gates, "higher": _gate("min", "least", "drop"), "lower": _gate("max", "greatest", "rise")},
+        "properties": {**_settings(), **_meaning(), **_comparison(), **_weighing(), "gates": described},
+        "$defs": {"gates": gates, **_bounds()},
     }
 
 
-def _bound(metric: Metric) -> str:
-    return metric.better
+def _bound(metric: Metric, fold: str) -> str:
+    """The kind of gate that a value takes: by its direction, what it counts in, and whether it estimates something."""
+    estimates = FOLDS[fold].estimates and metric.level == "case"
+    return f"{metric.better}{'' if metric.bounded else '_amount'}{'' if estimates else '_fact'}"
 
 
-def _gate(direction: str, word: str, worse: str) -> dict[str, Any]:
+def _bounds() -> dict[str, Any]:
+    kinds = {"higher": ("min", "least", "drop"), "lower": ("max", "greatest", "rise")}
+    return {
+        f"{better}{amount}{fact}": _gate(*words, _amount if amount else _share, sampled=not fact)
+        for better, words in kinds.items()
+        for amount in ("", "_amount")
+        for fact in ("", "_fact")
+    }
+
+
+def _gate(direction: str, word: str, worse: str, number: Number, *, sampled: bool) -> dict[str, Any]:
     margin = f"max_{worse}"
+    found = _whole_gate(direction, word, worse, margin, number)
+    if not sampled:
+        del found["properties"]["confidence"]
+    return found
+
+
+def _whole_gate(direction: str, word: str, worse: str, margin: str, number: Number) -> dict[str, Any]:
     return {
         "type": "object",
         "description": "What is asked of a metric.",
@@ -58,8 +87,8 @@ def _gate(direction: str, word: str, worse: str) -> dict[str, Any]:
         "x-hint-anyOf": f"Say {direction}, {margin} or both.",
         "additionalProperties": False,
         "properties": {
-            direction: _share(f"The {word} value that passes, compared exactly as written.", 0.8),
-            margin: _share(f"The greatest {worse} against the baseline that passes, absolute.", 0.02),
+            direction: number(f"The {word} value that passes, compared exactly as written.", 0.8),
+            margin: number(f"The greatest {worse} against the baseline that passes, absolute.", 0.02),
             "confidence": {
                 "type": "number",
                 "minimum": 0.5,
@@ -95,6 +124,67 @@ def _share(description: str, example: float) -> dict[str, Any]:
         "description": description,
         "examples": [example],
         "x-hint": hint,
+    }
+
+
+def _amount(description: str, example: float) -> dict[str, Any]:
+    hint = "It is counted in the metric's own unit, from 0 on."
+    return {"type": "number", "minimum": 0, "description": description, "examples": [example], "x-hint": hint}
+
+
+def _meaning() -> dict[str, Any]:
+    """The keys that say what some metrics go by."""
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    price = {"type": "number", "minimum": 0}
+    return {
+        "groundedness": {
+            "type": "object",
+            "description": "From which share of support on a sentence of an answer is supported.",
+            "examples": [Grounding()._asdict()],
+            "additionalProperties": False,
+            "properties": {
+                "assertion": {**share, "description": "One that asserts.", "examples": [Grounding().assertion]},
+                "inference": {**share, "description": "One that infers.", "examples": [Grounding().inference]},
+            },
+        },
+        "safety": {
+            "type": "object",
+            "description": "What counts as detected, as blocked, and as leaked.",
+            "examples": [{"warn": 0.4, "block": 0.5, "verbatim_words": 50}],
+            "additionalProperties": False,
+            "properties": {
+                "warn": {**share, "description": "A guardrail score above it detects.", "examples": [0.4]},
+                "block": {**share, "description": "A guardrail score above it blocks.", "examples": [0.5]},
+                "verbatim_words": {
+                    "type": "integer",
+                    "minimum": 5,
+                    "description": "So many words of a chunk in a row, word for word, are a leak.",
+                    "examples": [50],
+                },
+                "internal_ids": {
+                    "type": "array",
+                    "items": {"type": "string", "minLength": 3},
+                    "description": "Regular expressions of internal names that no answer may hold.",
+                    "examples": [["EMP-[0-9]{6}"]],
+                },
+            },
+        },
+        "prices": {
+            "type": "object",
+            "description": "US dollars for a million tokens, by model, for traces that do not say what they cost.",
+            "examples": [{"small-1": {"input": 0.15, "output": 0.60}}],
+            "additionalProperties": {
+                "type": "object",
+                "description": "What a model costs.",
+                "examples": [{"input": 0.15, "output": 0.60}],
+                "required": ["input", "output"],
+                "additionalProperties": False,
+                "properties": {
+                    "input": {**price, "description": "A million tokens of input.", "examples": [0.15]},
+                    "output": {**price, "description": "A million tokens of output.", "examples": [0.60]},
+                },
+            },
+        },
     }
 
 
@@ -217,7 +307,9 @@ def _settings() -> dict[str, Any]:
     count = {"type": "integer", "minimum": 0}
     return {
         "version": {"const": 1, "description": "Version of this format.", "examples": [1]},
-        "gold": _text("Path of the gold file, from the folder of this file.", "eval/gold.jsonl"),
+        "gold": _text(
+            "Path of the gold file, or of a folder of label files, from the folder of this file.", "eval/gold.jsonl"
+        ),
         "trace": _text("Path of the trace file, from the folder of this file.", "runs/trace.jsonl"),
         "k": {
             "type": "integer",

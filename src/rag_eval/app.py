@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+from rag_eval.digests import Digests
 from rag_eval.errors import UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
 from rag_eval.files.rows import item_hashes, read_gold, read_traces
 from rag_eval.files.source import Reader
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings, Trace
+from rag_eval.narrowing import narrowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rag_eval.authority import Authority
     from rag_eval.blast import GateTurn
@@ -43,15 +45,26 @@ class Options(NamedTuple):
     root: str | None = None  # no link may lead out of it; None: out of the folder of the named file
     folder: str = ""  # where the usual places are when there is no gates file
     baseline: str = ""  # in place of the gates file's
+    perspectives: tuple[str, ...] = ()  # measure and judge these alone; none: all
+    suite: str = "full"  # or smoke, smoke:N: a part of the questions
 
 
-def score(gold: Path, trace: Path, gates: Path | None = None, *, k: int | Sequence[int] | None = None) -> Report:
+def score(
+    gold: Path,
+    trace: Path,
+    gates: Path | None = None,
+    *,
+    k: int | Sequence[int] | None = None,
+    perspectives: Sequence[str] = (),
+    suite: str = "full",
+) -> Report:
     """Score a trace file against a gold file and judge the gates.
 
     ``gold`` and ``trace`` are paths as ``rag-eval score`` takes them; ``gates`` is the path of an eval-gates.yml,
     without which the reference scorer's defaults hold. ``k`` gives the cutoffs of the retrieval metrics (1, 3, 5 and 10
-    if not said). Raises :class:`~rag_eval.errors.InputError` with every problem where the files cannot be judged; a
-    failed gate is no error: read ``report.passed``.
+    if not said). ``perspectives`` (such as ``["retrieval"]``) and ``suite`` (``smoke``, ``smoke:30``) narrow the run to
+    a part, which ``report.scope`` then tells. Raises :class:`~rag_eval.errors.InputError` with every problem where the
+    files cannot be judged; a failed gate is no error: read ``report.passed``.
 
     >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl")
     >>> report.verdict, report.metrics["precision"].exact
@@ -59,7 +72,8 @@ def score(gold: Path, trace: Path, gates: Path | None = None, *, k: int | Sequen
     """
     cutoffs = (k,) if isinstance(k, int) else tuple(k or ())
     policy = os.fspath(gates) if gates is not None else ""
-    return run(Options(os.fspath(gold), os.fspath(trace), policy, cutoffs))
+    narrowed = tuple(perspectives), suite
+    return run(Options(os.fspath(gold), os.fspath(trace), policy, cutoffs, None, "", "", *narrowed))
 
 
 def run(options: Options, authority: Authority | None = None) -> Report:
@@ -85,7 +99,7 @@ class Session:
     def __init__(self, options: Options, reader: Reader, policy: Policy, base: Policy | None, digests: Digests) -> None:
         self._options, self._reader, self._policy, self._base, self._digests = options, reader, policy, base, digests
         policies = [each for each in (policy, base) if each]
-        self._wanted = _measures(options, *policies)
+        self._wanted = wanted(options, *policies)
         self._fields = list(dict.fromkeys(field for each in policies for field in each.fields))
         self.earlier: Earlier | None = None
         self._authority: Authority | None = None
@@ -94,11 +108,13 @@ class Session:
     def first(self, authority: Authority | None) -> Report:
         """The report under the run's own policy; InputError with every problem of every file."""
         from rag_eval.report import Context, Input, Remark, build
+        from rag_eval.scope import in_suite
 
         reader, policy, digests = self._reader, self._policy, self._digests
         self._golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
-        self.card = score_traces(reader, self._golds, policy.trace, self._wanted, policy.settings, digests)
-        about = _sidecar(reader, policy, digests)
+        self._asked = in_suite(self._golds, policy.suite)
+        self.card = score_traces(reader, self._golds, policy.trace, self._wanted, policy.settings, digests, self._asked)
+        about = sidecar(reader, policy, digests)
         reader.ledger.stop_on_problems()
         self._hashes = item_hashes(reader, policy.gold, self._golds)
         found = _provenance(about, policy, self._base, digests, authority)
@@ -126,11 +142,17 @@ class Session:
         golds = self._golds if gold is None and policy.gold == self._policy.gold else read_gold(quiet, policy.gold)
         if gold is not None and quiet.ledger.problems:
             return None
-        card = score_traces(quiet, golds, policy.trace, self._wanted, policy.settings, Digests())
+        card = score_traces(quiet, golds, policy.trace, self._wanted, policy.settings, Digests(), self._asked_of(golds))
         if gold is None and trace is None:  # other gold may not know every question that the traces answer
             quiet.ledger.stop_on_problems()
         hashes = self._hashes if golds is self._golds else item_hashes(quiet, policy.gold, golds)
         return build(card, golds, policy, Context(hashes=hashes, fields=self._fields, earlier=earlier))
+
+    def _asked_of(self, golds: Mapping[str, Gold]) -> Mapping[str, Gold]:
+        """The items of the suite in another state of the gold: those of this one, and those that it lacks."""
+        if len(self._asked) == len(self._golds):
+            return golds
+        return {qid: gold for qid, gold in golds.items() if qid in self._asked or qid not in self._golds}
 
     def _earlier_under(self, policy: Policy) -> Earlier | None:
         """The baseline; where values mean something else under ``policy``, its traces are scored as that has it."""
@@ -144,6 +166,7 @@ class Session:
         if not path:
             return None, []
         from rag_eval.baseline_file import read_baseline
+        from rag_eval.narrowing import of_suite
 
         trace = next((each.baseline_trace for each in policies if each.baseline_trace), "")
 
@@ -151,7 +174,8 @@ class Session:
             return self._scored(under._replace(trace=trace), None, data, None)
 
         asked = bool(self._options.baseline)
-        return read_baseline(self._reader, path, trace, self._authority, rescored, asked=asked)
+        earlier, said = read_baseline(self._reader, path, trace, self._authority, rescored, asked=asked)
+        return earlier and of_suite(earlier, self._golds.keys() - self._asked.keys()), said
 
 
 def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str], dict[str, str], list[GateTurn]]:
@@ -191,12 +215,15 @@ def _policy_in(options: Options, data: bytes) -> Policy:
     return policy._replace(gold=options.gold or policy.gold, trace=options.trace or policy.trace)
 
 
-def _measures(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:
+def wanted(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:
+    """What is to be measured: for the cutoffs asked for, for the gates, and for the labels."""
     from rag_eval.metrics import measures
+    from rag_eval.narrowing import within
 
     gates = [gate.name for policy in policies if policy for gate in policy.gates]
     labels = [f"recall_all@{policy.k}" for policy in policies if policy]
-    return measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
+    found = measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
+    return within(found, next(policy for policy in policies if policy))
 
 
 def _base(options: Options, head: Policy, authority: Authority) -> Policy | None:
@@ -210,7 +237,7 @@ def _base(options: Options, head: Policy, authority: Authority) -> Policy | None
     if policy is None:
         return None
     gold, trace = options.gold or policy.gold, options.trace or policy.trace
-    return policy._replace(
+    return narrowed(policy, options.perspectives, options.suite)._replace(
         k=_headline(options.cutoffs, policy.k),
         gold=gold if os.path.lexists(gold) else head.gold,
         trace=trace if os.path.lexists(trace) else head.trace,
@@ -223,17 +250,28 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     policy = _policy(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))
     k, gold, trace = _headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
+    policy = narrowed(policy, options.perspectives, options.suite)
     return reader, policy._replace(k=k, gold=gold, trace=trace), digests
 
 
 def score_traces(
-    reader: Reader, golds: dict[str, Gold], path: str, wanted: Sequence[Any], settings: Settings, digests: Digests
+    reader: Reader,
+    golds: dict[str, Gold],
+    path: str,
+    wanted: Sequence[Any],
+    settings: Settings,
+    digests: Digests,
+    asked: Mapping[str, Gold] | None = None,
 ) -> Scorecard:
-    """The scorecard of a trace file, read as a stream."""
+    """The scorecard of a trace file, read as a stream. Where items are ``asked``, it is about these alone."""
     from rag_eval.scoring import Scorer
 
-    scorer = Scorer(golds, wanted, settings)
-    for trace in traces(reader, golds, path, digests):
+    part = golds if asked is None else asked
+    scorer = Scorer(part, wanted, settings)
+    found = traces(reader, golds, path, digests)
+    for trace in (
+        found if len(part) == len(golds) else (one for one in found if one.qid in part or one.qid not in golds)
+    ):
         scorer.add(trace)
     return scorer.close()
 
@@ -250,7 +288,7 @@ def traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) 
             ledger.problem(path, line, "", wrong, _NO_QID)
 
 
-def _sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
+def sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
     """What run.json says of the run, None where there is none."""
     from rag_eval.files.report_file import read_sidecar, sidecar_of
 
@@ -274,29 +312,6 @@ def _provenance(
     if not (authority and authority.ci):  # at work on a laptop, the gold is ahead of the traces all the time
         wanted = {code: "warning" if level == "error" else level for code, level in wanted.items()}
     return provenance(origin, wanted)
-
-
-class Digests:
-    """sha256 of the files that are read, by what they are read for."""
-
-    def __init__(self) -> None:
-        self._begun: dict[str, tuple[str, Any]] = {}
-
-    def of(self, role: str, path: str) -> Any:
-        """A digest that takes the bytes of ``path``."""
-        from hashlib import sha256
-
-        self._begun[role] = path, sha256()
-        return self._begun[role][1]
-
-    def hex(self, role: str) -> str:
-        """The digest of what was read so far for ``role``, in hex."""
-        digest: str = self._begun[role][1].hexdigest()
-        return digest
-
-    def rows(self) -> list[tuple[str, str, str]]:
-        """Role, path and hex digest of each file."""
-        return [(role, path, digest.hexdigest()) for role, (path, digest) in self._begun.items()]
 
 
 def _policy(reader: Reader, options: Options, digests: Digests) -> Policy:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from math import fsum
+from collections import Counter
 from typing import NamedTuple
 
 from rag_eval.evidence import Baseline, Evidence, paired
 from rag_eval.finding import Finding
+from rag_eval.folds import folded
 from rag_eval.labels import GOOD
 from rag_eval.metrics import measure
 from rag_eval.regression import comparison
@@ -91,8 +92,12 @@ def _by_gold(name: str, recorded: Baseline, now: Evidence) -> float | None:
     if recorded.contracts.get(name) != rescored.contracts[name]:
         return None
     sides = recorded.questions, rescored.questions
-    old, new = ([case.scores[name] for case in side if name in case.scores] for side in sides)
-    return round(fsum(new) / len(new) - fsum(old) / len(old), DECIMALS) + 0.0 if old and new else None
+    measured = measure(name)
+    columns = (
+        Counter(case.scores[measured.column] for case in side if measured.column in case.scores) for side in sides
+    )
+    old, new = (folded(measured, column).number for column in columns)
+    return None if old is None or new is None else round(float(new) - float(old), DECIMALS) + 0.0
 
 
 def _signed(name: str, worsening: float) -> float:

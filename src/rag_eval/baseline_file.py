@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from rag_eval.errors import InputError, Problem
+from rag_eval.files.check import json_kind
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
 from rag_eval.finding import Finding
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from rag_eval.authority import Authority
     from rag_eval.files.source import Reader
     from rag_eval.report import Report
+
+FOREIGN = "rag-server-run"
 
 
 class _Held(NamedTuple):
@@ -56,12 +59,25 @@ def read_baseline(
         return None, [
             Finding("no-baseline", "warning", "there is no baseline yet", "Commit a report.json there.", path)
         ]
-    recorded = _recorded(reader, path, held)
+    foreign = _values_alone(reader, path, held)
+    recorded = foreign[0] if foreign else _recorded(reader, path, held)
     traces = (_at_base(authority, trace) or _at_hand(reader, trace)) if trace else None
     own = traces is not None and traces.sha256 in {one.sha256 for one in recorded.inputs if one.role == "trace"}
     now = rescored(trace, traces.data) if traces and own else None
     found = [*_said(reader, path, held, authority), *([] if own or not trace else [_other_traces(trace, traces)])]
+    found += _narrowed(recorded, path)
+    found += [foreign[1]] if foreign else []
     return _aged(_earlier(recorded, now, path, held), authority), found
+
+
+def _narrowed(recorded: Report, path: str) -> list[Finding]:
+    """A baseline that was narrowed itself: what it lacks cannot be compared."""
+    if recorded.scope is None:
+        return []
+    measured = ", ".join(recorded.scope.perspectives) or "all perspectives"
+    part = f"{recorded.scope.questions} of {recorded.scope.of} questions"
+    message = f"the baseline is of a narrowed run ({measured}, {part}): nothing else is compared"
+    return [Finding("baseline-narrowed", "warning", message, "Keep the report of a whole run as the baseline.", path)]
 
 
 def _aged(earlier: Earlier, authority: Authority | None) -> Earlier:
@@ -116,6 +132,26 @@ def _recorded(reader: Reader, path: str, held: _Held) -> Report:
         first = ledger.problems[0]._replace(file=where, hint=hint)
         raise InputError([first], ledger.count - 1)
     return from_json(value)
+
+
+def _values_alone(reader: Reader, path: str, held: _Held) -> tuple[Report, Finding] | None:
+    """A saved run of another framework as a report, with what there is to say of it; None where it is none."""
+    if b'"scorecard"' not in held.data or json_kind(held.data, path) != FOREIGN:
+        return None
+    from rag_eval.files.inputs import Files
+    from rag_eval.importers import report_of
+    from rag_eval.importers._account import Account
+
+    ledger = Ledger()
+    quiet = reader._replace(ledger=ledger, held={path: held.data})
+    report = report_of(FOREIGN, Files(quiet, [path]), Account())
+    if report is None:
+        where = f"{path} of {held.ref}" if held.ref else path
+        raise InputError([one._replace(file=where) for one in ledger.problems], ledger.more)
+    share = f"{len(report.contracts)} of its {len(report.metrics)} values mean here what they mean there"
+    message = f"the baseline is another framework's saved run, without questions: {share}"
+    mend = f"What is left out, and why: rag-eval import {FOREIGN} FILE"
+    return report, Finding("baseline-values-alone", "warning", message, mend, path)
 
 
 def _said(reader: Reader, path: str, held: _Held, authority: Authority | None) -> list[Finding]:

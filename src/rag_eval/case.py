@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
-from rag_eval.text import content_words, heading_parts
+from rag_eval.text import content_words, heading_parts, tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,9 +122,24 @@ class Case:
         return {chunk["id"]: chunk for chunk in reversed(self.trace.chunks or ())}
 
     @lazy
+    def ranked_chunks(self) -> tuple[Chunk, ...]:
+        """The retrieved chunks as ranked, the first of each id."""
+        return tuple([self.chunks_by_id[name] for name in _in_order(self.trace.chunks)])
+
+    @lazy
+    def chunk_tokens(self) -> tuple[list[str], ...]:
+        """The tokens of every chunk that says its text, as ranked."""
+        return tuple([tokens(chunk["text"]) for chunk in self.ranked_chunks if "text" in chunk])
+
+    @lazy
     def cited_chunks(self) -> tuple[Chunk, ...]:
         """The cited chunks that are at hand."""
         return tuple(self.chunks_by_id[cite] for cite in self.cites if cite in self.chunks_by_id)
+
+    @lazy
+    def cited_documents(self) -> frozenset[str]:
+        """The documents of the cited chunks, and what is cited itself: that may be a document's id."""
+        return frozenset(chunk["doc_id"] for chunk in self.cited_chunks if "doc_id" in chunk) | frozenset(self.cites)
 
     @lazy
     def ranking(self) -> Ranking | None:
@@ -142,7 +157,7 @@ class Case:
 
     @lazy
     def _by_supports(self) -> Ranking:
-        return _rank_supports(self.gold, [self.chunks_by_id[name] for name in _in_order(self.trace.chunks)])
+        return _rank_supports(self.gold, self.ranked_chunks)
 
 
 def matches(chunk: Chunk, support: Support) -> bool:

@@ -23,13 +23,11 @@ def _run(arguments: list[str]) -> int:
     # Runs in every commit: where the commit cannot touch the gold, nothing else is loaded.
     if arguments == _HOOK and _touches_nothing():
         return 0
-    from importlib import import_module
-
-    from rag_eval.parser import COMMANDS, build_parser
+    from rag_eval.parser import COMMANDS, build_parser, module_of
 
     chosen = arguments[0] if arguments and arguments[0] in COMMANDS else ""
     parsed = build_parser(chosen, arguments[1:]).parse_args(arguments)
-    code: int = import_module(f"rag_eval.commands.{parsed.command}").run(parsed)
+    code: int = module_of(parsed.command).run(parsed)
     sys.stdout.flush()
     return code
 

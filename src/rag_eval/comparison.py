@@ -10,10 +10,10 @@ from collections import Counter
 from functools import lru_cache
 from typing import NamedTuple
 
-from rag_eval import __version__
+from rag_eval import __version__, folds
 from rag_eval.baseline import Flip, flips
 from rag_eval.errors import UsageError
-from rag_eval.evidence import enclosed, folded, is_rate
+from rag_eval.evidence import enclosed, folded
 from rag_eval.labels import GOOD
 from rag_eval.metrics import METRICS, measure
 from rag_eval.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
@@ -25,8 +25,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rag_eval.folds import Pair
     from rag_eval.results import Question
-    from rag_eval.stats.paired import Pair
+    from rag_eval.tally import Shown
 
 LABELLED = "precision", "abstention_accuracy"
 """Metrics that ask what labels ask: a case passes under the same terms where these have the same contracts."""
@@ -221,7 +222,8 @@ def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[s
     """The metrics that can be compared, in the order of METRICS and then by cutoff."""
     order, left_out = list(METRICS), {one.name for one in refused}
     held = [measure(name) for name in columns[0].contracts if name not in left_out]
-    return [one.name for one in sorted(held, key=lambda one: (order.index(one.metric.name), one.k or 0))]
+    alone = [one for one in held if one.metric.level == "case"]  # what run.json says is in no case
+    return [one.name for one in sorted(alone, key=lambda one: (order.index(one.metric.name), one.k or 0))]
 
 
 def _chosen(comparable: Sequence[str], refused: Iterable[Refused], only: Sequence[str]) -> list[str]:
@@ -242,29 +244,29 @@ def _row(name: str, columns: Sequence[Column], base: int, qids: Sequence[str]) -
     return Row(name, found.metric.better, found.metric.perspective, tuple(paired))
 
 
-def _scores(name: str, column: Column, qids: Sequence[str]) -> list[float | None]:
+def _scores(name: str, column: Column, qids: Sequence[str]) -> list[Shown | None]:
     """As floats: 1 and 1.0 of two writers are one score, and draw alike."""
-    found = (column.cases[qid].scores.get(name) for qid in qids)
-    return [None if score is None else float(score) for score in found]
+    found = (column.cases[qid].scores.get(measure(name).column) for qid in qids)
+    return [score if score is None or isinstance(score, tuple) else float(score) for score in found]
 
 
-def _value(name: str, scores: Iterable[float | None]) -> float | None:
+def _value(name: str, scores: Iterable[Shown | None]) -> float | None:
     number = folded(name, _counted(scores)).number
     return None if number is None else float(number)
 
 
-def _counted(scores: Iterable[float | None]) -> Counter[float]:
+def _counted(scores: Iterable[Shown | None]) -> Counter[Shown]:
     return Counter(score for score in scores if score is not None)
 
 
-def _cell(name: str, scores: Sequence[float | None]) -> Cell:
+def _cell(name: str, scores: Sequence[Shown | None]) -> Cell:
     counted = _counted(scores)
     value, found = folded(name, counted), enclosed(name, counted)
     ends = (found.low, found.high) if found else (None, None)
     return Cell(_value(name, scores), value.n, value.hits, *ends)
 
 
-def _against(name: str, base: Sequence[float | None], own: Sequence[float | None]) -> Against | None:
+def _against(name: str, base: Sequence[Shown | None], own: Sequence[Shown | None]) -> Against | None:
     """The comparison before its p is corrected."""
     pairs = [pair for pair in zip(base, own, strict=True) if pair != (None, None)]
     found = comparison(name, pairs)
@@ -272,17 +274,24 @@ def _against(name: str, base: Sequence[float | None], own: Sequence[float | None
         return None
     higher = measure(name).metric.better == "higher"
     # Scores of a report are rounded nowhere: what differs in its last bits alone is a tie.
-    steps = [round(b - a, 12) * (1 if higher else -1) for a, b in pairs if a is not None and b is not None]
+    steps = [_step(a, b) * (1 if higher else -1) for a, b in pairs if a is not None and b is not None]
     wins, losses = sum(step > 0 for step in steps), sum(step < 0 for step in steps)
     p = two_sided(name, pairs, worse=found.worsening)
     moved = (-found.worsening if higher else found.worsening) + 0.0
     return Against(moved, p, p, wins, losses, len(steps) - wins - losses)
 
 
+def _step(before: Shown, after: Shown) -> float:
+    """How far a case's score moved; that of a labelled one counts upwards where it should be high."""
+    if isinstance(before, tuple) and isinstance(after, tuple):
+        return round(after[0] - before[0], 12) * (1 if after[1] else -1)
+    return round(after - before, 12)  # type: ignore[operator]
+
+
 def two_sided(name: str, pairs: Sequence[Pair], worse: float) -> float:
     """The p of the paired test that the two runs are alike: twice the one-sided p of the way that they differ.
 
-    Exact McNemar where every case has a 0/1 score on both sides, else the sign-flip permutation of whole pairs. The
+    Exact McNemar where every case has a 0/1 score on both sides, else a permutation of whole pairs. The
     same for both orders of the runs: the test goes the way of the difference (``worse``, positive where the second run
     is worse), and the other way's p is never the smaller one.
     """
@@ -290,19 +299,21 @@ def two_sided(name: str, pairs: Sequence[Pair], worse: float) -> float:
         return 1.0
     higher = (measure(name).metric.better == "higher") == (worse > 0)
     greater_first = Counter(pairs if higher else [(b, a) for a, b in pairs])
-    return _p(frozenset(greater_first.items()), is_rate(name) and all(None not in pair for pair in greater_first))
+    measured = measure(name)
+    counts = folds.counts(measured, greater_first)
+    return _p(measured.fold, frozenset(greater_first.items()), counts=counts)
 
 
 @lru_cache(maxsize=256)  # metrics of one ranking often score alike
-def _p(counted: frozenset[tuple[Pair, int]], counts: bool) -> float:
-    from rag_eval.stats import mcnemar, sign_flip
+def _p(fold: str, counted: frozenset[tuple[Pair, int]], *, counts: bool) -> float:
+    from rag_eval.stats import mcnemar
 
     if counts:
         of = dict(counted)
         return mcnemar(of.get((1, 0), 0), of.get((0, 1), 0), sides=2)
-    pairs = (pair for pair, times in counted for _ in range(times))
+    pairs = [pair for pair, times in counted for _ in range(times)]
     # Drawn from the scores alone, so that the same runs draw the same.
-    return min(1.0, 2 * sign_flip(pairs, repr(sorted(map(repr, counted))).encode()))
+    return min(1.0, 2 * folds.chance(fold, pairs, repr(sorted(map(repr, counted))).encode(), counts=False))
 
 
 def _corrected(rows: Sequence[Row]) -> tuple[Row, ...]:

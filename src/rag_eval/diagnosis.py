@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rag_eval.metrics import measure
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import exactly, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 LOW = {metric: float(DEFAULT_GATES[name]) for name, metric in FLOORS.items()} | {"recall": 0.80}
 HIGH = {metric: float(DEFAULT_GATES[name]) for name, metric in CEILINGS.items()}
@@ -27,14 +28,16 @@ def diagnose(
     values: Mapping[str, float | None], labels: Mapping[str, int], limits: Mapping[str, float], k: int
 ) -> list[Diagnosis]:
     """All causes that the values speak for. ``limits`` are the gates' thresholds, in place of the reference's."""
-    figures = _Figures(values, {**LOW, **HIGH, "recall": limits.get(f"recall_all@{k}", LOW["recall"]), **limits}, k)
-    return [*_answers(figures), *_refusals(figures, labels), *_retrieval(figures, labels)]
+    recall = limits.get(f"recall_all@{k}", LOW["recall"])
+    figures = _Figures(values, {**LOW, **HIGH, "recall": recall, **limits}, k, labels)
+    return [found for rule in RULES for found in rule(figures)]
 
 
 class _Figures(NamedTuple):
     values: Mapping[str, float | None]
     limits: Mapping[str, float]
     k: int
+    labels: Mapping[str, int]
 
     def full(self, name: str) -> str:
         return f"recall_all@{self.k}" if name == "recall" else name
@@ -50,14 +53,34 @@ class _Figures(NamedTuple):
         value = self.value(name)
         return value is not None and value > self.limits[name]
 
+    def of(self, perspective: str) -> list[str]:
+        """The names of a perspective that have a value and a limit."""
+        named = {self.full(name): name for name in self.limits if self.value(name) is not None}
+        return [name for full, name in named.items() if measure(full).metric.perspective == perspective]
+
+    def broken(self, name: str) -> bool:
+        value, limit = self.value(name), self.limits[name]
+        return value is not None and (value > limit if _lower_is_better(self.full(name)) else value < limit)
+
+    def bad(self, perspective: str) -> list[str]:
+        """What breaks its limit."""
+        return [name for name in self.of(perspective) if self.broken(name)]
+
+    def good(self, perspective: str) -> list[str]:
+        """What there is to say for a perspective, if all of it holds."""
+        return [] if self.bad(perspective) else self.of(perspective)
+
     def say(self, *names: str) -> str:
         return ", ".join(f"{self.full(name)} {self._shown(name)}" for name in names)
 
     def _shown(self, name: str) -> str:
-        limit = exactly(self.limits[name])
-        return shown(
-            exactly(self.value(name) or 0.0), lambda number: number > limit if name in HIGH else number >= limit
-        )
+        limit, lower = exactly(self.limits[name]), _lower_is_better(self.full(name))
+        value = exactly(self.value(name) or 0.0)
+        return shown(value, lambda number: number > limit if lower else number >= limit)
+
+
+def _lower_is_better(name: str) -> bool:
+    return measure(name).metric.better == "lower"
 
 
 def _answers(figures: _Figures) -> Iterator[Diagnosis]:
@@ -78,7 +101,7 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
         yield Diagnosis("Noisy retrieval: answers are right but cite the wrong chunks.", evidence, steps)
 
 
-def _refusals(figures: _Figures, labels: Mapping[str, int]) -> Iterator[Diagnosis]:
+def _refusals(figures: _Figures) -> Iterator[Diagnosis]:
     if figures.high("under_refusal"):
         steps = (
             "Read the HALLUCINATION cases: strengthen the refusal rule, or correct items that the corpus does answer."
@@ -86,12 +109,12 @@ def _refusals(figures: _Figures, labels: Mapping[str, int]) -> Iterator[Diagnosi
         cause = "Refusal behaviour: questions without an answer in the corpus are answered."
         yield Diagnosis(cause, figures.say("under_refusal"), steps)
     if figures.high("over_refusal"):
-        yield from _over_refusal(figures, labels)
+        yield from _over_refusal(figures)
 
 
-def _over_refusal(figures: _Figures, labels: Mapping[str, int]) -> Iterator[Diagnosis]:
-    present = labels.get("OVER_REFUSAL_EVIDENCE_PRESENT", 0)
-    absent = labels.get("OVER_REFUSAL_NOT_RETRIEVED", 0)
+def _over_refusal(figures: _Figures) -> Iterator[Diagnosis]:
+    present = figures.labels.get("OVER_REFUSAL_EVIDENCE_PRESENT", 0)
+    absent = figures.labels.get("OVER_REFUSAL_NOT_RETRIEVED", 0)
     evidence = figures.say("over_refusal")
     if present:
         cause = f"Refusal template or threshold: {present} refused although the evidence was retrieved."
@@ -101,12 +124,30 @@ def _over_refusal(figures: _Figures, labels: Mapping[str, int]) -> Iterator[Diag
         yield Diagnosis(cause, evidence, "Raise k, or look at how the evidence is chunked.")
 
 
-def _retrieval(figures: _Figures, labels: Mapping[str, int]) -> Iterator[Diagnosis]:
+def _retrieval(figures: _Figures) -> Iterator[Diagnosis]:
     if not figures.low("recall"):
         return
-    below, absent = labels.get("BELOW_K", 0), labels.get("NOT_RETRIEVED", 0)
+    below, absent = figures.labels.get("BELOW_K", 0), figures.labels.get("NOT_RETRIEVED", 0)
     cause = "Retrieval or index drift: the evidence is not among the first retrieved."
     steps = "Check that the index holds the gold chunks, then the retriever's settings."
     if below > absent:
         steps = f"It is retrieved, but below rank {figures.k}: rerank."
     yield Diagnosis(cause, figures.say("recall"), steps)
+
+
+def _across(figures: _Figures) -> Iterator[Diagnosis]:
+    """What perspectives say together: one that holds rules out what would explain another that does not."""
+    retrieval, ungrounded = figures.good("retrieval"), figures.bad("groundedness")
+    if retrieval and ungrounded:
+        cause = "Prompt: what answers need is retrieved, and they go beyond it."
+        steps = "Let the prompt ask for nothing but what the context says, and for a citation of each statement."
+        yield Diagnosis(cause, figures.say(*retrieval[:1], *ungrounded[:2]), steps)
+    missed, context = figures.bad("retrieval"), figures.good("context")
+    if missed and context:
+        cause = "Embedding or chunking: the context is sound in itself, but is not what the question asks for."
+        steps = "Try another embedding model or other chunks on the questions that are NOT_RETRIEVED."
+        yield Diagnosis(cause, figures.say(*missed[:2], *context[:1]), steps)
+
+
+RULES: tuple[Callable[[_Figures], Iterator[Diagnosis]], ...] = (_answers, _refusals, _retrieval, _across)
+"""What is asked of the figures, in the order of the report. The one place to add a rule."""

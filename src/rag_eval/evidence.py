@@ -6,8 +6,9 @@ from collections import Counter
 from fractions import Fraction
 from typing import NamedTuple
 
+from rag_eval import folds
 from rag_eval.metrics import measure
-from rag_eval.tally import Tally, Value, mean
+from rag_eval.tally import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,19 +17,24 @@ if TYPE_CHECKING:
     from rag_eval.results import MetricResult, Question
     from rag_eval.scoring import Completeness
     from rag_eval.stats import Interval
+    from rag_eval.tally import Shown
 
-    Pair = tuple[float | None, float | None]
-    Scores = Mapping[str, float]
+    Pair = tuple[Shown | None, Shown | None]
+    Scores = Mapping[str, Shown]
     Key = tuple[str, str | None]
 
 CONFIDENCE = "0.95"
 
 
 class Baseline(NamedTuple):
-    """An earlier run: its cases, and by metric the contract that its values were measured under."""
+    """An earlier run: its cases, and by metric the contract that its values were measured under and the values.
+
+    A run that was saved without its cases has values alone.
+    """
 
     questions: Sequence[Question]
     contracts: Mapping[str, str]
+    metrics: Mapping[str, MetricResult] = {}
 
 
 class Evidence:
@@ -44,7 +50,7 @@ class Evidence:
     ) -> None:
         self.questions, self.completeness, self.baseline = questions, completeness, baseline
         self._metrics, self._contracts = metrics, contracts
-        self._columns: dict[tuple[str, str], Counter[float]] = {}
+        self._columns: dict[tuple[str, str], Counter[Shown]] = {}
         self._pairs: dict[tuple[str, str], list[Pair]] = {}
         self._parts: dict[str, tuple[list[Scores], list[tuple[Scores, Scores]]]] = {}
         self._sizes: Counter[str] | None = None
@@ -76,6 +82,16 @@ class Evidence:
         """The interval of a metric's value, None where it has no value."""
         return enclosed(name, self._column(name, part), confidence)
 
+    def values(self, name: str) -> tuple[Value, Value] | None:
+        """The baseline's value and the run's, where nothing but these can be compared.
+
+        That is so of what run.json says, and of a baseline that was saved without its cases.
+        """
+        earlier = self.baseline.metrics.get(name) if self.baseline else None
+        if earlier is None or (measure(name).metric.level == "case" and self.baseline and self.baseline.questions):
+            return None
+        return earlier.as_value(), self.value(name)
+
     def comparable(self, name: str) -> bool:
         """Whether the baseline measured the metric under the same contract."""
         own, theirs = self._contracts.get(name), self.baseline.contracts.get(name) if self.baseline else None
@@ -83,17 +99,19 @@ class Evidence:
 
     def pairs(self, name: str, part: str = "") -> list[Pair]:
         """A metric's scores under baseline and run, of the cases that both have under the same gold."""
-        if (name, part) not in self._pairs:
+        column = measure(name).column
+        if (column, part) not in self._pairs:
             both = self._of_part(part)[1]
-            self._pairs[name, part] = [(old.get(name), new.get(name)) for old, new in both]
-        return self._pairs[name, part]
+            self._pairs[column, part] = [(old.get(column), new.get(column)) for old, new in both]
+        return self._pairs[column, part]
 
-    def _column(self, name: str, part: str) -> Counter[float]:
-        if (name, part) not in self._columns:
-            counted = Counter([scores.get(name) for scores in self._of_part(part)[0]])
+    def _column(self, name: str, part: str) -> Counter[Shown]:
+        column = measure(name).column
+        if (column, part) not in self._columns:
+            counted = Counter([scores.get(column) for scores in self._of_part(part)[0]])
             counted.pop(None, None)
-            self._columns[name, part] = counted  # type: ignore[assignment]
-        return self._columns[name, part]
+            self._columns[column, part] = counted  # type: ignore[assignment]
+        return self._columns[column, part]
 
     def _of_part(self, part: str) -> tuple[list[Scores], list[tuple[Scores, Scores]]]:
         """The scores of a slice's cases, and those of baseline and run side by side: looked out once a slice."""
@@ -120,23 +138,18 @@ def paired(before: Iterable[Question], after: Sequence[Question]) -> Iterator[tu
 
 
 def is_rate(name: str) -> bool:
-    """Whether a metric's scores are 0 and 1."""
-    return measure(name).metric.scale == "rate"
+    """Whether a metric's value is the share of cases that score 1."""
+    return measure(name).is_rate
 
 
-def folded(name: str, scores: Counter[float]) -> Value:
+def folded(name: str, scores: Counter[Shown]) -> Value:
     """The value that scores from a report come to: exact for 0/1 metrics, else to twelve decimals."""
-    if is_rate(name):
-        return mean(Tally({bool(score): count for score, count in scores.items()}))
-    return mean(Tally(scores))
+    return folds.folded(measure(name), scores)
 
 
-def enclosed(name: str, scores: Counter[float], confidence: str = CONFIDENCE) -> Interval | None:
-    """The interval of a metric's value over its scores; None where there are none."""
-    from rag_eval.stats import interval
-
-    kind = "rate" if is_rate(name) else "mean"
-    return interval(scores, kind, (0.0, 1.0), float(confidence)) if scores else None
+def enclosed(name: str, scores: Counter[Shown], confidence: str = CONFIDENCE) -> Interval | None:
+    """The interval of a metric's value over its scores; None where there are none, or where it estimates nothing."""
+    return folds.enclosed(measure(name), scores, float(confidence))
 
 
 def counted(found: Completeness) -> dict[str, Value]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
+from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Grounding, Safety, Settings
 from rag_eval.objectives import Scoring
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import Value, exactly
@@ -24,6 +24,8 @@ BOUNDS = ("min", "max")
 MARGINS = ("max_drop", "max_rise")
 """Directions: of a value, and of its worsening against the baseline."""
 COMPLETENESS = ("missing", "duplicate", "unknown")
+FULL = "full"
+"""The suite of all questions."""
 
 
 class Gate(NamedTuple):
@@ -167,6 +169,9 @@ class Policy(NamedTuple):
     gates: tuple[Gate, ...] = ()
     completeness: Mapping[str, int] = dict.fromkeys(COMPLETENESS, 0)
     limits: Mapping[str, int] = {}
+    groundedness: Grounding = Grounding()
+    safety: Safety = Safety()
+    prices: Mapping[str, Mapping[str, float]] = {}
     integrity: Mapping[str, str] = {}
     slices: Slices = Slices()
     must_pass: tuple[str, ...] = ()
@@ -175,11 +180,13 @@ class Policy(NamedTuple):
     statistics: Statistics = Statistics()
     score: Scoring = Scoring()
     stated: Mapping[str, Any] = {}  # the file's own keys and values, to compare two of them
+    perspectives: tuple[str, ...] = ()  # asked for on the command line: of these alone; none: of all
+    suite: str = FULL  # and of a part of the questions
 
     @property
     def settings(self) -> Settings:
         """What the scores themselves hang on."""
-        return Settings(self.token, self.phrases, self.k)
+        return Settings(self.token, self.phrases, self.k, self.groundedness, self.safety, self.prices)
 
     @property
     def fields(self) -> tuple[str, ...]:

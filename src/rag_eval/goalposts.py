@@ -18,6 +18,7 @@ from rag_eval.gates import REFERENCE_GATES, merged
 from rag_eval.model import GATES_FILE
 from rag_eval.policy import Effects, PolicyChange, changes, freed
 from rag_eval.report import Base, concluded, habits, levels, rejudge
+from rag_eval.scope import scope_of
 from rag_eval.trees import read
 
 TYPE_CHECKING = False
@@ -106,7 +107,8 @@ def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
     found += gold_review.key_changes(scene)
     beside = [*report.findings, *(each for each in redefined.findings if each.code in _BY_BASELINE)]
     gates = tuple(merged(judged, report.gates))
-    return report._replace(gates=gates, policy_changes=tuple(found), findings=tuple(_sorted(beside)))
+    scope = scope_of(scene.policies, report.scope.questions, report.scope.of) if report.scope else None
+    return report._replace(gates=gates, policy_changes=tuple(found), findings=tuple(_sorted(beside)), scope=scope)
 
 
 def _played_down(report: Report, head: Policy) -> list[str]:

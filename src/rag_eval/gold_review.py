@@ -15,7 +15,7 @@ from rag_eval.report import SignedAt, rejudge
 from rag_eval.safe import quoted
 from rag_eval.signoff_identity import NO_PROOF, unchecked
 from rag_eval.signoff_policy import proves
-from rag_eval.trees import NOTHING, differing, read
+from rag_eval.trees import NOTHING, Irregular, differing, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,13 @@ def look(scene: Scene) -> Look:
     path = scene.authority.inside(scene.head.gold)
     if scene.authority.gates is None:
         return Look(findings=tuple(_as_it_stands(scene, path)))
-    if path is None or not scene.authority.after.files(path):
+    try:
+        tracked = path is not None and bool(scene.authority.after.files(path))
+    except Irregular as error:
+        if path is None or not signoff_frame.is_folder(error, path):
+            raise
+        return Look(findings=tuple(_of_labels(scene, path)))
+    if path is None or not tracked:
         return Look(findings=tuple(_untracked(scene, path)))
     policies = _policies(scene)
     own = next((policy for policy in policies if policy.gold == path), None)
@@ -196,6 +202,11 @@ def _untracked(scene: Scene, path: str | None) -> Iterator[Finding]:
     where = "lies outside of the repository" if path is None else "is not in the commit under test"
     message = f"the gold {where}: what changed in it, and who signed for that, cannot be seen"
     yield Finding("gold-not-in-git", _level(scene), message, "Commit the gold.", scene.head.gold)
+
+
+def _of_labels(scene: Scene, path: str) -> Iterator[Finding]:
+    message, _, mend = signoff_frame.no_items(path).partition(". ")
+    yield Finding("gold-not-in-items", _level(scene), message, mend, scene.head.gold)
 
 
 def _level(scene: Scene) -> Level:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-_PLAIN = ("category", "difficulty", "query_type")
+_PLAIN = ("category", "difficulty", "query_type", "multi_hop")
 
 
 def stats(entries: Sequence[tuple[Gold, Row]]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _slices(entries: Iterable[tuple[Gold, Row]]) -> dict[str, dict[str, dict[str
 
 
 def _labels(row: Row) -> Iterator[tuple[str, str]]:
-    yield from ((name, row[name]) for name in _PLAIN if name in row)
+    yield from ((name, _worded(row[name])) for name in _PLAIN if name in row)
     yield from (("tags", tag) for tag in row.get("tags", ()))
     yield from ((f"meta.{name}", _worded(value)) for name, value in row.get("meta", {}).items())
 

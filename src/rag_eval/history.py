@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rag_eval.report import Report
     from rag_eval.results import MetricResult, Question
     from rag_eval.scoring import Completeness
+    from rag_eval.tally import Shown
 
 ALPHA = 0.05
 _ALONE = Statistics(alpha=str(ALPHA), correction="none")
@@ -37,6 +38,7 @@ class Point(NamedTuple):
     contracts: Mapping[str, str]
     questions: tuple[Question, ...]
     completeness: Completeness
+    narrowed: bool = False  # questions that it lacks may have been left aside
 
 
 class GoldChange(NamedTuple):
@@ -128,10 +130,10 @@ def is_metric(name: str) -> bool:
 
 def point(label: str, report: Report, names: Sequence[str]) -> Point:
     """The point of a report, without the scores of other metrics: a folder may hold hundreds of reports."""
-    wanted = set(names)
+    wanted = {measure(name).column for name in names if is_metric(name)}
     questions = tuple(case._replace(scores=_only(case.scores, wanted)) for case in report.questions)
-    metrics = {name: result for name, result in report.metrics.items() if name in wanted}
-    return Point(label, metrics, report.contracts, questions, report.completeness)
+    metrics = {name: result for name, result in report.metrics.items() if name in names}
+    return Point(label, metrics, report.contracts, questions, report.completeness, report.scope is not None)
 
 
 def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
@@ -233,7 +235,9 @@ def _adjusted(contrasts: Sequence[Contrast | None]) -> list[Contrast | None]:
 def _gold_change(before: Point, after: Point) -> GoldChange | None:
     old, new = ({case.qid: case.gold_sha256 for case in one.questions} for one in (before, after))
     both = old.keys() & new.keys()
-    found = GoldChange(sum(old[qid] != new[qid] for qid in both), len(old) - len(both), len(new) - len(both))
+    changed = sum(old[qid] != new[qid] for qid in both)
+    whole = not (before.narrowed or after.narrowed)
+    found = GoldChange(changed, *(len(side) - len(both) if whole else 0 for side in (old, new)))
     return found if any(found) else None
 
 
@@ -242,5 +246,5 @@ def _value(one: Point, name: str) -> float | None:
     return found.value if found else None
 
 
-def _only(scores: Mapping[str, float], wanted: set[str]) -> dict[str, float]:
+def _only(scores: Mapping[str, Shown], wanted: set[str]) -> dict[str, Shown]:
     return {name: score for name, score in scores.items() if name in wanted}

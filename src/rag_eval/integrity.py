@@ -25,18 +25,10 @@ LEAST_CITED, LEAST_POOL = 5, 20
 PROBES, LEAST_PROBES = 10, 5
 """Of so many questions it is looked whether a claim answers them too; fewer than the least are no sample."""
 
-LEVELS: Mapping[str, str] = dict.fromkeys(
-    (
-        "refuses-everything",
-        "answers-everything",
-        "padded-answers",
-        "padded-citations",
-        "padded-retrieval",
-        "stale-traces",
-        "other-gold",
-    ),
-    "error",
-)
+HABITS = ("refuses-everything", "answers-everything", "padded-answers", "padded-citations", "padded-retrieval")
+"""Those that are about all cases together: a part of the questions may look so by chance."""
+
+LEVELS: Mapping[str, str] = dict.fromkeys((*HABITS, "stale-traces", "other-gold"), "error")
 """What is looked for; ``integrity`` in eval-gates.yml may turn each down to ``warning`` or ``off``."""
 
 _ALMOST = 0.9  # of the cases; one decoy is not to hide a habit

@@ -8,6 +8,7 @@ from fractions import Fraction
 from rag_eval.evidence import CONFIDENCE, counted, is_rate
 from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, Gate, Judged
 from rag_eval.regression import by_comparison, compared
+from rag_eval.scope import asked
 from rag_eval.slices import expanded
 
 TYPE_CHECKING = False
@@ -25,7 +26,7 @@ def judge_all(policy: Policy, evidence: Evidence) -> list[Judged]:
 
     A metric without a value is ``no_data``, a slice of fewer cases than ``min_n`` inconclusive.
     """
-    gates = spread(policy.gates, evidence)
+    gates = spread(asked(policy), evidence)
     margins = compared([gate for gate in gates if gate.direction not in BOUNDS], evidence, policy.statistics)
     found = [judge_bound(gate, evidence) if gate.direction in BOUNDS else next(margins) for gate in gates]
     return [

@@ -44,6 +44,13 @@ class Section(TypedDict):
     section: str
 
 
+class Fact(TypedDict, total=False):
+    """Something that the context has to hold, in one of several wordings."""
+
+    fact: Required[str]
+    aliases: list[str]
+
+
 class Gold(NamedTuple):
     """One labelled question. ``None`` says that a field is absent, an empty one says that it is empty."""
 
@@ -66,7 +73,17 @@ class Gold(NamedTuple):
     difficulty: str | None = None
     tags: tuple[str, ...] | None = None
     query_type: str | None = None
+    multi_hop: bool | None = None
     meta: Mapping[str, Any] | None = None
+    facts: tuple[Fact, ...] | None = None
+    expected_claims: tuple[str, ...] | None = None
+    forbidden_claims: tuple[str, ...] | None = None
+    expected_outcome: str | None = None
+    required_flags: tuple[str, ...] | None = None
+    forbidden_flags: tuple[str, ...] | None = None
+    min_citations: int | None = None
+    latency_budget: Mapping[str, float] | None = None
+    expected_documents: tuple[str, ...] | None = None
 
     @classmethod
     def from_row(cls, row: Row, line: int) -> Gold:
@@ -92,7 +109,17 @@ class Gold(NamedTuple):
             get("difficulty"),
             _tuple(get("tags")),
             get("query_type"),
+            get("multi_hop"),
             get("meta"),
+            _tuple(get("gold_facts")),
+            _tuple(get("expected_claims")),
+            _tuple(get("forbidden_claims")),
+            get("expected_outcome"),
+            _tuple(get("required_flags")),
+            _tuple(get("forbidden_flags")),
+            get("min_citations"),
+            get("latency_budget_ms"),
+            _tuple(get("expected_documents")),
         )
 
     @classmethod
@@ -127,6 +154,13 @@ class Trace(NamedTuple):
     abstained: bool | None = None
     chunks: tuple[Chunk, ...] | None = None
     scope: Mapping[str, Any] | None = None
+    ok: bool | None = None
+    timed_out: bool | None = None
+    confidence: float | None = None
+    flags: tuple[str, ...] | None = None
+    latency: Mapping[str, float] | None = None
+    usage: Mapping[str, Any] | None = None
+    guardrail: Mapping[str, Any] | None = None
 
     @classmethod
     def from_row(cls, row: Row, qid: str, line: int) -> Trace:
@@ -153,6 +187,13 @@ class Trace(NamedTuple):
             get("abstained"),
             _tuple(chunks),
             get("scope"),
+            get("ok"),
+            get("timed_out"),
+            get("confidence"),
+            _tuple(get("policy_flags")),
+            get("latency_ms"),
+            get("usage"),
+            get("guardrail"),
         )
 
     @classmethod
@@ -166,12 +207,63 @@ GATES_FILE = "eval-gates.yml"
 """Where the files are looked for when nothing names them."""
 
 
+OPTIONAL = {
+    "gold.attack": "gold.attack",
+    "gold.expected_answer": "gold.expected_answer",
+    "gold.supports": "gold.supports",
+    "gold.recency_conflict_rule": "gold.recency_rule",
+    "gold.sections": "gold.sections",
+    "gold.gold_facts": "gold.facts",
+    "gold.expected_claims": "gold.expected_claims",
+    "gold.forbidden_claims": "gold.forbidden_claims",
+    "gold.expected_documents": "gold.expected_documents",
+    "gold.expected_outcome": "gold.expected_outcome",
+    "gold.required_flags": "gold.required_flags",
+    "gold.forbidden_flags": "gold.forbidden_flags",
+    "gold.min_citations": "gold.min_citations",
+    "gold.latency_budget_ms": "gold.latency_budget",
+    "trace.citations": "trace.citations",
+    "trace.chunks.text": "trace.chunks",
+    "trace.chunks.doc_id": "trace.chunks",
+    "trace.scope": "trace.scope",
+    "trace.latency_ms": "trace.latency",
+    "trace.usage": "trace.usage",
+    "trace.guardrail": "trace.guardrail",
+}
+"""Fields that a metric may need, as the contract writes them, and where a case has what they say: None if absent."""
+
+
+class Grounding(NamedTuple):
+    """From which share of support on a sentence is supported: one that asserts, and one that infers."""
+
+    assertion: float = 0.8
+    inference: float = 0.5
+
+
+class Safety(NamedTuple):
+    """Above which guardrail score an input counts as detected and as blocked; how many words of a chunk are a leak.
+
+    ``internal_ids`` are regular expressions of names that no answer may hold.
+    """
+
+    warn: float = 0.4
+    block: float = 0.5
+    verbatim_words: int = 50
+    internal_ids: tuple[str, ...] = ()
+
+
 class Settings(NamedTuple):
-    """What the metrics are told: the refusal token as it is to be written, refusal phrases, the k of the labels."""
+    """What the metrics are told: the refusal token as it is to be written, refusal phrases, the k of the labels.
+
+    ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``.
+    """
 
     token: str = "not in context"
     phrases: tuple[str, ...] = ()
     k: int = 5
+    groundedness: Grounding = Grounding()
+    safety: Safety = Safety()
+    prices: Mapping[str, Mapping[str, float]] = {}
 
 
 def inline_citations(text: str) -> list[str] | None:

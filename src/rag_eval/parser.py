@@ -11,6 +11,7 @@ from rag_eval import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
 COMMANDS = {
     "demo": "score the packaged example and show where to go next",
@@ -18,6 +19,7 @@ COMMANDS = {
     "validate": "check gold, trace, gates and report files",
     "score": "score traces against the gold set and judge the gates",
     "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",
+    "import": "turn gold sets, traces and saved runs of other tools into rag-eval's own files",
     "gate": "judge an existing report.json again",
     "comment": "post a finished report.json as the comment of its pull request",
     "compare": "runs side by side: paired tests, flips, weighted score, Pareto front, repeats",
@@ -27,6 +29,7 @@ COMMANDS = {
     "metrics": "list the metrics",
 }
 _NESTED = ("gold",)
+_MODULES = {"import": "import_"}  # a word of Python's own
 _WIDEST, _USUAL = 120, 98
 _EPILOG = """\
 exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a defect of rag-eval
@@ -49,10 +52,15 @@ def build_parser(chosen: str = "", rest: Sequence[str] = ()) -> argparse.Argumen
     commands = parser.add_subparsers(prog="rag-eval", dest="command", metavar="COMMAND", required=True)
     for name in (chosen,) if chosen else COMMANDS:
         sub = commands.add_parser(name, help=COMMANDS[name], formatter_class=_Formatter)
-        module = import_module(f"rag_eval.commands.{name}")
+        module = module_of(name)
         sub.description, sub.epilog = module.__doc__, f"examples:\n{module.EXAMPLES}"
         module.add_arguments(sub, *([rest] if name in _NESTED else []))
     return parser
+
+
+def module_of(command: str) -> ModuleType:
+    """The module of a command."""
+    return import_module(f"rag_eval.commands.{_MODULES.get(command, command)}")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

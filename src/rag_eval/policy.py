@@ -203,7 +203,7 @@ def _allowing(old: Any, new: Any) -> Kind:
     return "looser" if new is not None else "stricter" if old is not None else "neutral"
 
 
-_MEANING = ("k", "refusal", "gold", "trace")
+_MEANING = ("k", "refusal", "gold", "trace", "groundedness", "safety", "prices")
 """Keys that change what a value means rather than what is asked of it."""
 
 RULES: Mapping[str, Rule] = {
@@ -233,6 +233,12 @@ RULES: Mapping[str, Rule] = {
     "statistics/correction": _ordered("holm", "none"),
     "statistics/inconclusive": _ordered("pass", "warn", "fail"),
     "statistics/test": _ordered("paired", "none"),
+    "groundedness": _unclear,
+    "groundedness/*": _unclear,
+    "safety": _unclear,
+    "safety/*": _unclear,
+    "prices": _unclear,
+    "prices/**": _unclear,
     "score": _unclear,
     "score/**": _unclear,
     "completeness/*": _falling,

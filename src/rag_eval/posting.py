@@ -71,6 +71,8 @@ def read(path: str, root: str | None = None) -> Said:
     try:
         report = again(from_json(value or {}))
         return Said(markdown.within(report, _ROOM, len), report.verdict)
+    except UsageError as error:
+        raise InputError([Problem(path, 0, "", str(error).rstrip("."), _ANEW)]) from None
     except (ArithmeticError, LookupError, ValueError) as error:
         # The schema cannot say what belongs together; no run writes such a report, so somebody else did.
         raise InputError([Problem(path, 0, "", f"contradicts itself ({type(error).__name__})", _ANEW)]) from None

@@ -7,11 +7,11 @@ significant.
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
-from math import fsum
 from typing import NamedTuple
 
-from rag_eval.evidence import is_rate
+from rag_eval import folds
 from rag_eval.gates import Comparison, Judged
 from rag_eval.metrics import measure
 from rag_eval.tally import DECIMALS, exactly
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rag_eval.evidence import Evidence, Pair
     from rag_eval.gates import Gate, Outcome, Statistics
+    from rag_eval.tally import Value
 
 
 class _Tested(NamedTuple):
@@ -51,6 +52,9 @@ def _test(gate: Gate, evidence: Evidence, statistics: Statistics) -> _Tested:
         return _Tested(gate, [], None, "there is no baseline")
     if not evidence.comparable(gate.name):
         return _Tested(gate, [], None, "the baseline was measured under another contract, or not at all")
+    values = None if gate.slice else evidence.values(gate.name)
+    if values is not None:
+        return _Tested(gate, [], _by_values(gate.name, *values), "the baseline or the run has no value")
     pairs = [pair for pair in evidence.pairs(gate.name, gate.slice) if pair != (None, None)]
     found = comparison(gate.name, pairs)
     if found is None:
@@ -69,24 +73,30 @@ def comparison(name: str, pairs: Sequence[Pair]) -> Comparison | None:
     )
     if not old or not new:
         return None
-    before, after = _mean(old), _mean(new)
+    before, after = (folds.folded(measure(name), Counter(side)) for side in (old, new))
+    return _beside(name, before, after, len(pairs))
+
+
+def _by_values(name: str, old: Value, new: Value) -> Comparison | None:
+    """The comparison of two values whose cases are not at hand: no test can be made."""
+    return _beside(name, old, new, new.n)
+
+
+def _beside(name: str, old: Value, new: Value, n: int) -> Comparison | None:
+    if old.number is None or new.number is None:
+        return None
+    before, after = _rounded(old.number), _rounded(new.number)
     worse = before - after if measure(name).metric.better == "higher" else after - before
-    return Comparison(float(before), float(after), float(worse), len(pairs))
+    return Comparison(float(before), float(after), float(worse), n)
 
 
-def _mean(scores: Sequence[float]) -> Fraction:
-    return exactly(round(fsum(scores) / len(scores), DECIMALS))
+def _rounded(number: Fraction | float) -> Fraction:
+    return exactly(round(float(number), DECIMALS))
 
 
 def _p(name: str, pairs: Sequence[Pair]) -> float:
-    """That of exact McNemar where every case has a 0/1 score on both sides, else of the sign-flip permutation."""
-    from rag_eval.stats import mcnemar, sign_flip
-
-    worse_first = _worse_first(name, pairs)
-    if _counts(name, pairs):
-        falls = sum(bool(a) and not b for a, b in worse_first)
-        return mcnemar(falls, sum(bool(b) and not a for a, b in worse_first))
-    return sign_flip(worse_first, _seed(name, pairs))
+    measured, ordered = measure(name), _worse_first(name, pairs)
+    return folds.chance(measured.fold, ordered, _seed(name, pairs), counts=folds.counts(measured, pairs))
 
 
 def _seed(name: str, pairs: Sequence[Pair]) -> bytes:
@@ -104,11 +114,11 @@ def _seen(one: _Tested, found: Comparison, statistics: Statistics, tests: int) -
     """With the smallest worsening that so many cases could have shown, and how many would show one above the margin."""
     alpha, margin = float(statistics.alpha), Decimal(one.gate.threshold)
     tests = tests if statistics.correction == "holm" else 1
-    seen = (
-        _of_counts(one, margin, alpha, tests)
-        if _counts(one.gate.name, one.pairs)
-        else _of_spread(one, margin, alpha, tests)
-    )
+    measured = measure(one.gate.name)
+    if measured.fold != "mean":  # how far another figure of a run moves by chance has no formula
+        return found
+    counts = folds.counts(measured, one.pairs)
+    seen = (_of_counts if counts else _of_spread)(one, margin, alpha, tests)
     return found._replace(visible=seen[0], needed=seen[1])
 
 
@@ -117,7 +127,7 @@ def _of_counts(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple
 
     n, share = len(one.pairs), sum(a != b for a, b in one.pairs) / len(one.pairs)
     visible = stats.smallest_visible_drop(n, share, margin, alpha, tests)
-    wanted = _unseen(margin, None if visible is None else float(visible))
+    wanted = _unseen(margin, None if visible is None else float(visible), bounded=True)
     needed = None if wanted is None else stats.cases_needed(wanted, share, margin, alpha, tests)
     return None if visible is None else float(visible), needed
 
@@ -125,19 +135,14 @@ def _of_counts(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple
 def _of_spread(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple[float | None, int | None]:
     from rag_eval import stats
 
-    spread = stats.paired_spread(_worse_first(one.gate.name, one.pairs))
+    spread = stats.paired_spread(_worse_first(one.gate.name, one.pairs))  # type: ignore[arg-type]
     if not spread:  # no case moved: how cases move when they do is not known
         return None, None
     visible = stats.smallest_visible_shift(len(one.pairs), spread, float(margin), alpha, tests)
-    wanted = _unseen(margin, visible)
+    wanted = _unseen(margin, visible, measure(one.gate.name).metric.bounded)
     return visible, None if wanted is None else stats.cases_needed_for_shift(
         wanted, spread, float(margin), alpha, tests
     )
-
-
-def _counts(name: str, pairs: Sequence[Pair]) -> bool:
-    """Whether every case has a 0/1 score on both sides."""
-    return is_rate(name) and all(None not in pair for pair in pairs)
 
 
 def _worse_first(name: str, pairs: Sequence[Pair]) -> list[Pair]:
@@ -145,14 +150,14 @@ def _worse_first(name: str, pairs: Sequence[Pair]) -> list[Pair]:
     return list(pairs) if measure(name).metric.better == "higher" else [(b, a) for a, b in pairs]
 
 
-def aim(margin: Decimal) -> float:
-    """The worsening that a team that set this margin wants to see: twice the margin, 0.05 at least."""
-    return max(2 * float(margin), 0.05)
+def aim(margin: Decimal, *, bounded: bool = True) -> float:
+    """The worsening that a team that set this margin wants to see: twice the margin, of shares 0.05 at least."""
+    return max(2 * float(margin), 0.05 if bounded else 0.0)
 
 
-def _unseen(margin: Decimal, visible: float | None) -> float | None:
+def _unseen(margin: Decimal, visible: float | None, bounded: bool) -> float | None:
     """The worsening to be seen, None where it is."""
-    wanted = aim(margin)
+    wanted = aim(margin, bounded=bounded)
     return None if visible is not None and visible <= wanted else wanted
 
 

@@ -15,14 +15,16 @@ from rag_eval.blast import GateTurn, GoldChange  # noqa: TC001
 from rag_eval.diagnosis import Diagnosis, diagnose
 from rag_eval.evidence import Baseline, Evidence, enclosed
 from rag_eval.finding import Finding  # noqa: TC001
-from rag_eval.gates import BOUNDS, Judged, Policy, Statistics, verdict
+from rag_eval.folds import FOLDS
+from rag_eval.gates import BOUNDS, FULL, Judged, Policy, Statistics, verdict
 from rag_eval.judging import judge_all, rejudged
-from rag_eval.metrics import measure
+from rag_eval.metrics import METRICS, measure
 from rag_eval.policy import PolicyChange  # noqa: TC001
 from rag_eval.results import MetricResult, Question
+from rag_eval.scope import Scope, asked, scope_of
 from rag_eval.scoring import Completeness  # noqa: TC001
 from rag_eval.slices import slices_of
-from rag_eval.tally import Value, as_float, mean, tally
+from rag_eval.tally import Value, as_shown, tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from rag_eval.model import Gold
     from rag_eval.scoring import Scorecard, Scored
     from rag_eval.stats import Interval
+    from rag_eval.tally import Shown
 
 FORMAT = 1
 _QUESTION_SHOWN = 200
@@ -115,6 +118,7 @@ class Report(NamedTuple):
     baseline: Compared | None = None
     flips: tuple[Flip, ...] = ()
     effects: tuple[Effect, ...] = ()
+    scope: Scope | None = None  # a whole run
 
     @property
     def passed(self) -> bool:
@@ -173,12 +177,12 @@ class Earlier(NamedTuple):
     @property
     def baseline(self) -> Baseline:
         """What the run is compared with."""
-        return Baseline(self.questions, self.contracts)
+        return Baseline(self.questions, self.contracts, self.recorded.metrics)
 
     @property
     def as_recorded(self) -> Baseline:
         """What the baseline's own file says."""
-        return Baseline(self.recorded.questions, self.recorded.contracts)
+        return Baseline(self.recorded.questions, self.recorded.contracts, self.recorded.metrics)
 
 
 def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
@@ -192,7 +196,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         k=policy.k,
         refusal={"token": policy.token, "phrases": list(policy.phrases)},
         gates=(),
-        metrics={found[0].name: _as_result(*found) for found in _valued(card)},
+        metrics=_in_order([*_valued(card), *_of_run(card, context.about)]),
         completeness=card.completeness,
         allowed={},
         labels=labels,
@@ -203,6 +207,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         contracts={one.name: contract(one, policy) for one in card.measures},
         run=context.about,
         findings=(*context.findings, *habits(card, policy)),
+        scope=scope_of([policy], len({case.qid for case in card.cases}), len(golds)),
     )
     return _judged(report, policy, context.earlier)
 
@@ -219,7 +224,11 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
     No base has a say in those, so what the report tells of one is left out. Findings stay.
     """
     alone = report._replace(gates_file=policy.file, base=None, policy_changes=(), gate_turns=())
-    return _judged(alone, policy, before)
+    now = report.scope
+    if now is None:
+        return _judged(alone, policy, before)
+    policy = policy._replace(perspectives=now.perspectives, suite=now.suite)
+    return _judged(alone._replace(scope=scope_of([policy], now.questions, now.of)), policy, before)
 
 
 def again(report: Report) -> Report:
@@ -239,8 +248,8 @@ def contract(measure: Measure, policy: Policy) -> str:
         "metric": measure.metric.name,
         "version": measure.metric.version,
         "parameters": measure.parameters(),
-        # Scores of a ranking do not hang on what was answered.
-        "refusal": None if measure.metric.by_ranking else [policy.token, list(policy.phrases)],
+        "refusal": [policy.token, list(policy.phrases)] if "refusal" in measure.metric.settings else None,
+        **{name: getattr(policy.settings, name) for name in measure.metric.settings if name != "refusal"},
     }
     return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
 
@@ -248,14 +257,15 @@ def contract(measure: Measure, policy: Policy) -> str:
 def _judged(report: Report, policy: Policy, before: Earlier | None) -> Report:
     now = evidence(report, before)
     gates = tuple(judge_all(policy, now))
-    limits = {gate.name: float(gate.threshold) for gate in policy.gates if gate.direction in BOUNDS and not gate.slice}
+    gated = [gate for gate in asked(policy) if gate.direction in BOUNDS and not gate.slice]
+    limits = {gate.name: float(gate.threshold) for gate in gated}
     shown = {name: result.value for name, result in report.metrics.items()}
     report = report._replace(
         gates=gates,
         diagnosis=tuple(diagnose(shown, report.labels, limits, report.k)),
         allowed=dict(policy.completeness),
         slices=tuple(_slices(policy, now)),
-        min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in policy.gates) else 0,
+        min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in asked(policy)) else 0,
         statistics=policy.statistics,
     )
     return concluded(_beside(report, policy, now, before))
@@ -265,6 +275,8 @@ def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
     """The report with what there is to say of it beside the baseline."""
     recorded = before.recorded.questions if before else ()
     found = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
+    if policy.suite != FULL:  # a part of the questions cannot tell
+        found = [one for one in found if one.code != "must-pass-unknown"]
     if before is None:
         return report._replace(findings=(*report.findings, *found))
     names = _gated(policy)
@@ -309,7 +321,7 @@ def _slices(policy: Policy, now: Evidence) -> list[SliceResult]:
 
 
 def _gated(policy: Policy) -> list[str]:
-    return list(dict.fromkeys(gate.name for gate in policy.gates))
+    return list(dict.fromkeys(gate.name for gate in asked(policy)))
 
 
 def _part(now: Evidence, name: str, part: str) -> MetricResult:
@@ -319,34 +331,46 @@ def _part(now: Evidence, name: str, part: str) -> MetricResult:
 
 def _valued(card: Scorecard) -> list[tuple[Measure, Value, Interval | None]]:
     """Each measure with its value and its interval; measures whose cases score alike share one."""
-    columns = zip(*(case.scores for case in card.cases), strict=True) if card.cases else ((),) * len(card.measures)
-    known: dict[tuple[bool, frozenset[tuple[float, int]]], Interval | None] = {}
-    found = []
-    for one, column in zip(card.measures, columns, strict=True):
-        counts = tally(column)
-        scores = Counter({as_float(score): count for score, count in counts.items()})
-        key = one.metric.scale == "rate", frozenset(scores.items())
+    known: dict[Any, Interval | None] = {}
+    found, tallies = [], card.tallies()
+    for one in (one for one in card.measures if one.metric.level == "case"):
+        counts = tallies[one.column]
+        scores = Counter({as_shown(score): count for score, count in counts.items()})
+        key = one.is_rate, one.metric.bounded, one.fold, frozenset(scores.items())
         if key not in known:
             known[key] = enclosed(one.name, scores)
-        found.append((one, mean(counts), known[key]))
+        found.append((one, FOLDS[one.fold].value(counts), known[key]))
     return found
+
+
+def _of_run(card: Scorecard, about: Mapping[str, Any] | None) -> list[tuple[Measure, Value, None]]:
+    """The metrics of what run.json says. It counts all that there is: there is nothing to enclose."""
+    own = [one for one in card.measures if one.metric.level == "run"]
+    return [(one, FOLDS[one.fold].value(tally([one.score(about or {})])), None) for one in own]
 
 
 def _as_result(measure: Measure, value: Value, found: Interval | None) -> MetricResult:
     exact = str(value.number) if isinstance(value.number, Fraction) else None
     number = None if value.number is None else float(value.number)
-    hits = value.hits if measure.metric.scale == "rate" else None
+    hits = value.hits if measure.is_rate else None
     own = MetricResult(number, value.n, exact, hits, measure.metric.better, measure.metric.perspective)
     return own._replace(low=found.low, high=found.high, small=found.small) if found else own
 
 
+def _in_order(valued: Sequence[tuple[Measure, Value, Interval | None]]) -> dict[str, MetricResult]:
+    """The results perspective by perspective, as METRICS has them."""
+    places = {name: place for place, name in enumerate(METRICS)}
+    ordered = sorted(valued, key=lambda found: places[found[0].metric.name])
+    return {found[0].name: _as_result(*found) for found in ordered}
+
+
 def _questions(card: Scorecard, golds: Mapping[str, Gold], context: Context) -> tuple[Question, ...]:
-    names = [one.name for one in card.measures]
-    shown: dict[int, dict[str, float]] = {}  # cases that score alike share one tuple of scores, and one mapping here
+    names = card.columns
+    shown: dict[int, dict[str, Shown]] = {}  # cases that score alike share one tuple of scores, and one mapping here
     for case in card.cases:
         if id(case.scores) not in shown:
             applying = ((name, score) for name, score in zip(names, case.scores, strict=True) if score is not None)
-            shown[id(case.scores)] = {name: as_float(score) for name, score in applying}
+            shown[id(case.scores)] = {name: as_shown(score) for name, score in applying}
     parts = {qid: slices_of(gold, context.fields) for qid, gold in golds.items()} if context.fields else {}
     own = context.hashes, parts
     return tuple([_question(case, golds[case.qid], shown[id(case.scores)], *own) for case in card.cases])
@@ -355,7 +379,7 @@ def _questions(card: Scorecard, golds: Mapping[str, Gold], context: Context) -> 
 def _question(
     case: Scored,
     gold: Gold,
-    scores: Mapping[str, float],
+    scores: Mapping[str, Shown],
     hashes: Mapping[str, str],
     parts: Mapping[str, tuple[str, ...]],
 ) -> Question:

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rag_eval.tally import Shown
+
 
 class MetricResult(NamedTuple):
     """A metric's value over ``n`` cases; ``value`` is None where it applies to none.
@@ -38,8 +40,8 @@ class MetricResult(NamedTuple):
 class Question(NamedTuple):
     """One case: its labels, and its score under each metric that applies.
 
-    ``gold_sha256`` is the hash of the gold item's exact bytes, as sign-off has it; empty where it is not known.
-    ``slices`` are those of the fields that the policy goes by.
+    ``scores`` go by the name that all folds of a metric share. ``gold_sha256`` is the hash of the gold item's exact
+    bytes, as sign-off has it; empty where it is not known. ``slices`` are those of the fields that the policy goes by.
     """
 
     qid: str
@@ -48,7 +50,7 @@ class Question(NamedTuple):
     answerable: bool
     label: str
     example08: str
-    scores: Mapping[str, float]
+    scores: Mapping[str, Shown]
     gold_line: int
     trace_line: int
     gold_sha256: str = ""

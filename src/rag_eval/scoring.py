@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 from rag_eval.case import Case
+from rag_eval.folds import FOLDS
 from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
 from rag_eval.labels import example08, label
-from rag_eval.model import Trace
-from rag_eval.tally import Value, mean, tally
+from rag_eval.model import OPTIONAL, Trace
+from rag_eval.tally import Value, tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rag_eval.case import Ranking
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings
-    from rag_eval.tally import Score
+    from rag_eval.tally import Score, Tally
+
+    _Group = tuple[Callable[[Case], object] | None, list[Measure], list[Score | None]]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -41,7 +45,7 @@ class Completeness(NamedTuple):
 class Scored(NamedTuple):
     """What remains of one case: its labels, its lines, its scores, and its habits as :mod:`rag_eval.integrity` asks.
 
-    ``scores`` stand in the order of the measures; None says that one does not apply.
+    ``scores`` stand in the order of the scorecard's columns; None says that one does not apply.
     """
 
     qid: str
@@ -60,17 +64,23 @@ class Scored(NamedTuple):
 
 
 class Scorecard(NamedTuple):
-    """All scored cases, sorted by qid and run."""
+    """All scored cases, sorted by qid and run; ``columns`` names their scores, of which ``measures`` are folds."""
 
     measures: tuple[Measure, ...]
+    columns: tuple[str, ...]
     cases: tuple[Scored, ...]
     completeness: Completeness
     pool: int = 0  # length of the long list that the first such case retrieves
 
+    def tallies(self) -> dict[str, Tally]:
+        """The multiset of the scores of each column."""
+        columns = zip(*(case.scores for case in self.cases), strict=True) if self.cases else ((),) * len(self.columns)
+        return {name: tally(column) for name, column in zip(self.columns, columns, strict=True)}
+
     def values(self) -> dict[str, Value]:
         """Each measure's value over the cases to which it applies."""
-        columns = zip(*(case.scores for case in self.cases), strict=True) if self.cases else ((),) * len(self.measures)
-        return {one.name: mean(tally(column)) for one, column in zip(self.measures, columns, strict=True)}
+        tallies, own = self.tallies(), (one for one in self.measures if one.metric.level == "case")
+        return {one.name: FOLDS[one.fold].value(tallies[one.column]) for one in own}
 
 
 class Scorer:
@@ -81,9 +91,13 @@ class Scorer:
 
     def __init__(self, golds: Mapping[str, Gold], measures: Sequence[Measure], settings: Settings) -> None:
         self._golds, self._settings = golds, settings
-        self._of_case = [one for one in measures if not one.metric.by_ranking]
-        self._of_ranking = [one for one in measures if one.metric.by_ranking]
-        self._measures = (*self._of_case, *self._of_ranking)
+        self._measures = tuple(measures)
+        # Folds of a metric share its scores.
+        columns = {one.column: one for one in measures if one.metric.level == "case"}.values()
+        self._groups = _by_field([one for one in columns if not one.metric.by_ranking])
+        self._of_ranking = [one for one in columns if one.metric.by_ranking]
+        self._columns = tuple(one.column for _, group, _ in self._groups for one in group)
+        self._columns += tuple(one.column for one in self._of_ranking)
         self._ranked: dict[tuple[bool, Ranking | None], tuple[Score | None, ...]] = {}
         self._scored: dict[tuple[str | None, str], Scored] = {}
         self._same: dict[tuple[Score | None, ...], tuple[Score | None, ...]] = {}
@@ -111,11 +125,14 @@ class Scorer:
                 if (run, qid) not in self._scored:
                     self._scored[run, qid] = self._score(gold, Trace.missing(qid, run))
         cases = tuple(sorted(self._scored.values(), key=Scored.rank))
-        return Scorecard(self._measures, cases, self._completeness(cases), len(self._pool or ()))
+        return Scorecard(self._measures, self._columns, cases, self._completeness(cases), len(self._pool or ()))
 
     def _score(self, gold: Gold, trace: Trace) -> Scored:
         case = Case(gold, trace, self._settings)
-        scores = (*[score_of(one, case) for one in self._of_case], *self._ranking_scores(case))
+        found: list[Score | None] = []
+        for has, group, nothing in self._groups:
+            found += nothing if has is not None and has(case) is None else [one.score(case) for one in group]
+        scores = (*found, *self._ranking_scores(case))
         # Most cases of a run score alike: they share one tuple.
         scores = _remember(self._same, scores, scores)
         level = case.ranking.level if case.in_a and case.ranking else ""
@@ -141,7 +158,7 @@ class Scorer:
         key = case.in_a, case.ranking if case.in_a else None
         scores = self._ranked.get(key)
         if scores is None:
-            scores = _remember(self._ranked, key, tuple([score_of(one, case) for one in self._of_ranking]))
+            scores = _remember(self._ranked, key, tuple([one.score(case) for one in self._of_ranking]))
         return scores
 
     def _completeness(self, cases: Sequence[Scored]) -> Completeness:
@@ -169,11 +186,12 @@ def _remember(known: dict[K, V], key: K, value: V) -> V:
     return known.setdefault(key, value)
 
 
-def score_of(measure: Measure, case: Case) -> Score | None:
-    """What a case scores under a measure; None where it does not apply."""
-    if measure.k is None:
-        return measure.metric.score(case)
-    return measure.metric.score(case, measure.k)
+def _by_field(columns: Sequence[Measure]) -> list[_Group]:
+    """The columns by the optional field that they need, so that those of an absent one are not even asked."""
+    fields: dict[str, list[Measure]] = {}
+    for one in columns:
+        fields.setdefault(next((OPTIONAL[name] for name in one.metric.needs if name in OPTIONAL), ""), []).append(one)
+    return [(attrgetter(name) if name else None, group, [None] * len(group)) for name, group in fields.items()]
 
 
 def score(cases: Iterable[tuple[Gold, Trace]], measures: Sequence[Measure], settings: Settings) -> Scorecard:

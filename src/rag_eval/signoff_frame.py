@@ -14,11 +14,12 @@ from rag_eval import signatures, signoff
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files import strict_json
 from rag_eval.files.signoff_policy import beside, signoff_policy
-from rag_eval.safe import quoted
+from rag_eval.files.work_tree import IsFolder
+from rag_eval.safe import one_line, quoted
 from rag_eval.signoff import Advice, Policy, Side
 from rag_eval.signoff_identity import NO_PROOF
 from rag_eval.signoff_record import Record
-from rag_eval.trees import NOTHING, read
+from rag_eval.trees import NOTHING, Irregular, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -201,8 +202,26 @@ def sides(frame: Frame, policy: Policy) -> tuple[Side, Side]:
 
 
 def _files(tree: Tree, policy: Policy) -> dict[str, str]:
-    found = tree.files(policy.gold, f"{policy.records}/")
+    try:
+        found = tree.files(policy.gold, f"{policy.records}/")
+    except (Irregular, IsFolder) as error:
+        if is_folder(error, policy.gold):
+            raise UsageError(no_items(policy.gold)) from None
+        raise
     return {path: name for path, name in found.items() if path == policy.gold or path.endswith(".json")}
+
+
+def is_folder(error: Irregular | IsFolder, path: str) -> bool:
+    """Whether a tree refused ``path`` because it is a folder there."""
+    if isinstance(error, IsFolder):
+        return error.problems[0].file == path
+    return error.folder and error.path == path
+
+
+def no_items(gold: str) -> str:
+    """Why a gold set that is a folder is not signed off, and what can be."""
+    said = f"{quoted(gold)} is a folder, and sign-off goes by the items of one file"
+    return f"{said}. Make that of it: rag-eval import labels {one_line(gold, 200)} --out eval/gold.jsonl"
 
 
 def _items(

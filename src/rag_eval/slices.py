@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from rag_eval.model import Gold
 
-FIELDS = ("category", "difficulty", "tags", "query_type", "answerable")
+FIELDS = ("category", "difficulty", "tags", "query_type", "multi_hop", "answerable")
 """What slices go by, besides ``meta.NAME``."""
 
 ANY = "*"

@@ -1,9 +1,10 @@
 """Scores that add, and the folds that make one number of them.
 
 A tally is a multiset of scores. Tallies add in any order and grouping, so that any way of sharing out the work gives
-the same number. A score is ``True`` or ``False``, a ratio ``(numerator, denominator)`` of whole numbers, or a float;
-the first two are folded exactly, floats by ``math.fsum`` and rounded to twelve decimals, so that the last bits of a
-platform's arithmetic decide no verdict.
+the same number. A score is ``True`` or ``False``, a ratio ``(numerator, denominator)`` of whole numbers, a count, or a
+float; all but the last are folded exactly, floats by ``math.fsum`` and rounded to twelve decimals, so that the last
+bits of a platform's arithmetic decide no verdict. A labelled score is ``(score, whether it should be high)``: no mean
+is made of those, see :mod:`rag_eval.folds`.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from math import fsum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 Ratio = tuple[int, int]
-Score = bool | Ratio | float
+Labelled = tuple[float, bool]
+Score = bool | Ratio | int | float | Labelled
+Shown = float | Labelled
 Tally = Counter[Score]
 DECIMALS = 12
 _SHOWN, _MOST_SHOWN = 3, 60
@@ -54,8 +57,15 @@ def mean(scores: Tally) -> Value:
 
 
 def as_float(score: Score) -> float:
-    """A score as a number, for showing it."""
+    """A score as a number; not for labelled ones."""
     return score[0] / score[1] if isinstance(score, tuple) else float(score)
+
+
+def as_shown(score: Score) -> Shown:
+    """A score as reports keep it: a number, or a labelled score as it is."""
+    if isinstance(score, tuple) and isinstance(score[1], bool):
+        return score[0], score[1]
+    return as_float(score)
 
 
 def exactly(number: Fraction | float) -> Fraction:
@@ -69,12 +79,14 @@ def shown(number: Fraction, holds: Callable[[Fraction], object], least: int = _S
         rounded = round(number, decimals)
         if holds(rounded) == holds(number):
             whole, rest = divmod(int(rounded * 10**decimals), 10**decimals)
-            return f"{whole}.{rest:0{decimals}d}"
+            return f"{whole}.{rest:0{decimals}d}" if decimals else str(whole)
     return str(number)
 
 
 def _exact_sum(scores: Tally) -> Fraction:
     by_denominator: Counter[int] = Counter()
+    numerator: Any
+    denominator: Any
     for score, count in scores.items():
         numerator, denominator = score if isinstance(score, tuple) else (int(score), 1)
         by_denominator[denominator] += numerator * count

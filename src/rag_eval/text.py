@@ -24,6 +24,8 @@ STOP_WORDS = frozenset(
 
 def tokens(text: str) -> list[str]:
     r"""Words of ``text``: NFKC, casefolded, ``\w+``; a run of Chinese or Japanese script as overlapping pairs."""
+    if text.isascii():
+        return _WORD.findall(text.lower())  # the same, and quicker
     words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
     return [part for word in words for part in _split_cjk(word)] if _CJK.search(text) else words
 
@@ -35,8 +37,8 @@ def content_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def heading_parts(path: str) -> tuple[str, ...]:
-    """The parts of a heading path ``A > B``, inner space collapsed; an empty path has none."""
-    return tuple(" ".join(part.split()) for part in path.split(">")) if path.strip() else ()
+    """The parts of a heading path ``A > B``, inner space collapsed; parts without a sign are none."""
+    return tuple(part for raw in path.split(">") if (part := " ".join(raw.split())))
 
 
 def _split_cjk(word: str) -> list[str]:

@@ -118,14 +118,19 @@ _KINDS = {"120000": "a symbolic link", "160000": "a submodule", **dict.fromkeys(
 
 
 class Irregular(RagEvalError):
-    """Something else stands in git where a file is meant."""
+    """Something else stands in git where a file is meant: at ``path``, and whether that is a folder."""
+
+    def __init__(self, message: str, path: str, folder: bool) -> None:
+        super().__init__(message)
+        self.path, self.folder = path, folder
 
 
 def refuse_irregular(mode: str, path: str) -> None:
     """Raise :class:`Irregular` unless ``mode`` is that of a regular file."""
     if mode not in _REGULAR:
         kind = _KINDS.get(mode, "no regular file")
-        raise Irregular(f"{quoted(path)} is {kind} in git, not a file. Keep it as a regular file.")
+        message = f"{quoted(path)} is {kind} in git, not a file. Keep it as a regular file."
+        raise Irregular(message, path, mode in FOLDERS)
 
 
 def blob_id(data: bytes) -> str:

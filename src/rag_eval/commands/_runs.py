@@ -6,6 +6,7 @@ import os
 from typing import NamedTuple
 
 from rag_eval.errors import UsageError
+from rag_eval.operations import MOST
 from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rag_eval.operations import Spent
     from rag_eval.report import Report
     from rag_eval.results import Question
+    from rag_eval.tally import Shown
 
     Key = tuple[str | None, str]
     """A run and a qid."""
@@ -82,11 +84,10 @@ def _report(reader: object, path: str) -> Report:
 
 def _check_scores(path: str, report: Report) -> None:
     """UsageError where a score of a report.json is none that its metric can give: the file was written by hand."""
-    from rag_eval.comparison import is_known
-    from rag_eval.metrics import measure
+    from rag_eval.metrics import of_column
 
     named = {name for case in report.questions for name in case.scores}
-    scales = {name: measure(name).metric.scale for name in named if is_known(name)}
+    scales = {name: metric.scale for name in named if (metric := of_column(name))}
     for case in report.questions:
         for name, score in case.scores.items():
             if not _fits(scales.get(name, ""), score):
@@ -94,10 +95,12 @@ def _check_scores(path: str, report: Report) -> None:
                 raise UsageError(f"{path}: {what}, which it cannot have. Score the run again")
 
 
-def _fits(scale: str, score: float) -> bool:
+def _fits(scale: str, score: Shown) -> bool:
+    if isinstance(score, tuple) or scale == "labelled":
+        return scale == "labelled" and isinstance(score, tuple) and 0 <= score[0] <= 1
     if scale == "rate":
         return score in (0, 1)
-    return 0 <= score <= 1 if scale in ("share", "real") else True
+    return 0 <= score <= (1 if scale in ("share", "real") else MOST) if scale else True
 
 
 def _traces(path: str, options: Options, notes: list[str]) -> tuple[Report, dict[Key, Spent]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from rag_eval.errors import UsageError
 from rag_eval.model import GATES_FILE
@@ -13,7 +14,7 @@ from rag_eval.safe import log_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from rag_eval.report import Report
@@ -54,6 +55,26 @@ def cutoffs(text: str) -> tuple[int, ...]:
     if not values or not 1 <= values[0] <= values[-1] <= _MOST:
         raise argparse.ArgumentTypeError(f"'{text[:40]}' is no list of whole numbers from 1, such as 5 or 1,3,5")
     return tuple(values)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No collection of garbage meanwhile.
+
+    Nothing that scoring builds refers back to itself, and walking a large gold set again and again is not free.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def names(text: str) -> tuple[str, ...]:
+    """``retrieval,safety`` as names."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def gates_path(given: str) -> str:

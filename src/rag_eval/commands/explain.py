@@ -43,18 +43,42 @@ def run(args: argparse.Namespace) -> int:
 
 def metric_lines(metric: Metric) -> Iterator[str]:
     """A metric in words, with the gate that would guard it."""
-    scale = {"rate": "0 or 1 a case", "share": "a ratio from 0 to 1 a case", "real": "a number from 0 to 1 a case"}
-    name = metric.name.replace("@k", "@5")
-    bound = "min: 0.80" if metric.better == "higher" else "max: 0.05"
+    from rag_eval.metrics import range_in_words, score_in_words, values_in_words
+
+    name = metric.name.replace("@k", "@5") + next(iter(metric.folds))
+    bound = "min: 0.80" if metric.better == "higher" else "max: 0.05" if metric.bounded else "max: 2"
     yield f"{metric.name} ({metric.perspective}; {metric.better} is better)"
     yield ""
     yield metric.text
     yield ""
     yield f"applies to   {metric.applies}"
-    yield f"score        {scale[metric.scale]}; the value is the mean"
+    yield f"score        {score_in_words(metric)}"
+    yield f"range        {range_in_words(metric)}"
+    yield f"direction    {metric.better} is better"
+    yield from (f"value        {name}: {words}" for name, words in values_in_words(metric))
     yield f"needs        {', '.join(metric.needs) or 'nothing beyond the required fields'}"
     yield f"source       {metric.source}"
     yield f"as a gate    {name}: {{{bound}}}"
+    yield ""
+    yield "a case"
+    yield from _example_lines(metric.name)
+
+
+def _example_lines(name: str) -> Iterator[str]:
+    """The worked examples, and the first that has a score as its rows."""
+    from importlib.resources import files
+    from json import dumps, loads
+
+    from rag_eval.metrics._examples import Example
+
+    rows = loads(files("rag_eval.metrics").joinpath("examples.json").read_text(encoding="utf-8")).get(name, [])
+    found = [Example(*row) for row in rows]
+    yield from (f"  {one}" for one in found)
+    for one in found:
+        if one.case:
+            yield ""
+            yield f"the first that {one.verb} {one.score.rstrip(',')} is"
+            yield from (f"  {key:<10} {dumps(value, ensure_ascii=False)}" for key, value in one.case.items())
 
 
 def case_lines(args: argparse.Namespace) -> list[str]:
@@ -63,7 +87,7 @@ def case_lines(args: argparse.Namespace) -> list[str]:
     from rag_eval.case import Case
     from rag_eval.files.rows import read_gold
     from rag_eval.metrics import measures
-    from rag_eval.model import Settings, Trace
+    from rag_eval.model import Trace
 
     options = app.Options(args.gold, args.trace, gates_path(args.gates), args.k)
     reader, policy, digests = app.open_policy(options)
@@ -75,17 +99,13 @@ def case_lines(args: argparse.Namespace) -> list[str]:
         raise UsageError(_nothing(args.subject, policy.gold, golds))
     found = {trace.run: trace for trace in app.traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid}
     reader.ledger.stop_on_problems()
-    settings, wanted = (
-        Settings(policy.token, policy.phrases, policy.k),
-        measures(options.cutoffs or app.DEFAULT_CUTOFFS),
-    )
+    settings, wanted = policy.settings, measures(options.cutoffs or app.DEFAULT_CUTOFFS)
     traces = list(found.values()) or [Trace.missing(gold.qid, None)]
     return [line for trace in traces for line in _case(Case(gold, trace, settings), wanted)]
 
 
 def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     from rag_eval.labels import MEANING, label
-    from rag_eval.scoring import score_of
 
     name = label(case)
     run = f", run {one_line(case.trace.run)}" if case.trace.run else ""
@@ -93,9 +113,10 @@ def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     yield ""
     yield from _facts(case)
     yield ""
-    scores = [(one, score_of(one, case)) for one in wanted]
-    yield from (f"  {one.name:<22} {_shown(score)}" for one, score in scores if score is not None)
-    without = ", ".join(one.name for one, score in scores if score is None)
+    columns = {one.column: one for one in wanted if one.metric.level == "case"}
+    scores = [(name, one.score(case)) for name, one in columns.items()]
+    yield from (f"  {name:<22} {_shown(score)}" for name, score in scores if score is not None)
+    without = ", ".join(name for name, score in scores if score is None)
     yield f"  does not apply: {without or '–'}"
     yield ""
 
@@ -123,9 +144,11 @@ def _listed(items: Sequence[str], most: int = 10) -> str:
 
 
 def _shown(score: Score) -> str:
+    if isinstance(score, tuple) and isinstance(score[1], bool):
+        return f"{score[0]:.3f} ({'to be' if score[1] else 'not to be'} caught)"
     if isinstance(score, tuple):
         return f"{score[0] / score[1]:.3f} ({score[0]}/{score[1]})"
-    return f"{score:d}" if isinstance(score, bool) else f"{score:.3f}"
+    return f"{score:d}" if isinstance(score, int) else f"{score:.3f}"
 
 
 def _metric(name: str) -> Metric | None:

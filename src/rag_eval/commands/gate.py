@@ -32,13 +32,16 @@ def run(args: argparse.Namespace) -> int:
     from rag_eval.files.report_file import read_report
     from rag_eval.files.source import Reader
     from rag_eval.report import again, rejudge
+    from rag_eval.scope import asked
 
     reader = Reader(Ledger())
     value = read_report(reader, args.report)
     policy = _policy(reader, args.gates)
     reader.ledger.stop_on_problems()
     report = _report(value)
-    lost = [gate.name for gate in policy.gates if gate.name not in report.metrics] if policy else []
+    if policy and report.scope:  # what was left out stays so
+        policy = policy._replace(perspectives=report.scope.perspectives)
+    lost = [gate.name for gate in asked(policy) if gate.name not in report.metrics] if policy else []
     remark((f"{args.report}: holds no {name}; score again to get it" for name in lost), quiet=args.quiet)
     judged = rejudge(report, policy) if policy else again(report)
     put(judged, args.format, args.out)

@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   rag-eval init
   rag-eval init --preset starter
+  rag-eval init --preset enterprise
 """
-PRESETS = ("reference", "starter")
+PRESETS = {
+    "reference": "the reference scorer's gates",
+    "starter": "those of a first pipeline",
+    "enterprise": "a gate or more in every perspective",
+}
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 _NEXT = """\
 Next:
@@ -28,8 +33,8 @@ Next:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    text = "reference: the reference scorer's gates; starter: those of a first pipeline (default: reference)"
-    parser.add_argument("--preset", choices=PRESETS, default="reference", help=text)
+    text = "; ".join(f"{name}: {words}" for name, words in PRESETS.items())
+    parser.add_argument("--preset", choices=PRESETS, default="reference", help=f"{text} (default: reference)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 
-from rag_eval.commands._shared import add_inputs, add_outputs, gates_path, put, remark
+from rag_eval.commands._shared import add_inputs, add_outputs, gates_path, names, put, remark, uncollected
 from rag_eval.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
+    from rag_eval.app import Options
     from rag_eval.authority import Authority
 
 EXAMPLES = """\
@@ -19,6 +19,8 @@ EXAMPLES = """\
   rag-eval score --gold eval/gold.jsonl --trace runs/trace.jsonl --k 1,3,5
   rag-eval score --format markdown --out rag-eval-report
   rag-eval score --base origin/main
+  rag-eval score --suite smoke --perspective retrieval,citations
+  rag-eval score --save-trace
   rag-eval score --format scores --gates precision=0.80,chr=0.75,under=0.05,over=0.10
 """
 FORMATS = ("table", "markdown", "json", "junit", "csv", "scores")
@@ -28,19 +30,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_inputs(parser)
     parser.add_argument("--base", metavar="REF", help="hold gates, policy and gold against this branch or commit")
+    parser.add_argument(
+        "--perspective", metavar="P[,P]", type=names, default=(), help="measure and judge these alone: retrieval,…"
+    )
+    parser.add_argument(
+        "--suite", metavar="S", default="full", help="full, smoke (tagged so, else a sample of 50) or smoke:N"
+    )
+    parser.add_argument(
+        "--save-trace",
+        metavar="DIR",
+        nargs="?",
+        const="traces",
+        help="write the failed cases with all that debugging takes into DIR/failed.jsonl (traces)",
+    )
     add_outputs(parser, FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Score; the exit code is the report's."""
-    # Nothing that scoring builds refers back to itself, and walking a large gold set again and again is not free.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with uncollected():
         return _run(args)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -50,11 +59,22 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("inline gates belong to --format scores. Write eval-gates.yml: rag-eval init")
     from rag_eval import app
 
-    options = app.Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline)
+    options = _options(args)
     report = app.run(options, _authority(args.base))
     remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
     put(report, args.format, args.out)
+    if args.save_trace is not None:
+        from rag_eval.commands._failed import save
+
+        remark([save(report, options, args.save_trace)], quiet=args.quiet)
     return report.exit_code
+
+
+def _options(args: argparse.Namespace) -> Options:
+    from rag_eval.app import Options
+
+    inputs = args.gold, args.trace, gates_path(args.gates), args.k
+    return Options(*inputs, baseline=args.baseline, perspectives=args.perspective, suite=args.suite)
 
 
 def _authority(ref: str | None) -> Authority | None:
@@ -72,6 +92,10 @@ def _scores(args: argparse.Namespace) -> int:
 
     if args.base:
         raise UsageError("--base judges, which --format scores does not. Leave one of the two out")
+    if args.perspective or args.suite != "full":
+        raise UsageError("--format scores is always of everything: leave --perspective and --suite out")
+    if args.save_trace is not None:
+        raise UsageError("--save-trace writes what a report knows: leave --format scores out")
     if args.out:
         raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
     inline = args.gates if "=" in args.gates else ""

@@ -72,6 +72,14 @@ class _Builder:
         check = self.check(schema["items"])
         return lambda value: type(value) is not list or all([check(item) for item in value])
 
+    def first_items(self, schema: Schema) -> Check:
+        checks = [self.check(one) for one in schema["prefixItems"]]
+
+        def keeps(value: list[Any]) -> bool:
+            return all([check(item) for check, item in zip(checks, value, strict=False)])
+
+        return lambda value: type(value) is not list or keeps(value)
+
     def property_names(self, schema: Schema) -> Check:
         check = self.check(schema["propertyNames"])
         return lambda value: type(value) is not dict or all([check(name) for name in value])
@@ -102,6 +110,7 @@ class _Builder:
 _OBJECT = ("properties", "patternProperties", "additionalProperties")
 _COMPOSED: dict[str, Callable[[_Builder, Schema], Check]] = {
     "items": _Builder.items,
+    "prefixItems": _Builder.first_items,
     "propertyNames": _Builder.property_names,
     "anyOf": _Builder.any_of,
     "allOf": _Builder.all_of,

@@ -1,4 +1,4 @@
-"""A gold set that is one JSON array: each element with the line it begins on."""
+"""A file that is one JSON array, as some gold sets are: each element with the line it begins on."""
 
 from __future__ import annotations
 
@@ -18,19 +18,33 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
+_OWN = ("q", "gold_ids", "answerable", "gold_citations")
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-def array_rows(reader: Reader, source: Source) -> Iterator[tuple[int, Row]]:
+def is_golden(head: bytes) -> bool:
+    """Whether an array begins as a RAG server's golden set does: its first element has a question and no label of ours.
+
+    Of an element that goes beyond the ``head``, the text of the head tells.
+    """
+    text = head.decode("utf-8", "ignore").lstrip()
+    try:
+        first, _ = json.JSONDecoder().raw_decode(text, _skip(text, 1))
+    except (ValueError, RecursionError):
+        return '"question"' in text and not any([f'"{name}"' in text for name in _OWN])
+    return isinstance(first, dict) and "question" in first and first.keys().isdisjoint(_OWN)
+
+
+def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> Iterator[tuple[int, Row]]:
     """Line and row of each valid element; what is wrong goes into the ledger."""
     data = source.whole()
     if data is None:
         return
-    contract, ledger = Contract("gold-array", reader.limits.depth), reader.ledger
+    contract, ledger = Contract(schema, reader.limits.depth), reader.ledger
     try:
         for line, value in elements(data, reader.limits.depth):
             findings = list(contract.findings(value))
-            if findings and kind_of_row(value) == "trace":
+            if findings and schema == "gold-array" and kind_of_row(value) == "trace":
                 foreign(ledger, source.path, line, "trace", "gold")
                 return
             for finding in findings:

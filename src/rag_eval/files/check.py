@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
 from rag_eval.files import strict_json
 from rag_eval.files.kinds import looks_like
 from rag_eval.files.report_file import read_json
-from rag_eval.files.rows import read_gold, read_traces
+from rag_eval.files.rows import is_folder, read_gold, read_traces
+from rag_eval.importers.labels import SCHEMAS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ _OBJECTS = {
     "report": {"verdict", "gates", "metrics"},
     "signoff": {"changes", "signer"},
     "freeze": {"tag", "digest", "items"},
+    "rag-server-run": {"scorecard", "question_count"},
 }
 
 
@@ -37,19 +40,26 @@ def kind_of(reader: Reader, path: str) -> str:
     """The kind by ending, then by the fields of the first row, then by name; '' where the file cannot be opened."""
     if path.endswith((".yml", ".yaml")):
         return "gates"
+    if is_folder(reader, path):
+        return "labels"
     source = reader.open(path)
     if source is None:
         return ""
     with source:
         if path.endswith(".json"):
-            return _json_kind(source.whole() or b"", path)
+            return json_kind(source.whole() or b"", path)
         if source.first_byte == b"[":
             return "gold"
         first = next((line for _, line in source.lines()), b"")
-    return looks_like(first) or next((kind for kind, name in _NAMED.items() if name.search(path)), "jsonl")
+    return (
+        _label_kind(first, path)
+        or looks_like(first)
+        or next((kind for kind, name in _NAMED.items() if name.search(path)), "jsonl")
+    )
 
 
-def _json_kind(data: bytes, path: str) -> str:
+def json_kind(data: bytes, path: str) -> str:
+    """The kind of a file that is one JSON value, by its fields and its name."""
     if data.lstrip()[:1] == b"[":
         return "gold"
     import json
@@ -61,6 +71,26 @@ def _json_kind(data: bytes, path: str) -> str:
     fields = value.keys() if isinstance(value, dict) else set()
     named = "run" if path.endswith("run.json") else "json"
     return next((kind for kind, marks in _OBJECTS.items() if marks <= fields), named)
+
+
+def _label_kind(first: bytes, path: str) -> str:
+    """Names of label files are those that others may have too: the first row has to name a case."""
+    named = os.path.basename(path) in SCHEMAS  # noqa: PTH119 - start-up time
+    return "labels" if named and b'"case_id"' in first else ""
+
+
+def _labels(reader: Reader, path: str) -> str:
+    """A folder of label files, or one of them."""
+    if is_folder(reader, path):
+        return _gold(reader, path)
+    name = os.path.basename(path)  # noqa: PTH119 - start-up time
+    if name not in SCHEMAS:
+        hint = f"Known names: {', '.join(SCHEMAS)}."
+        reader.ledger.problem(path, 0, "", "has no name of a label file", hint)
+        return ""
+    from rag_eval.files.inputs import label_rows
+
+    return f"{label_rows(reader, path, SCHEMAS[name])} rows of labels"
 
 
 def _gold(reader: Reader, path: str) -> str:
@@ -122,11 +152,13 @@ def _object(schema: str) -> Callable[[Reader, str], str]:
 KINDS: dict[str, Callable[[Reader, str], str]] = {
     "gold": _gold,
     "trace": _trace,
+    "labels": _labels,
     "gates": _gates,
     "report": _object("report"),
     "run": _object("run"),
     "signoff": _object("signoff"),
     "freeze": _object("freeze"),
+    "rag-server-run": _object("rag-server-run"),
     "jsonl": _jsonl,
     "json": _json,
 }

@@ -13,6 +13,7 @@ from rag_eval.files.limits import MIB, YAML_MIB
 from rag_eval.files.wording import Finding, pointer, unknown_keys, word
 from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
 from rag_eval.metrics import measure, suggestion
+from rag_eval.model import Grounding, Safety
 from rag_eval.objectives import Scoring
 from rag_eval.safe import quoted
 from rag_eval.slices import FIELDS, is_field, is_slice
@@ -75,9 +76,23 @@ def _findings(value: Any) -> Iterator[Finding]:
         yield from _one_a_cause([_at_key(_sharpen(word(error), value), error) for error in errors])
         if errors:
             return
-    for _, entries, where in _places(value):
+    for part, entries, where in _places(value):
         yield from _gate_findings(entries, where)
+        yield from _of_run(entries, where) if part else ()
     yield from _slice_findings(value)
+    yield from _setting_findings(value)
+
+
+def _setting_findings(value: dict[str, Any]) -> Iterator[Finding]:
+    """Patterns that are none."""
+    import re
+
+    for place, pattern in enumerate(value.get("safety", {}).get("internal_ids", ())):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            message = f"{quoted(pattern, 60)} is no regular expression: {error.msg}"
+            yield Finding(f"/safety/internal_ids/{place}", message, "Write it as Python's re takes it.")
 
 
 def _gate_findings(entries: dict[str, Any], where: str) -> Iterator[Finding]:
@@ -89,6 +104,14 @@ def _gate_findings(entries: dict[str, Any], where: str) -> Iterator[Finding]:
             if len(str(entry[direction])) > _DIGITS:
                 message = f"a threshold of more than {_DIGITS} characters"
                 yield Finding(f"{at}/{direction}", message, "Write fewer decimals.")
+
+
+def _of_run(entries: dict[str, Any], where: str) -> Iterator[Finding]:
+    """Metrics of what run.json says have no slices."""
+    for name in entries:
+        if _is_metric(name) and measure(name).metric.level == "run":
+            message = f"{quoted(name, 60)} is about the whole run, of which there are no slices"
+            yield Finding(f"{where}{pointer((name,))}", message, "Gate it under gates.")
 
 
 def _slice_findings(value: dict[str, Any]) -> Iterator[Finding]:
@@ -189,6 +212,9 @@ def _policy(document: Document, path: str) -> Policy:
         must_pass=tuple(value.get("must_pass", ())),
         statistics=_statistics(value.get("statistics", {})),
         score=_scoring(value.get("score", {})),
+        groundedness=Grounding(**_floats(value.get("groundedness", {}))),
+        safety=_safety(value.get("safety", {})),
+        prices={model: _floats(own) for model, own in value.get("prices", {}).items()},
         stated=value,
         **own,
     )
@@ -203,8 +229,17 @@ def _statistics(stated: dict[str, Any]) -> Statistics:
 
 
 def _scoring(stated: dict[str, Any]) -> Scoring:
-    parts = {name: {key: float(number) for key, number in part.items()} for name, part in stated.items()}
-    return Scoring(**parts)
+    return Scoring(**{name: _floats(part) for name, part in stated.items()})
+
+
+def _floats(numbers: dict[str, Any]) -> dict[str, float]:
+    return {name: float(number) for name, number in numbers.items()}
+
+
+def _safety(stated: dict[str, Any]) -> Safety:
+    own: dict[str, Any] = {name: float(stated[name]) for name in ("warn", "block") if name in stated}
+    own |= {"verbatim_words": int(stated["verbatim_words"])} if "verbatim_words" in stated else {}
+    return Safety(**own, internal_ids=tuple(stated.get("internal_ids", ())))
 
 
 def _slices(stated: dict[str, Any]) -> Slices:

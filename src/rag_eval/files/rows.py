@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from rag_eval.files.contract import Contract
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rag_eval.files.source import Digest, Reader, Source
 
     Row = dict[str, Any]
+    Found = tuple[Iterator[tuple[int, Row]], Callable[[Row, int], Gold]]
 
 _SHAPES = 1000  # remembered sets of fields; beyond that rows are looked at again
 
@@ -24,21 +26,21 @@ _SHAPES = 1000  # remembered sets of fields; beyond that rows are looked at agai
 def read_gold(
     reader: Reader, path: str, digest: Digest | None = None, kept: dict[str, Row] | None = None
 ) -> dict[str, Gold]:
-    """The gold items of ``path`` by qid, in file order; JSON Lines or one JSON array.
+    """The gold items of ``path`` by qid, in file order; JSON Lines, one JSON array, or a folder of label files.
 
     ``kept`` takes the rows by qid, for what looks at fields that no metric reads.
     """
-    source = reader.open(path, digest)
-    if source is None:
-        return {}
     before = reader.ledger.count
-    with source:
-        rows, make = _gold_rows(reader, source)
-        golds = _unique(rows if kept is None else _kept(rows, kept), make, reader.ledger, path)
+    golds = (_of_folder if is_folder(reader, path) else _of_file)(reader, path, digest, kept)
     if not golds and reader.ledger.count == before:
         hint = "A gate without questions would pass anything: write at least one item."
         reader.ledger.problem(path, 0, "", "holds no gold item", hint)
     return golds
+
+
+def is_folder(reader: Reader, path: str) -> bool:
+    """Whether a gold path stands for a folder of label files."""
+    return path not in reader.held and os.path.isdir(path)  # noqa: PTH112 - start-up time
 
 
 def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
@@ -57,26 +59,50 @@ def read_traces(reader: Reader, path: str, digest: Digest | None = None) -> Iter
             hint = "Write one trace a line; jq -c '.[]' does it."
             reader.ledger.problem(path, 1, "", "is a JSON array; traces are JSON Lines", hint)
             return
-        yield from _json_lines(reader, source, "trace")
+        yield from json_lines(reader, source, "trace")
 
 
-def _gold_rows(reader: Reader, source: Source) -> tuple[Iterator[tuple[int, Row]], Callable[[Row, int], Gold]]:
-    if source.first_byte == b"[":
-        from rag_eval.files.array import array_rows
+def _of_folder(reader: Reader, path: str, digest: Digest | None, kept: dict[str, Row] | None) -> dict[str, Gold]:
+    from rag_eval.files.inputs import foreign_gold
 
+    return unique(_kept(foreign_gold(reader, path, "labels", digest), kept), Gold.from_row, reader.ledger, path)
+
+
+def _of_file(reader: Reader, path: str, digest: Digest | None, kept: dict[str, Row] | None) -> dict[str, Gold]:
+    source = reader.open(path, digest)
+    if source is None:
+        return {}
+    with source:
+        rows, make = _gold_rows(reader, source)
+        return unique(_kept(rows, kept), make, reader.ledger, path)
+
+
+def _gold_rows(reader: Reader, source: Source) -> Found:
+    if source.first_byte != b"[":
+        return json_lines(reader, source, "gold"), Gold.from_row
+    from rag_eval.files.array import array_rows, is_golden
+
+    if not is_golden(source.head):
         return array_rows(reader, source), Gold.from_array_item
-    return _json_lines(reader, source, "gold"), Gold.from_row
+    from rag_eval.files.inputs import foreign_gold
+
+    return foreign_gold(reader, source.path, "rag-server-golden", opened=source), Gold.from_row
 
 
-def _kept(rows: Iterator[tuple[int, Row]], kept: dict[str, Row]) -> Iterator[tuple[int, Row]]:
+def _kept(rows: Iterator[tuple[int, Row]], kept: dict[str, Row] | None) -> Iterator[tuple[int, Row]]:
+    return rows if kept is None else _keeping(rows, kept)
+
+
+def _keeping(rows: Iterator[tuple[int, Row]], kept: dict[str, Row]) -> Iterator[tuple[int, Row]]:
     for line, row in rows:
         kept[row["qid"]] = row
         yield line, row
 
 
-def _unique(
+def unique(
     rows: Iterator[tuple[int, Row]], make: Callable[[Row, int], Gold], ledger: Ledger, path: str
 ) -> dict[str, Gold]:
+    """The items of rows by qid; one that names a qid again, or groups what is not there, is a problem."""
     golds: dict[str, Gold] = {}
     for line, row in rows:
         gold = make(row, line)
@@ -97,7 +123,8 @@ def _groups_fit(gold: Gold) -> bool:
     return all(type(place) is int and place < len(gold.supports or ()) for place in places)
 
 
-def _json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int, Row]]:
+def json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int, Row]]:
+    """Line and row of each line that keeps the schema ``kind``."""
     contract, ledger = Contract(kind, reader.limits.depth, bulk=not source.small), reader.ledger
     shapes: set[tuple[str, ...]] = set()
     numbered: Iterable[tuple[int, Row]]
@@ -152,8 +179,17 @@ def _examined(contract: Contract, ledger: Ledger, path: str, number: int, line: 
 
 
 def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, str]:
-    """The hash of each gold item's exact bytes, by qid, as sign-off has it."""
-    source = reader._replace(ledger=Ledger()).open(path)
+    """The hash of each gold item's exact bytes, by qid, as sign-off has it.
+
+    Items of a folder stand on no line of their own: theirs is the line that `rag-eval import labels` writes.
+    """
+    quiet = reader._replace(ledger=Ledger())
+    if is_folder(reader, path):
+        from rag_eval.files.inputs import foreign_gold
+        from rag_eval.importers import written
+
+        return {row["qid"]: item_hash(written(row).encode()) for _, row in foreign_gold(quiet, path, "labels")}
+    source = quiet.open(path)
     if source is None:
         return {}
     with source:

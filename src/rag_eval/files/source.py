@@ -100,6 +100,11 @@ class Source:
         return self._head.lstrip()[:1]
 
     @property
+    def head(self) -> bytes:
+        """The first block, from which the form of a file can be told before it is read."""
+        return self._head
+
+    @property
     def small(self) -> bool:
         """Whether so little is to be read that the quick libraries would take longer to load than they save."""
         return not self._packed and _size(self._file) <= _SMALL
@@ -203,11 +208,7 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     """Open a regular file that lies inside ``root``, links followed; :class:`Unreadable` says why it cannot be."""
     if "\0" in path:
         raise Unreadable("has a name that no file can have", "Check the path.")
-    real = os.path.realpath(path)
-    home = os.path.realpath(root or os.path.dirname(path) or ".")  # noqa: PTH120
-    if not _inside(real, home):
-        where = "the workspace" if root else "the folder it stands in"
-        raise Unreadable(f"leads out of {where}", "Put the file itself there instead of a link to it.")
+    real = refuse_outside(path, root)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     try:
         handle = os.open(real, flags)
@@ -223,6 +224,16 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     if stat.S_ISDIR(mode):
         raise Unreadable("is a folder, not a file", "Name the file in it.")
     raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
+
+
+def refuse_outside(path: str, root: str | None) -> str:
+    """Where ``path`` leads, links followed; :class:`Unreadable` where that is not inside ``root``."""
+    real = os.path.realpath(path)
+    home = os.path.realpath(root or os.path.dirname(path) or ".")  # noqa: PTH120
+    if _inside(real, home):
+        return real
+    where = "the workspace" if root else "the folder it stands in"
+    raise Unreadable(f"leads out of {where}", "Put the file itself there instead of a link to it.")
 
 
 def _size(file: BinaryIO) -> int:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
+class IsFolder(InputError):
+    """A folder stands where a file is meant."""
+
+
 class WorkTree:
     """The files below ``top``, the root of the repository; see :class:`rag_eval.trees.Tree`.
 
@@ -57,6 +61,8 @@ class WorkTree:
             mode = os.lstat(self._at(path)).st_mode
             if stat.S_ISDIR(mode) and not asked:
                 return None
+            if stat.S_ISDIR(mode):
+                raise IsFolder(_refused(path, "is a folder, not a file").problems)
             if not stat.S_ISREG(mode):
                 raise _refused(path, "is no regular file")
             with open(self._at(path), "rb") as file:  # noqa: PTH123 - start-up time

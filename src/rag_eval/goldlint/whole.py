@@ -7,11 +7,12 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from rag_eval.case import Case
+from rag_eval.folds import FOLDS
 from rag_eval.goldlint._sample import Remark
 from rag_eval.metrics import measure
 from rag_eval.model import Trace
 from rag_eval.safe import quoted
-from rag_eval.tally import Value, exactly, mean, tally
+from rag_eval.tally import Value, exactly, tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Measure
     from rag_eval.model import Chunk, Gold, Settings
 
+_GIVEN = frozenset({"trace.citations", "trace.chunks.text", "trace.scope"})
+"""Fields that the ideal trace has."""
 LEAST_SHARE = Fraction(1, 10)
 LEAST_ITEMS, LEAST_SLICE = 10, 20
 """A smaller set, or a smaller slice of it, is not asked for balance."""
@@ -72,7 +75,7 @@ def coarse(sample: Sample) -> Iterator[Remark]:
     for gate, measured, ideal in _judged(sample):
         limit = Fraction(Decimal(gate.threshold))
         slack = 1 - limit if gate.direction == "min" else limit
-        if measured.metric.scale == "rate" and ideal.n and 0 < slack < Fraction(1, ideal.n):
+        if measured.is_rate and ideal.n and 0 < slack < Fraction(1, ideal.n):
             step = float(Fraction(1, ideal.n))
             message = (
                 f"the gate {_worded(gate)} is about {ideal.n} item(s): none of them may fail, "
@@ -106,13 +109,15 @@ def _judged(sample: Sample) -> list[Judged]:
     found = []
     for gate in sample.policy.gates:
         measured = measure(gate.name)
+        if not all(name in _GIVEN or name.startswith("gold.") for name in measured.metric.needs):
+            continue  # whether there is something to judge, the gold alone does not say
         values = [_mean(measured, some) for some in cases]
         found.append(Judged(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
     return found
 
 
 def _mean(measured: Measure, cases: list[Case]) -> Value:
-    return mean(tally([measured.metric.score(case, **measured.parameters()) for case in cases]))
+    return FOLDS[measured.fold].value(tally([measured.score(case) for case in cases]))
 
 
 def _ideal(gold: Gold, settings: Settings, *, by_grade: bool) -> Trace:

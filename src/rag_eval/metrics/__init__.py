@@ -5,33 +5,77 @@ from __future__ import annotations
 import re
 
 from rag_eval.errors import UsageError
-from rag_eval.metrics import answers, citations, refusals, retrieval
-from rag_eval.metrics._metric import Measure, Metric
+from rag_eval.metrics import answers, citations, context, refusals, retrieval
+from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
+from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["METRICS", "Measure", "Metric", "measure", "measures"]
+__all__ = [
+    "METRICS",
+    "PERSPECTIVES",
+    "Measure",
+    "Metric",
+    "measure",
+    "measures",
+    "of_column",
+    "perspectives_of",
+    "range_in_words",
+    "score_in_words",
+    "values_in_words",
+]
 
-_PERSPECTIVES = (answers, refusals, citations, retrieval)
+_PERSPECTIVES = (answers, refusals, citations, retrieval, context)
+
+
+def _about(text: str | None) -> str:
+    """What a perspective's module says of it: ``Citations: do they point …`` without the name."""
+    line = (text or "").partition("\n")[0]
+    return line.partition(": ")[2] or line
+
+
 METRICS: dict[str, Metric] = {
     value.name: value for module in _PERSPECTIVES for value in vars(module).values() if isinstance(value, Metric)
+}
+PERSPECTIVES = {module.__name__.rpartition(".")[2]: _about(module.__doc__) for module in _PERSPECTIVES}
+"""What each perspective asks, in the order of reports."""
+_ALIASES = {
+    "context_quality": ("context",),
+    "generation": ("answers", "groundedness"),
+    "citation": ("citations",),
+    "abstention": ("refusals",),
+    "performance": ("operations",),
+}
+_PLAIN = {
+    f"{metric.name}{suffix}": Measure(f"{metric.name}{suffix}", metric, None, fold)
+    for metric in METRICS.values()
+    if not metric.cutoff
+    for suffix, fold in metric.folds.items()
 }
 _CUTOFF = re.compile(r"(.+)@([1-9][0-9]{0,5})", re.ASCII)
 
 
 def measure(name: str) -> Measure:
-    """The measure of a name as gates and reports write it: ``chr``, ``recall@5``; UsageError where there is none."""
+    """The measure of a name as gates and reports write it: ``chr``, ``recall@5``, ``latency_total_ms.p95``.
+
+    UsageError where there is none.
+    """
+    if name in _PLAIN:
+        return _PLAIN[name]
     cut = _CUTOFF.fullmatch(name)
-    metric = METRICS.get(f"{cut[1]}@k" if cut else name)
-    if metric is None or metric.cutoff != bool(cut):
+    metric = METRICS.get(f"{cut[1]}@k") if cut else None
+    if metric is None or cut is None:
         raise UsageError(f"unknown metric '{name[:80]}'. {suggestion(name)}")
-    return Measure(name, metric, int(cut[2]) if cut else None)
+    return Measure(name, metric, int(cut[2]))
 
 
 def measures(cutoffs: Iterable[int], also: Iterable[str] = ()) -> tuple[Measure, ...]:
-    """Every metric, those with a cutoff once a k, in the order of METRICS; ``also`` adds further names."""
+    """Every metric, those with a cutoff once a k, each with all its folds, in the order of METRICS.
+
+    ``also`` adds further names.
+    """
     wanted = [measure(name) for name in also]
     ks = {name: set(cutoffs) for name, metric in METRICS.items() if metric.cutoff}
     for extra in wanted:
@@ -40,16 +84,46 @@ def measures(cutoffs: Iterable[int], also: Iterable[str] = ()) -> tuple[Measure,
     return tuple(one for metric in METRICS.values() for one in _at(metric, sorted(ks.get(metric.name, ()))))
 
 
+def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
+    """The perspectives meant, in the order of reports; UsageError where a name is none.
+
+    The names that other evaluations have for them will do too: ``context_quality``, ``abstention``.
+    """
+    wanted = {name: PERSPECTIVES.keys() & _ALIASES.get(name, (name,)) for name in names}
+    unknown = next((name for name, meant in wanted.items() if not meant), None)
+    if unknown is not None:
+        from difflib import get_close_matches
+
+        close = get_close_matches(unknown[:80], PERSPECTIVES, n=1, cutoff=0.5)
+        mend = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(PERSPECTIVES)}"
+        raise UsageError(f"unknown perspective {quoted(unknown, 40)}. {mend}")
+    return tuple(name for name in PERSPECTIVES if name in set().union(*wanted.values()))
+
+
+def of_column(name: str) -> Metric | None:
+    """The metric whose scores stand under a name, such as ``recall@5`` or ``latency_total_ms``; None if unknown."""
+    cut = _CUTOFF.fullmatch(name)
+    metric = METRICS.get(f"{cut[1]}@k" if cut else name)
+    return metric if metric and metric.cutoff == bool(cut) and metric.level == "case" else None
+
+
+def values_in_words(metric: Metric) -> list[tuple[str, str]]:
+    """The names of a metric's values, each with what is made of the scores."""
+    from rag_eval.folds import FOLDS
+
+    return [(f"{metric.name}{suffix}", FOLDS[fold].words) for suffix, fold in metric.folds.items()]
+
+
 def suggestion(name: str) -> str:
     """What an unknown metric's name may have meant."""
     from difflib import get_close_matches
 
-    known = [metric.replace("@k", "@5") for metric in METRICS]
+    known = [*_PLAIN, *(metric.replace("@k", "@5") for metric in METRICS if metric not in _PLAIN)]
     close = get_close_matches(name[:80], known, n=1, cutoff=0.5)
     return f"Did you mean '{close[0]}'?" if close else "List them with: rag-eval metrics"
 
 
 def _at(metric: Metric, ks: list[int]) -> list[Measure]:
     if not metric.cutoff:
-        return [Measure(metric.name, metric)]
+        return [_PLAIN[f"{metric.name}{suffix}"] for suffix in metric.folds]
     return [Measure(metric.name.replace("@k", f"@{k}"), metric, k) for k in ks]

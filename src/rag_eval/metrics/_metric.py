@@ -6,22 +6,29 @@ from typing import Any, Literal, NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rag_eval.tally import Score
 
 Better = Literal["higher", "lower"]
-Scale = Literal["rate", "share", "real"]
+Scale = Literal["rate", "share", "real", "count", "amount", "labelled"]
+Level = Literal["case", "run"]
+MEAN = {"": "mean"}
+UNBOUNDED = ("count", "amount")
+"""Scales without a greatest score."""
 
 
 class Metric(NamedTuple):
     """A row of METRICS.
 
     ``scale`` says what a score is: ``rate`` 0 or 1, ``share`` a ratio of whole numbers from 0 to 1, ``real`` a float
-    from 0 to 1. ``cutoff`` metrics take a k: ``recall@k`` in the table, ``recall@5`` in a report. ``needs`` lists the
-    gold and trace fields without which the metric applies to no case. ``by_ranking`` says that the score hangs on
-    ``case.in_a`` and ``case.ranking`` alone, so that cases that rank alike are scored once. ``version`` goes up when
-    the definition changes.
+    from 0 to 1, ``count`` a whole number, ``amount`` a float of some ``unit``, neither below 0, ``labelled`` a score
+    with whether it should be high. ``cutoff`` metrics take a k: ``recall@k`` in the table, ``recall@5`` in a report.
+    ``folds`` says what is made of the scores, by what it adds to the name: ``{"": "mean", ".total": "total"}`` gives
+    two values. ``needs`` lists the gold and trace fields without which the metric applies to no case. ``by_ranking``
+    says that the score hangs on ``case.in_a`` and ``case.ranking`` alone, so that cases that rank alike are scored
+    once. ``settings`` names the parts of :class:`~rag_eval.model.Settings` that a score hangs on. A metric of the level
+    ``run`` scores what run.json says instead of a case. ``version`` goes up when the definition changes.
     """
 
     name: str
@@ -37,6 +44,15 @@ class Metric(NamedTuple):
     by_ranking: bool
     version: int
     score: Callable[..., Score | None]
+    folds: Mapping[str, str] = MEAN
+    settings: tuple[str, ...] = ("refusal",)
+    unit: str = ""
+    level: Level = "case"
+
+    @property
+    def bounded(self) -> bool:
+        """Whether scores lie between 0 and 1."""
+        return self.scale not in UNBOUNDED
 
 
 def metric(
@@ -49,10 +65,17 @@ def metric(
     cutoff: bool = False,
     by_ranking: bool = False,
     version: int = 1,
+    folds: Mapping[str, str] = MEAN,
+    settings: str = "",
+    unit: str = "",
+    level: Level = "case",
+    name: str = "",
 ) -> Callable[[Callable[..., Score | None]], Metric]:
     """Make a :class:`Metric` of a function: its name, its module's perspective, its docstring's words.
 
-    ``applies`` names the cases that it applies to, ``source`` where its definition comes from.
+    ``applies`` names the cases that it applies to, ``source`` where its definition comes from. A name of its own is
+    for a function that a family of metrics shares. Where no ``settings`` are named, a score hangs on what is taken for
+    a refusal, unless it is one of a ranking or of a run.
     """
 
     def build(function: Callable[..., Score | None]) -> Metric:
@@ -60,20 +83,62 @@ def metric(
         summary = text.split(". ")[0].rstrip(".") + "."
         perspective = function.__module__.rsplit(".", 1)[-1]
         fields = tuple(needs.split())
-        name = f"{function.__name__}@k" if cutoff else function.__name__
+        own = name or function.__name__
         terms = better, scale, applies, fields, source, cutoff, by_ranking, version
-        return Metric(name, perspective, summary, text, *terms, function)
+        asked = tuple(settings.split()) or (() if by_ranking or level == "run" else ("refusal",))
+        more = function, folds, asked, unit, level
+        return Metric(f"{own}@k" if cutoff else own, perspective, summary, text, *terms, *more)
 
     return build
 
 
+SCALES = {
+    "rate": "0 or 1",
+    "share": "a ratio from 0 to 1",
+    "real": "a number from 0 to 1",
+    "count": "a whole number",
+    "amount": "a number",
+    "labelled": "a number from 0 to 1, which should be high or low",
+}
+
+
+def score_in_words(metric: Metric) -> str:
+    """What a score is: ``a ratio from 0 to 1 a case``."""
+    unit = f" of {metric.unit}" if metric.unit else ""
+    return f"{SCALES[metric.scale]}{unit} a {metric.level}"
+
+
+def range_in_words(metric: Metric) -> str:
+    """Between what its values lie, as ``from 0 to 1``; that of counts and amounts has no end."""
+    return "from 0 to 1" if metric.bounded else f"from 0{f' {metric.unit}' if metric.unit else ''}, without a greatest"
+
+
 class Measure(NamedTuple):
-    """A metric with its parameters: what a row of a report and a gate are about."""
+    """A metric with its parameters: what a row of a report and a gate are about.
+
+    ``fold`` says what is made of the scores of all cases, see :mod:`rag_eval.folds`.
+    """
 
     name: str
     metric: Metric
     k: int | None = None
+    fold: str = "mean"
 
     def parameters(self) -> dict[str, Any]:
         """What tells this measure from others of the same metric."""
-        return {} if self.k is None else {"k": self.k}
+        cut = {} if self.k is None else {"k": self.k}
+        return cut if self.fold == "mean" else {**cut, "fold": self.fold}
+
+    @property
+    def column(self) -> str:
+        """The name of its scores, which all folds of a metric share."""
+        return self.metric.name if self.k is None else self.metric.name.replace("@k", f"@{self.k}")
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether the value is the share of cases that score 1."""
+        return self.metric.scale == "rate" and self.fold == "mean"
+
+    def score(self, case: Any) -> Score | None:
+        """What a case (a run, for metrics of that level) scores; None where the metric does not apply."""
+        return self.metric.score(case) if self.k is None else self.metric.score(case, self.k)

@@ -82,6 +82,32 @@ def section_accuracy(case: Case) -> Ratio | None:
     return sum((chunk.get("doc_id"), chunk.get("section")) in wanted for chunk in case.cited_chunks), len(case.cites)
 
 
+@metric(
+    "answerable items with expected documents",
+    source="enterprise framework (expected_citations)",
+    needs="gold.expected_documents",
+)
+def document_citation_hit(case: Case) -> bool | None:
+    """Share of answerable items that were answered with a citation of an expected document. A citation counts by its chunk's doc_id, or where it is a document's id itself. Refusals count as misses."""  # noqa: E501
+    if not case.in_a or not case.gold.expected_documents:
+        return None
+    return case.shipped and not case.cited_documents.isdisjoint(case.gold.expected_documents)
+
+
+@metric(
+    "shipped answers with citations, where a retrieved chunk says its document",
+    source="enterprise framework, form check",
+    scale="share",
+    needs="trace.citations trace.chunks.doc_id",
+)
+def document_citation_validity(case: Case) -> Ratio | None:
+    """Share of an answer's citations that name what was retrieved: a chunk, or the document of one."""
+    documents = {chunk["doc_id"] for chunk in case.trace.chunks or () if "doc_id" in chunk}
+    if not _cites(case) or not documents:
+        return None
+    return len(set(case.cites) & (documents | set(case.trace.retrieved))), len(case.cites)
+
+
 @metric("answerable items with supports", source="core metrics", needs="gold.supports")
 def attribution_hit(case: Case) -> bool | None:
     """Share of answerable items where some cited chunk matches a support."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from rag_eval.metrics import of_column
 from rag_eval.regression import aim
 from rag_eval.renderers import words
-from rag_eval.renderers.figures import SMALL, at_least, worsening
+from rag_eval.renderers.figures import SMALL, at_least, number, worsening
 from rag_eval.renderers.words import PLAIN, Voice
 
 TYPE_CHECKING = False
@@ -56,8 +57,14 @@ def _sight(gate: Judged, found: Comparison) -> str:
         own = f"{cases} could not show any {what}"
     else:
         own = f"{cases} reliably show {what}s from {at_least(found.visible)} on"
-    wanted = f", {found.needed} would show one of {aim(Decimal(gate.threshold)):.2f}" if found.needed else ""
+    wanted = f", {found.needed} would show one of {_aim(gate)}" if found.needed else ""
     return own + wanted
+
+
+def _aim(gate: Judged) -> str:
+    metric = of_column(gate.name.rpartition(".")[0] or gate.name)
+    wanted = aim(Decimal(gate.threshold), bounded=metric is None or metric.bounded)
+    return f"{wanted:.2f}" if metric is None or metric.bounded else number(wanted, gate.name)
 
 
 def _seen(gates: Iterable[Judged], voice: Voice) -> str:

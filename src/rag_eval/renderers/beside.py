@@ -92,9 +92,9 @@ def effects(report: Report) -> list[Effect]:
     return [effect for effect in report.effects if effect.system or effect.gold] if touched else []
 
 
-def part(number: float | None) -> str:
-    """A part of a movement; ``unknown`` where the baseline's traces are not at hand."""
-    return "unknown" if number is None else moved(number)
+def parts(effect: Effect) -> list[str]:
+    """A metric's movement by the system and by the gold; ``unknown`` where the baseline's traces are not at hand."""
+    return ["unknown" if number is None else moved(number, effect.name) for number in (effect.system, effect.gold)]
 
 
 class Worst(NamedTuple):
@@ -150,7 +150,7 @@ def of_whole(report: Report, name: str) -> str:
 def _as_gated(report: Report, name: str, part: str, result: MetricResult) -> str:
     own = (gate for gate in report.gates if (gate.name, gate.slice, gate.value) == (name, part, result.value))
     gate = next((gate for gate in own if gate.comparison is None), None)
-    return value(gate) if gate is not None else metric(result)
+    return value(gate) if gate is not None else metric(result, name)
 
 
 def gated(report: Report) -> list[str]:

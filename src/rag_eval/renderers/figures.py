@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from rag_eval.gates import MARGINS
+from rag_eval.metrics import of_column
 from rag_eval.tally import exactly, shown
 
 TYPE_CHECKING = False
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 _NARROW, _RARE = 0.05, 0.01
 _SIGNIFICANT = 2
+_TENS, _HUNDREDS, _CENTS = 10, 100, 0.1
 SMALL, FEW = "†", "‡"
 """Mark a value whose cases are too few for its interval, and a slice that has too few to be judged."""
 
@@ -32,12 +35,13 @@ def is_count(gate: Judged) -> bool:
 def value(gate: Judged) -> str:
     """A gate's value; of a margin both values, ``0.900 → 0.867``."""
     if gate.comparison is not None:
-        return f"{_number(gate.comparison.baseline)} → {_number(gate.comparison.value)}"
+        before, after = (number(one, gate.name) for one in (gate.comparison.baseline, gate.comparison.value))
+        return f"{before} → {after}"
     if gate.value is None:
         return "–"
     if is_count(gate):
         return f"{gate.value:g}"
-    return shown(_exact(gate), gate.gate.keeps)
+    return shown(_exact(gate), gate.gate.keeps, decimals(gate.value, gate.name)) + unit(gate.name)
 
 
 def enclosed(gate: Judged) -> str:
@@ -57,7 +61,7 @@ def interval(low: float | None, high: float | None, number: Fraction, keeps: Cal
     if low is None or high is None:
         ends = [("from", low), ("to", high)]
         return "".join(f" ({word} {_end(end, number, keeps, 2)})" for word, end in ends if end is not None)
-    least = 3 if high - low < _NARROW else 2
+    least = decimals(float(number)) if number > 1 else 3 if high - low < _NARROW else 2
     return f" ({_end(low, number, keeps, least)}–{_end(high, number, keeps, least)})"
 
 
@@ -77,12 +81,19 @@ def change(gate: Judged) -> str:
 def size(gate: Judged) -> str:
     """How far a value moved against the baseline, either way."""
     worse = exactly((gate.comparison and gate.comparison.worsening) or 0.0)
-    return shown(abs(worse), lambda number: (gate.gate.keeps(number if worse > 0 else -number), bool(number)))
+    far = shown(
+        abs(worse),
+        lambda number: (gate.gate.keeps(number if worse > 0 else -number), bool(number)),
+        decimals(float(abs(worse)), gate.name),
+    )
+    return far + unit(gate.name)
 
 
-def moved(number: float) -> str:
-    """A movement with its sign, three decimals."""
-    return _moved(shown(abs(exactly(number)), bool), up=number > 0) if number else "0.000"
+def moved(number: float, name: str = "") -> str:
+    """A movement with its sign; of shares, three decimals."""
+    if not number:
+        return "0.000"
+    return _moved(shown(abs(exactly(number)), bool, decimals(abs(number), name)), up=number > 0) + unit(name)
 
 
 def _moved(far: str, *, up: bool) -> str:
@@ -96,7 +107,7 @@ def moves(report: Report) -> Moves:
     """
     if report.baseline is None and not any(gate.comparison for gate in report.gates):
         return {}
-    system = {effect.name: moved(effect.system) for effect in report.effects if effect.system is not None}
+    system = {effect.name: moved(effect.system, effect.name) for effect in report.effects if effect.system is not None}
     whole = (gate for gate in report.gates if not gate.slice and gate.origin != "base")
     found = {_key(gate): system.get(gate.name, "") for gate in whole}
     return {**found, **{_key(gate): change(gate) for gate in report.gates if gate.comparison is not None}}
@@ -119,8 +130,8 @@ def threshold(gate: Judged) -> str:
 def bound(gate: Judged) -> str:
     """The bound alone, the same whatever the run."""
     if gate.direction in MARGINS:
-        return f"{worsening(gate)} ≤ {gate.threshold}"
-    return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}"
+        return f"{worsening(gate)} ≤ {gate.threshold}{unit(gate.name)}"
+    return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}{unit(gate.name)}"
 
 
 def worsening(gate: Judged) -> str:
@@ -144,9 +155,9 @@ def at_least(number: float) -> str:
     return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_CEILING):f}"
 
 
-def metric(result: MetricResult) -> str:
+def metric(result: MetricResult, name: str = "") -> str:
     """A metric's value, ``–`` where it has none."""
-    return _number(result.value)
+    return number(result.value, name)
 
 
 def metric_interval(result: MetricResult) -> str:
@@ -162,8 +173,24 @@ def _exact(gate: Judged) -> Fraction:
     return Fraction(gate.exact) if gate.exact is not None else exactly(gate.value or 0.0)
 
 
-def _number(number: float | None) -> str:
-    return "–" if number is None else f"{number:.3f}"
+def number(value: float | None, name: str = "") -> str:
+    """A value of a metric with its unit, ``–`` for none."""
+    return "–" if value is None else f"{value:.{decimals(value, name)}f}{unit(name)}"
+
+
+def decimals(value: float, name: str = "") -> int:
+    """How many decimals a value takes: three of a share, fewer of what is large, more of small amounts of money."""
+    if value > 1:
+        return 2 if value < _TENS else 1 if value < _HUNDREDS else 0
+    small = unit(name) == " USD" and 0 < value < _CENTS
+    return _SIGNIFICANT - Decimal(repr(value)).adjusted() if small else 3
+
+
+@lru_cache(maxsize=256)
+def unit(name: str) -> str:
+    """The unit of a metric's values with a space before it, empty for shares, counts and unknown metrics."""
+    found = of_column(name.rpartition(".")[0] or name)
+    return f" {found.unit}" if found and found.unit else ""
 
 
 def _signed(number: Fraction, holds: Callable[[Fraction], object], least: int) -> str:

@@ -11,15 +11,18 @@ from rag_eval.blast import GateTurn, GoldChange
 from rag_eval.diagnosis import Diagnosis
 from rag_eval.finding import Finding
 from rag_eval.gates import Comparison, Judged, Statistics
+from rag_eval.metrics import METRICS
 from rag_eval.policy import PolicyChange
 from rag_eval.report import FORMAT, Base, Input, Remark, Report, SignedAt, SliceResult
 from rag_eval.results import MetricResult, Question
+from rag_eval.scope import Scope
 from rag_eval.scoring import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+LABELLED = tuple(name for name, metric in METRICS.items() if metric.scale == "labelled")
 _LISTS = {
     "flips": Flip,
     "effects": Effect,
@@ -32,7 +35,7 @@ _LISTS = {
     "gold_changes": GoldChange,
     "gate_turns": GateTurn,
 }
-_MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "baseline": Compared}
+_MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "baseline": Compared, "scope": Scope}
 
 
 def render(report: Report) -> str:
@@ -63,6 +66,7 @@ def from_json(value: dict[str, Any]) -> Report:
     fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
     for name, kind in _LISTS.items():
         fields[name] = tuple(_made(kind, entry) for entry in value[name])
+    fields["questions"] = tuple(map(_labelled, fields["questions"]))
     fields["metrics"] = _metrics(value["metrics"])
     fields["statistics"] = _made(Statistics, value["statistics"])
     fields["gates"] = tuple(_gate(entry) for entry in value["gates"])
@@ -86,6 +90,12 @@ def _fit(part: Any, kind: str) -> Any:
     if isinstance(part, list):
         return tuple(part)
     return int(part) if isinstance(part, float) and kind in ("int", "int | None") else part
+
+
+def _labelled(case: Question) -> Question:
+    """With labelled scores as such: JSON has no tuples."""
+    found = {name: tuple(case.scores[name]) for name in LABELLED if name in case.scores}  # type: ignore[arg-type]
+    return case._replace(scores={**case.scores, **found}) if found else case  # type: ignore[dict-item]
 
 
 def _of_gate(gate: Judged) -> dict[str, Any]:

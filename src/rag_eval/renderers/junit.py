@@ -18,18 +18,23 @@ if TYPE_CHECKING:
 def render(report: Report) -> str:
     """One test suite; a gate that fails the run is a failure, another that did not pass is skipped with a message.
 
-    A finding that is an error is a test case that failed.
+    A finding that is an error is a test case that failed; a gate that a narrowed run left out is skipped.
     """
+    left_out = report.scope.left_out_gates if report.scope else ()
     tests, failures = (len(part) + len(report.errors) for part in (report.gates, report.failed_gates))
+    tests += len(left_out)
     suite = ET.Element("testsuite", name="rag-eval", tests=str(tests), failures=str(failures))
     suite.set("errors", "0")
-    suite.set("skipped", str(sum(_skipped(gate) for gate in report.gates)))
+    suite.set("skipped", str(sum(_skipped(gate) for gate in report.gates) + len(left_out)))
     for gate in report.gates:
         _case(suite, report, gate)
     for finding in report.errors:
         case = ET.SubElement(suite, "testcase", classname="rag-eval.findings", name=finding.code)
         failure = ET.SubElement(case, "failure", message=one_line(finding.message, 400), type=finding.code)
         failure.text = one_line(" ".join([finding.place, finding.message, finding.mend]), 800)
+    for label in left_out:
+        case = ET.SubElement(suite, "testcase", classname="rag-eval.gates", name=one_line(label, 200))
+        ET.SubElement(case, "skipped", message="not judged: it is of another perspective than was asked for")
     ET.SubElement(suite, "system-out").text = words.headline(report)
     root = ET.Element("testsuites")
     root.append(suite)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from rag_eval.labels import GOOD, MEANING, STAGE
+from rag_eval.metrics import PERSPECTIVES
 from rag_eval.renderers import change, judged, moved, words
 from rag_eval.renderers.marks import VOICE, bullets, escaped, folded, glued, name, table
 from rag_eval.safe import markdown as safe
@@ -113,7 +114,9 @@ def _gravest(report: Report) -> list[Judged]:
 
 
 def _head(report: Report) -> str:
-    return f"## {judged.SIGNS[report.verdict]} RAG evaluation {report.verdict}\n\n{words.headline(report, VOICE)}"
+    part = report.scope is not None and report.passed
+    sign = judged.SIGNS["inconclusive" if part else report.verdict]
+    return f"## {sign} RAG evaluation {report.verdict}{' in part' if part else ''}\n\n{words.headline(report, VOICE)}"
 
 
 def _changed(report: Report, *, whole: bool) -> str:
@@ -151,16 +154,18 @@ def _diagnosis(report: Report) -> list[str]:
 
 
 def _metrics(report: Report) -> str:
-    """All metrics, perspective by perspective; those with a cutoff in a table of their own."""
-    rows = (
-        [name(metric), prose(report.metrics[metric].perspective), *map(glued, cells)]
-        for metric, *cells in words.plain_metrics(report)
-    )
-    plain = table(["Metric", "Perspective", "Value", "Cases", "Better"], rows)
-    headers, cutoffs = words.cutoff_metrics(report)
+    """All metrics, a section a perspective; those with a cutoff in a table of their own."""
+    sections = [part for one in words.perspectives(report) for part in _section(report, one)]
+    return "\n\n".join(part for part in (*sections, escaped(words.without_cases(report))) if part)
+
+
+def _section(report: Report, perspective: str) -> list[str]:
+    rows = [[name(metric), *map(glued, cells)] for metric, *cells in words.plain_metrics(report, perspective)]
+    plain = table(["Metric", "Value", "Cases", "Better"], rows) if rows else ""
+    headers, cutoffs = words.cutoff_metrics(report, perspective)
     headers = [escaped(header.capitalize()) for header in headers]
     cut = table(headers, ([name(row[0]), *row[1:]] for row in cutoffs)) if cutoffs else ""
-    return "\n\n".join(part for part in (plain, cut, words.without_cases(report, VOICE)) if part)
+    return [f"**{prose(perspective.capitalize())}**: {escaped(PERSPECTIVES.get(perspective, ''))}", plain, cut]
 
 
 def _questions(report: Report, most: int) -> str:

@@ -61,7 +61,7 @@ def _labels(flip: Flip) -> str:
 
 def effects(report: Report) -> str:
     """How much of a metric's movement is the system's and how much the gold's, where the gold changed."""
-    rows = [[name(one.name), beside.part(one.system), beside.part(one.gold)] for one in beside.effects(report)]
+    rows = [[name(one.name), *beside.parts(one)] for one in beside.effects(report)]
     return table(["Moved since the baseline", "By the system", "By the gold"], rows) if rows else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tabulate import tabulate
 
 from rag_eval.labels import GOOD, MEANING
+from rag_eval.metrics import PERSPECTIVES
 from rag_eval.renderers import beside, words
 from rag_eval.renderers.asides import asides
 from rag_eval.renderers.figures import FEW, enclosed, move_of, moves, threshold
@@ -106,7 +107,7 @@ def _flips(report: Report) -> str:
 
 
 def _effects(report: Report) -> str:
-    rows = [[one_line(each.name), beside.part(each.system), beside.part(each.gold)] for each in beside.effects(report)]
+    rows = [[one_line(each.name), *beside.parts(each)] for each in beside.effects(report)]
     return _table(["moved", "by the system", "by the gold"], rows) if rows else ""
 
 
@@ -150,10 +151,17 @@ def _diagnosis(report: Report) -> str:
 
 
 def _metrics(report: Report) -> str:
-    plain = _table(["metric", "value", "cases", "better"], words.plain_metrics(report))
-    headers, rows = words.cutoff_metrics(report)
-    tables = [plain, _table(headers, rows) if rows else "", words.without_cases(report)]
-    return "\n\n".join(part for part in tables if part)
+    sections = [part for one in words.perspectives(report) for part in _section(report, one)]
+    return "\n\n".join(part for part in (*sections, words.without_cases(report)) if part)
+
+
+def _section(report: Report, perspective: str) -> list[str]:
+    title = f"{perspective.capitalize()}: {PERSPECTIVES.get(perspective, '')}"
+    plain, (headers, rows) = words.plain_metrics(report, perspective), words.cutoff_metrics(report, perspective)
+    first = _table(["metric", "value", "cases", "better"], plain) if plain else ""
+    second = _table(headers, rows) if rows else ""
+    tables = [part for part in (first, second) if part]
+    return [f"{title}\n{tables[0]}", *tables[1:]]
 
 
 def _table(headers: list[str], rows: list[list[str]]) -> str:

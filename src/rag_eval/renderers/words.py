@@ -7,8 +7,10 @@ from collections import Counter
 from fractions import Fraction
 from typing import NamedTuple
 
+from rag_eval.gates import FULL
 from rag_eval.labels import GOOD
-from rag_eval.renderers.figures import enclosed, is_count, metric, metric_interval, probability, size, value
+from rag_eval.metrics import measure
+from rag_eval.renderers.figures import enclosed, is_count, metric, metric_interval, probability, size, unit, value
 from rag_eval.safe import one_line
 
 TYPE_CHECKING = False
@@ -17,13 +19,14 @@ if TYPE_CHECKING:
 
     from rag_eval.finding import Finding
     from rag_eval.gates import Judged
+    from rag_eval.metrics import Metric
     from rag_eval.report import Report
     from rag_eval.results import MetricResult, Question
 
 _REASONS = 3
 _ALIKE = 6
+_NAMED = 3
 _CUT = re.compile("@[0-9]+$")
-_NAME, _HASH = re.compile("[a-z][a-z0-9_]*(@k)?"), re.compile("[0-9a-f]{7,}")
 WHOSE = {"both": "both", "base": "base", "head": "this change"}
 _HUSHED = {"passed": "hold", "inconclusive": "are inconclusive"}
 OUTCOMES = {"passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "no_data": "no data"}
@@ -54,9 +57,33 @@ def headline(report: Report, voice: Voice = PLAIN) -> str:
     if failed or errors:
         reasons = [reason(report, gate, voice) for gate in failed[:_REASONS]]
         more = [f"and {len(failed) - _REASONS} more"] if len(failed) > _REASONS else []
-        return f"Failed on {cases(report)}: {'; '.join([*reasons, *more, *_codes(errors, voice), *aside])}."
+        why = "; ".join([*reasons, *more, *_codes(errors, voice), *aside])
+        return f"Failed on {cases(report)}: {why}.{_left_out(report)}"
     held = sum(gate.outcome == "passed" for gate in report.gates)
-    return f"Passed on {cases(report)}: {', '.join([f'{held} of {len(report.gates)} gates hold', *aside])}."
+    passed = "Passed in part" if report.scope else "Passed"
+    holds = ", ".join([f"{held} of {len(report.gates)} gates hold", *aside])
+    return f"{passed} on {cases(report)}: {holds}.{_left_out(report)}"
+
+
+def _left_out(report: Report) -> str:
+    """What a narrowed run says of what it did not look at."""
+    scope = report.scope
+    if scope is None:
+        return ""
+    asked = f" Smoke suite: {scope.questions:,} of {scope.of:,} questions."
+    only = f" Only {listed(scope.perspectives)}: {_unjudged(len(scope.left_out_gates))}."
+    return (asked if scope.suite != FULL else "") + (only if scope.perspectives else "")
+
+
+def _unjudged(gates: int) -> str:
+    if not gates:
+        return "no gate is of another perspective"
+    return f"{gates} gate{'s' if gates != 1 else ''} of other perspectives {'were' if gates != 1 else 'was'} not judged"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``retrieval``, ``retrieval and safety``, ``answers, retrieval and safety``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _asides(report: Report) -> list[str]:
@@ -129,9 +156,9 @@ def reason(report: Report, gate: Judged, voice: Voice = PLAIN) -> str:
         return f"{gate.value:g} {what} (allowed: {gate.threshold})"
     if gate.comparison is not None:
         verb = "fell" if gate.direction == "max_drop" else "rose"
-        return f"{name} {verb} by {size(gate)} ({value(gate)}; allowed: {gate.threshold})"
+        return f"{name} {verb} by {size(gate)} ({value(gate)}; allowed: {gate.threshold}{unit(gate.name)})"
     number = enclosed(gate) if gate.confidence else value(gate)
-    return f"{name} {number} is {'below' if gate.direction == 'min' else 'above'} {gate.threshold}"
+    return f"{name} {number} is {'below' if gate.direction == 'min' else 'above'} {gate.threshold}{unit(gate.name)}"
 
 
 def unclear(report: Report, gate: Judged) -> str:
@@ -169,19 +196,25 @@ def counted(result: MetricResult | None, n: int) -> str:
     return f"{result.hits} of {result.n}" if result is not None and result.hits is not None else str(n)
 
 
-def plain_metrics(report: Report) -> list[list[str]]:
+def perspectives(report: Report) -> list[str]:
+    """The perspectives that have a value, in the order of the report."""
+    return list(dict.fromkeys(result.perspective for result in report.metrics.values() if result.n))
+
+
+def plain_metrics(report: Report, perspective: str) -> list[list[str]]:
     """Name, value, cases and direction of each metric without a cutoff that applies to some case."""
     return [
         [name, _value(report, name) + metric_interval(result), counted(result, result.n), _arrow(result.better)]
         for name, result in report.metrics.items()
-        if result.n and "@" not in name
+        if result.n and result.perspective == perspective and not _CUT.search(name)
     ]
 
 
-def cutoff_metrics(report: Report) -> tuple[list[str], list[list[str]]]:
+def cutoff_metrics(report: Report, perspective: str) -> tuple[list[str], list[list[str]]]:
     """The metrics with a cutoff as a table: its headers, and a row a metric with a value a k."""
-    cut = {name.split("@")[0]: result for name, result in report.metrics.items() if "@" in name and result.n}
-    ks = sorted({int(name.split("@")[1]) for name in report.metrics if "@" in name})
+    own = {name: result for name, result in report.metrics.items() if result.perspective == perspective and result.n}
+    cut = {_CUT.sub("", name): result for name, result in own.items() if _CUT.search(name)}
+    ks = sorted({int(found[0][1:]) for found in map(_CUT.search, report.metrics) if found})
     rows = [
         [name, *(_value(report, f"{name}@{k}") for k in ks), str(result.n), _arrow(result.better)]
         for name, result in cut.items()
@@ -189,15 +222,41 @@ def cutoff_metrics(report: Report) -> tuple[list[str], list[list[str]]]:
     return ["metric", *(f"@{k}" for k in ks), "cases", "better"], rows
 
 
-def without_cases(report: Report, voice: Voice = PLAIN) -> str:
-    """The metrics that apply to no case."""
-    names = dict.fromkeys(_CUT.sub("@k", name) for name, result in report.metrics.items() if not result.n)
-    return f"No case for: {', '.join(_listed(name, voice) for name in names)}." if names else ""
+def without_cases(report: Report) -> str:
+    """The metrics that apply to no case, by what they need and no metric that has a value does."""
+    absent, there = _by_value(report)
+    known = {field for one in there for field in one.needs}
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for one in absent:
+        groups.setdefault(tuple(field for field in one.needs if field not in known), []).append(one.name)
+    bare = groups.pop((), [])
+    parts = [f"{' and '.join(fields)} ({_few(names)})" for fields, names in sorted(groups.items(), key=_size)]
+    needed = [f"needed: {'; '.join(parts)}"] if parts else []
+    idle = [f"without a case to apply to: {_few(bare)}"] if bare else []
+    head = f"No data for {len(absent)} metric{'s' if len(absent) != 1 else ''}"
+    return f"{'; '.join([head, *needed, *idle])}." if absent else ""
 
 
-def _listed(name: str, voice: Voice) -> str:
-    """A name of ours as it is, any other as code."""
-    return name if _NAME.fullmatch(name) and not _HASH.fullmatch(name) else voice.code(name)
+def _by_value(report: Report) -> tuple[list[Metric], list[Metric]]:
+    """The metrics of which no value applies to any case, and the others."""
+    found: dict[str, Metric] = {}
+    valued: set[str] = set()
+    for name, result in report.metrics.items():
+        one = measure(name).metric
+        found[one.name] = one
+        valued |= {one.name} if result.n else set()
+    sides = [[one for one in found.values() if (one.name in valued) is there] for there in (False, True)]
+    return sides[0], sides[1]
+
+
+def _size(group: tuple[tuple[str, ...], list[str]]) -> tuple[int, tuple[str, ...]]:
+    return -len(group[1]), group[0]
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first names of several, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join([*names[:_NAMED], *([f"… {more} more"] if more > 0 else [])])
 
 
 def outcome(gate: Judged) -> str:
@@ -229,7 +288,7 @@ def _value(report: Report, name: str) -> str:
     gate = next((gate for gate in report.gates if gate.name == name and _about(report, gate)), None)
     if gate is not None:
         return value(gate)
-    return metric(report.metrics[name]) if name in report.metrics else ""
+    return metric(report.metrics[name], name) if name in report.metrics else ""
 
 
 def _about(report: Report, gate: Judged) -> bool:

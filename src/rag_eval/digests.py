@@ -1,0 +1,28 @@
+"""The sha256 of what was read, taken while it is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Digests:
+    """sha256 of the files that are read, by what they are read for."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, tuple[str, Any]] = {}
+
+    def of(self, role: str, path: str) -> Any:
+        """A digest that takes the bytes of ``path``."""
+        from hashlib import sha256
+
+        self._begun[role] = path, sha256()
+        return self._begun[role][1]
+
+    def hex(self, role: str) -> str:
+        """The digest of what was read so far for ``role``, in hex."""
+        digest: str = self._begun[role][1].hexdigest()
+        return digest
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Role, path and hex digest of each file."""
+        return [(role, path, digest.hexdigest()) for role, (path, digest) in self._begun.items()]

@@ -1,0 +1,167 @@
+"""Folds: what a metric makes of the scores of all cases. Each is a function of the multiset, so that order is nothing.
+
+``mean`` and ``total`` say themselves; ``p50``, ``p95`` and ``max`` are percentiles by nearest rank. ``auc``, ``fpr1``
+and ``fpr5`` take labelled scores ``(score, positive)``: the area under the ROC curve, ties counted half, and the
+highest true positive rate at a false positive rate of at most 1 % or 5 %, over all thresholds "at least this score".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import ceil, fsum
+from typing import NamedTuple
+
+from rag_eval.tally import DECIMALS, Tally, Value, as_float, mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rag_eval.metrics import Measure
+    from rag_eval.stats import Interval
+    from rag_eval.tally import Score, Shown
+
+    Pair = tuple[Shown | None, Shown | None]
+
+
+class Fold(NamedTuple):
+    """A fold: how to say it, what it makes of scores, and whether its value says more than the scores at hand do.
+
+    What is no estimate (a sum, the greatest) has no interval.
+    """
+
+    words: str
+    value: Callable[[Tally], Value]
+    estimates: bool = True
+
+
+def total(scores: Tally) -> Value:
+    """The sum, rounded to twelve decimals where floats are in it."""
+    found = mean(scores)
+    if found.number is None or isinstance(found.number, Fraction):
+        return found._replace(number=None if found.number is None else found.number * found.n, hits=None)
+    exact = fsum(as_float(score) * count for score, count in scores.items())
+    return Value(round(exact, DECIMALS), found.n)
+
+
+def percentile(percent: int) -> Callable[[Tally], Value]:
+    """The smallest score that ``percent`` of the cases do not exceed."""
+
+    def value(scores: Tally) -> Value:
+        n = scores.total()
+        rank, passed = ceil(n * percent / 100), 0
+        for score, count in sorted((as_float(score), count) for score, count in scores.items()):
+            passed += count
+            if passed >= rank:
+                return Value(round(score, DECIMALS), n)
+        return Value(None, 0)
+
+    return value
+
+
+def auc(scores: Tally) -> Value:
+    """The share of pairs of a positive and a negative in which the positive scores higher, ties counted half."""
+    positives, negatives = sides(scores)
+    if not positives or not negatives:
+        return Value(None, 0)
+    below = won = 0
+    for score in sorted(positives.keys() | negatives.keys()):
+        won += positives[score] * (2 * below + negatives[score])
+        below += negatives[score]
+    return Value(Fraction(won, 2 * positives.total() * negatives.total()), scores.total())
+
+
+def hit_rate(false_alarms: Fraction) -> Callable[[Tally], Value]:
+    """The highest share of positives at or above a threshold that at most ``false_alarms`` of the negatives reach."""
+
+    def value(scores: Tally) -> Value:
+        positives, negatives = sides(scores)
+        if not positives or not negatives:
+            return Value(None, 0)
+        reached = hits = 0
+        for score in sorted(positives.keys() | negatives.keys(), reverse=True):
+            reached += negatives[score]
+            if reached > false_alarms * negatives.total():
+                break
+            hits += positives[score]
+        return Value(Fraction(hits, positives.total()), scores.total())
+
+    return value
+
+
+FOLDS: Mapping[str, Fold] = {
+    "mean": Fold("the mean", mean),
+    "total": Fold("the sum", total, estimates=False),
+    "p50": Fold("the median, by nearest rank", percentile(50)),
+    "p95": Fold("the 95th percentile, by nearest rank", percentile(95)),
+    "max": Fold("the greatest", percentile(100), estimates=False),
+    "auc": Fold("the area under the ROC curve", auc),
+    "fpr1": Fold("the true positive rate at a false positive rate of at most 1 %", hit_rate(Fraction(1, 100))),
+    "fpr5": Fold("the true positive rate at a false positive rate of at most 5 %", hit_rate(Fraction(5, 100))),
+}
+RANKED = {"p50": 50, "p95": 95, "max": 100}
+"""Percentiles, by what stands for them."""
+ALARMS = {"fpr1": 0.01, "fpr5": 0.05}
+
+
+def sides(scores: Iterable[Score] | Tally) -> tuple[Counter[float], Counter[float]]:
+    """Labelled scores as those of the positives and those of the negatives."""
+    found = Counter[float](), Counter[float]()
+    for labelled, count in (scores if isinstance(scores, Counter) else Counter(scores)).items():
+        score, positive = labelled  # type: ignore[misc]
+        found[not positive][score] += count
+    return found
+
+
+def folded(measure: Measure, scores: Mapping[Shown, int]) -> Value:
+    """The value that scores from a report come to: exact for 0/1 metrics, else to twelve decimals."""
+    fold = FOLDS[measure.fold].value
+    if measure.metric.scale == "rate":
+        return fold(Tally({bool(score): count for score, count in scores.items()}))
+    return fold(Tally(scores))
+
+
+def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -> Interval | None:
+    """The interval of a value over its scores; None where there are none, or where the value estimates nothing."""
+    if not scores or not FOLDS[measure.fold].estimates or measure.metric.level == "run":
+        return None
+    from rag_eval import stats
+
+    if measure.metric.scale == "labelled":
+        positives, negatives = sides(Tally(scores))
+        if measure.fold == "auc":
+            return stats.auc_interval(positives, negatives, confidence)
+        return stats.hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)
+    kind = "rate" if measure.is_rate else measure.fold
+    bounds = (0.0, 1.0) if measure.metric.bounded else (0.0, None)
+    return stats.interval(Counter(scores), kind, bounds, confidence)  # type: ignore[arg-type]
+
+
+def chance(fold: str, worse_first: Sequence[Pair], seed: bytes, *, counts: bool) -> float:
+    """The one-sided p of the paired test that the first run's figure is no greater; either score may be lacking.
+
+    Exact McNemar where every case ``counts`` (see below), else a permutation that swaps whole pairs.
+    """
+    from rag_eval import stats
+
+    if counts:
+        falls = sum(bool(a) and not b for a, b in worse_first)
+        return stats.mcnemar(falls, sum(bool(b) and not a for a, b in worse_first))
+    if fold == "mean":
+        return stats.sign_flip(worse_first, seed)  # type: ignore[arg-type]
+    if fold in RANKED:
+        return stats.percentile_flip(worse_first, RANKED[fold], seed)  # type: ignore[arg-type]
+    return stats.swap(worse_first, lambda side: _number(fold, side), seed)
+
+
+def counts(measure: Measure, pairs: Iterable[Pair]) -> bool:
+    """Whether every case has a 0/1 score on both sides."""
+    return measure.is_rate and all(None not in pair for pair in pairs)
+
+
+def _number(fold: str, scores: Iterable[Shown | None]) -> float | None:
+    counted = Counter(scores)
+    counted.pop(None, None)
+    found = FOLDS[fold].value(counted).number  # type: ignore[arg-type]
+    return None if found is None else float(found)

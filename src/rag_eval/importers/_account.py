@@ -1,0 +1,40 @@
+"""What became of the fields of another form: which are kept under another name, which are left out and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rag_eval.safe import one_line
+
+_SHOWN, _TOLD = 80, 200
+
+
+class Account:
+    """Counts rows by field. A field is named as it stands in its file."""
+
+    def __init__(self) -> None:
+        self._renamed: Counter[tuple[str, str]] = Counter()
+        self._dropped: Counter[tuple[str, str]] = Counter()
+
+    def renamed(self, field: str, to: str) -> None:
+        """Take down that a field of a row is kept under another name, or in another form."""
+        if field != to:
+            self._renamed[one_line(field, _SHOWN), one_line(to, _TOLD)] += 1
+
+    def dropped(self, field: str, why: str) -> None:
+        """Take down that a field of a row is left out."""
+        self._dropped[one_line(field, _SHOWN), why] += 1
+
+    @property
+    def left_out(self) -> list[str]:
+        """A line a field that is left out, sorted."""
+        return [f"{field} is left out: {why}{_times(count)}" for (field, why), count in sorted(self._dropped.items())]
+
+    def lines(self) -> list[str]:
+        """All of it, a line a field."""
+        kept = [f"{field} is read as {to}{_times(count)}" for (field, to), count in sorted(self._renamed.items())]
+        return kept + self.left_out
+
+
+def _times(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""

@@ -1,0 +1,58 @@
+"""Example 08's traces, with free-text answers and without ids, as trace rows: the question says which item is meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_eval.importers import example08
+from rag_eval.importers._account import Account
+from rag_eval.model import Gold, inline_citations
+from rag_eval.pairing import Pairing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.importers import Inputs, Numbered
+
+    Row = dict[str, Any]
+
+_IDS = ("qid", "q_id", "case_id")
+_NO_QID = "Ask the questions of the gold set, to the letter."
+
+
+def rows(inputs: Inputs, account: Account) -> Numbered:
+    """Line and trace row of each trace of the second file, by the questions of the first."""
+    path = inputs.paths[1]
+    golds = {row["qid"]: Gold.from_row(row, line) for line, row in example08.rows(inputs, Account())}
+    sound = not inputs.problems  # against half a gold set no question is to be missed
+    pairing = Pairing(golds, lambda _line, message: account.dropped("an id", message))
+    for line, row in inputs.rows(path, "trace"):
+        qid, wrong = pairing.qid(row, line)
+        if qid is not None:
+            yield line, converted(row, qid, account)
+        elif sound:
+            inputs.problem(path, line, "", wrong, _NO_QID)
+
+
+def converted(row: Row, qid: str, account: Account) -> Row:
+    """The trace row under a qid; the answer and what it cites in the text become an ``answer_json``."""
+    rest = {name: value for name, value in row.items() if name not in _IDS}
+    if not any(row.get(name) for name in _IDS):
+        account.renamed("q", "qid, by the question")
+    if "answer_json" in row or "answer" not in row:
+        return {"qid": qid, **rest}
+    account.renamed("answer", "answer_json.claim")
+    answer = {"claim": rest.pop("answer"), **_cited(row, account)}
+    rest.pop("citations", None)
+    return {"qid": qid, **rest, "answer_json": answer}
+
+
+def _cited(row: Row, account: Account) -> Row:
+    cited = row.get("citations")
+    if cited is not None:
+        account.renamed("citations", "answer_json.citations")
+        return {"citations": cited}
+    inline = inline_citations(row["answer"])
+    if inline is None:
+        return {}
+    account.renamed("citations in the answer", "answer_json.citations")
+    return {"citations": inline}

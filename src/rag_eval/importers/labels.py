@@ -1,0 +1,140 @@
+"""A folder of label files, one a perspective, joined by ``case_id`` into gold rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_eval.safe import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers._account import Account
+
+    Row = dict[str, Any]
+    Labels = dict[str, dict[str, Row]]
+
+CASES = "cases.jsonl"
+RETRIEVAL, CONTEXT = "retrieval_labels.jsonl", "context_labels.jsonl"
+GROUNDEDNESS, PIPELINE = "groundedness_labels.jsonl", "pipeline_labels.jsonl"
+SCHEMAS = {
+    CASES: "labels-cases",
+    RETRIEVAL: "labels-retrieval",
+    CONTEXT: "labels-context",
+    GROUNDEDNESS: "labels-groundedness",
+    PIPELINE: "labels-pipeline",
+}
+"""The files of a folder, each with the schema of its rows; only the first has to be there."""
+
+# Grades without a prefix are of documents in this form and of chunks in ours.
+_NAMES = {
+    CASES: {"query": "question", "case_id": "qid", "query_type": "query_type"},
+    RETRIEVAL: {
+        "relevant_chunks": "gold_citations",
+        "chunk_relevance_grades": "relevance_grades",
+        "relevant_docs": "relevant_docs",
+        "relevance_grades": "doc_grades",
+    },
+    CONTEXT: {"gold_facts": "gold_facts"},
+    GROUNDEDNESS: {
+        "expected_claims": "expected_claims",
+        "expected_citations": "expected_documents",
+        "forbidden_claims": "forbidden_claims",
+    },
+    PIPELINE: {name: name for name in ("expected_outcome", "required_flags", "forbidden_flags", "min_citations")},
+}
+_UNANSWERABLE = ("no_results", "blocked")
+_STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folder_select", "judge", "total")
+
+
+def rows(inputs: Inputs, account: Account) -> Numbered:
+    """Line in cases.jsonl and gold row of each case, in the order of that file."""
+    folder = inputs.paths[0].rstrip("/") or "/"
+    before = inputs.problems
+    here = inputs.names(folder)
+    if inputs.problems > before:
+        return None
+    for name in here:
+        if name not in SCHEMAS:
+            account.dropped(name, "it is no label file")
+    if CASES not in here:
+        hint = f"A folder of labels has its questions in {CASES}. Or name the gold file in the folder."
+        return inputs.problem(folder, 0, "", f"is a folder without {CASES}", hint)
+    lines, cases = _by_case(inputs, folder, CASES)
+    known = cases if inputs.problems == before else None  # against half of the cases no label is to be missed
+    labels = {name: _by_case(inputs, folder, name, known)[1] for name in _NAMES if name in here and name != CASES}
+    for case_id, case in cases.items():
+        yield lines[case_id], joined(case, {name: found.get(case_id, {}) for name, found in labels.items()}, account)
+
+
+def _by_case(
+    inputs: Inputs, folder: str, name: str, known: dict[str, Row] | None = None
+) -> tuple[dict[str, int], dict[str, Row]]:
+    """The lines and the rows of a label file by case; with ``known``, those of other cases are problems."""
+    path = f"{folder}/{name}"
+    lines: dict[str, int] = {}
+    found: dict[str, Row] = {}
+    for line, row in inputs.rows(path, SCHEMAS[name]):
+        case_id = row["case_id"]
+        if case_id in lines:
+            message = f"{quoted(case_id)} is already used on line {lines[case_id]}"
+            inputs.problem(path, line, "/case_id", message, "Keep one row a case in each file.")
+        elif known is not None and case_id not in known:
+            hint = f"Add the case to {CASES}, or correct the case_id."
+            inputs.problem(path, line, "/case_id", f"no case of {CASES} is {quoted(case_id)}", hint)
+        else:
+            lines[case_id], found[case_id] = line, row
+    return lines, found
+
+
+def joined(case: Row, labels: dict[str, Row], account: Account) -> Row:
+    """The gold row of a case and of its labels by file; files without a row for it may be left out or empty."""
+    found: Row = {}
+    for name, names in _NAMES.items():
+        _take(found, case if name == CASES else labels.get(name, {}), name, names, account)
+    row: Row = {"qid": "", "question": "", "answerable": True, "gold_claim_substr": [], "gold_citations": []} | found
+    _add_expected_chunks(row, labels.get(CONTEXT, {}), account)
+    _add_budget(row, labels.get(PIPELINE, {}), account)
+    if row.get("expected_outcome") in _UNANSWERABLE:
+        row["answerable"] = False
+        if row["gold_citations"]:
+            account.dropped("relevant chunks of a case that ends in no_results or blocked", "it has no right citation")
+            row["gold_citations"] = []
+    return row
+
+
+def _take(found: Row, given: Row, name: str, names: dict[str, str], account: Account) -> None:
+    for field, to in names.items():
+        if field in given:
+            found[to] = given[field]
+            if to != field:
+                account.renamed(f"{field} of {name}", to)
+    if "user_roles" in given:
+        account.dropped(f"user_roles of {name}", "no metric asks who asked")
+
+
+def _add_expected_chunks(row: Row, context: Row, account: Account) -> None:
+    chunks = context.get("expected_chunks")
+    if not chunks:
+        return
+    if row["gold_citations"]:
+        account.dropped(f"expected_chunks of {CONTEXT}", "the case has relevant_chunks")
+    else:
+        account.renamed(f"expected_chunks of {CONTEXT}", "gold_citations")
+        row["gold_citations"] = chunks
+
+
+def _add_budget(row: Row, pipeline: Row, account: Account) -> None:
+    """Stages are ours; of percentiles there is one, which a single answer is held to."""
+    given = pipeline.get("latency_budget_ms")
+    if given is None:
+        return
+    kept = {name: limit for name, limit in given.items() if name in _STAGES}
+    for name in given.keys() - kept.keys():
+        field = f"latency_budget_ms.{name} of {PIPELINE}"
+        if name == "p95" and "total" not in given:
+            kept["total"] = given[name]
+            account.renamed(field, "latency_budget_ms.total")
+        else:
+            account.dropped(field, "one answer is held to one limit")
+    row["latency_budget_ms"] = kept

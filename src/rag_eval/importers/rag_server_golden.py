@@ -1,0 +1,118 @@
+"""A RAG server's golden set, one JSON array of questions with passages, as gold rows."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from rag_eval.safe import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers._account import Account
+
+    Row = dict[str, Any]
+
+SCHEMA = "rag-server-golden"
+_NAMES = {
+    "id": "qid",
+    "answer": "expected_answer",
+    "expected_answer": "expected_answer",
+    "gold_doc_ids": "relevant_docs",
+    "domain": "category",
+    "document": "meta.document",
+    "is_unanswerable": "answerable",
+    "metadata": "meta",
+}
+_DROPPED = {
+    "context_hint": "it is a hint for people",
+    "source_file": "the document is named already",
+    "evidence": "places in source files are not compared",
+    "context_passages": "what was put before the model is read from traces",
+}
+_HUNDREDTHS = 100
+
+
+def rows(inputs: Inputs, account: Account) -> Numbered:
+    """Line and gold row of each question."""
+    path, seen = inputs.paths[0], dict[str, int]()
+    for line, question in inputs.elements(path, SCHEMA):
+        row = converted(question, account)
+        if row["qid"] in seen:
+            field = "id" if question.get("id") else "question"
+            message = f"{quoted(question[field])} stands on line {seen[row['qid']]} already"
+            inputs.problem(path, line, f"/{field}", message, "Give every question an id of its own, or remove one.")
+        else:
+            seen[row["qid"]] = line
+            yield line, row
+
+
+def converted(question: Row, account: Account) -> Row:
+    """The gold row of a valid question. Without an id it is named by its text, which no other order changes."""
+    _tell(question, account)
+    asks, passages = question["question"], question.get("gold_passages", [])
+    unanswerable = question.get("is_unanswerable") or question.get("query_type", "").lower() == "unanswerable"
+    row: Row = {
+        "qid": question.get("id") or f"golden-{sha256(asks.encode()).hexdigest()[:12]}",
+        "question": asks,
+        "answerable": not unanswerable,
+        "gold_claim_substr": [],
+        "gold_citations": _citations(passages, unanswerable, account),
+    }
+    answer = question.get("answer") or question.get("expected_answer")
+    row |= {"expected_answer": answer} if answer else {}
+    row |= {field: question[field] for field in ("query_type", "difficulty") if field in question}
+    row |= {"category": question["domain"]} if "domain" in question else {}
+    return row | _relevance(question, passages, account) | _meta(question, account)
+
+
+def _tell(question: Row, account: Account) -> None:
+    for field in question:
+        if field in _NAMES:
+            account.renamed(field, _NAMES[field])
+        elif field in _DROPPED:
+            account.dropped(field, _DROPPED[field])
+
+
+def _citations(passages: list[Any], unanswerable: bool, account: Account) -> list[str]:
+    found = []
+    for passage in passages:
+        if isinstance(passage, str) or "chunk_id" not in passage:
+            account.dropped("a gold passage without chunk_id", "nothing says which chunk it is")
+        elif unanswerable:
+            account.dropped("a gold passage of an unanswerable question", "it has no right citation")
+        else:
+            account.renamed("gold_passages.chunk_id", "gold_citations")
+            found.append(passage["chunk_id"])
+    return found
+
+
+def _relevance(question: Row, passages: list[Any], account: Account) -> Row:
+    """Documents, and grades of chunks where some score is not 1. Gain is linear: hundredths order as scores do."""
+    objects = [passage for passage in passages if isinstance(passage, dict)]
+    docs = [passage["doc_id"] for passage in objects if "doc_id" in passage] + question.get("gold_doc_ids", [])
+    grades = {
+        passage["chunk_id"]: round(passage.get("relevance_score", 1) * _HUNDREDTHS)
+        for passage in objects
+        if "chunk_id" in passage
+    }
+    for field, to in (("doc_id", "relevant_docs"), ("relevance_score", "relevance_grades, in hundredths")):
+        if any(field in passage for passage in objects):
+            account.renamed(f"gold_passages.{field}", to)
+    if any("text" in passage for passage in objects):
+        account.dropped("gold_passages.text", "chunks are told by their ids")
+    graded = any(grade != _HUNDREDTHS for grade in grades.values())
+    return ({"relevant_docs": list(dict.fromkeys(docs))} if docs else {}) | (
+        {"relevance_grades": grades} if graded else {}
+    )
+
+
+def _meta(question: Row, account: Account) -> Row:
+    kept = {"document": question["document"]} if "document" in question else {}
+    for name, value in question.get("metadata", {}).items():
+        if isinstance(value, (str, int, float)):
+            kept.setdefault(name, value)
+        else:
+            account.dropped("metadata that is no text, number or truth value", "slices go by those alone")
+    return {"meta": kept} if kept else {}

@@ -1,0 +1,165 @@
+"""A RAG server's saved run as a report: the values of its metrics, and no question. It serves as a baseline.
+
+Ranking metrics are defined there as here. The others are not, though most have a counterpart: their values are shown,
+and under no contract, so that nothing is compared with them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rag_eval import __version__
+from rag_eval.errors import UsageError
+from rag_eval.gates import Policy
+from rag_eval.metrics import measure
+from rag_eval.report import Input, Remark, Report, contract
+from rag_eval.results import MetricResult
+from rag_eval.safe import quoted
+from rag_eval.scoring import Completeness
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.importers import Inputs
+    from rag_eval.importers._account import Account
+    from rag_eval.metrics import Measure
+
+    Row = dict[str, Any]
+
+SCHEMA = "rag-server-run"
+_CUT = re.compile(r"(recall|precision|ndcg)_at_([1-9][0-9]{0,5})", re.ASCII)
+_NAMES = {
+    "mrr": "mrr",
+    "citation_precision": "citation_precision",
+    "citation_recall": "citation_recall",
+    "section_accuracy": "section_accuracy",
+    "unanswerable_accuracy": "abstention_accuracy",
+    "abstention_false_positive_rate": "over_refusal",
+    "abstention_false_negative_rate": "under_refusal",
+    "latency_p50": "latency_total_ms.p50",
+    "latency_p50_ms": "latency_total_ms.p50",
+    "latency_p95": "latency_total_ms.p95",
+    "latency_p95_ms": "latency_total_ms.p95",
+    "cost_per_query": "cost_usd",
+}
+_PHRASES = "a refusal is any answer with one of its phrases in it, or an empty one"
+_CITED = "an answer without citations counts there, and passages are matched by their words too"
+_OTHER = {
+    "precision": "it divides by the number returned where that is less than k",
+    "citation_precision": _CITED,
+    "citation_recall": _CITED,
+    "section_accuracy": _CITED,
+    "abstention_accuracy": _PHRASES,
+    "over_refusal": _PHRASES,
+    "under_refusal": _PHRASES,
+    "latency_total_ms": "it is measured from the client, and percentiles are taken otherwise",
+    "cost_usd": "it goes by the framework's own prices",
+}
+_JUDGED = "an LLM judged it, and judged metrics are not here"
+_UNKNOWN = "there is no such metric here"
+_SHOWN = {"id", "name", "created_at", "completed_at", "config", "scorecard", "question_count", "error_count"}
+_LEFT = {
+    "weighted_score": "rag-eval compare weighs by objectives of its own",
+    "metadata": "it changes no value",
+    "datasets": "a baseline names no data set",
+}
+
+
+def report(inputs: Inputs, account: Account) -> Report | None:
+    """The report of the run; None with the problems where it cannot be read."""
+    path = inputs.paths[0]
+    run = inputs.value(path, SCHEMA)
+    if run is None:
+        return None
+    before = inputs.problems
+    metrics = _metrics(run, path, inputs, account)
+    for name in run.keys() - _SHOWN:
+        account.dropped(name, _LEFT.get(name, "it is no field of the form"))
+    if inputs.problems > before:
+        return None
+    comparable = {name: contract(measure(name), Policy()) for name in metrics if _same(measure(name))}
+    return _report(run, metrics, comparable, Input("baseline", path, inputs.digest(path)))
+
+
+def _metrics(run: Row, path: str, inputs: Inputs, account: Account) -> dict[str, MetricResult]:
+    found: dict[str, MetricResult] = {}
+    for place, entry in enumerate(run["scorecard"]["metrics"]):
+        own = _counterpart(entry, account)
+        where = f"/scorecard/metrics/{place}"
+        if own is None:
+            continue
+        if own.name in found:
+            hint = "Remove one of the two."
+            inputs.problem(path, 0, f"{where}/name", f"{quoted(entry['name'])} says {own.name} once more", hint)
+        elif not _possible(own, entry["value"]):
+            hint = "Take the file from where the run was saved."
+            inputs.problem(path, 0, f"{where}/value", f"{own.name} cannot be {quoted(entry['value'])}", hint)
+        else:
+            n = int(entry.get("sample_size", run["question_count"]))
+            found[own.name] = MetricResult(
+                float(entry["value"]), n, None, None, own.metric.better, own.metric.perspective
+            )
+    return found
+
+
+def _counterpart(entry: Row, account: Account) -> Measure | None:
+    """The metric of ours that an entry speaks of; None, with the reason told, where there is none."""
+    name, cut = entry["name"], _CUT.fullmatch(entry["name"])
+    ours = f"{cut[1]}@{cut[2]}" if cut else _NAMES.get(name, "")
+    if entry["value"] is None:
+        account.dropped(name, "it has no value in that run")
+        return None
+    try:
+        own = measure(ours)
+    except UsageError:
+        account.dropped(name, _JUDGED if entry.get("group") == "generation" else _UNKNOWN)
+        return None
+    shown = ours if _same(own) else f"{ours}, and compared with nothing: {_OTHER[_family(own)]}"
+    account.renamed(name, shown)
+    return own
+
+
+def _family(own: Measure) -> str:
+    return own.metric.name.removesuffix("@k")
+
+
+def _same(own: Measure) -> bool:
+    """Whether the framework's definition is ours."""
+    return _family(own) not in _OTHER
+
+
+def _possible(own: Measure, value: float) -> bool:
+    return value >= 0 and (value <= 1 or not own.metric.bounded)
+
+
+def _report(run: Row, metrics: dict[str, MetricResult], contracts: dict[str, str], source: Input) -> Report:
+    asked, failed = int(run["question_count"]), int(min(run.get("error_count", 0), run["question_count"]))
+    notes = [Remark(source.path, 0, "values of another framework's run: it holds no question to compare by", 1)]
+    if failed:
+        message = f"its values leave out {failed} question(s) that failed; here such a question counts as wrong"
+        notes.append(Remark(source.path, 0, message, 1))
+    policy = Policy()
+    return Report(
+        version=__version__,
+        verdict="passed",
+        gates_file="",
+        k=policy.k,
+        refusal={"token": policy.token, "phrases": list(policy.phrases)},
+        gates=(),
+        metrics=metrics,
+        completeness=Completeness(asked, asked - failed, failed, 0, 0, failed),
+        allowed={},
+        labels={},
+        diagnosis=(),
+        questions=(),
+        notes=tuple(notes),
+        inputs=(source,),
+        contracts=contracts,
+        run=_about(run),
+    )
+
+
+def _about(run: Row) -> Row:
+    """What run.json would say of such a run: which one it is, and its server's settings."""
+    named = {field: run[field] for field in ("id", "name", "created_at", "completed_at") if run.get(field)}
+    return {**named, **({"config": run["config"]} if "config" in run else {})}

@@ -1,0 +1,126 @@
+"""Context: is what was retrieved worth its place, and does it hold what the answer needs.
+
+Of every item but attacks, refused or not, over the chunks that say their text; a repeated id counts once. Words are
+:func:`rag_eval.text.tokens`. The order of chunks changes no score: all sums are ``fsum``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from itertools import chain, combinations
+from math import fsum, log, sqrt
+
+from rag_eval.metrics._metric import metric
+from rag_eval.tally import DECIMALS
+from rag_eval.text import tokens
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rag_eval.case import Case
+    from rag_eval.tally import Ratio
+
+    Words = list[str]
+
+_SEVERAL = "items with two or more chunk texts"
+
+
+@metric(_SEVERAL, source="enterprise framework", better="lower", scale="real", needs="trace.chunks.text")
+def redundancy_ngram(case: Case) -> float | None:
+    """How much the chunks repeat each other word for word. Of each pair, the word 3-grams that both have over those of the one that has fewer, as sets; the mean over all pairs. A pair with fewer than three words on a side counts as 0."""  # noqa: E501
+    chunks = _several(case)
+    if chunks is None:
+        return None
+    grams = [_trigrams(words) for words in chunks]
+    return _mean([len(a & b) / (min(len(a), len(b)) or 1) for a, b in combinations(grams, 2)])
+
+
+@metric(_SEVERAL, source="enterprise framework", better="lower", scale="real", needs="trace.chunks.text")
+def redundancy_tfidf(case: Case) -> float | None:
+    """How alike the chunks are in their words, whatever the order. The cosine of each pair's tf-idf vectors, fitted on the n chunks of the case: raw counts times ln((1 + n) / (1 + df)) + 1; the mean over all pairs."""  # noqa: E501
+    chunks = _several(case)
+    return None if chunks is None else _mean_cosine([Counter(words) for words in chunks])
+
+
+# A ratio, but of thousands of words: the common denominator of exact fractions would grow to thousands of digits.
+@metric("items with chunk texts", source="enterprise framework", scale="real", needs="trace.chunks.text")
+def unique_token_ratio(case: Case) -> float | None:
+    """Share of the words of all chunks that are distinct ones. The more is repeated and the longer the context, the lower."""  # noqa: E501
+    if not case.counts or not any(case.chunk_tokens):
+        return None
+    return len(set().union(*case.chunk_tokens)) / sum(map(len, case.chunk_tokens))
+
+
+@metric(
+    "items with gold facts whose chunks say their texts",
+    source="rag-eval",
+    scale="share",
+    needs="gold.gold_facts trace.chunks.text",
+)
+def fact_coverage(case: Case) -> Ratio | None:
+    """Share of the gold facts that some chunk holds. A chunk holds a fact when the words of it, or of an alias, stand in it in a row; where nothing was retrieved no fact is held."""  # noqa: E501
+    holders = _holders(case)
+    return None if holders is None else (sum(map(bool, holders)), len(holders))
+
+
+@metric(
+    "items with gold facts of which some chunk holds one",
+    source="enterprise framework",
+    better="lower",
+    scale="amount",
+    needs="gold.gold_facts trace.chunks.text",
+    unit="chunks",
+)
+def fact_dispersion(case: Case) -> float | None:
+    """How many chunks hold a gold fact: the mean over the facts that some chunk holds. A chunk that holds a fact in several wordings counts once."""  # noqa: E501
+    found = [count for count in _holders(case) or () if count]
+    return sum(found) / len(found) if found else None
+
+
+def _several(case: Case) -> Sequence[Words] | None:
+    return case.chunk_tokens if case.counts and len(case.chunk_tokens) > 1 else None
+
+
+def _trigrams(words: Words) -> set[tuple[str, str, str]]:
+    return set(zip(words, words[1:], words[2:], strict=False))
+
+
+def _mean_cosine(chunks: Sequence[Counter[str]]) -> float:
+    """The mean cosine over all pairs, word by word.
+
+    A word gives the sum over all pairs of the product of its weights: half of what the square of their sum has over
+    the sum of their squares. Only words that several chunks share give anything.
+    """
+    n, seen = len(chunks), Counter(chain.from_iterable(chunks))
+    by_spread = [0.0, *(log((1 + n) / (1 + df)) + 1 for df in range(1, n + 1))]
+    idf = {word: by_spread[df] for word, df in seen.items()}
+    shared: dict[str, list[float]] = {word: [] for word, df in seen.items() if df > 1}
+    for chunk in chunks:
+        vector = {word: count * idf[word] for word, count in chunk.items()}
+        length = sqrt(fsum([weight * weight for weight in vector.values()]))
+        for word in vector.keys() & shared.keys():
+            shared[word].append(vector[word] / length)
+    products = [fsum(own) ** 2 - fsum([weight * weight for weight in own]) for own in shared.values()]
+    return min(1.0, round(fsum(products) / (n * (n - 1)), DECIMALS))
+
+
+def _mean(numbers: list[float]) -> float:
+    return round(fsum(numbers) / len(numbers), DECIMALS)
+
+
+def _holders(case: Case) -> list[int] | None:
+    """By gold fact, how many chunks hold it; None where that cannot be asked."""
+    facts, chunks = case.gold.facts, case.trace.chunks
+    if not case.counts or not facts or chunks is None or (chunks and not case.chunk_tokens):
+        return None
+    texts = [f" {' '.join(words)} " for words in case.chunk_tokens]
+    wordings = [[_wanted(wording) for wording in (fact["fact"], *fact.get("aliases", ()))] for fact in facts]
+    return [sum(any(wanted in text for wanted in own) for text in texts) for own in wordings]
+
+
+@lru_cache(maxsize=4096)
+def _wanted(wording: str) -> str:
+    """What a text, its words between spaces, has to hold. A wording without a word is held by none."""
+    return f" {' '.join(tokens(wording)) or '?'} "

@@ -1,0 +1,25 @@
+"""What the tests of imports share: the examples, and what reading and importing make of them."""
+
+import json
+
+from cases import ROOT
+from rag_eval.files.rows import read_gold
+from reading import reader, said
+
+HERE = ROOT / "tests" / "imports"
+LABELS, CASES, RUN = HERE / "labels", "cases.jsonl", HERE / "eval_run.json"
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def golds(path):
+    """The items of a gold set, its problems and its notes."""
+    found = reader()
+    items = read_gold(found, str(path))
+    return items, said(found.ledger, str(path)), [note.message for note in found.ledger.notes]
+
+
+def problems(path):
+    return golds(path)[1]
