@@ -29,6 +29,9 @@ class Pages:
     def comments(self, number):
         return [Comment(place, self.login(), body, "https://example.org") for place, body in self.bodies.items()]
 
+    def open_pulls(self, owner, branch):
+        return []
+
     def create_comment(self, number, body, already):
         return self.update_comment(len(self.bodies), body)
 
@@ -63,7 +66,7 @@ class Place:
         self.refused = {name: folder / name.lower() for name in ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE")}
         for file in (*self.files.values(), *self.refused.values()):
             file.write_text("")
-        self.event = folder / "event.json"
+        self.event, self.said = folder / "event.json", None
 
     def text(self, place):
         return self.texts[place % len(self.texts)]
@@ -101,7 +104,8 @@ class Place:
     def run(self, trace, **inputs):
         branch = {"ref": self.text(0), "sha": HEAD, "label": self.text(1)}
         pull = {"number": 2, "head": branch, "base": {"ref": self.text(2)}, "title": self.text(3), "body": self.text(0)}
-        self.event.write_text(json.dumps({"pull_request": pull, "sender": {"login": self.text(1)}}))
+        said = {"pull_request": pull, "sender": {"login": self.text(1)}} if self.said is None else self.said
+        self.event.write_text(json.dumps(said))
         given = {"gold": "gold.jsonl", "trace": trace, "gates": "eval-gates.yml", "github-token": "t0ken", **inputs}
         environ = {f"INPUT_{name.upper()}": value for name, value in given.items()}
         environ |= {name: str(file) for name, file in {**self.files, **self.refused}.items()}
@@ -178,3 +182,28 @@ def test_hostile_inputs_are_said_as_safely(place_of, capsys, name, piece):
     assert foreign_commands(capsys.readouterr().out) == []
     assert not any(file.read_text() for file in place.refused.values())
     assert complaints(place.files["GITHUB_STEP_SUMMARY"].read_text("utf-8")) == []
+
+
+NAMES = ["pull_request", "number", "head", "base", "sha", "ref", "repo", "user", "login", "workflow_run", "head_sha"]
+NAMES += ["head_repository", "owner", "head_branch", "run_number", "repository", "default_branch", "before"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 2**70) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES) | TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), JSON, max_size=5), st.sampled_from(["", "handed/report.json"]))
+@settings(max_examples=200)
+def test_an_event_of_any_shape_does_no_harm(tmp_path_factory, event, report):
+    from contextlib import chdir, redirect_stdout
+    from io import StringIO
+
+    place, log = Place(tmp_path_factory.mktemp("run"), ["x", "y"]), StringIO()
+    name = place.write()
+    place.said = event
+    with chdir(place.folder), redirect_stdout(log):
+        code = place.run(name, report=report)
+    assert code in ((2,) if report else (1, 2))
+    assert foreign_commands(log.getvalue()) == []
+    assert all(complaints(body.partition("\n")[2]) == [] for body in place.pages.bodies.values())

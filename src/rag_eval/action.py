@@ -60,8 +60,9 @@ class Place(NamedTuple):
         named = re.fullmatch(r"refs/pull/([0-9]+)/(?:merge|head)", self.trigger.ref)
         if named:
             return int(named[1])
-        number = (self.event.get("pull_request") or {}).get("number")
-        return number if isinstance(number, int) else None
+        pull = self.event.get("pull_request")
+        number = pull.get("number") if isinstance(pull, dict) else None
+        return number if isinstance(number, int) and number > 0 else None
 
     @property
     def head(self) -> str:

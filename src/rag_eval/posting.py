@@ -52,7 +52,7 @@ class Origin(NamedTuple):
         if not isinstance(run, dict) or not head:
             raise UsageError("This is no workflow_run event. Name the last commit of the pull request with --head.")
         number = run.get("run_number")
-        owner = _text((run.get("head_repository") or {}).get("owner"), "login")
+        owner = _text(_part(run.get("head_repository"), "owner"), "login")
         return cls(head, owner, _text(run, "head_branch"), number if isinstance(number, int) else 0)
 
 
@@ -104,6 +104,10 @@ def publish(api: GitHub, origin: Origin, said: Said, comment_id: str, mode: Mode
         return Posted("", "skipped", f"no open pull request has {origin.head[:12]} as its last commit any more")
     body = f"{marker(comment_id, origin.head, origin.run)}\n{said.text}\n{_ONLY}\n"
     return post(api, pull.number, body, comment_id, mode, said.verdict != "passed", origin.run)
+
+
+def _part(value: object, key: str) -> object:
+    return value.get(key) if isinstance(value, dict) else None
 
 
 def _text(value: object, key: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 
+from e2e.engine import installed
+from e2e.trim_openapi import PATHS
 from gitrepo import Repo
 from rag_eval.comment import marker, post
 from rag_eval.github import BOT, GitHub, GitHubError, Network
@@ -110,3 +113,12 @@ def test_prism_does_object(github, prism):
         urlopen(url)
     assert refused.value.code == 500
     refused.value.close()
+
+
+@pytest.mark.parametrize("edition", ["ghes-3.17", "ghes-3.18", "ghes-3.19", "ghec"])
+def test_other_editions_of_github_have_all_that_is_asked_for(edition):
+    described = json.loads(installed(f"@octokit/openapi/generated/{edition}.json").read_text("utf-8"))["paths"]
+    missing = [
+        path for path in PATHS if "get" not in described.get(path, {}) and "patch" not in described.get(path, {})
+    ]
+    assert missing == []
