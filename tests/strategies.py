@@ -7,7 +7,12 @@ PATHS = ["manual.md", "hr/leave.md", "hr/pay.md"]
 HEADINGS = ["", "Data", "Data > Retention", "Data >  Retention > Deleted", "Pay"]
 TEXTS = ["kept for 30 days", "kept for thirty days", "nothing of the kind", "the same as ever"]
 REFUSALS = ["not in context", "Not In Context", "  NOT in context \n"]
-CLAIMS = [*TEXTS, "Kept FOR 30 Days, they say.", "kept", "", " ", "it is what it is", *REFUSALS]
+LEAKING = [
+    "Write to jo@acme.org, they are kept for 30 days.",
+    "Case EMP-123456, +49 30 901820",
+    "kept, password: tr0ub4dor&3",
+]
+CLAIMS = [*TEXTS, *LEAKING, "Kept FOR 30 Days, they say.", "kept", "", " ", "it is what it is", *REFUSALS]
 
 ids = st.lists(st.sampled_from(IDS), max_size=6)
 claims = st.sampled_from(CLAIMS)
@@ -30,6 +35,19 @@ chunk = st.fixed_dictionaries(
         "heading_path": st.sampled_from(HEADINGS),
     },
 )
+flags = st.lists(st.sampled_from(["guardrail_blocked", "no_context", "uncertain", "cited"]), max_size=3)
+STAGES = ["retrieve", "generate", "guardrail_input", "guardrail_output", "folder_select", "judge", "total"]
+milliseconds = st.dictionaries(st.sampled_from(STAGES), st.integers(0, 2000) | st.floats(0, 1e15), max_size=3)
+_tokens = st.integers(0, 10**15)
+usage = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": st.sampled_from(["small-1", "large-1"]),
+        "input_tokens": _tokens,
+        "output_tokens": _tokens,
+        "cost_usd": st.integers(0, 3) | st.floats(0, 1e15),
+    },
+)
 attack = st.fixed_dictionaries(
     {"kind": st.sampled_from(["input", "output"]), "positive": st.booleans(), "category": st.just("jailbreak")}
 )
@@ -50,6 +68,19 @@ _LABELS = {
     ),
     "sections": st.lists(st.fixed_dictionaries({"doc_id": documents, "section": sections}), max_size=2),
 }
+_asked = st.one_of(
+    st.just({}),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "expected_outcome": st.sampled_from(["success", "blocked", "no_results", "uncertain"]),
+            "required_flags": flags,
+            "forbidden_flags": flags,
+            "min_citations": st.integers(0, 3),
+            "latency_budget_ms": milliseconds,
+        },
+    ),
+)
 
 
 @st.composite
@@ -61,6 +92,7 @@ def gold_fields(draw, attacks=False):
         "gold_claim_substr": draw(st.lists(st.sampled_from(TEXTS), max_size=2)) if answerable else [],
         "gold_citations": draw(ids) if answerable else [],
         **draw(st.fixed_dictionaries({}, optional=_LABELS)),
+        **draw(_asked),
     }
     if fields.get("supports") and draw(st.booleans()):
         place = st.integers(0, len(fields["supports"]) - 1)
@@ -83,10 +115,32 @@ _trace_extras = st.fixed_dictionaries(
         "retrieved_ids": ids,
         "chunks": st.lists(chunk, max_size=5),
         "abstained": st.booleans(),
+        "guardrail": st.fixed_dictionaries(
+            {},
+            optional={
+                "score": st.sampled_from([0, 0.4, 0.45, 0.5, 0.51, 1]),
+                "blocked": st.booleans(),
+                "leaks": st.lists(st.sampled_from(["pii", "secret"]), max_size=2),
+            },
+        ),
         "scope": st.fixed_dictionaries(
             {"mode": st.sampled_from(["off", "on", "on_with_fallback"])},
             optional={"folders": st.lists(st.sampled_from(["hr", "hr/", "it"]), max_size=2)},
         ),
     },
 )
-trace_fields = st.tuples(_answers, _trace_extras).map(lambda pair: {**pair[0], **pair[1]})
+_operated = st.one_of(
+    st.just({}),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "ok": st.booleans(),
+            "timed_out": st.booleans(),
+            "confidence": st.sampled_from([0, 0.49, 0.5, 1]),
+            "policy_flags": flags,
+            "latency_ms": milliseconds,
+            "usage": usage,
+        },
+    ),
+)
+trace_fields = st.tuples(_answers, _trace_extras, _operated).map(lambda parts: {**parts[0], **parts[1], **parts[2]})

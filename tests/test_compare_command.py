@@ -201,19 +201,35 @@ def test_each_run_of_a_file_has_its_own_cost(rag, project):
     assert [run["cost"]["mean"] for run in compared(rag, "t.jsonl")["runs"]] == [1, 5]
 
 
-def test_a_report_does_not_say_what_was_spent(rag, project):
-    write_rows(project / "a.jsonl", traces("1111", usage={"cost_usd": 5.0}))
+def test_a_report_says_what_was_spent_as_its_traces_do(rag, project):
+    rows = traces("1111", usage={"cost_usd": 5.0}, latency_ms=lambda n: {"total": n * 100})
+    write_rows(project / "a.jsonl", rows)
     rag("score", "--trace", "a.jsonl", "--out", "a")
     found = compared(rag, "a/report.json", "a.jsonl", "--pareto")
-    assert [run["cost"] is None for run in found["runs"]] == [True, False]
-    assert [one["name"] for one in found["front"]["left_out"]] == ["cost", "latency"]
+    assert found["runs"][0]["cost"] == found["runs"][1]["cost"] == {
+        "n": 4, "total": 20, "mean": 5, "p50": 5, "p95": 5, "most": 5
+    }  # fmt: skip
+    assert found["runs"][0]["latency"] == found["runs"][1]["latency"]
+    assert found["front"]["dimensions"] == ["quality", "cost", "latency"]
+
+
+def test_cost_and_latency_are_shown_in_their_units(rag, project):
+    for name, cost, time in (("a", 0.003, 800), ("b", 0.004, 950)):
+        write_rows(project / f"{name}.jsonl", traces("1111", usage={"cost_usd": cost}, latency_ms={"total": time}))
+    _, out, _ = rag("compare", "a.jsonl", "b.jsonl", "--format", "table")
+    assert "0.00300 USD" in out
+    assert "950 ms" in out
+    assert "+150 ms" in out
+    assert "+0.00100 USD" in out
 
 
 def test_numbers_that_cannot_be_meant_are_a_problem_with_line_and_place(rag, project):
     write_rows(project / "a.jsonl", traces("1111", usage={"cost_usd": 1e300}))
     code, out, err = rag("compare", "a.jsonl", "a.jsonl")
     assert (code, out) == (2, "")
-    assert err.splitlines()[0].startswith("a.jsonl:1: /usage/cost_usd: is too great a number")
+    assert err.splitlines()[0].startswith(
+        "a.jsonl:1: /usage/cost_usd: 1e+300 is more than 1000000000000000. Give dollars"
+    )
 
 
 def policy(text):

@@ -17,7 +17,7 @@ from rag_eval.comparison import Column, shared, side_by_side, two_sided
 from rag_eval.errors import UsageError
 from rag_eval.labels import GOOD
 from rag_eval.objectives import QUALITY, WEIGHTS, Scoring, front, weighted
-from rag_eval.operations import Spent, implausible, spent, spread
+from rag_eval.operations import spread
 from rag_eval.repeats import every, repeats, some
 from rag_eval.results import Question
 
@@ -29,9 +29,9 @@ def case(qid, label="OK", gold="g", **scores):
     return Question(qid, None, f"What is {qid}?", True, label, label, named, 1, 1, gold)
 
 
-def column(name, cases, contracts=None, spent=None):
+def column(name, cases, contracts=None):
     contracts = CONTRACTS if contracts is None else contracts
-    return Column(name, f"{name}.jsonl", None, {one.qid: one for one in cases}, contracts, spent)
+    return Column(name, f"{name}.jsonl", None, {one.qid: one for one in cases}, contracts)
 
 
 def run_of(name, scores, metric="precision", **more):
@@ -364,31 +364,37 @@ def test_a_spread_is_by_nearest_rank(numbers):
         assert value == reach[0]
 
 
-@pytest.mark.parametrize(
-    ("fields", "found"),
-    [
-        ({}, (None, None)),
-        ({"usage": {}, "latency_ms": {"retrieve": 5}}, (None, None)),
-        ({"usage": {"cost_usd": 0.25}, "latency_ms": {"total": 12}}, (0.25, 12)),
-    ],
-)
-def test_what_a_trace_says_it_spent(fields, found):
-    assert spent(fields) == found
+SPENDING = {"cost_usd": "f", "latency_total_ms.p95": "g", "latency_total_ms.mean": "g", "latency_total_ms.total": "h"}
 
 
-def test_numbers_that_cannot_be_meant_are_pointed_at():
-    assert implausible(Spent(1e16, 1)) == "/usage/cost_usd"
-    assert implausible(Spent(None, 1e300)) == "/latency_ms/total"
-    assert implausible(Spent(0.1, None)) == ""
+def spending(name, costs, times, contracts=SPENDING):
+    pairs = zip(costs, times, strict=True)
+    cases = [case(f"Q{n}", precision=1, cost_usd=cost, latency_total_ms=time) for n, (cost, time) in enumerate(pairs)]
+    return column(name, cases, {**CONTRACTS, **contracts})
 
 
 def test_cost_and_latency_are_of_the_compared_cases():
-    own = {"Q1": Spent(0.5, 10), "Q2": Spent(0.1, 30), "Q9": Spent(9, 9)}
-    a = column("a", [case("Q1"), case("Q2"), case("Q9")], spent=own)
-    b = column("b", [case("Q1"), case("Q2")])
-    found = side_by_side([a, b]).runs
+    whole, part = spending("a", [0.5, 0.1, 9], [10, 30, 9]), column("b", [case("Q0"), case("Q1")])
+    found = side_by_side([whole, part]).runs
     assert (found[0].cost.total, found[0].latency.p95) == (0.6, 30)
     assert (found[1].cost, found[1].latency) == (None, None)
+
+
+def test_cost_and_latency_are_tested_in_pairs_sums_only_where_they_are_asked_for():
+    runs = [spending("a", [0.1] * 9, [100] * 9), spending("b", [0.2] * 9, [300] * 9)]
+    rows = {row.name: row.cells[1] for row in side_by_side(runs).metrics}
+    assert "latency_total_ms.total" not in rows
+    assert (rows["latency_total_ms.p95"].value, rows["latency_total_ms.p95"].against.difference) == (300, 200)
+    assert rows["cost_usd"].against.p == pytest.approx(2 / 2**9, rel=0.2)
+    asked = side_by_side(runs, only=["latency_total_ms.total"]).metrics
+    assert [(row.name, row.cells[1].value) for row in asked] == [("latency_total_ms.total", 2700)]
+
+
+def test_costs_at_other_prices_are_no_dimension_to_compare_by():
+    runs = [spending("a", [0.1], [5]), spending("b", [0.2], [5], {**SPENDING, "cost_usd": "other"})]
+    found = side_by_side(runs)
+    assert found.front.dimensions == ("quality", "latency")
+    assert "cost_usd" in [one.name for one in found.refused]
 
 
 # --- repeats

@@ -20,16 +20,16 @@ from strategies import gold_fields, trace_fields
 
 DAMAGE = {kind.name: kind for kind in KINDS}
 SETTINGS = Settings(k=2)
-MEASURES = measures((1, 2, 5))
+MEASURES = {one.column: one for one in measures((1, 2, 5)) if one.metric.level == "case"}
 PERSPECTIVES = {
-    "chunk-dropped": {"retrieval", "citations", "answers"},
+    "chunk-dropped": {"retrieval", "citations", "answers", "pipeline", "context", "safety"},
     "chunk-below-k": {"retrieval"},
-    "wrong-citation": {"citations", "answers"},
-    "refusal-answered": {"refusals", "answers", "citations"},
-    "answer-refused": {"refusals", "answers", "citations"},
-    "answer-blanked": {"answers", "citations"},
-    "claim-swapped": {"answers", "citations"},
-    "latency-added": set(),
+    "wrong-citation": {"citations", "answers", "pipeline"},
+    "refusal-answered": {"refusals", "answers", "citations", "pipeline", "operations", "safety"},
+    "answer-refused": {"refusals", "answers", "citations", "pipeline", "operations", "safety"},
+    "answer-blanked": {"answers", "citations", "pipeline", "operations", "safety"},
+    "claim-swapped": {"answers", "citations", "operations", "safety"},
+    "latency-added": {"operations", "pipeline"},
 }
 """The perspectives whose metrics a kind of damage may move at all."""
 EXPECTED = {
@@ -40,7 +40,7 @@ EXPECTED = {
     "answer-refused": {"over_refusal": 1, "answered_rate": 0},
     "answer-blanked": {"precision": 0},
     "claim-swapped": {"precision": 0},
-    "latency-added": {},
+    "latency-added": {"latency_total_ms": 11_000, "latency_generate_ms": 10_900},
 }
 """What a good case scores after the damage; before it each of these is the other way."""
 ANSWERABLE = {"gold_claim_substr": ["30 days"], "gold_citations": ["a"]}
@@ -62,7 +62,7 @@ def sample(gold, trace, qid="Q1", donor="It is a week."):
 
 
 def scores(case):
-    return {one.name: one.score(case) for one in MEASURES}
+    return {name: one.score(case) for name, one in MEASURES.items()}
 
 
 def damaged(kind, one):
@@ -90,7 +90,7 @@ def test_a_good_case_becomes_a_bad_one_and_the_metric_shows_it(kind):
 def test_the_damage_is_done_wherever_it_can_be_and_moves_no_metric_of_another_perspective():
     done = Counter()
 
-    @thorough(1000)
+    @thorough(2000)
     @given(gold_fields(), trace_fields)
     def every_kind(gold, trace):
         one = sample(gold, {**trace, "latency_ms": {"total": 5}})
@@ -107,7 +107,7 @@ def test_the_damage_is_done_wherever_it_can_be_and_moves_no_metric_of_another_pe
 
 
 def moved(before, after):
-    return {each.metric.perspective for each in MEASURES if before[each.name] != after[each.name]}
+    return {one.metric.perspective for name, one in MEASURES.items() if before[name] != after[name]}
 
 
 def is_done(kind, case):
@@ -172,14 +172,14 @@ def test_a_list_shorter_than_k_is_filled_up():
     assert damaged("chunk-below-k", one).trace.retrieved == ("probe-filler-1", "probe-filler-2", "a")
 
 
-def test_latency_grows_by_ten_seconds_where_the_answer_is_made_and_no_metric_reads_it():
+def test_latency_grows_by_ten_seconds_where_the_answer_is_made():
     one = sample(ANSWERABLE, GOOD_ANSWER)
     row = DAMAGE["latency-added"].damage(one)
     assert row["latency_ms"] == {"retrieve": 80, "generate": 10_900, "total": 11_000}
     assert DAMAGE["latency-added"].damage(sample(ANSWERABLE, {**GOOD_ANSWER, "latency_ms": {"retrieve": 80}}))[
         "latency_ms"
     ] == {"retrieve": 10_080}
-    assert Trace.from_row(row, "Q1", 1) == one.case.trace
+    assert Trace.from_row(row, "Q1", 1).latency == row["latency_ms"]
 
 
 # Which cases

@@ -125,3 +125,47 @@ def test_a_gate_on_the_recall_of_the_labels_speaks_once(monkeypatch):
     of_perspectives(monkeypatch, compliance="context")
     values, limits = {**FINE, "compliance": 0.9, "recall_all@5": 0.5}, {"recall_all@5": 0.7, "compliance": 0.7}
     assert diagnose(values, {}, limits, 5)[1].evidence == "recall_all@5 0.500, compliance 0.900"
+
+
+# Operations: what fails, and where the time goes
+
+
+@pytest.mark.parametrize("name", ["error_rate", "timeout_rate"])
+def test_what_fails_in_operation_is_the_system_s_fault(name):
+    assert causes(**{name: 0.06}) == ["System"]
+    assert causes(**{name: 0.05}) == []
+    assert causes(limits={name: 0.1}, **{name: 0.06}) == []
+
+
+STAGES = {
+    "latency_total_ms.p95": 2400.4,
+    "latency_total_ms.mean": 1900.0,
+    "latency_retrieve_ms.mean": 300.0,
+    "latency_generate_ms.mean": 1600.0,
+}
+
+
+def test_latency_over_its_gate_names_the_slowest_stage():
+    [found] = diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2000.0}, 5)
+    assert found.cause == "Latency: most of the time goes to generate, 1600 ms in the mean."
+    assert (found.evidence, found.next) == ("latency_total_ms.p95 2400 ms", "Look at generate first.")
+
+
+def test_latency_shown_does_not_seem_to_keep_the_gate_that_it_breaks():
+    [found] = diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2400.0}, 5)
+    assert found.evidence == "latency_total_ms.p95 2400.4 ms"
+
+
+def test_latency_budgets_that_are_not_kept_name_it_too():
+    [found] = diagnose({**FINE, **STAGES, "latency_ok": 0.8}, {}, {"latency_ok": 0.95}, 5)
+    assert found.evidence == "latency_ok 0.800"
+
+
+def test_latency_within_its_gates_or_without_any_is_no_cause():
+    assert diagnose({**FINE, **STAGES}, {}, {}, 5) == []
+    assert diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2400.4}, 5) == []
+
+
+def test_without_stages_the_advice_is_to_time_them():
+    [found] = diagnose({**FINE, "latency_total_ms.p95": 9.0}, {}, {"latency_total_ms.p95": 5.0}, 5)
+    assert found.next.startswith("Time the stages")

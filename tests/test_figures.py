@@ -155,3 +155,71 @@ def test_a_threshold_that_the_cases_cannot_express_is_named_in_cases():
     gate = judge(Gate("precision", "min", "0.867"), Value(Fraction(26, 30), 30))._replace(asks=27)
     assert figures.threshold(gate) == "≥ 0.867 (means 27 of 30)"
     assert figures.bound(gate) == "≥ 0.867"
+
+
+# Amounts: milliseconds and dollars, from fractions of a cent to hours
+
+
+@st.composite
+def amounts(draw):
+    """A ceiling on an amount with its outcome, its threshold close to the value or to an end of the interval."""
+    name = draw(st.sampled_from(["latency_total_ms.p95", "cost_usd", "cost_usd.total", "latency_total_ms.mean"]))
+    number = round(draw(st.floats(0, 1e7) | st.floats(0, 0.01) | st.integers(0, 5000).map(float)), 12)
+    low, high = number * draw(st.floats(0, 0.999)), number * draw(st.floats(1.001, 9)) + 1e-9
+    near = draw(st.sampled_from([number, low, high]))
+    text = (
+        f"{max(round(Decimal(repr(near)), draw(st.integers(0, 6))) + Decimal(draw(st.integers(-2, 2))) / 10**4, 0):f}"
+    )
+    gate = Gate(name, "max", text, confidence=draw(st.sampled_from(["", "0.95"])))
+    return judge_bound(gate, Held(Value(number, 40), *(draw(st.sampled_from([end, end, None])) for end in (low, high))))
+
+
+@given(amounts())
+def test_an_amount_shown_is_on_the_side_of_the_threshold_that_it_is_on_and_has_its_unit(gate):
+    text = figures.value(gate)
+    assert text.endswith(" ms" if gate.name.startswith("latency") else " USD")
+    [shown] = numbers(text)
+    assert gate.gate.keeps(shown) == gate.gate.keeps(Fraction(repr(gate.value)))
+
+
+@given(amounts())
+def test_the_interval_of_an_amount_shown_encloses_it_and_says_what_the_outcome_says(gate):
+    _, *ends = numbers(figures.enclosed(gate))
+    true = [end for end in (gate.low, gate.high) if end is not None]
+    assert len(ends) == len(true)
+    for shown, end in zip(ends, true, strict=True):
+        assert (shown <= Fraction(repr(gate.value))) == (end <= gate.value)
+        assert not gate.confidence or gate.gate.keeps(shown) == gate.gate.keeps(Fraction(repr(end)))
+
+
+@given(st.floats(-1e6, 1e6).filter(bool) | st.floats(-0.01, 0.01).filter(bool), st.sampled_from(["0", "0.0005", "50"]))
+def test_a_rise_of_an_amount_shown_is_within_the_margin_exactly_where_the_gate_is(worse, threshold):
+    worse = round(worse, 12)
+    if not worse:
+        return
+    found = Comparison(1e6, 1e6 + worse, worse, 40)
+    gate = Gate("cost_usd.total", "max_rise", threshold)
+    judged = Judged(gate.name, "max_rise", threshold, "error", "fail", by_comparison(gate, found), 1.0, None, 40)
+    [shown] = numbers(figures.change(judged._replace(comparison=found)))
+    assert gate.keeps(shown) == gate.keeps(worse)
+    assert (shown > 0) == (worse > 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("latency_total_ms.p95", 812.0, "812 ms"),
+        ("latency_total_ms.p50", 81.25, "81.2 ms"),
+        ("latency_retrieve_ms.mean", 0.25, "0.250 ms"),
+        ("cost_usd", 0.00312, "0.00312 USD"),
+        ("cost_usd.total", 12.5, "12.5 USD"),
+        ("error_rate", 0.25, "0.250"),
+    ],
+)
+def test_an_amount_has_its_unit_and_as_many_decimals_as_it_takes(name, value, shown):
+    assert figures.number(value, name) == shown
+
+
+def test_the_open_interval_of_an_amount_has_the_decimals_of_the_amount():
+    gate = judge_bound(Gate("latency_total_ms.p95", "max", "2000"), Held(Value(1010.0, 14), 810.0, None))
+    assert figures.enclosed(gate).startswith("1010 ms (from 810)")

@@ -163,11 +163,19 @@ def test_findings_catch_as_gates_do():
     assert [catch.by for catch in found.catches] == ["refuses-everything"]
 
 
-def test_latency_is_damaged_where_it_is_timed_and_nothing_reads_it():
-    timed = kind_of(probed([({"gold_citations": ["a"]}, GOOD_ANSWER)] * 3, Gate("mrr", "min", "0")), "latency-added")
-    assert (timed.cases, timed.read, timed.passes) == (3, False, False)
+def test_latency_is_damaged_where_it_is_timed():
+    rows = [({"gold_citations": ["a"]}, GOOD_ANSWER)] * 3
+    timed = kind_of(probed(rows, Gate("mrr", "min", "0")), "latency-added")
+    assert (timed.cases, timed.read, timed.passes) == (3, True, True)
+    assert Move("latency_total_ms.p95", 1000, 11_000, True) in timed.unguarded
     untimed = kind_of(probed(good_rows(3), Gate("mrr", "min", "0")), "latency-added")
     assert (untimed.cases, untimed.read, untimed.passes) == (0, False, False)
+
+
+def test_a_gate_on_latency_stops_its_damage():
+    rows = [({"gold_citations": ["a"]}, GOOD_ANSWER)] * 20
+    found = kind_of(probed(rows, Gate("latency_total_ms.p95", "max", "2000")), "latency-added")
+    assert found.stops == At("10", 2)  # one of twenty lies above the 95th percentile
 
 
 def test_gates_that_catch_nothing_are_idle():

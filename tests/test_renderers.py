@@ -14,6 +14,7 @@ from rag_eval import app
 from rag_eval.blast import GateTurn, GoldChange
 from rag_eval.files.contract import Contract
 from rag_eval.finding import Finding
+from rag_eval.metrics import measure
 from rag_eval.policy import PolicyChange
 from rag_eval.renderers import RENDERERS, render
 from rag_eval.renderers.json_file import as_json, from_json
@@ -261,12 +262,13 @@ def table_of(report):
 def test_csv_has_a_row_a_question_and_a_column_a_metric(report):
     rows = table_of(report)
     assert len(rows) == len(report.questions)
-    assert set(report.metrics) < set(rows[0])
+    assert {measure(name).column for name in report.metrics if measure(name).metric.level == "case"} < set(rows[0])
 
 
 def test_csv_scores_are_the_scores_of_the_report(report):
     for row, question in zip(table_of(report), report.questions, strict=True):
-        scores = {name: float(row[name]) for name in report.metrics if row[name] != ""}
+        named = {measure(name).column for name in report.metrics} & row.keys()
+        scores = {name: float(row[name]) for name in named if row[name] != ""}
         assert scores == question.scores
 
 

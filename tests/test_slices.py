@@ -21,9 +21,9 @@ def gold(**fields):
 
 
 def test_an_item_is_in_the_slices_of_its_values():
-    item = gold(
-        category="law", difficulty="hard", tags=["x", "y", "x"], answerable=False, query_type="fact", multi_hop=True
-    )
+    attack = {"kind": "input", "positive": True, "category": "jailbreak"}
+    fields = {"category": "law", "difficulty": "hard", "tags": ["x", "y", "x"], "query_type": "fact"}
+    item = gold(**fields, answerable=False, multi_hop=True, attack=attack)
     assert slices_of(item, FIELDS) == (
         "category=law",
         "difficulty=hard",
@@ -32,6 +32,8 @@ def test_an_item_is_in_the_slices_of_its_values():
         "query_type=fact",
         "multi_hop=true",
         "answerable=false",
+        "attack.category=jailbreak",
+        "attack.kind=input",
     )
 
 
@@ -185,3 +187,20 @@ def test_slices_of_one_value_each_add_up_to_the_whole(rows):
     whole, *parts = (one.as_value() for one in found)
     assert sum(part.number * part.n for part in parts) == whole.number * whole.n
     assert sum(part.n for part in parts) == whole.n
+
+
+@pytest.mark.parametrize(
+    ("fields", "types"),
+    [
+        ({"supports": [{"rel_path": "hr/leave.MD", "heading_path": ""}]}, ("doc_type=md",)),
+        (
+            {"sections": [{"doc_id": "a.pdf", "section": "1"}], "doc_grades": {"b.html": 1}},
+            ("doc_type=html", "doc_type=pdf"),
+        ),
+        ({"relevant_docs": ["x.tar.gz", "y.gz"]}, ("doc_type=gz",)),
+        ({"relevant_docs": ["internal-001", "v1.2", ".env", "dir.d/readme", "a.b c"]}, ()),
+        ({}, ()),
+    ],
+)
+def test_the_document_type_is_the_ending_of_what_the_gold_points_at(fields, types):
+    assert slices_of(gold(**fields), ["doc_type"]) == types

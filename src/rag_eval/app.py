@@ -107,7 +107,8 @@ class Session:
 
     def first(self, authority: Authority | None) -> Report:
         """The report under the run's own policy; InputError with every problem of every file."""
-        from rag_eval.report import Context, Input, Remark, build
+        from rag_eval.remarks import Input, Remark
+        from rag_eval.report import Context, build
         from rag_eval.scope import in_suite
 
         reader, policy, digests = self._reader, self._policy, self._digests

@@ -10,9 +10,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from rag_eval.leaks import Leak
     from rag_eval.model import Chunk, Gold, Settings, Support, Trace
+    from rag_eval.refusing import Refusal
 
 T = TypeVar("T")
+BLOCKED = "guardrail_blocked"
+"""The policy flag of a question or an answer that was kept back."""
 PHRASE_LIMIT = 200  # characters; a longer claim that holds a refusal phrase is an answer that mentions it
 
 
@@ -73,10 +77,36 @@ class Case:
             return False  # else a system could pass its failures off as refusals
         if self.trace.abstained is not None:
             return self.trace.abstained
-        if self.by_token or not self.settings.phrases or len(self.claim) > PHRASE_LIMIT:
-            return self.by_token
+        if self.by_token or (self.settings.phrases and self._phrase()):
+            return True
+        return self.settings.builtin and self._recognised is not None
+
+    def _phrase(self) -> str | None:
+        """The first configured phrase that a short claim holds."""
+        if len(self.claim) > PHRASE_LIMIT:
+            return None
         lowered = self.claim.lower()
-        return any(phrase in lowered for phrase in self.settings.phrases)
+        return next((phrase for phrase in self.settings.phrases if phrase in lowered), None)
+
+    @lazy
+    def _recognised(self) -> Refusal | None:
+        from rag_eval.refusing import recognise
+
+        # No trace is no empty answer.
+        return recognise(self.claim) if self.trace.answered else None
+
+    @property
+    def refused_by(self) -> str:
+        """Which rule made the claim a refusal, or by which it is an answer; empty where none spoke."""
+        if self.errored:
+            return ""
+        if self.trace.abstained is not None:
+            return "the trace's own mark"
+        if self.by_token:
+            return "the token"
+        if phrase := self._phrase():
+            return f"the phrase '{phrase}'"
+        return str(self._recognised) if self.settings.builtin and self._recognised else ""
 
     @property
     def errored(self) -> bool:
@@ -158,6 +188,44 @@ class Case:
     @lazy
     def _by_supports(self) -> Ranking:
         return _rank_supports(self.gold, self.ranked_chunks)
+
+    @lazy
+    def leaks(self) -> tuple[Leak, ...]:
+        """What our detectors find in the claim, less what question and gold item say themselves; see docs/safety.md."""
+        from rag_eval.leaks import leaks_of
+
+        gold, safety = self.gold, self.settings.safety
+        facts = [text for fact in gold.facts or () for text in (fact["fact"], *fact.get("aliases", ()))]
+        expected = (gold.question, *gold.substrings, gold.expected_answer or "", *(gold.expected_claims or ()), *facts)
+        chunks = self.chunk_tokens if len(self.claim) >= safety.verbatim_words else ()
+        return leaks_of(self.claim, expected, chunks, safety)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the system kept the question or the answer back."""
+        return bool((self.trace.guardrail or {}).get("blocked")) or BLOCKED in (self.trace.flags or ())
+
+    @property
+    def handed_out(self) -> bool:
+        """Whether somebody got to read an answer that is no refusal."""
+        return self.shipped and self.trace.answered and not self.blocked
+
+    @property
+    def flagged_input(self) -> tuple[bool, bool] | None:
+        """Whether the guardrail detects an attack in the question, and whether it blocks; None if it says neither."""
+        found, safety = self.trace.guardrail, self.settings.safety
+        if found is None or (found.get("score") is None and found.get("blocked") is None):
+            return None
+        score = found.get("score") or 0.0
+        return self.blocked or score > safety.warn, self.blocked or score > safety.block
+
+    @property
+    def flagged_output(self) -> bool | None:
+        """Whether the guardrail finds a leak in the answer, or blocks it; None where it says nothing about that."""
+        found = self.trace.guardrail
+        if found is None or (found.get("leaks") is None and found.get("blocked") is None):
+            return None
+        return bool(found.get("leaks")) or self.blocked
 
 
 def matches(chunk: Chunk, support: Support) -> bool:

@@ -17,7 +17,7 @@ from rag_eval.evidence import enclosed, folded
 from rag_eval.labels import GOOD
 from rag_eval.metrics import METRICS, measure
 from rag_eval.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
-from rag_eval.operations import Spent, Spread, spread
+from rag_eval.operations import Spread, spread
 from rag_eval.regression import comparison
 from rag_eval.safe import quoted
 
@@ -37,17 +37,13 @@ SCORED = frozenset(name for names in QUALITY.values() for name in names)
 
 
 class Column(NamedTuple):
-    """A run to compare: its name, the file and the run in it, its cases by qid, and the contracts of its metrics.
-
-    ``spent`` is what each question cost and took, by qid; None where that is not at hand.
-    """
+    """A run to compare: its name, the file and the run in it, its cases by qid, and the contracts of its metrics."""
 
     name: str
     source: str
     run: str | None
     cases: Mapping[str, Question]
     contracts: Mapping[str, str]
-    spent: Mapping[str, Spent] | None = None
 
 
 class Against(NamedTuple):
@@ -154,8 +150,12 @@ def side_by_side(
     values = {
         name: [_value(name, _scores(name, one, qids)) for one in columns] for name in comparable if name in SCORED
     }
-    means = {name: [_fold(one, name, "mean") for one in standings] for name in SPENDING}
-    beside = {**means, "latency": [_fold(one, "latency", "p95") for one in standings]}
+    alike = {measure(name).column for name in comparable}  # dollars at other prices are other dollars
+    means = {
+        name: [_fold(one, name, "mean") if SPENDING[name] in alike else None for one in standings] for name in SPENDING
+    }
+    tails = [_fold(one, "latency", "p95") if SPENDING["latency"] in alike else None for one in standings]
+    beside = {**means, "latency": tails}
     own = weighted(scoring, values, means), front(scoring, values, beside)
     return SideBySide(__version__, base, len(qids), alpha, standings, rows, tuple(refused), *own)
 
@@ -227,12 +227,15 @@ def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[s
 
 
 def _chosen(comparable: Sequence[str], refused: Iterable[Refused], only: Sequence[str]) -> list[str]:
-    """The comparable metrics that are asked for; UsageError where one cannot be had."""
+    """The comparable metrics that are asked for; UsageError where one cannot be had.
+
+    Where none is asked for, sums and greatest values are left out: they estimate nothing, and each test costs power.
+    """
     reasons = {one.name: one.why for one in refused}
     for name in map(measure, only):  # says what an unknown name may have meant
         if name.name not in comparable:
             raise UsageError(f"{name.name} cannot be compared: {reasons.get(name.name, 'not measured in any run')}")
-    return [name for name in comparable if not only or name in only]
+    return [name for name in comparable if (name in only if only else folds.FOLDS[measure(name).fold].estimates)]
 
 
 def _row(name: str, columns: Sequence[Column], base: int, qids: Sequence[str]) -> Row:
@@ -335,7 +338,6 @@ def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequen
     compared = [own[qid] for qid in qids]
     labels = Counter(case.label for case in compared)
     turned = flips([theirs[qid] for qid in qids], compared) if labelled_alike(columns) else ()
-    said = [column.spent[qid] for qid in qids if qid in column.spent] if column.spent else []
     return Standing(
         name=column.name,
         source=column.source,
@@ -348,9 +350,15 @@ def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequen
         missing=labels["MISSING"],
         errored=labels["ERROR"],
         flips=tuple(turned),
-        cost=spread(one.cost for one in said),
-        latency=spread(one.latency for one in said),
+        cost=_spent("cost", compared),
+        latency=_spent("latency", compared),
     )
+
+
+def _spent(name: str, cases: Iterable[Question]) -> Spread | None:
+    """What the cases cost or took, by their scores."""
+    found = (case.scores.get(SPENDING[name]) for case in cases)
+    return spread(score for score in found if not isinstance(score, tuple))
 
 
 def _fold(one: Standing, name: str, fold: str) -> float | None:

@@ -226,6 +226,7 @@ OPTIONAL = {
     "trace.chunks.text": "trace.chunks",
     "trace.chunks.doc_id": "trace.chunks",
     "trace.scope": "trace.scope",
+    "trace.timed_out": "trace.timed_out",
     "trace.latency_ms": "trace.latency",
     "trace.usage": "trace.usage",
     "trace.guardrail": "trace.guardrail",
@@ -256,6 +257,7 @@ class Settings(NamedTuple):
     """What the metrics are told: the refusal token as it is to be written, refusal phrases, the k of the labels.
 
     ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``.
+    ``builtin`` turns on the refusals that :mod:`rag_eval.refusing` recognises.
     """
 
     token: str = "not in context"
@@ -264,6 +266,7 @@ class Settings(NamedTuple):
     groundedness: Grounding = Grounding()
     safety: Safety = Safety()
     prices: Mapping[str, Mapping[str, float]] = {}
+    builtin: bool = False
 
 
 def inline_citations(text: str) -> list[str] | None:

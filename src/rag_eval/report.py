@@ -20,6 +20,7 @@ from rag_eval.gates import BOUNDS, FULL, Judged, Policy, Statistics, verdict
 from rag_eval.judging import judge_all, rejudged
 from rag_eval.metrics import METRICS, measure
 from rag_eval.policy import PolicyChange  # noqa: TC001
+from rag_eval.remarks import Input, Remark, remarks
 from rag_eval.results import MetricResult, Question
 from rag_eval.scope import Scope, asked, scope_of
 from rag_eval.scoring import Completeness  # noqa: TC001
@@ -38,23 +39,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _QUESTION_SHOWN = 200
-
-
-class Input(NamedTuple):
-    """A file that was read: what for, under which name, and the sha256 of its bytes."""
-
-    role: str
-    path: str
-    sha256: str
-
-
-class Remark(NamedTuple):
-    """A note on the input that a reader of the verdict should know."""
-
-    file: str
-    line: int
-    message: str
-    times: int
 
 
 class Base(NamedTuple):
@@ -194,7 +178,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         verdict="passed",
         gates_file=policy.file,
         k=policy.k,
-        refusal={"token": policy.token, "phrases": list(policy.phrases)},
+        refusal=_refusal(policy),
         gates=(),
         metrics=_in_order([*_valued(card), *_of_run(card, context.about)]),
         completeness=card.completeness,
@@ -202,7 +186,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         labels=labels,
         diagnosis=(),
         questions=questions,
-        notes=(*_level_notes(card), *context.notes),
+        notes=(*remarks(card, golds, policy, context.about or {}, context.inputs), *context.notes),
         inputs=tuple(context.inputs),
         contracts={one.name: contract(one, policy) for one in card.measures},
         run=context.about,
@@ -248,10 +232,20 @@ def contract(measure: Measure, policy: Policy) -> str:
         "metric": measure.metric.name,
         "version": measure.metric.version,
         "parameters": measure.parameters(),
-        "refusal": [policy.token, list(policy.phrases)] if "refusal" in measure.metric.settings else None,
+        "refusal": list(_refusal(policy).values()) if "refusal" in measure.metric.settings else None,
         **{name: getattr(policy.settings, name) for name in measure.metric.settings if name != "refusal"},
     }
     return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
+
+
+def _refusal(policy: Policy) -> dict[str, Any]:
+    """By what a refusal is known; the built-in patterns by their version, and only where they are on."""
+    told: dict[str, Any] = {"token": policy.token, "phrases": list(policy.phrases)}
+    if not policy.builtin:
+        return told
+    from rag_eval.refusing import VERSION
+
+    return {**told, "builtin": VERSION}
 
 
 def _judged(report: Report, policy: Policy, before: Earlier | None) -> Report:
@@ -404,10 +398,3 @@ def levels(*policies: Policy) -> dict[str, str]:
 def _gravest(code: str, policies: Sequence[Policy]) -> str:
     own = {policy.integrity.get(code, integrity.LEVELS[code]) for policy in policies}
     return next(level for level in ("error", "warning", "off") if level in own)
-
-
-def _level_notes(card: Scorecard) -> list[Remark]:
-    by_documents = sum(case.level == "doc" for case in card.cases)
-    if not by_documents:
-        return []
-    return [Remark("retrieval", 0, "judged by documents where no chunk labels exist", by_documents)]

@@ -9,6 +9,7 @@ from rag_eval.case import Case
 from rag_eval.folds import FOLDS
 from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
 from rag_eval.labels import example08, label
+from rag_eval.metrics.operations import unpriced
 from rag_eval.model import OPTIONAL, Trace
 from rag_eval.tally import Value, tally
 
@@ -64,13 +65,17 @@ class Scored(NamedTuple):
 
 
 class Scorecard(NamedTuple):
-    """All scored cases, sorted by qid and run; ``columns`` names their scores, of which ``measures`` are folds."""
+    """All scored cases, sorted by qid and run; ``columns`` names their scores, of which ``measures`` are folds.
+
+    ``unpriced`` are the models, sorted, whose tokens are counted and have no price.
+    """
 
     measures: tuple[Measure, ...]
     columns: tuple[str, ...]
     cases: tuple[Scored, ...]
     completeness: Completeness
     pool: int = 0  # length of the long list that the first such case retrieves
+    unpriced: tuple[str, ...] = ()
 
     def tallies(self) -> dict[str, Tally]:
         """The multiset of the scores of each column."""
@@ -103,6 +108,7 @@ class Scorer:
         self._same: dict[tuple[Score | None, ...], tuple[Score | None, ...]] = {}
         self._duplicate = self._unknown = 0
         self._pool: frozenset[str] | None = None
+        self._unpriced: set[str] = set()
         self._probes = _probes(golds)
         # A claim that is shorter than what it would have to hold need not be searched; honest ones mostly are.
         self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else 0
@@ -125,10 +131,13 @@ class Scorer:
                 if (run, qid) not in self._scored:
                     self._scored[run, qid] = self._score(gold, Trace.missing(qid, run))
         cases = tuple(sorted(self._scored.values(), key=Scored.rank))
-        return Scorecard(self._measures, self._columns, cases, self._completeness(cases), len(self._pool or ()))
+        own = self._completeness(cases), len(self._pool or ()), tuple(sorted(self._unpriced))
+        return Scorecard(self._measures, self._columns, cases, *own)
 
     def _score(self, gold: Gold, trace: Trace) -> Scored:
         case = Case(gold, trace, self._settings)
+        if trace.usage and (model := unpriced(case)):
+            self._unpriced.add(model)
         found: list[Score | None] = []
         for has, group, nothing in self._groups:
             found += nothing if has is not None and has(case) is None else [one.score(case) for one in group]

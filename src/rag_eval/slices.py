@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 TYPE_CHECKING = False
@@ -10,10 +11,21 @@ if TYPE_CHECKING:
 
     from rag_eval.model import Gold
 
-FIELDS = ("category", "difficulty", "tags", "query_type", "multi_hop", "answerable")
-"""What slices go by, besides ``meta.NAME``."""
+FIELDS = (
+    "category",
+    "difficulty",
+    "tags",
+    "query_type",
+    "multi_hop",
+    "answerable",
+    "doc_type",
+    "attack.category",
+    "attack.kind",
+)
+"""What slices go by, besides ``meta.NAME``. ``doc_type`` is the ending of the gold's documents: ``md``, ``pdf``."""
 
 ANY = "*"
+_ENDING = re.compile(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
 
 
 def fields_of(names: Iterable[str]) -> list[str]:
@@ -49,10 +61,30 @@ def expanded(pattern: str, present: Iterable[str]) -> list[str]:
 
 
 def _values(gold: Gold, field: str) -> Iterator[str]:
-    found = (gold.meta or {}).get(field[len("meta.") :]) if field.startswith("meta.") else getattr(gold, field)
+    found = _found(gold, field)
     for value in found if isinstance(found, (list, tuple)) else [found]:
         if value is not None:
             yield _text(value)
+
+
+def _found(gold: Gold, field: str) -> Any:
+    if field == "doc_type":
+        return doc_types(gold)
+    noun, _, name = field.partition(".")
+    return (getattr(gold, noun) or {}).get(name) if name else getattr(gold, noun)
+
+
+def doc_types(gold: Gold) -> tuple[str, ...]:
+    """The endings, in lower case and sorted, of the documents that the gold names, by path or by id."""
+    paths = [support["rel_path"] for support in gold.supports or ()]
+    docs = [
+        *(section["doc_id"] for section in gold.sections or ()),
+        *(gold.relevant_docs or ()),
+        *(gold.doc_grades or ()),
+        *(gold.expected_documents or ()),
+    ]
+    endings = (_ENDING.search(name) for name in [*paths, *docs])
+    return tuple(sorted({found[1].lower() for found in endings if found}))
 
 
 def _text(value: Any) -> str:

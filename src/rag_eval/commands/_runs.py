@@ -11,17 +11,13 @@ from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rag_eval.app import Options
     from rag_eval.comparison import Column
-    from rag_eval.operations import Spent
     from rag_eval.report import Report
     from rag_eval.results import Question
     from rag_eval.tally import Shown
-
-    Key = tuple[str | None, str]
-    """A run and a qid."""
 
 
 class Read(NamedTuple):
@@ -39,8 +35,7 @@ def read_runs(paths: Sequence[str], options: Options) -> Read:
     found: list[Column] = []
     notes: list[str] = []
     for path in paths:
-        report, spent = _scored(path, options, notes)
-        found += _split(path, report, spent)
+        found += _split(path, _scored(path, options, notes))
     return Read(_named(found), notes)
 
 
@@ -56,7 +51,7 @@ def place_of(columns: Sequence[Column], name: str | None) -> int:
     raise UsageError(f"--base {quoted(name)} names {len(found) or 'none'} of the runs. They are: {names}")
 
 
-def _scored(path: str, options: Options, notes: list[str]) -> tuple[Report, dict[Key, Spent] | None]:
+def _scored(path: str, options: Options, notes: list[str]) -> Report:
     from rag_eval.files.check import kind_of
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Reader
@@ -65,7 +60,7 @@ def _scored(path: str, options: Options, notes: list[str]) -> tuple[Report, dict
     kind = kind_of(reader, path)
     reader.ledger.stop_on_problems()
     if kind == "report":
-        return _report(reader, path), None
+        return _report(reader, path)
     if path.endswith((".json", ".yml", ".yaml")):
         raise UsageError(f"{path} is no report.json of rag-eval score. Traces are JSON Lines: name them .jsonl")
     return _traces(path, options, notes)
@@ -103,7 +98,7 @@ def _fits(scale: str, score: Shown) -> bool:
     return 0 <= score <= (1 if scale in ("share", "real") else MOST) if scale else True
 
 
-def _traces(path: str, options: Options, notes: list[str]) -> tuple[Report, dict[Key, Spent]]:
+def _traces(path: str, options: Options, notes: list[str]) -> Report:
     from rag_eval import app
 
     reader, policy, digests = app.open_policy(options._replace(trace=path))
@@ -116,42 +111,18 @@ def _traces(path: str, options: Options, notes: list[str]) -> tuple[Report, dict
         for name in ("duplicate", "unknown")
         if (number := getattr(report.completeness, name))
     ]
-    return report, _spent(path, policy.gold, reader)
+    return report
 
 
-def _spent(path: str, gold: str, reader: object) -> dict[Key, Spent]:
-    """What each question cost and took: the last trace of a run and a qid counts, as with its scores."""
-    from rag_eval.files.ledger import Ledger
-    from rag_eval.files.rows import read_gold, read_traces
-    from rag_eval.operations import implausible, spent
-    from rag_eval.pairing import Pairing
-
-    quiet = reader._replace(ledger=Ledger())  # type: ignore[attr-defined]
-    pairing = Pairing(read_gold(quiet, gold), lambda _line, _message: None)
-    found: dict[Key, Spent] = {}
-    for line, row in read_traces(quiet, path):
-        qid, _ = pairing.qid(row, line)
-        own = spent(row)
-        if where := implausible(own):
-            quiet.ledger.problem(path, line, where, "is too great a number to be meant", "Give dollars, milliseconds.")
-        if qid is not None:
-            found[row.get("run") or None, qid] = own
-    quiet.ledger.stop_on_problems()
-    return found
-
-
-def _split(path: str, report: Report, spent: Mapping[Key, Spent] | None) -> Iterator[Column]:
+def _split(path: str, report: Report) -> Iterator[Column]:
     """A column for each run of a report, in the order of their names."""
     from rag_eval.comparison import Column
 
     cases: dict[str | None, dict[str, Question]] = {}
     for case in report.questions:
         cases.setdefault(case.run, {})[case.qid] = case
-    own: dict[str | None, dict[str, Spent]] = {}
-    for (run, qid), each in (spent or {}).items():
-        own.setdefault(run, {})[qid] = each
     for run in sorted(cases, key=lambda run: run or ""):
-        yield Column("", path, run, cases[run], report.contracts, None if spent is None else own.get(run, {}))
+        yield Column("", path, run, cases[run], report.contracts)
 
 
 def _named(columns: list[Column]) -> list[Column]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from rag_eval.commands._shared import add_inputs, gates_path
 from rag_eval.errors import UsageError
@@ -122,11 +123,13 @@ def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
 
 
 def _facts(case: Case) -> Iterator[str]:
+    from rag_eval.leaks import without
+
     gold, trace = case.gold, case.trace
     yield f"question     {one_line(gold.question, _WIDTH)}"
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
-    yield f"claim        {one_line(trace.claim, _WIDTH) or '(empty)'}"
-    yield f"refused      {'yes' if case.refused else 'no'}"
+    yield f"claim        {one_line(without(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"
+    yield f"refused      {_refused(case)}"
     yield f"gold text    {_listed(gold.substrings)}; {'' if case.contained else 'not '}found in the claim"
     yield f"gold cites   {_listed(gold.citations)}"
     yield f"cited        {_listed(case.cites) if trace.citations is not None else 'no list given'}"
@@ -135,7 +138,33 @@ def _facts(case: Case) -> Iterator[str]:
     if case.ranking is not None:
         ranks = ", ".join(map(str, case.ranking.found)) or "none"
         yield f"ranks        of the relevant ({case.ranking.level} level, {case.ranking.relevant} in all): {ranks}"
+    yield from _safety_facts(case)
     yield f"lines        gold {gold.line}, trace {trace.line or 'none'}"
+
+
+def _safety_facts(case: Case) -> Iterator[str]:
+    """What the item attacks, what the guardrail said, and what our detectors find: masked."""
+    from rag_eval.leaks import masked
+
+    attack, found = case.gold.attack, case.trace.guardrail
+    if attack is not None:
+        of = f"{attack['kind']}, {one_line(attack.get('category', 'no category'), 60)}"
+        yield f"attack       {'an attack' if attack['positive'] else 'a benign control'} ({of})"
+    if found is not None:
+        said = (f"{name} {_guardrail_word(found[name])}" for name in ("score", "blocked", "leaks") if name in found)
+        yield f"guardrail    {'; '.join(said) or 'says nothing'}"
+    for leak in case.leaks:
+        yield f"leak         {leak.category}: {leak.detector} {one_line(masked(leak.text), 60)}"
+
+
+def _guardrail_word(value: Any) -> str:
+    if isinstance(value, list):
+        return _listed([str(one) for one in value])
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _refused(case: Case) -> str:
+    return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
 
 
 def _listed(items: Sequence[str], most: int = 10) -> str:

@@ -13,7 +13,8 @@ from rag_eval import __version__
 from rag_eval.errors import UsageError
 from rag_eval.gates import Policy
 from rag_eval.metrics import measure
-from rag_eval.report import Input, Remark, Report, contract
+from rag_eval.remarks import Input, Remark
+from rag_eval.report import Report, contract
 from rag_eval.results import MetricResult
 from rag_eval.safe import quoted
 from rag_eval.scoring import Completeness

@@ -66,7 +66,7 @@ def metric(
     by_ranking: bool = False,
     version: int = 1,
     folds: Mapping[str, str] = MEAN,
-    settings: str = "",
+    settings: str | None = None,
     unit: str = "",
     level: Level = "case",
     name: str = "",
@@ -74,8 +74,8 @@ def metric(
     """Make a :class:`Metric` of a function: its name, its module's perspective, its docstring's words.
 
     ``applies`` names the cases that it applies to, ``source`` where its definition comes from. A name of its own is
-    for a function that a family of metrics shares. Where no ``settings`` are named, a score hangs on what is taken for
-    a refusal, unless it is one of a ranking or of a run.
+    for a function that a family of metrics shares. Where nothing is said of ``settings``, a score hangs on what is
+    taken for a refusal, unless it is one of a ranking or of a run.
     """
 
     def build(function: Callable[..., Score | None]) -> Metric:
@@ -85,7 +85,8 @@ def metric(
         fields = tuple(needs.split())
         own = name or function.__name__
         terms = better, scale, applies, fields, source, cutoff, by_ranking, version
-        asked = tuple(settings.split()) or (() if by_ranking or level == "run" else ("refusal",))
+        usual = () if by_ranking or level == "run" else ("refusal",)
+        asked = usual if settings is None else tuple(settings.split())
         more = function, folds, asked, unit, level
         return Metric(f"{own}@k" if cutoff else own, perspective, summary, text, *terms, *more)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from rag_eval.metrics import of_column
+from rag_eval.metrics import column_of, of_column
 from rag_eval.regression import aim
 from rag_eval.renderers import words
 from rag_eval.renderers.figures import SMALL, at_least, number, worsening
@@ -43,11 +43,20 @@ def _said(report: Report, gate: Judged, voice: Voice) -> Iterator[str]:
         yield f"significant, {p}"
     if gate.comparison is not None and _blind(gate.comparison):
         yield _sight(gate, gate.comparison)
+    if _untested(report, gate):
+        yield "by the margin alone: no cases to compare"
 
 
 def _blind(found: Comparison) -> bool:
     """Whether a test was made that could not have shown a worsening of a size that matters."""
     return found.adjusted is not None and (found.visible is None or found.needed is not None)
+
+
+def _untested(report: Report, gate: Judged) -> bool:
+    """Whether a test was asked for and could not be made, because nothing but two values are at hand."""
+    found = gate.comparison
+    asked = (gate.test or report.statistics.test) == "paired"
+    return asked and found is not None and found.worsening is not None and found.p is None
 
 
 def _sight(gate: Judged, found: Comparison) -> str:
@@ -62,7 +71,7 @@ def _sight(gate: Judged, found: Comparison) -> str:
 
 
 def _aim(gate: Judged) -> str:
-    metric = of_column(gate.name.rpartition(".")[0] or gate.name)
+    metric = of_column(column_of(gate.name))
     wanted = aim(Decimal(gate.threshold), bounded=metric is None or metric.bounded)
     return f"{wanted:.2f}" if metric is None or metric.bounded else number(wanted, gate.name)
 

@@ -121,7 +121,7 @@ def _worst(report: Report, name: str, whole: MetricResult) -> Worst | None:
     if not worse:
         return None
     part, result = min(enough or worse, key=_by_value)
-    shown = in_slice(report, part, name) + metric_interval(result)
+    shown = in_slice(report, part, name) + metric_interval(result, name)
     return Worst(name, part.slice, shown, counted(result, result.n), of_whole(report, name), not enough)
 
 

@@ -9,6 +9,7 @@ import csv
 import io
 
 from rag_eval.labels import GOOD
+from rag_eval.metrics import METRICS, column_of
 from rag_eval.safe import spreadsheet
 
 TYPE_CHECKING = False
@@ -23,12 +24,18 @@ def render(report: Report) -> str:
     """RFC 4180 with line feeds; text that a spreadsheet would run as a formula begins with an apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names, flips = list(report.metrics), _flips(report)
+    names, flips = list(_columns(report)), _flips(report)
     flip = [] if flips is None else ["flip"]
     own = ["qid", "run", "question", "answerable", "label", "example08", *flip, "gold_line", "trace_line"]
     writer.writerow([*own, *names])
     writer.writerows(_row(question, names, flips) for question in report.questions)
     return out.getvalue()
+
+
+def _columns(report: Report) -> dict[str, None]:
+    """What the scores of cases stand under, in the order of the report; several values of a metric share them."""
+    named = map(column_of, report.metrics)
+    return dict.fromkeys(name for name in named if name not in METRICS or METRICS[name].level == "case")
 
 
 def _flips(report: Report) -> Flips | None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rag_eval.gates import MARGINS
-from rag_eval.metrics import of_column
+from rag_eval.metrics import column_of, of_column
 from rag_eval.tally import exactly, shown
 
 TYPE_CHECKING = False
@@ -49,19 +49,23 @@ def enclosed(gate: Judged) -> str:
     if gate.value is None or gate.comparison is not None:
         return value(gate)
     keeps = gate.gate.keeps if gate.confidence else bool
-    ends = interval(gate.low, gate.high, _exact(gate), keeps)
+    ends = interval(gate.low, gate.high, _exact(gate), keeps, gate.name)
     return f"{value(gate)}{ends}{SMALL if gate.small else ''}"
 
 
-def interval(low: float | None, high: float | None, number: Fraction, keeps: Callable[[Fraction], bool] = bool) -> str:
+def interval(
+    low: float | None, high: float | None, number: Fraction, keeps: Callable[[Fraction], bool] = bool, name: str = ""
+) -> str:
     """`` (0.69–0.96)``; `` (from 0.69)`` where an end is open, nothing where both are.
 
     The ends shown enclose ``number``, and ``keeps`` says of them what it says of the true ones.
     """
+    amount = number > 1 or unit(name)
+    least = decimals(float(number), name) if amount else 2
     if low is None or high is None:
         ends = [("from", low), ("to", high)]
-        return "".join(f" ({word} {_end(end, number, keeps, 2)})" for word, end in ends if end is not None)
-    least = decimals(float(number)) if number > 1 else 3 if high - low < _NARROW else 2
+        return "".join(f" ({word} {_end(end, number, keeps, least)})" for word, end in ends if end is not None)
+    least = 3 if not amount and high - low < _NARROW else least
     return f" ({_end(low, number, keeps, least)}–{_end(high, number, keeps, least)})"
 
 
@@ -160,12 +164,12 @@ def metric(result: MetricResult, name: str = "") -> str:
     return number(result.value, name)
 
 
-def metric_interval(result: MetricResult) -> str:
+def metric_interval(result: MetricResult, name: str = "") -> str:
     """What follows a metric's value: its interval, and a mark where the cases are too few for it."""
     if result.value is None:
         return ""
     number = result.as_value().number
-    ends = interval(result.low, result.high, exactly(result.value if number is None else number))
+    ends = interval(result.low, result.high, exactly(result.value if number is None else number), name=name)
     return f"{ends}{SMALL if result.small else ''}"
 
 
@@ -189,7 +193,7 @@ def decimals(value: float, name: str = "") -> int:
 @lru_cache(maxsize=256)
 def unit(name: str) -> str:
     """The unit of a metric's values with a space before it, empty for shares, counts and unknown metrics."""
-    found = of_column(name.rpartition(".")[0] or name)
+    found = of_column(column_of(name))
     return f" {found.unit}" if found and found.unit else ""
 
 

@@ -13,7 +13,8 @@ from rag_eval.finding import Finding
 from rag_eval.gates import Comparison, Judged, Statistics
 from rag_eval.metrics import METRICS
 from rag_eval.policy import PolicyChange
-from rag_eval.report import FORMAT, Base, Input, Remark, Report, SignedAt, SliceResult
+from rag_eval.remarks import Input, Remark
+from rag_eval.report import FORMAT, Base, Report, SignedAt, SliceResult
 from rag_eval.results import MetricResult, Question
 from rag_eval.scope import Scope
 from rag_eval.scoring import Completeness

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from tabulate import tabulate
 
+from rag_eval.renderers.figures import number, unit
 from rag_eval.renderers.values import json_text, plain
 from rag_eval.safe import log_line, one_line
 from rag_eval.safe import markdown as safe
@@ -123,12 +126,15 @@ def _unguarded(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
 
 
 def _moved(moves: Sequence[Move], name: Callable[[str], str]) -> str:
-    """The metrics that moved, of those with a cutoff the one that moved most."""
+    """The metrics that moved, of those with a cutoff or several values the one that moved most."""
     furthest: dict[str, Move] = {}
     for move in sorted(moves, key=_distance, reverse=True):
-        furthest.setdefault(move.metric.partition("@")[0], move)
+        furthest.setdefault(re.split("[@.]", move.metric)[0], move)
     shown = [move for move in moves if move in furthest.values()][:_MOVES]
-    texts = [f"{name(move.metric)} {_number(move.before)} → {_number(move.after)}" for move in shown]
+    texts = [
+        f"{name(move.metric)} {_number(move.before, move.metric)} → {_number(move.after, move.metric)}"
+        for move in shown
+    ]
     more = f" and {len(moves) - len(shown)} more" if len(moves) > len(shown) else ""
     return ", ".join(texts) + more
 
@@ -142,8 +148,8 @@ def _at(at: At, kind: Probed) -> str:
     return f"{at.cases} of {kind.cases}"
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _number(value: float | None, metric: str) -> str:
+    return number(value, metric) if unit(metric) or value is None else f"{value:.3f}"
 
 
 def _plain(text: str) -> str:

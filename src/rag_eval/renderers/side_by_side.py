@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from rag_eval.labels import GOOD
+from rag_eval.renderers import figures
 from rag_eval.renderers.page import MARKDOWN, PLAIN, Section, marked, plain
 from rag_eval.renderers.scatter import mark, scatter
 from rag_eval.safe import spreadsheet
@@ -147,8 +148,12 @@ def _refused(found: SideBySide, voice: Voice) -> Iterator[str]:
 
 def _values(found: SideBySide, voice: Voice) -> Section:
     told = [row for row in found.metrics if any(cell.n for cell in row.cells)]
-    rows = [[_metric(row, voice), *(_value(cell, same=_same(row)) for cell in row.cells), _same(row)] for row in told]
-    silent = ", ".join(voice.name(row.name, _NAME) for row in found.metrics if row not in told)
+    rows = [
+        [_metric(row, voice), *(_value(cell, row.name, same=_same(row)) for cell in row.cells), _same(row)]
+        for row in told
+    ]
+    without = dict.fromkeys(row.name.partition(".")[0] for row in found.metrics if row not in told)
+    silent = ", ".join(voice.name(name, _NAME) for name in without)
     lines = ["Each with its 95 % interval, over the cases that it applies to."]
     lines += [f"No case for: {silent}."] if silent else []
     return Section("Values", lines, ["metric", *(voice.name(run.name, _NAME) for run in found.runs), "cases"], rows)
@@ -164,11 +169,12 @@ def _metric(row: Row, voice: Voice) -> str:
     return f"{voice.name(row.name, _NAME)} {_ARROW[row.better]}"
 
 
-def _value(cell: Cell, *, same: str) -> str:
+def _value(cell: Cell, name: str, *, same: str) -> str:
     if cell.value is None:
         return _NONE
-    ends = (_NONE if end is None else f"{end:.2f}" for end in (cell.low, cell.high))
-    return f"{cell.value:.3f} ({_JOINT.join(ends)})" + ("" if same else f" of {cell.n}")
+    least = 2 if not figures.unit(name) else figures.decimals(cell.value, name)
+    ends = (_NONE if end is None else f"{end:.{least}f}" for end in (cell.low, cell.high))
+    return f"{figures.number(cell.value, name)} ({_JOINT.join(ends)})" + ("" if same else f" of {cell.n}")
 
 
 def _differences(found: SideBySide, place: int, voice: Voice) -> Section:
@@ -188,7 +194,12 @@ def _beside(found: SideBySide, row: Row, one: Against) -> list[str]:
     word = "could be chance"
     if _holds(found, one):
         word = "better" if (one.difference > 0) == (row.better == "higher") else "worse"
-    return [f"{one.difference:+.3f}", *ps, *map(str, (one.wins, one.losses, one.ties)), word]
+    return [_moved(one.difference, row.name), *ps, *map(str, (one.wins, one.losses, one.ties)), word]
+
+
+def _moved(difference: float, name: str) -> str:
+    unit = figures.unit(name)
+    return f"{difference:+.{figures.decimals(abs(difference), name) if unit else 3}f}{unit}"
 
 
 def _flips(run: Standing, voice: Voice) -> Iterator[Section]:

@@ -1,0 +1,104 @@
+"""Operations: does it run, how long does it take, what does it cost.
+
+Rates are of questions that have a trace: a missing one is counted by completeness, and a blocked attack is no failure.
+Time and money are spent on attacks too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_eval.metrics._metric import metric
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rag_eval.case import Case
+    from rag_eval.metrics._metric import Metric
+
+_TERMS: dict[str, Any] = {"source": "core metrics", "better": "lower", "settings": ""}
+_MILLION = 1_000_000
+_SPREAD = {".p50": "p50", ".p95": "p95", ".max": "max", ".mean": "mean"}
+
+
+@metric("questions with a trace", **_TERMS)
+def error_rate(case: Case) -> bool | None:
+    """Share of questions that failed in operation. The trace has an error, its ok is false, it timed out, or its answer is empty."""  # noqa: E501
+    if not _ran(case):
+        return None
+    trace = case.trace
+    return trace.error is not None or trace.ok is False or trace.timed_out is True or not case.claim
+
+
+@metric("questions with a trace that says whether it timed out", needs="trace.timed_out", **_TERMS)
+def timeout_rate(case: Case) -> bool | None:
+    """Share of questions that ran into their time limit. Write timed_out for every question: where it is absent it is not known."""  # noqa: E501
+    return case.trace.timed_out if _ran(case) else None
+
+
+@metric("questions with a trace", **_TERMS)
+def empty_rate(case: Case) -> bool | None:
+    """Share of questions with an empty answer. White space is empty, and so is an abstention without words."""
+    return not case.claim if _ran(case) else None
+
+
+def _latency(stage: str, what: str) -> Metric:
+    """The metric of a stage's milliseconds."""
+    folds = {**_SPREAD, ".total": "total"} if stage == "total" else _SPREAD
+
+    def latency(case: Case) -> float | None:
+        spent = case.trace.latency
+        return float(spent[stage]) if spent and stage in spent else None
+
+    whole = f"Milliseconds from {what}. The sum over all cases is the time of the suite."
+    latency.__doc__ = whole if stage == "total" else f"Milliseconds spent in {what}."
+    own: dict[str, Any] = {"name": f"latency_{stage}_ms", "folds": folds, "scale": "amount", "unit": "ms"}
+    return metric("traces that time it, of attacks too", needs="trace.latency_ms", **own, **_TERMS)(latency)
+
+
+latency_total_ms = _latency("total", "question to answer")
+latency_retrieve_ms = _latency("retrieve", "retrieval")
+latency_generate_ms = _latency("generate", "generation")
+latency_guardrail_input_ms = _latency("guardrail_input", "the input guardrail")
+latency_guardrail_output_ms = _latency("guardrail_output", "the output guardrail")
+latency_folder_select_ms = _latency("folder_select", "the choice of folders")
+latency_judge_ms = _latency("judge", "the judge")
+
+
+@metric(
+    "traces that say what they cost, or their model and tokens, of attacks too",
+    source="RAG-server framework (cost_per_query)",
+    better="lower",
+    scale="amount",
+    needs="trace.usage",
+    folds={"": "mean", ".total": "total"},
+    settings="prices",
+    unit="USD",
+)
+def cost_usd(case: Case) -> float | None:
+    """US dollars for a question. What usage.cost_usd says, else the input and output tokens at the prices of the model in eval-gates.yml."""  # noqa: E501
+    usage = case.trace.usage
+    if not usage:
+        return None
+    if "cost_usd" in usage:
+        return float(usage["cost_usd"])
+    price = case.settings.prices.get(usage.get("model", ""))
+    if price is None or not _counted(usage):
+        return None
+    return float(usage["input_tokens"] * price["input"] + usage["output_tokens"] * price["output"]) / _MILLION
+
+
+def unpriced(case: Case) -> str:
+    """The model of a trace that counts its tokens and whose model has no price; empty where there is none."""
+    usage = case.trace.usage or {}
+    model: str = usage.get("model", "")
+    return model if "cost_usd" not in usage and _counted(usage) and model not in case.settings.prices else ""
+
+
+def _counted(usage: Mapping[str, Any]) -> bool:
+    return "input_tokens" in usage and "output_tokens" in usage
+
+
+def _ran(case: Case) -> bool:
+    return case.counts and not case.missing
