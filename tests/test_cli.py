@@ -280,6 +280,12 @@ def test_explain_says_by_which_rule_a_claim_refuses(rag, project):
     assert f"\nrefused      yes, {rule}\n" in rag("explain", "S1")[1]
 
 
+def test_explain_shows_what_bears_each_sentence_out(rag):
+    code, out, _ = rag("explain", "Q01", f"--gold={QUICKSTART / 'gold.jsonl'}", f"--trace={QUICKSTART / 'good.jsonl'}")
+    assert code == 0
+    assert "by weight#1: parcel may weigh at most 20 kg" in out
+
+
 def test_explain_shows_a_question_without_a_trace(rag, project):
     write_rows(project / "runs" / "trace.jsonl", GOOD[1:])
     assert rag("explain", "S1")[1].startswith("S1: MISSING")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
+from rag_eval.model import without_citations
 from rag_eval.text import content_words, heading_parts, tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from rag_eval.grounding import Checked, Evidence
     from rag_eval.leaks import Leak
     from rag_eval.model import Chunk, Gold, Settings, Support, Trace
     from rag_eval.refusing import Refusal
@@ -159,7 +161,36 @@ class Case:
     @lazy
     def chunk_tokens(self) -> tuple[list[str], ...]:
         """The tokens of every chunk that says its text, as ranked."""
-        return tuple([tokens(chunk["text"]) for chunk in self.ranked_chunks if "text" in chunk])
+        return tuple([tokens(text) for text in self.chunk_texts])
+
+    @lazy
+    def grounded(self) -> list[Checked] | None:
+        """The sentences of a shipped answer with their support by the chunks; None where no chunk says its text."""
+        if not self.shipped or not self.counts or self.trace.chunks is None:
+            return None
+        if self.trace.chunks and not self.chunk_texts:
+            return None
+        from rag_eval.grounding import ground  # only runs with chunk texts pay for loading its word lists
+
+        return ground(self.prose, self.chunk_texts)
+
+    @lazy
+    def evidence(self) -> list[Evidence]:
+        """For each sentence of a shipped answer what bears it out; it costs more than the scores, which need it not."""
+        from rag_eval.grounding import evidence, supported
+
+        limits = self.settings.groundedness
+        return [evidence(one, self.prose, self.chunk_texts, supported(one, *limits)) for one in self.grounded or ()]
+
+    @lazy
+    def prose(self) -> str:
+        """The claim with spaces in the place of the citations in it: ``[id]``, ``[3]``, ``citations: [a, b]``."""
+        return without_citations(self.claim, (*self.cites, *self.trace.retrieved)) if "[" in self.claim else self.claim
+
+    @lazy
+    def chunk_texts(self) -> tuple[str, ...]:
+        """The texts of the chunks that say them, as ranked."""
+        return tuple([chunk["text"] for chunk in self.ranked_chunks if "text" in chunk])
 
     @lazy
     def cited_chunks(self) -> tuple[Chunk, ...]:

@@ -114,6 +114,7 @@ def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     yield ""
     yield from _facts(case)
     yield ""
+    yield from _sentences(case)
     columns = {one.column: one for one in wanted if one.metric.level == "case"}
     scores = [(name, one.score(case)) for name, one in columns.items()]
     yield from (f"  {name:<22} {_shown(score)}" for name, score in scores if score is not None)
@@ -165,6 +166,20 @@ def _guardrail_word(value: Any) -> str:
 
 def _refused(case: Case) -> str:
     return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
+
+
+def _sentences(case: Case) -> Iterator[str]:
+    """Each sentence of the answer with what bears it out, where the chunks are at hand."""
+    for found in case.evidence:
+        verdict = {None: "not checked", True: "supported", False: "not supported"}[found.supported]
+        yield f"  {verdict} ({found.kind}, {found.support:.2f}): {one_line(found.text, _WIDTH)}"
+        if found.chunk is not None and found.span is not None:
+            chunk = [chunk for chunk in case.ranked_chunks if "text" in chunk][found.chunk]
+            yield f"    by {one_line(chunk['id'], 60)}: {one_line(chunk['text'][slice(*found.span)], _WIDTH)}"
+        lacking = {"in no chunk": found.missing, "made up": found.numbers, "but": found.mismatches}
+        yield from (f"    {what}: {_listed(words)}" for what, words in lacking.items() if words)
+    if case.evidence:
+        yield ""
 
 
 def _listed(items: Sequence[str], most: int = 10) -> str:

@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 
 from rag_eval.errors import UsageError
-from rag_eval.metrics import answers, citations, context, index, operations, pipeline, refusals, retrieval, safety
+from rag_eval.metrics import (
+    answers,
+    citations,
+    context,
+    groundedness,
+    index,
+    operations,
+    pipeline,
+    refusals,
+    retrieval,
+    safety,
+)
 from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
 from rag_eval.safe import quoted
 
@@ -28,7 +39,7 @@ __all__ = [
     "values_in_words",
 ]
 
-_PERSPECTIVES = (answers, refusals, citations, retrieval, context, safety, pipeline, operations, index)
+_PERSPECTIVES = (answers, refusals, citations, retrieval, context, groundedness, safety, pipeline, operations, index)
 
 
 def _about(text: str | None) -> str:
