@@ -102,6 +102,7 @@ ALLOWED = [
     "recall_all@3",
     "",
     "min",
+    ("<b>@octocat|`" * 9)[:64],
 ]
 
 
