@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rag_eval.grounding import Checked, Evidence
     from rag_eval.leaks import Leak
     from rag_eval.model import Chunk, Gold, Settings, Support, Trace
+    from rag_eval.refusing import Refusal
 
 T = TypeVar("T")
 BLOCKED = "guardrail_blocked"
@@ -78,10 +79,36 @@ class Case:
             return False  # else a system could pass its failures off as refusals
         if self.trace.abstained is not None:
             return self.trace.abstained
-        if self.by_token or not self.settings.phrases or len(self.claim) > PHRASE_LIMIT:
-            return self.by_token
+        if self.by_token or (self.settings.phrases and self._phrase()):
+            return True
+        return self.settings.builtin and self._recognised is not None
+
+    def _phrase(self) -> str | None:
+        """The first configured phrase that a short claim holds."""
+        if len(self.claim) > PHRASE_LIMIT:
+            return None
         lowered = self.claim.lower()
-        return any(phrase in lowered for phrase in self.settings.phrases)
+        return next((phrase for phrase in self.settings.phrases if phrase in lowered), None)
+
+    @lazy
+    def _recognised(self) -> Refusal | None:
+        from rag_eval.refusing import recognise
+
+        # No trace is no empty answer.
+        return recognise(self.claim) if self.trace.answered else None
+
+    @property
+    def refused_by(self) -> str:
+        """Which rule made the claim a refusal, or by which it is an answer; empty where none spoke."""
+        if self.errored:
+            return ""
+        if self.trace.abstained is not None:
+            return "the trace's own mark"
+        if self.by_token:
+            return "the token"
+        if phrase := self._phrase():
+            return f"the phrase '{phrase}'"
+        return str(self._recognised) if self.settings.builtin and self._recognised else ""
 
     @property
     def errored(self) -> bool:
@@ -185,13 +212,18 @@ class Case:
         if gold.supports:
             return self._by_supports
         if gold.doc_grades or gold.relevant_docs:
-            docs = (chunk["doc_id"] for chunk in self.trace.chunks or () if "doc_id" in chunk)
+            docs = (chunk["doc_id"] for chunk in self._units if "doc_id" in chunk)
             return _rank_documents(gold, tuple(dict.fromkeys(docs)))
         return None
 
     @lazy
+    def _units(self) -> tuple[Chunk, ...]:
+        """What was retrieved, in its ranks: of an id without a chunk nothing is known, and it takes its rank."""
+        return tuple([self.chunks_by_id.get(name) or {"id": name} for name in self.trace.retrieved])
+
+    @lazy
     def _by_supports(self) -> Ranking:
-        return _rank_supports(self.gold, self.ranked_chunks)
+        return _rank_supports(self.gold, self._units)
 
     @lazy
     def leaks(self) -> tuple[Leak, ...]:

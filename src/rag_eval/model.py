@@ -259,6 +259,7 @@ class Settings(NamedTuple):
     """What the metrics are told: the refusal token as it is to be written, refusal phrases, the k of the labels.
 
     ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``.
+    ``builtin`` turns on the refusals that :mod:`rag_eval.refusing` recognises.
     """
 
     token: str = "not in context"
@@ -267,6 +268,7 @@ class Settings(NamedTuple):
     groundedness: Grounding = Grounding()
     safety: Safety = Safety()
     prices: Mapping[str, Mapping[str, float]] = {}
+    builtin: bool = False
 
 
 def inline_citations(text: str) -> list[str] | None:

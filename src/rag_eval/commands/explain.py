@@ -117,7 +117,8 @@ def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     yield from _sentences(case)
     columns = {one.column: one for one in wanted if one.metric.level == "case"}
     scores = [(name, one.score(case)) for name, one in columns.items()]
-    yield from (f"  {name:<22} {_shown(score)}" for name, score in scores if score is not None)
+    wide = max(map(len, columns), default=0)
+    yield from (f"  {name:<{wide}} {_shown(name, score)}" for name, score in scores if score is not None)
     without = ", ".join(name for name, score in scores if score is None)
     yield f"  does not apply: {without or '–'}"
     yield ""
@@ -130,7 +131,7 @@ def _facts(case: Case) -> Iterator[str]:
     yield f"question     {one_line(gold.question, _WIDTH)}"
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
     yield f"claim        {one_line(without(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"
-    yield f"refused      {'yes' if case.refused else 'no'}"
+    yield f"refused      {_refused(case)}"
     yield f"gold text    {_listed(gold.substrings)}; {'' if case.contained else 'not '}found in the claim"
     yield f"gold cites   {_listed(gold.citations)}"
     yield f"cited        {_listed(case.cites) if trace.citations is not None else 'no list given'}"
@@ -164,6 +165,10 @@ def _guardrail_word(value: Any) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
+def _refused(case: Case) -> str:
+    return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
+
+
 def _sentences(case: Case) -> Iterator[str]:
     """Each sentence of the answer with what bears it out, where the chunks are at hand."""
     for found in case.evidence:
@@ -183,12 +188,14 @@ def _listed(items: Sequence[str], most: int = 10) -> str:
     return f"{shown}, … ({len(items)} in all)" if len(items) > most else shown or "–"
 
 
-def _shown(score: Score) -> str:
+def _shown(name: str, score: Score) -> str:
     if isinstance(score, tuple) and isinstance(score[1], bool):
         return f"{score[0]:.3f} ({'to be' if score[1] else 'not to be'} caught)"
     if isinstance(score, tuple):
         return f"{score[0] / score[1]:.3f} ({score[0]}/{score[1]})"
-    return f"{score:d}" if isinstance(score, int) else f"{score:.3f}"
+    from rag_eval.renderers.figures import number
+
+    return f"{score:d}" if isinstance(score, int) else number(score, name)
 
 
 def _metric(name: str) -> Metric | None:

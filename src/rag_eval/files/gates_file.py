@@ -209,6 +209,7 @@ def _policy(document: Document, path: str) -> Policy:
         file=path,
         token=refusal.get("token", Policy().token).strip(),
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
+        builtin=refusal.get("builtin", False),
         gates=_in_force(tuple(_gates(document))),
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
         # YAML takes a bare off for false.
