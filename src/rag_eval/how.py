@@ -1,0 +1,27 @@
+"""How a trace file is scored: what changes the time it takes and nothing else."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rag_eval.progress import SILENT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.progress import Watch
+
+
+class How(NamedTuple):
+    """By which of :data:`rag_eval.engines.ENGINES`.
+
+    ``jobs`` are processes, 0 as many as there are cores to use; ``scheduler`` is the address of dask's; ``watch`` is
+    told how far reading has come.
+    """
+
+    engine: str = "process"
+    jobs: int = 0
+    scheduler: str = ""
+    watch: Watch = SILENT
+
+
+USUAL = How()
