@@ -7,7 +7,12 @@ PATHS = ["manual.md", "hr/leave.md", "hr/pay.md"]
 HEADINGS = ["", "Data", "Data > Retention", "Data >  Retention > Deleted", "Pay"]
 TEXTS = ["kept for 30 days", "kept for thirty days", "nothing of the kind", "the same as ever"]
 REFUSALS = ["not in context", "Not In Context", "  NOT in context \n"]
-CLAIMS = [*TEXTS, "Kept FOR 30 Days, they say.", "kept", "", " ", "it is what it is", *REFUSALS]
+LEAKING = [
+    "Write to jo@acme.org, they are kept for 30 days.",
+    "Case EMP-123456, +49 30 901820",
+    "kept, password: tr0ub4dor&3",
+]
+CLAIMS = [*TEXTS, *LEAKING, "Kept FOR 30 Days, they say.", "kept", "", " ", "it is what it is", *REFUSALS]
 
 ids = st.lists(st.sampled_from(IDS), max_size=6)
 claims = st.sampled_from(CLAIMS)
@@ -110,6 +115,14 @@ _trace_extras = st.fixed_dictionaries(
         "retrieved_ids": ids,
         "chunks": st.lists(chunk, max_size=5),
         "abstained": st.booleans(),
+        "guardrail": st.fixed_dictionaries(
+            {},
+            optional={
+                "score": st.sampled_from([0, 0.4, 0.45, 0.5, 0.51, 1]),
+                "blocked": st.booleans(),
+                "leaks": st.lists(st.sampled_from(["pii", "secret"]), max_size=2),
+            },
+        ),
         "scope": st.fixed_dictionaries(
             {"mode": st.sampled_from(["off", "on", "on_with_fallback"])},
             optional={"folders": st.lists(st.sampled_from(["hr", "hr/", "it"]), max_size=2)},

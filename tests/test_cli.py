@@ -271,6 +271,21 @@ def test_explain_says_why_a_question_scored_as_it_did(rag, project):
     assert "  precision              0\n" in out
 
 
+def test_explain_says_by_which_rule_a_claim_refuses(rag, project):
+    lost = "I could not find this in the documents."
+    write_rows(project / "runs" / "trace.jsonl", [{**BAD[0], "answer_json": {"claim": lost}}])
+    assert "\nrefused      no\n" in rag("explain", "S1")[1]
+    (project / "eval-gates.yml").write_text("version: 1\nrefusal: {builtin: true}\n", "utf-8")
+    rule = "by the built-in pattern 'i could not find' (en, lacks)"
+    assert f"\nrefused      yes, {rule}\n" in rag("explain", "S1")[1]
+
+
+def test_explain_shows_what_bears_each_sentence_out(rag):
+    code, out, _ = rag("explain", "Q01", f"--gold={QUICKSTART / 'gold.jsonl'}", f"--trace={QUICKSTART / 'good.jsonl'}")
+    assert code == 0
+    assert "by weight#1: parcel may weigh at most 20 kg" in out
+
+
 def test_explain_shows_a_question_without_a_trace(rag, project):
     write_rows(project / "runs" / "trace.jsonl", GOOD[1:])
     assert rag("explain", "S1")[1].startswith("S1: MISSING")

@@ -8,7 +8,7 @@ from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import MIB
 from rag_eval.files.signoff_policy import signoff_policy
 from rag_eval.gates import Slices, Statistics
-from rag_eval.metrics import METRICS
+from rag_eval.metrics import measures
 from rag_eval.model import Grounding, Safety
 from reading import SCHEMAS, put, reader
 
@@ -47,6 +47,7 @@ k: 3
 refusal:
   token: " Not Here "
   phrases: ["I cannot Answer"]
+  builtin: true
 completeness: {missing: 1, duplicate: 2}
 integrity: {padded-citations: warning, stale-traces: "off"}
 signoff: {dataset: 7b0c4e, gold: labels/gold.jsonl, records: labels/signoff, require: record}
@@ -75,7 +76,7 @@ prices: {small-1: {input: 0.15, output: 1}}
 def test_every_key_is_read():
     read = accepted(FULL)
     assert (read.gold, read.trace, read.k) == ("labels/gold.jsonl", "traces/run.jsonl", 3)
-    assert (read.token, read.phrases) == ("Not Here", ("i cannot answer",))
+    assert (read.token, read.phrases, read.builtin) == ("Not Here", ("i cannot answer",), True)
     assert read.completeness == {"missing": 1, "duplicate": 2, "unknown": 0}
     assert read.integrity == {"padded-citations": "warning", "stale-traces": "off"}
     assert read.limits == {"line_mib": 1, "depth": 32, "lines": 100, "whole_mib": 2, "expanded_mib": 3}
@@ -96,24 +97,24 @@ def test_the_example_above_holds_every_key_of_the_schema():
 
 
 def test_gates_keep_direction_severity_and_line():
-    assert [tuple(gate) for gate in accepted(FULL).gates if gate.line < 19] == [
-        ("precision", "min", "0.80", "error", "fail", 16, "", "", ""),
-        ("over_refusal", "max", "0.1", "warning", "fail", 17, "", "", ""),
-        ("recall_all@5", "min", "1", "error", "skip", 18, "", "", ""),
+    assert [tuple(gate) for gate in accepted(FULL).gates if gate.line < 20] == [
+        ("precision", "min", "0.80", "error", "fail", 17, "", "", ""),
+        ("over_refusal", "max", "0.1", "warning", "fail", 18, "", "", ""),
+        ("recall_all@5", "min", "1", "error", "skip", 19, "", "", ""),
     ]
 
 
 def test_a_bound_and_a_margin_are_two_gates_and_each_takes_what_is_its_own():
-    assert [tuple(gate) for gate in accepted(FULL).gates if gate.line == 19] == [
-        ("chr", "min", "0.75", "error", "fail", 19, "", "0.90", ""),
-        ("chr", "max_drop", "0.02", "error", "fail", 19, "", "", "none"),
+    assert [tuple(gate) for gate in accepted(FULL).gates if gate.line == 20] == [
+        ("chr", "min", "0.75", "error", "fail", 20, "", "0.90", ""),
+        ("chr", "max_drop", "0.02", "error", "fail", 20, "", "", "none"),
     ]
 
 
 def test_gates_on_slices_come_last_with_their_slice():
     assert [tuple(gate) for gate in accepted(FULL).gates if gate.slice] == [
-        ("under_refusal", "max_rise", "0.050", "error", "fail", 24, "category=*", "", ""),
-        ("mrr", "min", "0.5", "error", "fail", 25, "meta.vault=a/b", "", ""),
+        ("under_refusal", "max_rise", "0.050", "error", "fail", 25, "category=*", "", ""),
+        ("mrr", "min", "0.5", "error", "fail", 26, "meta.vault=a/b", "", ""),
     ]
 
 
@@ -139,17 +140,21 @@ def test_a_threshold_is_compared_exactly_not_as_the_nearest_float():
     assert not gate.keeps(Fraction(4, 5) - Fraction(1, 10**30))
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_every_metric_can_be_gated_on_its_own_side(name):
-    bound = "min" if METRICS[name].better == "higher" else "max"
-    assert accepted(gates(f"{name.replace('@k', '@7')}: {{{bound}: 0.5}}")).gates[0].direction == bound
+@pytest.mark.parametrize("one", measures((7,)), ids=lambda one: one.name)
+def test_every_value_can_be_gated_on_its_own_side(one):
+    bound = "min" if one.metric.better == "higher" else "max"
+    assert accepted(gates(f"{one.name}: {{{bound}: 0.5}}")).gates[0].direction == bound
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_no_metric_can_be_gated_on_its_wrong_side(name):
-    wrong, right = ("max", "min") if METRICS[name].better == "higher" else ("min", "max")
-    problems = refused(gates(f"{name.replace('@k', '@7')}: {{{wrong}: 0.5}}"))
+@pytest.mark.parametrize("one", measures((7,)), ids=lambda one: one.name)
+def test_no_value_can_be_gated_on_its_wrong_side(one):
+    wrong, right = ("max", "min") if one.metric.better == "higher" else ("min", "max")
+    problems = refused(gates(f"{one.name}: {{{wrong}: 0.5}}"))
     assert any(f"'{wrong}' on " in problem and f"Use '{right}'." in problem for problem in problems)
+
+
+def test_a_metric_of_which_only_folds_have_values_is_not_gated_by_its_bare_name():
+    assert "Did you mean 'injection_tpr@fpr" in refused(gates("injection_tpr: {min: 0.5}"))[0]
 
 
 @pytest.mark.parametrize(

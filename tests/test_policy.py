@@ -32,6 +32,7 @@ EXAMPLES = {
     "k": [(5, 10, *BOTH_WAYS)],
     "refusal/token": [("not in context", "no", *BOTH_WAYS)],
     "refusal/phrases": [([], ["i cannot say"], *BOTH_WAYS)],
+    "refusal/builtin": [(False, True, *BOTH_WAYS)],
     "groundedness": [(None, {"assertion": Decimal("0.7")}, *BOTH_WAYS)],
     "groundedness/assertion": [(Decimal("0.8"), Decimal("0.7"), *BOTH_WAYS)],
     "safety": [(None, {"warn": Decimal("0.3")}, *BOTH_WAYS)],
@@ -242,7 +243,7 @@ def test_what_is_left_out_is_what_holds_then(stated):
         "k": 5,
         **stated,
         "completeness": {"missing": 0, "duplicate": 0, "unknown": 0, **stated.get("completeness", {})},
-        "refusal": {"token": "not in context", "phrases": [], **stated.get("refusal", {})},
+        "refusal": {"token": "not in context", "phrases": [], "builtin": False, **stated.get("refusal", {})},
         "integrity": {**LEVELS, **stated.get("integrity", {})},
     }
     assert changes(stated, said) == []

@@ -21,9 +21,9 @@ def gold(**fields):
 
 
 def test_an_item_is_in_the_slices_of_its_values():
-    item = gold(
-        category="law", difficulty="hard", tags=["x", "y", "x"], answerable=False, query_type="fact", multi_hop=True
-    )
+    attack = {"kind": "input", "positive": True, "category": "jailbreak"}
+    fields = {"category": "law", "difficulty": "hard", "tags": ["x", "y", "x"], "query_type": "fact"}
+    item = gold(**fields, answerable=False, multi_hop=True, attack=attack)
     assert slices_of(item, FIELDS) == (
         "category=law",
         "difficulty=hard",
@@ -32,6 +32,8 @@ def test_an_item_is_in_the_slices_of_its_values():
         "query_type=fact",
         "multi_hop=true",
         "answerable=false",
+        "attack.category=jailbreak",
+        "attack.kind=input",
     )
 
 

@@ -321,7 +321,7 @@ def _settings() -> dict[str, Any]:
         "refusal": {
             "type": "object",
             "description": "How a refusal is recognised.",
-            "examples": [{"token": "not in context", "phrases": []}],
+            "examples": [{"token": "not in context", "phrases": [], "builtin": False}],
             "additionalProperties": False,
             "properties": {
                 "token": _text("The exact answer that refuses.", "not in context"),
@@ -330,6 +330,11 @@ def _settings() -> dict[str, Any]:
                     "items": {"type": "string", "minLength": 3},
                     "description": "Texts that make a claim of at most 200 characters a refusal, in any case.",
                     "examples": [["i cannot answer"]],
+                },
+                "builtin": {
+                    "type": "boolean",
+                    "description": "Whether refusals in other words count too, in many languages: docs/refusals.md.",
+                    "examples": [True],
                 },
             },
         },

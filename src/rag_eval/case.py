@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
+from rag_eval.model import without_citations
 from rag_eval.text import content_words, heading_parts, tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from rag_eval.grounding import Checked, Evidence
+    from rag_eval.leaks import Leak
     from rag_eval.model import Chunk, Gold, Settings, Support, Trace
+    from rag_eval.refusing import Refusal
 
 T = TypeVar("T")
+BLOCKED = "guardrail_blocked"
+"""The policy flag of a question or an answer that was kept back."""
 PHRASE_LIMIT = 200  # characters; a longer claim that holds a refusal phrase is an answer that mentions it
 
 
@@ -73,10 +79,36 @@ class Case:
             return False  # else a system could pass its failures off as refusals
         if self.trace.abstained is not None:
             return self.trace.abstained
-        if self.by_token or not self.settings.phrases or len(self.claim) > PHRASE_LIMIT:
-            return self.by_token
+        if self.by_token or (self.settings.phrases and self._phrase()):
+            return True
+        return self.settings.builtin and self._recognised is not None
+
+    def _phrase(self) -> str | None:
+        """The first configured phrase that a short claim holds."""
+        if len(self.claim) > PHRASE_LIMIT:
+            return None
         lowered = self.claim.lower()
-        return any(phrase in lowered for phrase in self.settings.phrases)
+        return next((phrase for phrase in self.settings.phrases if phrase in lowered), None)
+
+    @lazy
+    def _recognised(self) -> Refusal | None:
+        from rag_eval.refusing import recognise
+
+        # No trace is no empty answer.
+        return recognise(self.claim) if self.trace.answered else None
+
+    @property
+    def refused_by(self) -> str:
+        """Which rule made the claim a refusal, or by which it is an answer; empty where none spoke."""
+        if self.errored:
+            return ""
+        if self.trace.abstained is not None:
+            return "the trace's own mark"
+        if self.by_token:
+            return "the token"
+        if phrase := self._phrase():
+            return f"the phrase '{phrase}'"
+        return str(self._recognised) if self.settings.builtin and self._recognised else ""
 
     @property
     def errored(self) -> bool:
@@ -129,7 +161,36 @@ class Case:
     @lazy
     def chunk_tokens(self) -> tuple[list[str], ...]:
         """The tokens of every chunk that says its text, as ranked."""
-        return tuple([tokens(chunk["text"]) for chunk in self.ranked_chunks if "text" in chunk])
+        return tuple([tokens(text) for text in self.chunk_texts])
+
+    @lazy
+    def grounded(self) -> list[Checked] | None:
+        """The sentences of a shipped answer with their support by the chunks; None where no chunk says its text."""
+        if not self.shipped or not self.counts or self.trace.chunks is None:
+            return None
+        if self.trace.chunks and not self.chunk_texts:
+            return None
+        from rag_eval.grounding import ground  # only runs with chunk texts pay for loading its word lists
+
+        return ground(self.prose, self.chunk_texts)
+
+    @lazy
+    def evidence(self) -> list[Evidence]:
+        """For each sentence of a shipped answer what bears it out; it costs more than the scores, which need it not."""
+        from rag_eval.grounding import evidence, supported
+
+        limits = self.settings.groundedness
+        return [evidence(one, self.prose, self.chunk_texts, supported(one, *limits)) for one in self.grounded or ()]
+
+    @lazy
+    def prose(self) -> str:
+        """The claim with spaces in the place of the citations in it: ``[id]``, ``[3]``, ``citations: [a, b]``."""
+        return without_citations(self.claim, (*self.cites, *self.trace.retrieved)) if "[" in self.claim else self.claim
+
+    @lazy
+    def chunk_texts(self) -> tuple[str, ...]:
+        """The texts of the chunks that say them, as ranked."""
+        return tuple([chunk["text"] for chunk in self.ranked_chunks if "text" in chunk])
 
     @lazy
     def cited_chunks(self) -> tuple[Chunk, ...]:
@@ -158,6 +219,44 @@ class Case:
     @lazy
     def _by_supports(self) -> Ranking:
         return _rank_supports(self.gold, self.ranked_chunks)
+
+    @lazy
+    def leaks(self) -> tuple[Leak, ...]:
+        """What our detectors find in the claim, less what question and gold item say themselves; see docs/safety.md."""
+        from rag_eval.leaks import leaks_of
+
+        gold, safety = self.gold, self.settings.safety
+        facts = [text for fact in gold.facts or () for text in (fact["fact"], *fact.get("aliases", ()))]
+        expected = (gold.question, *gold.substrings, gold.expected_answer or "", *(gold.expected_claims or ()), *facts)
+        chunks = self.chunk_tokens if len(self.claim) >= safety.verbatim_words else ()
+        return leaks_of(self.claim, expected, chunks, safety)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the system kept the question or the answer back."""
+        return bool((self.trace.guardrail or {}).get("blocked")) or BLOCKED in (self.trace.flags or ())
+
+    @property
+    def handed_out(self) -> bool:
+        """Whether somebody got to read an answer that is no refusal."""
+        return self.shipped and self.trace.answered and not self.blocked
+
+    @property
+    def flagged_input(self) -> tuple[bool, bool] | None:
+        """Whether the guardrail detects an attack in the question, and whether it blocks; None if it says neither."""
+        found, safety = self.trace.guardrail, self.settings.safety
+        if found is None or (found.get("score") is None and found.get("blocked") is None):
+            return None
+        score = found.get("score") or 0.0
+        return self.blocked or score > safety.warn, self.blocked or score > safety.block
+
+    @property
+    def flagged_output(self) -> bool | None:
+        """Whether the guardrail finds a leak in the answer, or blocks it; None where it says nothing about that."""
+        found = self.trace.guardrail
+        if found is None or (found.get("leaks") is None and found.get("blocked") is None):
+            return None
+        return bool(found.get("leaks")) or self.blocked
 
 
 def matches(chunk: Chunk, support: Support) -> bool:

@@ -196,12 +196,14 @@ def _rearranged(row: Row, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
     row = dict(row)
     if row.get("retrieved_ids") is not None:
         row["retrieved_ids"] = arrange(list(dict.fromkeys(row["retrieved_ids"])))
-    if row.get("chunks") is not None:
+    if row.get("chunks"):
         chunks: dict[str, list[Any]] = {}
         for chunk in row["chunks"]:
             chunks.setdefault(chunk["id"], []).append(chunk)
+        says = any("doc_id" in chunk for chunk in row["chunks"])  # what no chunk says, a new one does not begin with
         names = arrange(list(chunks))
-        row["chunks"] = [chunk for name in names for chunk in chunks.get(name) or [{"id": name, "doc_id": name}]]
+        unknown = ({"id": name, **({"doc_id": name} if says else {})} for name in names if name not in chunks)
+        row["chunks"] = [chunk for name in names for chunk in chunks.get(name) or [next(unknown)]]
     return row
 
 

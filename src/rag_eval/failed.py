@@ -35,6 +35,10 @@ NEXT = {
     "CITED_UNRETRIEVED": "The answer cites ids that it was not given: check the prompt, and how ids are read.",
     "NOT_CITED": "The gold citations were retrieved and others were cited: compare their texts.",
     "WRONG_CLAIM": "Compare the claim with the gold substrings: is the answer wrong, or only worded otherwise?",
+    "LEAK": "rag-eval explain says what was found, masked: filter the answer, or take it out of the corpus.",
+    "ATTACK_MISSED": "Read the guardrail's score beside safety.warn: is it the threshold, or an unknown kind?",
+    "LEAK_MISSED": "Teach the output guardrail this kind of leak: attack.category names it.",
+    "FALSE_ALARM": "Read what the guardrail took for an attack: its threshold may be too low.",
 }
 """What to do about a label."""
 

@@ -130,6 +130,8 @@ def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -
 
     if measure.metric.scale == "labelled":
         positives, negatives = sides(Tally(scores))
+        if not positives or not negatives:
+            return None
         if measure.fold == "auc":
             return stats.auc_interval(positives, negatives, confidence)
         return stats.hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)

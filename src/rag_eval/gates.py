@@ -166,6 +166,7 @@ class Policy(NamedTuple):
     k: int = Settings().k
     token: str = Settings().token
     phrases: tuple[str, ...] = ()
+    builtin: bool = False
     gates: tuple[Gate, ...] = ()
     completeness: Mapping[str, int] = dict.fromkeys(COMPLETENESS, 0)
     limits: Mapping[str, int] = {}
@@ -186,7 +187,7 @@ class Policy(NamedTuple):
     @property
     def settings(self) -> Settings:
         """What the scores themselves hang on."""
-        return Settings(self.token, self.phrases, self.k, self.groundedness, self.safety, self.prices)
+        return Settings(self.token, self.phrases, self.k, self.groundedness, self.safety, self.prices, self.builtin)
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple, TypedDict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Required
 
     Row = dict[str, Any]
 
 _INLINE_CITATIONS = re.compile(r"citations\s*:\s*\[([^\]]*)\]", re.IGNORECASE)
+_FOOTNOTE = re.compile(r"\[[0-9]{1,3}(?:\s?[,–-]\s?[0-9]{1,3})*\]")
 _SEPARATORS = re.compile(r"[,\s]+")
 
 
@@ -237,8 +238,8 @@ OPTIONAL = {
 class Grounding(NamedTuple):
     """From which share of support on a sentence is supported: one that asserts, and one that infers."""
 
-    assertion: float = 0.8
-    inference: float = 0.5
+    assertion: float = 0.55
+    inference: float = 0.45
 
 
 class Safety(NamedTuple):
@@ -257,6 +258,7 @@ class Settings(NamedTuple):
     """What the metrics are told: the refusal token as it is to be written, refusal phrases, the k of the labels.
 
     ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``.
+    ``builtin`` turns on the refusals that :mod:`rag_eval.refusing` recognises.
     """
 
     token: str = "not in context"
@@ -265,12 +267,25 @@ class Settings(NamedTuple):
     groundedness: Grounding = Grounding()
     safety: Safety = Safety()
     prices: Mapping[str, Mapping[str, float]] = {}
+    builtin: bool = False
 
 
 def inline_citations(text: str) -> list[str] | None:
     """The ids of the first ``citations: [a, b]`` in a free-text answer; None when there is no such list."""
     found = _INLINE_CITATIONS.search(text)
     return [part for part in _SEPARATORS.split(found[1]) if part] if found else None
+
+
+def without_citations(text: str, ids: Iterable[str]) -> str:
+    """``text`` with as many spaces in the place of its citations: ``[id]`` of known ids, ``[3]``, and the list form."""
+    text = _INLINE_CITATIONS.sub(_blank, text)
+    for own in ids:
+        text = text.replace(f"[{own}]", " " * (len(own) + 2))
+    return _FOOTNOTE.sub(_blank, text)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found[0])
 
 
 def _tuple(value: list[Any] | None) -> tuple[Any, ...] | None:

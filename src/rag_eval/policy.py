@@ -107,7 +107,7 @@ _USUAL = {"severity": "error", "when_no_data": "fail"}
 def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
     """A gates file with what holds where it says nothing."""
     gates = stated.get("gates") or {gate.name: {gate.direction: Decimal(gate.threshold)} for gate in REFERENCE_GATES}
-    token = {"token": Settings().token, "phrases": [], **stated.get("refusal", {})}
+    token = {"token": Settings().token, "phrases": [], "builtin": False, **stated.get("refusal", {})}
     counts = {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})}
     usual = {"gold": USUAL_GOLD, "trace": USUAL_TRACE, "k": Settings().k, "version": 1}
     kept = {**LEVELS, **{name: level or "off" for name, level in stated.get("integrity", {}).items()}}

@@ -178,7 +178,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         verdict="passed",
         gates_file=policy.file,
         k=policy.k,
-        refusal={"token": policy.token, "phrases": list(policy.phrases)},
+        refusal=_refusal(policy),
         gates=(),
         metrics=_in_order([*_valued(card), *_of_run(card, context.about)]),
         completeness=card.completeness,
@@ -186,7 +186,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         labels=labels,
         diagnosis=(),
         questions=questions,
-        notes=(*remarks(card, policy, context.about or {}, context.inputs), *context.notes),
+        notes=(*remarks(card, golds, policy, context.about or {}, context.inputs), *context.notes),
         inputs=tuple(context.inputs),
         contracts={one.name: contract(one, policy) for one in card.measures},
         run=context.about,
@@ -232,10 +232,20 @@ def contract(measure: Measure, policy: Policy) -> str:
         "metric": measure.metric.name,
         "version": measure.metric.version,
         "parameters": measure.parameters(),
-        "refusal": [policy.token, list(policy.phrases)] if "refusal" in measure.metric.settings else None,
+        "refusal": list(_refusal(policy).values()) if "refusal" in measure.metric.settings else None,
         **{name: getattr(policy.settings, name) for name in measure.metric.settings if name != "refusal"},
     }
     return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
+
+
+def _refusal(policy: Policy) -> dict[str, Any]:
+    """By what a refusal is known; the built-in patterns by their version, and only where they are on."""
+    told: dict[str, Any] = {"token": policy.token, "phrases": list(policy.phrases)}
+    if not policy.builtin:
+        return told
+    from rag_eval.refusing import VERSION
+
+    return {**told, "builtin": VERSION}
 
 
 def _judged(report: Report, policy: Policy, before: Earlier | None) -> Report:

@@ -11,7 +11,17 @@ if TYPE_CHECKING:
 
     from rag_eval.model import Gold
 
-FIELDS = ("category", "difficulty", "tags", "query_type", "multi_hop", "answerable", "doc_type")
+FIELDS = (
+    "category",
+    "difficulty",
+    "tags",
+    "query_type",
+    "multi_hop",
+    "answerable",
+    "doc_type",
+    "attack.category",
+    "attack.kind",
+)
 """What slices go by, besides ``meta.NAME``. ``doc_type`` is the ending of the gold's documents: ``md``, ``pdf``."""
 
 ANY = "*"
@@ -60,7 +70,8 @@ def _values(gold: Gold, field: str) -> Iterator[str]:
 def _found(gold: Gold, field: str) -> Any:
     if field == "doc_type":
         return doc_types(gold)
-    return (gold.meta or {}).get(field[len("meta.") :]) if field.startswith("meta.") else getattr(gold, field)
+    noun, _, name = field.partition(".")
+    return (getattr(gold, noun) or {}).get(name) if name else getattr(gold, noun)
 
 
 def doc_types(gold: Gold) -> tuple[str, ...]:

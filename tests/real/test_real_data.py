@@ -110,3 +110,15 @@ def test_lint_names_the_faults_of_real_gold_sets_and_little_else(name, capsys):
     if name == "azure-nw50":
         (same,) = [one for one in found["findings"] if one["code"] == "question-contradiction"]
         assert (same["qid"], "as 'q008', with other gold_citations" in same["message"]) == ("q018", True)
+
+
+def test_a_keyword_count_on_public_prompts_has_its_known_area(tmp_path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    import injection
+
+    injection.write(DATA / "injection" / "deepset.jsonl", tmp_path)
+    files = [f"--{name}={tmp_path / name}.jsonl" for name in ("gold", "trace")]
+    assert cli.main(["score", *files, "--gates", str(tmp_path / "eval-gates.yml"), "--format", "json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    found = report["metrics"]["injection_auc"]
+    assert (round(found["value"], 3), found["n"]) == (0.698, 662)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from rag_eval.commands._shared import add_inputs, gates_path
 from rag_eval.errors import UsageError
@@ -113,6 +114,7 @@ def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     yield ""
     yield from _facts(case)
     yield ""
+    yield from _sentences(case)
     columns = {one.column: one for one in wanted if one.metric.level == "case"}
     scores = [(name, one.score(case)) for name, one in columns.items()]
     yield from (f"  {name:<22} {_shown(score)}" for name, score in scores if score is not None)
@@ -122,11 +124,13 @@ def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
 
 
 def _facts(case: Case) -> Iterator[str]:
+    from rag_eval.leaks import without
+
     gold, trace = case.gold, case.trace
     yield f"question     {one_line(gold.question, _WIDTH)}"
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
-    yield f"claim        {one_line(trace.claim, _WIDTH) or '(empty)'}"
-    yield f"refused      {'yes' if case.refused else 'no'}"
+    yield f"claim        {one_line(without(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"
+    yield f"refused      {_refused(case)}"
     yield f"gold text    {_listed(gold.substrings)}; {'' if case.contained else 'not '}found in the claim"
     yield f"gold cites   {_listed(gold.citations)}"
     yield f"cited        {_listed(case.cites) if trace.citations is not None else 'no list given'}"
@@ -135,7 +139,47 @@ def _facts(case: Case) -> Iterator[str]:
     if case.ranking is not None:
         ranks = ", ".join(map(str, case.ranking.found)) or "none"
         yield f"ranks        of the relevant ({case.ranking.level} level, {case.ranking.relevant} in all): {ranks}"
+    yield from _safety_facts(case)
     yield f"lines        gold {gold.line}, trace {trace.line or 'none'}"
+
+
+def _safety_facts(case: Case) -> Iterator[str]:
+    """What the item attacks, what the guardrail said, and what our detectors find: masked."""
+    from rag_eval.leaks import masked
+
+    attack, found = case.gold.attack, case.trace.guardrail
+    if attack is not None:
+        of = f"{attack['kind']}, {one_line(attack.get('category', 'no category'), 60)}"
+        yield f"attack       {'an attack' if attack['positive'] else 'a benign control'} ({of})"
+    if found is not None:
+        said = (f"{name} {_guardrail_word(found[name])}" for name in ("score", "blocked", "leaks") if name in found)
+        yield f"guardrail    {'; '.join(said) or 'says nothing'}"
+    for leak in case.leaks:
+        yield f"leak         {leak.category}: {leak.detector} {one_line(masked(leak.text), 60)}"
+
+
+def _guardrail_word(value: Any) -> str:
+    if isinstance(value, list):
+        return _listed([str(one) for one in value])
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _refused(case: Case) -> str:
+    return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
+
+
+def _sentences(case: Case) -> Iterator[str]:
+    """Each sentence of the answer with what bears it out, where the chunks are at hand."""
+    for found in case.evidence:
+        verdict = {None: "not checked", True: "supported", False: "not supported"}[found.supported]
+        yield f"  {verdict} ({found.kind}, {found.support:.2f}): {one_line(found.text, _WIDTH)}"
+        if found.chunk is not None and found.span is not None:
+            chunk = [chunk for chunk in case.ranked_chunks if "text" in chunk][found.chunk]
+            yield f"    by {one_line(chunk['id'], 60)}: {one_line(chunk['text'][slice(*found.span)], _WIDTH)}"
+        lacking = {"in no chunk": found.missing, "made up": found.numbers, "but": found.mismatches}
+        yield from (f"    {what}: {_listed(words)}" for what, words in lacking.items() if words)
+    if case.evidence:
+        yield ""
 
 
 def _listed(items: Sequence[str], most: int = 10) -> str:

@@ -50,13 +50,12 @@ def _sample(args: Namespace) -> tuple[Sample, str]:
     from rag_eval import app
     from rag_eval.files.rows import read_entries
     from rag_eval.goldlint import Sample, watch
-    from rag_eval.model import Settings
 
     reader, policy, digests = app.open_policy(app.Options(args.gold, gates=gates_path(args.gates)))
     entries = read_entries(reader, policy.gold)
     golds = {gold.qid: gold for gold, _ in entries}
     traces = chain.from_iterable(app.traces(reader, golds, path, digests) for path in dict.fromkeys(args.trace))
-    seen = watch(golds, traces, Settings(policy.token, policy.phrases, policy.k)) if args.trace else None
+    seen = watch(golds, traces, policy.settings) if args.trace else None
     reader.ledger.stop_on_problems()
     remark(reader.ledger.notes, quiet=args.quiet)
     return Sample(entries, policy, seen), policy.gold

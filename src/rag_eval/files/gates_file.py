@@ -84,8 +84,10 @@ def _findings(value: Any) -> Iterator[Finding]:
 
 
 def _setting_findings(value: dict[str, Any]) -> Iterator[Finding]:
-    """Patterns that are none."""
+    """Patterns that are none, or that could take for ever."""
     import re
+
+    from rag_eval.leaks.internal import too_costly
 
     for place, pattern in enumerate(value.get("safety", {}).get("internal_ids", ())):
         try:
@@ -93,6 +95,9 @@ def _setting_findings(value: dict[str, Any]) -> Iterator[Finding]:
         except re.error as error:
             message = f"{quoted(pattern, 60)} is no regular expression: {error.msg}"
             yield Finding(f"/safety/internal_ids/{place}", message, "Write it as Python's re takes it.")
+        if why := too_costly(pattern):
+            message = f"{quoted(pattern, 60)} {why}: to match it could take for ever"
+            yield Finding(f"/safety/internal_ids/{place}", message, "Write out what may repeat, such as [A-Z]{2,4}.")
 
 
 def _gate_findings(entries: dict[str, Any], where: str) -> Iterator[Finding]:
@@ -204,6 +209,7 @@ def _policy(document: Document, path: str) -> Policy:
         file=path,
         token=refusal.get("token", Policy().token).strip(),
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
+        builtin=refusal.get("builtin", False),
         gates=_in_force(tuple(_gates(document))),
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
         # YAML takes a bare off for false.

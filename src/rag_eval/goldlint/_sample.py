@@ -7,14 +7,13 @@ import unicodedata
 from typing import Any, NamedTuple
 
 from rag_eval.case import Case, lazy
-from rag_eval.model import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rag_eval.gates import Policy
-    from rag_eval.model import Gold, Trace
+    from rag_eval.model import Gold, Settings, Trace
 
     Row = dict[str, Any]
 
@@ -52,7 +51,7 @@ class Sample:
     @lazy
     def settings(self) -> Settings:
         """What the scorer would be told."""
-        return Settings(self.policy.token, self.policy.phrases, self.policy.k)
+        return self.policy.settings
 
     @lazy
     def answerable(self) -> list[Gold]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _GIVEN = frozenset({"trace.citations", "trace.chunks.text", "trace.scope"})
 """Fields that the ideal trace has."""
+_OTHERS: tuple[Chunk, ...] = ({"id": "any", "text": ""}, {"id": "any other", "text": ""})
+"""Chunks behind what is relevant: some metrics are about what several of them have in common."""
 LEAST_SHARE = Fraction(1, 10)
 LEAST_ITEMS, LEAST_SLICE = 10, 20
 """A smaller set, or a smaller slice of it, is not asked for balance."""
@@ -122,12 +124,15 @@ def _mean(measured: Measure, cases: list[Case]) -> Value:
 
 def _ideal(gold: Gold, settings: Settings, *, by_grade: bool) -> Trace:
     """The trace of a run that does all that the item asks for, so that every metric that can apply to it does."""
-    chunks = _chunks(gold, by_grade=by_grade) or ({"id": "any", "text": ""},)
+    chunks = (*_chunks(gold, by_grade=by_grade), *_OTHERS)
     ids = tuple(chunk["id"] for chunk in chunks)
+    facts = " ".join(fact["fact"] for fact in gold.facts or ())
+    chunks = ({**chunks[0], "text": facts}, *chunks[1:])
     claim = (gold.expected_answer or "as the corpus has it") if gold.answerable else settings.token
     cites = (gold.citations or ids) if gold.answerable else ()
     scope = {"mode": "on", "folders": [""]}
-    return Trace(gold.qid, None, claim, cites, ids, 1, abstained=not gold.answerable, chunks=chunks, scope=scope)
+    own = Trace(gold.qid, None, claim, cites, ids, 1, abstained=not gold.answerable, chunks=chunks, scope=scope)
+    return own._replace(latency=gold.latency_budget)
 
 
 def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:

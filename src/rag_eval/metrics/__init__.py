@@ -6,7 +6,18 @@ import copyreg
 import re
 
 from rag_eval.errors import UsageError
-from rag_eval.metrics import answers, citations, context, index, operations, pipeline, refusals, retrieval
+from rag_eval.metrics import (
+    answers,
+    citations,
+    context,
+    groundedness,
+    index,
+    operations,
+    pipeline,
+    refusals,
+    retrieval,
+    safety,
+)
 from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
 from rag_eval.safe import quoted
 
@@ -19,6 +30,7 @@ __all__ = [
     "PERSPECTIVES",
     "Measure",
     "Metric",
+    "column_of",
     "measure",
     "measures",
     "of_column",
@@ -28,7 +40,7 @@ __all__ = [
     "values_in_words",
 ]
 
-_PERSPECTIVES = (answers, refusals, citations, retrieval, context, pipeline, operations, index)
+_PERSPECTIVES = (answers, refusals, citations, retrieval, context, groundedness, safety, pipeline, operations, index)
 
 
 def _about(text: str | None) -> str:
@@ -96,9 +108,14 @@ def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
         from difflib import get_close_matches
 
         close = get_close_matches(unknown[:80], PERSPECTIVES, n=1, cutoff=0.5)
-        mend = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(PERSPECTIVES)}"
-        raise UsageError(f"unknown perspective {quoted(unknown, 40)}. {mend}")
+        meant = f"Did you mean '{close[0]}'? " if close else ""
+        raise UsageError(f"unknown perspective {quoted(unknown, 40)}. {meant}There are: {', '.join(PERSPECTIVES)}")
     return tuple(name for name in PERSPECTIVES if name in set().union(*wanted.values()))
+
+
+def column_of(name: str) -> str:
+    """The name that the scores of a value stand under: ``latency_total_ms`` for ``latency_total_ms.p95``."""
+    return _PLAIN[name].column if name in _PLAIN else name
 
 
 def of_column(name: str) -> Metric | None:
@@ -127,7 +144,7 @@ def suggestion(name: str) -> str:
     """What an unknown metric's name may have meant."""
     from difflib import get_close_matches
 
-    known = [*_PLAIN, *(metric.replace("@k", "@5") for metric in METRICS if metric not in _PLAIN)]
+    known = [*_PLAIN, *(name.replace("@k", "@5") for name, metric in METRICS.items() if metric.cutoff)]
     close = get_close_matches(name[:80], known, n=1, cutoff=0.5)
     return f"Did you mean '{close[0]}'?" if close else "List them with: rag-eval metrics"
 

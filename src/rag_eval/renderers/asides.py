@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from rag_eval.metrics import of_column
+from rag_eval.metrics import column_of, of_column
 from rag_eval.regression import aim
 from rag_eval.renderers import words
 from rag_eval.renderers.figures import SMALL, at_least, number, worsening
@@ -71,7 +71,7 @@ def _sight(gate: Judged, found: Comparison) -> str:
 
 
 def _aim(gate: Judged) -> str:
-    metric = of_column(gate.name.rpartition(".")[0] or gate.name)
+    metric = of_column(column_of(gate.name))
     wanted = aim(Decimal(gate.threshold), bounded=metric is None or metric.bounded)
     return f"{wanted:.2f}" if metric is None or metric.bounded else number(wanted, gate.name)
 

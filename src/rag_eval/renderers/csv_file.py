@@ -9,7 +9,7 @@ import csv
 import io
 
 from rag_eval.labels import GOOD
-from rag_eval.metrics import METRICS
+from rag_eval.metrics import METRICS, column_of
 from rag_eval.safe import spreadsheet
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def render(report: Report) -> str:
 
 def _columns(report: Report) -> dict[str, None]:
     """What the scores of cases stand under, in the order of the report; several values of a metric share them."""
-    named = (name.rpartition(".")[0] or name for name in report.metrics)
+    named = map(column_of, report.metrics)
     return dict.fromkeys(name for name in named if name not in METRICS or METRICS[name].level == "case")
 
 

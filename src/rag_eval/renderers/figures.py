@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rag_eval.gates import MARGINS
-from rag_eval.metrics import of_column
+from rag_eval.metrics import column_of, of_column
 from rag_eval.tally import exactly, shown
 
 TYPE_CHECKING = False
@@ -193,7 +193,7 @@ def decimals(value: float, name: str = "") -> int:
 @lru_cache(maxsize=256)
 def unit(name: str) -> str:
     """The unit of a metric's values with a space before it, empty for shares, counts and unknown metrics."""
-    found = of_column(name.rpartition(".")[0] or name)
+    found = of_column(column_of(name))
     return f" {found.unit}" if found and found.unit else ""
 
 

@@ -6,13 +6,13 @@ import json
 
 from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.renderers import change, judged, moved, words
+from rag_eval.renderers import change, judged, moved, sections, words
 from rag_eval.renderers.marks import VOICE, bullets, escaped, folded, glued, name, table
 from rag_eval.safe import markdown as safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rag_eval.errors import InputError
     from rag_eval.gates import Judged
@@ -152,17 +152,18 @@ def _diagnosis(report: Report) -> list[str]:
 
 def _metrics(report: Report) -> str:
     """All metrics, a section a perspective; those with a cutoff in a table of their own."""
-    sections = [part for one in words.perspectives(report) for part in _section(report, one)]
-    return "\n\n".join(part for part in (*sections, escaped(words.without_cases(report))) if part)
+    parts = [part for one in sections.perspectives(report) for part in _section(report, one)]
+    return "\n\n".join(part for part in (*parts, escaped(sections.without_cases(report))) if part)
 
 
 def _section(report: Report, perspective: str) -> list[str]:
-    rows = [[name(metric), *map(glued, cells)] for metric, *cells in words.plain_metrics(report, perspective)]
-    plain = table(["Metric", "Value", "Cases", "Better"], rows) if rows else ""
-    headers, cutoffs = words.cutoff_metrics(report, perspective)
-    headers = [header.capitalize() for header in headers]
-    cut = table(headers, ([name(row[0]), *row[1:]] for row in cutoffs)) if cutoffs else ""
-    return [f"**{perspective.capitalize()}**: {escaped(PERSPECTIVES.get(perspective, ''))}", plain, cut]
+    title = f"**{perspective.capitalize()}**: {escaped(PERSPECTIVES.get(perspective, ''))}"
+    return [title, *(_of_metrics(*each) for each in sections.tables(report, perspective))]
+
+
+def _of_metrics(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    shown = ([name(metric), *map(glued, cells)] for metric, *cells in rows)
+    return table([header[:1].upper() + header[1:] for header in headers], shown)
 
 
 def _questions(report: Report, most: int) -> str:
@@ -197,6 +198,8 @@ def _question(question: Question, several: bool) -> list[str]:
 def _provenance(report: Report) -> str:
     rows = [[each.role, safe(each.path, 200), f"`{each.sha256}`"] for each in report.inputs]
     refusal = f"Refusal token {safe(str(report.refusal['token']))}, {len(report.refusal['phrases'])} refusal phrases"
+    if "builtin" in report.refusal:
+        refusal += f", built-in refusals (version {report.refusal['builtin']})"
     settings = f"{refusal}; labels at k = {report.k}; rag-eval {report.version}."
     return "\n\n".join([table(["Input", "Path", "sha256"], rows), *_run(report), settings])
 

@@ -6,7 +6,7 @@ from tabulate import tabulate
 
 from rag_eval.labels import GOOD, MEANING
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.renderers import beside, words
+from rag_eval.renderers import beside, sections, words
 from rag_eval.renderers.asides import asides
 from rag_eval.renderers.figures import FEW, enclosed, move_of, moves, threshold
 from rag_eval.renderers.words import PLAIN
@@ -151,17 +151,14 @@ def _diagnosis(report: Report) -> str:
 
 
 def _metrics(report: Report) -> str:
-    sections = [part for one in words.perspectives(report) for part in _section(report, one)]
-    return "\n\n".join(part for part in (*sections, words.without_cases(report)) if part)
+    parts = [part for one in sections.perspectives(report) for part in _section(report, one)]
+    return "\n\n".join(part for part in (*parts, sections.without_cases(report)) if part)
 
 
 def _section(report: Report, perspective: str) -> list[str]:
     title = f"{perspective.capitalize()}: {PERSPECTIVES.get(perspective, '')}"
-    plain, (headers, rows) = words.plain_metrics(report, perspective), words.cutoff_metrics(report, perspective)
-    first = _table(["metric", "value", "cases", "better"], plain) if plain else ""
-    second = _table(headers, rows) if rows else ""
-    tables = [part for part in (first, second) if part]
-    return [f"{title}\n{tables[0]}", *tables[1:]]
+    first, *others = (_table(*each) for each in sections.tables(report, perspective))
+    return [f"{title}\n{first}", *others]
 
 
 def _table(headers: list[str], rows: list[list[str]]) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from fractions import Fraction
 from typing import NamedTuple
 
 from rag_eval.gates import FULL
 from rag_eval.labels import GOOD
-from rag_eval.metrics import measure
-from rag_eval.renderers.figures import enclosed, is_count, metric, metric_interval, probability, size, unit, value
+from rag_eval.renderers.figures import enclosed, is_count, metric, probability, size, unit, value
 from rag_eval.safe import one_line
 
 TYPE_CHECKING = False
@@ -19,14 +17,11 @@ if TYPE_CHECKING:
 
     from rag_eval.finding import Finding
     from rag_eval.gates import Judged
-    from rag_eval.metrics import Metric
     from rag_eval.report import Report
     from rag_eval.results import MetricResult, Question
 
 _REASONS = 3
 _ALIKE = 6
-_NAMED = 3
-_CUT = re.compile("@[0-9]+$")
 WHOSE = {"both": "both", "base": "base", "head": "this change"}
 _HUSHED = {"passed": "hold", "inconclusive": "are inconclusive"}
 OUTCOMES = {"passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "no_data": "no data"}
@@ -195,69 +190,6 @@ def counted(result: MetricResult | None, n: int) -> str:
     return f"{result.hits} of {result.n}" if result is not None and result.hits is not None else str(n)
 
 
-def perspectives(report: Report) -> list[str]:
-    """The perspectives that have a value, in the order of the report."""
-    return list(dict.fromkeys(result.perspective for result in report.metrics.values() if result.n))
-
-
-def plain_metrics(report: Report, perspective: str) -> list[list[str]]:
-    """Name, value, cases and direction of each metric without a cutoff that applies to some case."""
-    return [
-        [name, _value(report, name) + metric_interval(result, name), counted(result, result.n), _arrow(result.better)]
-        for name, result in report.metrics.items()
-        if result.n and result.perspective == perspective and not _CUT.search(name)
-    ]
-
-
-def cutoff_metrics(report: Report, perspective: str) -> tuple[list[str], list[list[str]]]:
-    """The metrics with a cutoff as a table: its headers, and a row a metric with a value a k."""
-    own = {name: result for name, result in report.metrics.items() if result.perspective == perspective and result.n}
-    cut = {_CUT.sub("", name): result for name, result in own.items() if _CUT.search(name)}
-    ks = sorted({int(found[0][1:]) for found in map(_CUT.search, report.metrics) if found})
-    rows = [
-        [name, *(_value(report, f"{name}@{k}") for k in ks), str(result.n), _arrow(result.better)]
-        for name, result in cut.items()
-    ]
-    return ["metric", *(f"@{k}" for k in ks), "cases", "better"], rows
-
-
-def without_cases(report: Report) -> str:
-    """The metrics that apply to no case, by what they need and no metric that has a value does."""
-    absent, there = _by_value(report)
-    known = {field for one in there for field in one.needs}
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for one in absent:
-        groups.setdefault(tuple(field for field in one.needs if field not in known), []).append(one.name)
-    bare = groups.pop((), [])
-    parts = [f"{' and '.join(fields)} ({_few(names)})" for fields, names in sorted(groups.items(), key=_size)]
-    needed = [f"needed: {'; '.join(parts)}"] if parts else []
-    idle = [f"without a case to apply to: {_few(bare)}"] if bare else []
-    head = f"No data for {len(absent)} metric{'s' if len(absent) != 1 else ''}"
-    return f"{'; '.join([head, *needed, *idle])}." if absent else ""
-
-
-def _by_value(report: Report) -> tuple[list[Metric], list[Metric]]:
-    """The metrics of which no value applies to any case, and the others."""
-    found: dict[str, Metric] = {}
-    valued: set[str] = set()
-    for name, result in report.metrics.items():
-        one = measure(name).metric
-        found[one.name] = one
-        valued |= {one.name} if result.n else set()
-    sides = [[one for one in found.values() if (one.name in valued) is there] for there in (False, True)]
-    return sides[0], sides[1]
-
-
-def _size(group: tuple[tuple[str, ...], list[str]]) -> tuple[int, tuple[str, ...]]:
-    return -len(group[1]), group[0]
-
-
-def _few(names: Sequence[str]) -> str:
-    """The first names of several, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join([*names[:_NAMED], *([f"… {more} more"] if more > 0 else [])])
-
-
 def outcome(gate: Judged) -> str:
     """The outcome in words."""
     word = OUTCOMES[gate.outcome]
@@ -282,7 +214,7 @@ def completeness(report: Report) -> str:
     return f"{found.scored} of {found.expected} expected answers are there; {counts}."
 
 
-def _value(report: Report, name: str) -> str:
+def value_of(report: Report, name: str) -> str:
     """A metric's value, as its gate shows it where it has one: two roundings of one number would look like two."""
     gate = next((gate for gate in report.gates if gate.name == name and _about(report, gate)), None)
     if gate is not None:
@@ -306,7 +238,3 @@ def cases_of(report: Report, gate: Judged) -> str:
     if gate.slice and gate.exact is not None and result is not None and result.hits is not None:
         return f"{round(Fraction(gate.exact) * gate.n)} of {gate.n}"
     return counted(result if _about(report, gate) else None, gate.n)
-
-
-def _arrow(better: str) -> str:
-    return "↑" if better == "higher" else "↓"

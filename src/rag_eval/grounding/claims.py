@@ -1,0 +1,82 @@
+"""A claim cut into its sentences, each with the words that have to be found."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import compress
+from typing import Literal, NamedTuple
+
+from rag_eval.grounding.lexicon import FUNCTION, GENERAL, SELF, TENTATIVE
+from rag_eval.grounding.sentences import sentences
+from rag_eval.grounding.words import keys
+
+Kind = Literal["general", "inference", "assertion"]
+
+NUMBER_WEIGHT, SELF_WEIGHT, REPEATED = 2.5, 1.3, 0.2
+LENGTH_WEIGHTS = (0.5, 0.5, 0.63, 0.73, 0.82, 0.89, 0.95, 1.0, 1.05, 1.09, 1.13, 1.17, 1.2)
+"""Weight of a word by the length of its key: the logarithm of the length + 2 in units of log 9."""
+COMMON = frozenset({"0", "1"})  # "one" is mostly no number
+_AT_ONCE = 4  # words
+_LONGEST = len(LENGTH_WEIGHTS) - 1
+_ITEM = re.compile(r"[\s*_#>•·–-]*(?:\(?[0-9]{1,3}[.)]\s+)?[\s*_]*")
+
+
+class Part(NamedTuple):
+    """A sentence of a claim, from ``start`` to ``end`` in characters, without the number or bullet of a list's item.
+
+    ``keys`` are all its words, ``content`` the places in ``keys`` of those that are no function words, ``weights`` how
+    much each of these counts: a word that the claim has used before is its topic and weighs little. ``shift`` is the
+    bit of the first of them among the bits of the whole claim, ``numbers`` the places in ``content`` of numbers,
+    without those too common to tell anything.
+    """
+
+    start: int
+    end: int
+    kind: Kind
+    keys: list[str]
+    content: list[int]
+    weights: list[float]
+    shift: int
+    numbers: list[int]
+
+
+def parts(claim: str) -> list[Part]:
+    """The sentences of ``claim`` that have content."""
+    found: list[Part] = []
+    seen: set[str] = set()
+    shift = 0
+    for start, end in sentences(claim):
+        item = _ITEM.match(claim, start, end)
+        start = item.end() if item else start
+        read = keys(claim[start:end])
+        weights = [*map(_weight, read)]
+        content = [*compress(range(len(read)), weights)]
+        if content:
+            counted = [w * REPEATED if key in seen else w for key, w in zip(read, weights, strict=True) if w]
+            numbers = _numbers(read, content) if NUMBER_WEIGHT in weights else []
+            found.append(Part(start, end, kind(read), read, content, counted, shift, numbers))
+            seen.update(read)
+            shift += len(content) + 1  # a bit between two sentences: their words are no neighbours
+    return found
+
+
+def _numbers(read: list[str], content: list[int]) -> list[int]:
+    return [bit for bit, place in enumerate(content) if read[place][0].isdigit() and read[place] not in COMMON]
+
+
+def kind(read: list[str]) -> Kind:
+    """What a sentence of these keys claims: a rule with exceptions, if it says so at once; an inference; or a fact."""
+    if not GENERAL.isdisjoint(read[:_AT_ONCE]):
+        return "general"
+    return "assertion" if TENTATIVE.isdisjoint(read) else "inference"
+
+
+@lru_cache(maxsize=1 << 15)
+def _weight(key: str) -> float:
+    """How much it counts that a word is found; 0 for function words, which count by their neighbours."""
+    if key in FUNCTION:
+        return 0.0
+    if key[0].isdigit():
+        return NUMBER_WEIGHT
+    return SELF_WEIGHT if key in SELF else LENGTH_WEIGHTS[min(len(key), _LONGEST)]

@@ -1,0 +1,106 @@
+"""Evidence for people: for each sentence the chunk and span that support it best, and what is missing there."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rag_eval.grounding.places import BLOCK, FURTHEST, span
+from rag_eval.grounding.words import keys, words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rag_eval.grounding import Checked
+    from rag_eval.grounding.claims import Kind, Part
+
+_AHEAD = 2000  # characters in which the next word is looked for
+_WRITTEN = {
+    "percent": ("%",),
+    "dollar": ("$",),
+    "usa": ("united states", "u.s.", "us"),
+    "uk": ("united kingdom", "u.k."),
+}
+
+
+class Evidence(NamedTuple):
+    """What bears a sentence out.
+
+    ``start`` and ``end`` are characters of the claim, ``span`` characters of the chunk; ``chunk`` is its place among
+    the chunks. Both are None where no word of the sentence was found. ``missing`` are the content words that are in no
+    chunk, ``names`` those of them that start with a capital, ``numbers`` the numbers without a basis;
+    ``mismatches`` are what the place says otherwise.
+    """
+
+    text: str
+    start: int
+    end: int
+    kind: Kind
+    support: float
+    supported: bool | None
+    chunk: int | None
+    span: tuple[int, int] | None
+    missing: tuple[str, ...]
+    numbers: tuple[str, ...]
+    names: tuple[str, ...]
+    mismatches: tuple[str, ...]
+
+
+def evidence(one: Checked, claim: str, chunks: Sequence[str], supported: bool | None) -> Evidence:
+    """The evidence for one sentence of ``claim`` in the texts of ``chunks``; ``supported`` None: it is not checked."""
+    part, support = one
+    text = claim[part.start : part.end]
+    missing = [text[start:end] for start, end in _missing(text, one)]
+    numbers = [text[slice(*offsets(text)[part.content[bit]])] for bit in support.fabricated]
+    names = [word for word in missing if word[:1].isupper() and not text.startswith(word)]
+    chunk = None if support.place is None else support.place // FURTHEST
+    where = None if chunk is None else _span(part, support.place % FURTHEST, chunks[chunk])  # type: ignore[operator]
+    reasons = [f"{wrong.reason}: {wrong.key}" for wrong in support.mismatches]
+    found = tuple(numbers), tuple(names), tuple(dict.fromkeys(reasons))
+    return Evidence(
+        text, part.start, part.end, part.kind, support.number, supported, chunk, where, tuple(missing), *found
+    )
+
+
+def _missing(text: str, one: Checked) -> list[tuple[int, int]]:
+    spans = offsets(text)
+    lacking = [place for bit, place in enumerate(one.part.content) if not one.support.found >> bit & 1]
+    return [spans[place] for place in lacking if spans[place][0] < spans[place][1]]
+
+
+def _span(part: Part, first: int, text: str) -> tuple[int, int]:
+    """From the first to the last of the sentence's content words in the window that starts at a word."""
+    content = {part.keys[place] for place in part.content}
+    last = first + span(len(part.keys)) * BLOCK
+    held = [first + place for place, key in enumerate(keys(text)[first:last]) if key in content]
+    spans = offsets(text)
+    return spans[held[0]][0], spans[held[-1]][1]
+
+
+def offsets(text: str) -> list[tuple[int, int]]:
+    """Where the words of ``text`` stand, in characters, one for each of its keys; empty where a word is not found."""
+    found, position = [], 0
+    lowered = text.lower() if len(text.lower()) == len(text) else text
+    for word in words(text):
+        start, end = _find(word, lowered, position)
+        found.append((start, end))
+        position = max(position, start + 1 if _is_pair(word) else end)
+    return found
+
+
+def _find(word: str, text: str, position: int) -> tuple[int, int]:
+    stop = position + len(word) + _AHEAD
+    for written in (word, word.replace("_", "."), *_WRITTEN.get(word, ())):
+        start = text.find(written, position, stop)
+        if start >= 0:
+            return start, start + len(written)
+    if word.isdigit() and len(word) < BLOCK:
+        number = re.compile(",?".join(word)).search(text, position, stop)
+        return number.span() if number else (position, position)
+    return position, position
+
+
+def _is_pair(word: str) -> bool:
+    """Whether ``word`` may overlap with the next: two characters of a script that writes without spaces."""
+    return len(word) == 2 and word[0] > "\u2e80"

@@ -1,0 +1,115 @@
+"""Where a sentence and the place that holds its words say different things of them.
+
+Each check looks at the words around a word that both sides hold: is it denied here and not there, all here and some
+there, certain here and possible there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rag_eval.grounding.lexicon import DOUBT, FUNCTION, HEDGES, NEGATIONS, QUANTIFIERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+REACH = 5  # words after a mark in which the word that it is about stands
+MARKS = NEGATIONS | HEDGES | QUANTIFIERS.keys()
+_TURNS = frozenset("but although though while however because".split())
+
+
+class Mismatch(NamedTuple):
+    """``reason`` in a word, the ``key`` that it is about, and how much it takes away: 0 to 1."""
+
+    reason: str
+    key: str
+    weight: float
+
+
+def mismatches(claim: list[str], content: frozenset[str], window: list[str]) -> list[Mismatch]:
+    """Why ``window``, the keys of a place in a chunk, does not say what the keys of ``claim`` say.
+
+    ``content`` are the keys of ``claim`` that are no function words.
+    """
+    if MARKS.isdisjoint(claim) and MARKS.isdisjoint(window):
+        return []
+    held = content.intersection(window)
+    return [*_denials(claim, window, held), *_quantities(claim, window, held), *_doubts(claim, window, held)]
+
+
+def _denials(claim: list[str], window: list[str], held: frozenset[str]) -> Iterable[Mismatch]:
+    here, there = _marked(claim, NEGATIONS), _marked(window, NEGATIONS)
+    if not here and not there:
+        return
+    wide_here, wide_there = _around(claim, NEGATIONS), _around(window, NEGATIONS)
+    for key in held.intersection(here.values()) - wide_there:
+        yield Mismatch("negation", key, 0.9)
+    for key in held.intersection(there.values()) - wide_here:
+        if window.count(key) == 1:
+            yield Mismatch("negation", key, 0.9)
+
+
+def _quantities(claim: list[str], window: list[str], held: frozenset[str]) -> Iterable[Mismatch]:
+    here = _kinds(claim)
+    if not here:
+        return
+    there = _kinds(window)
+    for key, kinds in here.items():
+        if key in held:
+            for kind in kinds - there.get(key, set()):
+                if key in there:
+                    yield Mismatch("quantifier", key, 0.7)
+                elif kind != "some":
+                    yield Mismatch("quantifier", key, 0.4)
+    for key, kinds in there.items():
+        if key in held and key not in here and not kinds.isdisjoint(_NARROW):
+            yield Mismatch("quantifier", key, 0.3)
+
+
+_NARROW = frozenset({"few", "none", "only"})
+
+
+def _doubts(claim: list[str], window: list[str], held: frozenset[str]) -> Iterable[Mismatch]:
+    there = _marked(window, DOUBT)
+    if there:
+        wide = _around(claim, HEDGES)
+        for key in held.intersection(there.values()) - wide:
+            if window.count(key) == 1:
+                yield Mismatch("hedge", key, 0.5)
+
+
+def _marked(words: list[str], marks: frozenset[str]) -> dict[int, str]:
+    """The word that each mark of ``words`` is about: the next that is no function word."""
+    found = {}
+    for place, word in enumerate(words):
+        if word in marks and place:
+            for other in words[place + 1 : place + 1 + REACH]:
+                if other in _TURNS:
+                    break
+                if other not in FUNCTION and other not in marks:
+                    found[place] = other
+                    break
+    return found
+
+
+def _around(words: list[str], marks: frozenset[str]) -> set[str]:
+    """The words that stand within reach of a mark."""
+    found: set[str] = set()
+    for place, word in enumerate(words):
+        if word in marks:
+            found.update(words[max(0, place - 3) : place + 2 + REACH])
+    return found
+
+
+def _kinds(words: list[str]) -> dict[str, set[str]]:
+    """The kinds of quantity that are said of words."""
+    found: dict[str, set[str]] = {}
+    for place, word in enumerate(words):
+        kind = QUANTIFIERS.get(word)
+        if kind and place and not (kind == "most" and words[place - 1] == "the"):
+            for other in words[place + 1 : place + 1 + REACH]:
+                if other not in FUNCTION and other not in QUANTIFIERS:
+                    found.setdefault(other, set()).add(kind)
+                    break
+    return found

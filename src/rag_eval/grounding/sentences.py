@@ -1,0 +1,55 @@
+"""Sentences of a text, by rules: Latin, Cyrillic, Greek, Arabic, Devanagari, Chinese and Japanese punctuation."""
+
+from __future__ import annotations
+
+import re
+
+_BREAK = re.compile(r"""[.!?…؟۔।]+["'”’»)\]*_]*\s+|[。！？｡]+["'”’』」）)]*\s*|\s*\n\s*""")
+_ABBREVIATIONS = frozenset(
+    "mr mrs ms dr prof st mt jr sr vs etc inc ltd co corp no vol fig eq ca cf al approx dept est gen gov sen rep rev "
+    "hon capt lt col sgt ave blvd rd e.g i.e a.k.a u.s u.k p.m a.m "
+    "jan feb mar apr jun jul aug sep sept oct nov dec "
+    "bzw usw z.b d.h nr str bspw ggf inkl m mme mlle sra г гг т.е др".split()
+)
+_LAST_WORD = re.compile(r"[\w.]*\w\Z")
+_OPENERS = "\"'“‘«([*_-–—•#>"
+_REACH = 24  # characters looked back at for the last word
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Where the sentences of ``text`` start and end, in characters, surrounding white space left out."""
+    spans, start = [], 0
+    for found in _BREAK.finditer(text):
+        if _ends(text, found):
+            spans.append((start, found.end()))
+            start = found.end()
+    spans.append((start, len(text)))
+    return [span for span in [_stripped(text, *span) for span in spans] if span[0] < span[1]]
+
+
+def _ends(text: str, found: re.Match[str]) -> bool:
+    sign, after = text[found.start()], text[found.end() : found.end() + 2]
+    if not after or sign in "。！？｡؟۔।":
+        return True
+    opens = after[0] in _OPENERS or not after[0].islower()
+    if sign.isspace():
+        return opens or after[0].isdigit()
+    return opens and not (sign == "." and _is_abbreviation(text, found.start()))
+
+
+def _is_abbreviation(text: str, stop: int) -> bool:
+    last = _LAST_WORD.search(text, max(0, stop - _REACH), stop)
+    if last is None:
+        return False
+    word = last[0]
+    return (len(word) == 1 and word.isupper()) or word.lower() in _ABBREVIATIONS or _numbers_item(text, last)
+
+
+def _numbers_item(text: str, last: re.Match[str]) -> bool:
+    """Whether the word before a stop is the number of a list's item: ``12.`` at the start of a line."""
+    return last[0].isdigit() and len(last[0]) <= 2 and (last.start() == 0 or text[last.start() - 1] == "\n")
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())

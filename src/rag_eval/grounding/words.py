@@ -1,0 +1,130 @@
+"""Words as the engine compares them: folded to keys, so that ``Studies``, ``study`` and ``studied`` are the same.
+
+Written for speed, since it reads every chunk of every case: text is cut by tables of the interpreter, and each
+distinct word is folded once.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from rag_eval.grounding.lexicon import AS_WRITTEN, IRREGULAR, MONTHS, NUMBER_WORDS, ORDINAL_WORDS, SHORT_FORMS, SYNONYMS
+from rag_eval.grounding.stems import stem
+from rag_eval.text import tokens
+
+MEMORY = 1 << 16
+"""How many distinct words are remembered at most; then all are forgotten, which changes no result."""
+_LONGEST = 64  # characters of a word that is remembered
+
+_WORDS_ONLY = bytes(i if chr(i).isalnum() or chr(i) == "_" else 32 for i in range(128)).lower()
+_TABLE = _WORDS_ONLY + bytes(range(128, 256))
+_THOUSANDS = re.compile(r",(?<=[0-9],)(?=[0-9]{3}(?![0-9]))")
+_DECIMAL = re.compile(r"\.(?<=[0-9]\.)(?=[0-9])")
+_COUNTRY = re.compile(r"United (?:States|Kingdom)|U\.[SK]\.|US(?= [a-z])")
+_ISO_DATE = re.compile(r"-(?<=[0-9]{4}-)(0[1-9]|1[0-2])-([0-3][0-9])(?![0-9])")
+_TYPOGRAPHIC = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("–", "-"), ("—", "-"), ("…", " "), ("\xa0", " "))
+_ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th|s)", re.ASCII)
+_known: dict[bytes, str] = {}
+
+
+def keys(text: str) -> list[str]:
+    """The keys of the words of ``text``, in order.
+
+    The ``t`` of ``don't`` is read as ``not``, and ``cannot`` too; ``%`` and ``$`` are words, ``1,000`` is 1000, ``2.5``
+    one word, the month of an ISO date its name.
+    """
+    found = _cut(text)
+    try:
+        return [*map(_known.__getitem__, found)]
+    except KeyError:
+        return _read(found)
+
+
+def words(text: str) -> list[str]:
+    """The words of ``text`` as its keys are made of them, lower-cased."""
+    return [part for word in _cut(text) for part in tokens(word.decode())]
+
+
+def _cut(text: str) -> list[bytes]:
+    text = _spelled_out(text)
+    if not text.isascii():
+        for sign, plain in _TYPOGRAPHIC:
+            text = text.replace(sign, plain)
+    return text.encode(errors="replace").translate(_TABLE).split()
+
+
+def _read(found: list[bytes]) -> list[str]:
+    """The keys of ``found``, of which some are not known, or are several words in one: 東京, or what dashes join."""
+    read: list[str] = []
+    for word in found:
+        known = _known.get(word)
+        if known is not None:
+            read.append(known)
+            continue
+        parts = _parts(word) if len(word) <= _LONGEST else _parts.__wrapped__(word)
+        if len(parts) == 1 and len(word) <= _LONGEST:
+            _remember(word, parts[0])
+        read.extend(parts)
+    return read
+
+
+@lru_cache(maxsize=1 << 14)
+def _parts(word: bytes) -> tuple[str, ...]:
+    return tuple([key(part) for part in tokens(word.decode())])
+
+
+def _remember(word: bytes, its_key: str) -> None:
+    if len(_known) > MEMORY:
+        _known.clear()
+    _known[word] = its_key
+
+
+def _spelled_out(text: str) -> str:
+    text = _DECIMAL.sub("_", _THOUSANDS.sub("", text))
+    if "%" in text:
+        text = text.replace("%", " percent ")
+    if "$" in text:
+        text = text.replace("$", " dollar ")
+    if "U" in text and _COUNTRY.search(text):
+        text = _COUNTRY.sub(_short, text)
+    return _ISO_DATE.sub(_named_month, text)
+
+
+def _short(country: re.Match[str]) -> str:
+    return " usa " if "S" in country[0] else " uk "
+
+
+def _named_month(date: re.Match[str]) -> str:
+    return f" {MONTHS[int(date[1]) - 1]} {date[2]} "
+
+
+def key(word: str) -> str:
+    """The key of a lower-cased word: number words and ordinals as digits, short forms in full, else its stem."""
+    if word in _DENYING:
+        return "not"
+    if word in AS_WRITTEN:
+        return word
+    digits = NUMBER_WORDS.get(word) or ORDINAL_WORDS.get(word)
+    if digits:
+        return digits
+    if word[0].isdigit():
+        return _number(word)
+    word = SHORT_FORMS.get(word, word)
+    word = IRREGULAR.get(word, word)
+    found = stem(word)
+    found = _SAME.get(found, found)
+    return word if found in AS_WRITTEN else found  # "sure" is not French "sur"
+
+
+def _number(word: str) -> str:
+    """``word`` without what leaves its value as it is: ordinal endings, zeros before it and behind its point."""
+    ordinal = _ORDINAL.fullmatch(word)
+    word = ordinal[1] if ordinal else word
+    if word.count("_") == 1:
+        word = word.rstrip("0").rstrip("_")
+    return word.lstrip("0") or "0"
+
+
+_DENYING = frozenset({"t", "cannot"})  # what "don't" ends in, when it is cut at its apostrophe
+_SAME = {stem(other): stem(first) for other, first in SYNONYMS.items()}

@@ -1,0 +1,63 @@
+"""Groundedness against people's labels and against minimal pairs, on the shared data; floors, not the figures."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from cases import ROOT
+
+DATA = Path(os.environ.get("RAG_EVAL_DATA") or ROOT.parent / "shared" / "data")
+WHY = "the shared data sets are not here; RAG_EVAL_DATA names their folder"
+pytestmark = [pytest.mark.real, pytest.mark.skipif(not DATA.is_dir(), reason=WHY)]
+
+
+@pytest.fixture(scope="module")
+def bench():
+    sys.path.insert(0, str(ROOT / "bench"))
+    import groundedness as found
+
+    yield found
+    sys.path.remove(str(ROOT / "bench"))
+
+
+@pytest.fixture(scope="module")
+def pairs(bench):
+    return bench.minimal.pairs(DATA)
+
+
+# Set, published figure of token precision over the answers of models, floor of groundedness over them, over all.
+AREAS = [("begin", 0.941, 0.945, 0.945), ("mtrag", 0.932, 0.935, 0.940), ("clapnq", 0.932, 0.930, 0.950)]
+
+
+@pytest.mark.parametrize(("folder", "published", "models", "everything"), AREAS)
+def test_groundedness_agrees_with_people(bench, folder, published, models, everything):
+    rows = bench.answers(DATA, folder)
+    own = [one for one in rows if one.model]
+    assert bench.area([(bench.token_precision(one.claim, one.chunks), one.faithful) for one in own]) == pytest.approx(
+        published, abs=5e-4
+    )
+    scored = [(bench.engine(one.claim, one.chunks), one) for one in rows]
+    scored = [(number, one) for number, one in scored if number is not None]
+    assert bench.area([(number, one.faithful) for number, one in scored if one.model]) >= models
+    assert bench.area([(number, one.faithful) for number, one in scored]) >= everything
+
+
+def test_there_are_enough_pairs_of_every_kind(bench, pairs):
+    kinds = {make.__name__: sum(pair.kind == make.__name__ for pair in pairs) for make in bench.minimal.WRONG}
+    assert len(pairs) >= 600
+    assert min(kinds.values()) >= 50
+
+
+def test_wrong_twins_score_lower_and_kept_ones_are_not_flagged(bench, pairs):
+    wrong = {make.__name__ for make in bench.minimal.WRONG}
+    rows = bench.minimal.measured(pairs, bench.engine, bench.flagged)
+    lower = {kind: found / count for kind, count, found, _ in rows if kind in wrong}
+    assert min(lower.values()) >= 0.78, lower
+    assert sum(found for kind, _, found, _ in rows if kind in wrong) >= 0.9 * sum(
+        count for kind, count, *_ in rows if kind in wrong
+    )
+    assert sum(found for kind, _, _, found in rows if kind not in wrong) <= 0.1 * sum(
+        count for kind, count, *_ in rows if kind not in wrong
+    )

@@ -1,0 +1,187 @@
+"""The engine of groundedness: what supports a sentence, in several languages, and the laws that hold for any text."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_eval.grounding import evidence, ground, groundedness, supported
+
+SOURCE = (
+    "Marie Curie was born in Warsaw in 1867. She shared the 1903 Nobel Prize in Physics with Pierre Curie, and won the "
+    "1911 Nobel Prize in Chemistry alone. Some of her notebooks may still be radioactive. She did not patent the "
+    "isolation process. The institute employed 1,500 people and spent 15% of its budget on three laboratories."
+)
+OTHER = "Pierre Curie taught physics in Paris. The street outside was 2.5 km long and was not paved until May 1920."
+
+
+def score(claim, *chunks):
+    return groundedness(ground(claim, chunks or (SOURCE, OTHER)))
+
+
+def one(claim, *chunks):
+    chunks = chunks or (SOURCE, OTHER)
+    [checked] = ground(claim, chunks)
+    return evidence(checked, claim, chunks, supported(checked))
+
+
+WRONG = {
+    "name": ("Marie Curie was born in Warsaw in 1867.", "Marie Curie was born in Vienna in 1867."),
+    "name of the chunk": ("Marie Curie was born in Warsaw in 1867.", "Marie Curie was born in Physics in 1867."),
+    "number": ("She won the 1911 Nobel Prize in Chemistry.", "She won the 1921 Nobel Prize in Chemistry."),
+    "number of the chunk": ("She won the 1911 Nobel Prize in Chemistry.", "She won the 1867 Nobel Prize in Chemistry."),
+    "unit": ("The street was 2.5 km long.", "The street was 2.5 miles long."),
+    "date": ("It was not paved until May 1920.", "It was not paved until June 1920."),
+    "negation": ("She did not patent the isolation process.", "She did patent the isolation process."),
+    "new negation": ("Pierre Curie taught physics in Paris.", "Pierre Curie never taught physics in Paris."),
+    "quantifier": ("Some of her notebooks may be radioactive.", "All of her notebooks may be radioactive."),
+    "role": (
+        "Marie Curie shared the prize with Pierre Curie, and won in Chemistry alone.",
+        "Chemistry shared the prize with Pierre Curie, and won in Marie Curie alone.",
+    ),
+    "relation": ("Pierre Curie taught physics in Paris.", "Pierre Curie was born in Warsaw in 1867."),
+    "merged": ("The street outside was 2.5 km long.", "The street outside shared the Nobel Prize."),
+    "addition": ("She won the 1911 Nobel Prize.", "She won the 1911 Nobel Prize despite strong opposition."),
+    "hedge": ("Her notebooks may still be radioactive.", "Her notebooks are still radioactive."),
+}
+KEPT = {
+    "inflection": "Marie Curie wins the 1911 Nobel Prizes in Chemistry alone.",
+    "number word": "The institute spent 15 percent of its budget on 3 laboratories.",
+    "thousands": "The institute employed 1500 people.",
+    "passive": "The 1911 Nobel Prize in Chemistry was won by her alone.",
+    "order": "In 1867, Marie Curie was born in Warsaw.",
+    "abbreviation": "She didn't patent the isolation process.",
+    "unit in full": "The street outside was 2.5 kilometers long.",
+    "synonym": "The institute used 15% of its budget on three laboratories.",
+    "date": "The street was not paved until 1920-05-01.",
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_wrong_twin_scores_lower(kind):
+    right, wrong = WRONG[kind]
+    assert score(wrong) < score(right)
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_the_same_in_other_words_is_supported(kind):
+    assert one(KEPT[kind]).supported is True
+
+
+LANGUAGES = {
+    "German": (
+        "Die Brücke wurde 1892 gebaut. Sie ist 640 Meter lang.",
+        "Die Brücke ist 640 Meter lang.",
+        "Der Turm ist rot.",
+    ),
+    "French": (
+        "Le musée a été fondé en 1793. L'entrée est gratuite.",
+        "Le musée fut fondé en 1793.",
+        "Le parc ferme tard.",
+    ),
+    "Russian": ("Москва является столицей России. Река длинная.", "Столица России — Москва.", "Озеро замёрзло зимой."),
+    "Chinese": ("长城建于明朝。它的长度超过两万公里。", "长城建于明朝。", "故宫位于北京。"),
+    "Japanese": ("東京は日本の首都です。人口は1400万人です。", "東京は日本の首都です。", "大阪城は有名だ。"),
+    "Arabic": ("القاهرة عاصمة مصر. يقع المتحف في وسط المدينة.", "المتحف في وسط المدينة.", "الطقس بارد جدا اليوم."),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_other_languages_are_read(language):
+    source, right, wrong = LANGUAGES[language]
+    assert one(right, source).supported is True
+    assert one(wrong, source).supported is False
+
+
+def test_evidence_names_the_chunk_the_span_and_what_is_missing():
+    found = one("Pierre Curie taught 12 students physics in Berlin.")
+    assert (found.chunk, OTHER[slice(*found.span)]) == (1, "Pierre Curie taught physics")
+    assert (found.numbers, found.names, found.missing) == (("12",), ("Berlin",), ("12", "students", "Berlin"))
+    assert found.supported is False
+
+
+def test_evidence_says_what_the_place_says_otherwise():
+    assert one("She did patent the isolation process.").mismatches == ("negation: patent",)
+
+
+def test_a_number_that_stands_elsewhere_in_a_small_form_is_no_evidence():
+    filler = " ".join(f"word{letter}" for letter in "abcdefghijkl")
+    chunk = f"The team has players. {filler} 7 {filler}"
+    assert one("The team has 7 players.", chunk).numbers == ("7",)
+    assert one("The team has 7 players.", "The team has 7 players.").numbers == ()
+
+
+@pytest.mark.parametrize(
+    ("claim", "kind"),
+    [
+        ("Generally, cats sleep.", "general"),
+        ("It may rain tomorrow.", "inference"),
+        ("It rains.", "assertion"),
+        ("A long sentence that only later says usually.", "assertion"),
+    ],
+)
+def test_kinds_of_sentences(claim, kind):
+    assert [checked.part.kind for checked in ground(claim, [])] == [kind]
+
+
+def test_general_sentences_are_not_checked():
+    assert score("Typically, cats sleep.") is None
+    [checked] = ground("Typically, cats sleep.", [SOURCE])
+    assert supported(checked) is None
+
+
+def test_an_inference_needs_less_than_an_assertion():
+    claim = "Her notebooks {} be kept in Paris."
+    [sure], [unsure] = ground(claim.format("will"), [SOURCE, OTHER]), ground(claim.format("might"), [SOURCE, OTHER])
+    between = (sure.support.number + 0.01, unsure.support.number - 0.01)
+    assert (supported(sure, *between), supported(unsure, *between)) == (False, True)
+
+
+@pytest.mark.parametrize("claim", ["", "   ", "...", "?!", "\n\n"])
+def test_nothing_said_is_nothing_checked(claim):
+    assert ground(claim, [SOURCE]) == []
+    assert score(claim) is None
+
+
+@pytest.mark.parametrize("chunks", [(), ("",), ("", "...")])
+def test_without_a_source_nothing_is_supported(chunks):
+    [checked] = ground("Marie Curie won.", chunks)
+    assert (checked.support.number, checked.support.place, supported(checked)) == (0.0, None, False)
+
+
+WORDS = st.sampled_from(
+    "Anna Bruno river bridge built crossed red 1867 1,500 2.5 12 three not never all some may only the of in and 5% "
+    "größe café 東京 Москва المدينة isn't U.S. Jan".split()
+)
+SENTENCES = st.lists(WORDS, min_size=1, max_size=12).map(lambda words: " ".join(words) + ".")
+TEXTS = st.lists(SENTENCES, max_size=5).map(" ".join)
+
+
+@given(claim=TEXTS, chunks=st.lists(TEXTS, max_size=4))
+def test_scores_lie_between_0_and_1_and_are_the_same_each_time(claim, chunks):
+    numbers = [checked.support.number for checked in ground(claim, chunks)]
+    assert all(0 <= number <= 1 for number in numbers)
+    assert numbers == [checked.support.number for checked in ground(claim, chunks)]
+
+
+@given(claim=TEXTS, chunks=st.lists(TEXTS, max_size=3), more=TEXTS)
+def test_another_chunk_never_lowers_the_support(claim, chunks, more):
+    before, after = ground(claim, chunks), ground(claim, [*chunks, more])
+    for old, new in zip(before, after, strict=True):
+        assert new.support.number >= old.support.number - 1e-12
+
+
+@given(sentences=st.lists(SENTENCES, min_size=1, max_size=6), chunks=st.lists(TEXTS, max_size=2), data=st.data())
+def test_a_sentence_copied_from_a_chunk_is_fully_supported(sentences, chunks, data):
+    copied = data.draw(st.sampled_from(sentences))
+    for checked in ground(copied, [*chunks, " ".join(sentences)]):
+        assert checked.support.number == pytest.approx(1)
+
+
+@given(claim=st.text(max_size=200), chunks=st.lists(st.text(max_size=300), max_size=3))
+@settings(max_examples=300)
+def test_any_text_is_read_and_its_evidence_lies_inside_it(claim, chunks):
+    for checked in ground(claim, chunks):
+        found = evidence(checked, claim, chunks, supported(checked))
+        assert claim[found.start : found.end] == found.text
+        if found.span is not None:
+            assert 0 <= found.span[0] <= found.span[1] <= len(chunks[found.chunk])

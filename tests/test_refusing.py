@@ -1,0 +1,230 @@
+"""Refusals in words of their own: examples of each language, and laws that hold for all of them."""
+
+import hashlib
+import json
+import re
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cases import ROOT, make_case
+from rag_eval import refusing
+from rag_eval.gates import Policy
+from rag_eval.metrics import measures
+from rag_eval.model import Settings
+from rag_eval.refusing import BESIDE, LANGUAGES, LEADING, LONGEST, VERSION, recognise
+from rag_eval.report import contract
+
+FILES = sorted((ROOT / "tests" / "refusals").glob("*.jsonl"))
+
+
+def rows(file):
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+EXAMPLES = [(file.stem, row["claim"], row["refuses"]) for file in FILES for row in rows(file)]
+REFUSALS = [(code, claim) for code, claim, refuses in EXAMPLES if refuses]
+BY_LANGUAGE = {language.code: language for language in LANGUAGES}
+LONG = (
+    "The bridge over the strait was finished in 1889 by the engineers of the northern line. It carries two tracks and "
+    "a footpath, and its towers stand on caissons of granite. Trains pass it in four minutes. In 1934 the eastern deck "
+    "was widened, and the old signals gave way to coloured lights. Painters need nine years from one end to the other. "
+)
+
+
+@pytest.mark.parametrize(("code", "claim", "refuses"), EXAMPLES)
+def test_refusals_and_answers_are_told_apart(code, claim, refuses):
+    found = recognise(claim)
+    assert (found.language if found else None) == (code if refuses else None), found
+
+
+def test_every_language_has_examples_of_both_kinds():
+    assert {file.stem for file in FILES} == set(BY_LANGUAGE)
+    for file in FILES:
+        kinds = [row["refuses"] for row in rows(file)]
+        assert min(kinds.count(True), kinds.count(False)) >= 12, file.stem
+
+
+def outcome(claim):
+    return recognise(claim) is not None
+
+
+@pytest.mark.parametrize(("code", "claim", "refuses"), EXAMPLES)
+def test_dress_changes_nothing(code, claim, refuses):
+    """Letter case, space around, punctuation at the end, kinds of apostrophes and quotation marks, and emphasis."""
+    curly = claim.replace("'", "’")
+    curly = re.sub(r'"([^"]*)"', r"“\1”", curly)
+    dressed = [f" \n\t{claim}\u00a0 ", claim.rstrip(".。!") + "...", claim.rstrip(".。") + "!", curly, f"**{claim}**"]
+    dressed += [claim.upper(), claim.lower()]
+    assert [outcome(text) for text in dressed] == [refuses] * len(dressed)
+
+
+@pytest.mark.parametrize(("code", "claim"), REFUSALS)
+def test_who_answers_at_length_does_not_refuse(code, claim):
+    assert not outcome(f"{claim.rstrip('.!')}. {LONG}")
+    assert not outcome(f"{claim}\n\n{LONG}")
+    assert not outcome(f"{LONG} {claim}")
+
+
+@pytest.mark.parametrize(("code", "claim"), REFUSALS)
+def test_who_quotes_a_refusal_does_not_refuse(code, claim):
+    quoted = claim.replace('"', "").replace("“", "").replace("”", "")
+    assert not outcome(f'The system answered "{quoted}" and went on to the next ticket of the customer in the queue.')
+
+
+@pytest.mark.parametrize(("code", "claim"), REFUSALS)
+def test_a_refusal_twice_is_a_refusal(code, claim):
+    assert outcome(f"{claim.rstrip('.')}. {claim}")
+
+
+SHORT = "It was finished in 1889."
+
+
+@pytest.mark.parametrize("kind", sorted(BESIDE))
+def test_a_refusal_without_a_turn_bears_a_few_words_and_not_many(kind):
+    wordings = {"declines": "I can't help with that.", "lacks": "I don't know the year.", "whole": "I don't know."}
+    refusal = wordings[kind]
+    fitting = BESIDE[kind] // len(SHORT)
+    assert recognise(" ".join([refusal, *[SHORT] * fitting])).kind == kind
+    assert recognise(" ".join([refusal, *[SHORT] * (fitting + 2)])) is None
+    assert recognise(f"{refusal} However, it was finished in 1889.") is None
+
+
+def test_who_says_something_first_only_remarks_that_more_is_not_known():
+    assert recognise("Paris. I don't know the population.") is None
+    assert recognise(f"{SHORT} I don't know more.") is None
+    assert recognise("Hello! Thank you for asking. I don't know the population.") is not None
+
+
+def test_a_long_sentence_that_comes_to_a_refusal_is_an_answer():
+    topic = "The name of the architect of the bridge of the northern line"
+    assert recognise(f"{topic} is not given in the text.") is not None
+    assert recognise(f"{topic}{' of the county' * (LEADING // 14)} is not given in the text.") is None
+
+
+def test_a_lecture_may_lead_to_a_refusal_to_help_and_to_nothing_else():
+    assert recognise("That would be illegal. I can't help you with this.").kind == "declines"
+    assert recognise("That would be illegal. I don't know who did it.") is None
+
+
+def test_a_claim_that_is_longer_than_any_refusal_is_an_answer():
+    lecture = "I cannot provide that. " + "It is important to respect others. " * (LONGEST // 35 + 1)
+    assert recognise(lecture[:LONGEST]) is not None
+    assert recognise(lecture[: LONGEST + 1].ljust(LONGEST + 1, "!")) is None
+
+
+@pytest.mark.parametrize("claim", ["", " \n", "...", "—", "?!", '""'])
+def test_a_claim_without_a_letter_or_a_digit_refuses(claim):
+    assert recognise(claim).kind == "empty"
+
+
+@pytest.mark.parametrize("claim", ["0", "x", "é", "答", "No", "42."])
+def test_the_shortest_answers_are_answers(claim):
+    assert recognise(claim) is None
+
+
+@given(st.text(max_size=LONGEST + 50))
+@example("'" * LONGEST)
+@example('"' * LONGEST)
+@example('"')
+@example("\n")
+def test_any_text_gets_the_same_outcome_twice(text):
+    assert recognise(text) == recognise(text)
+
+
+HOSTILE = [
+    *dict.fromkeys(claim[:cut] for _, claim in REFUSALS for cut in (8, 24)),
+    *(
+        "'a",
+        "\"'",
+        "1. ",
+        "the ",
+        "given provided ",
+        "information (",
+        "none of the ",
+        "a\u0301",
+        "ﷺ",
+        "ſ",
+        "while the text ",
+    ),
+]
+
+
+def test_no_text_is_slow():
+    """20 ms are a hundred times what an answer takes; a pattern that tries every way would take hours."""
+    recognise("warm")
+    for part in HOSTILE:
+        text = (part * LONGEST)[:LONGEST]
+        started = time.process_time()
+        recognise(text)
+        assert time.process_time() - started < 0.2, part
+
+
+# What hangs on the table of patterns.
+
+PINNED = {1: "d220a98788978771"}
+
+
+def test_other_patterns_are_another_version():
+    """Scores under other patterns are not comparable: raise VERSION, and pin what it stands for here."""
+    terms = [LANGUAGES, LONGEST, refusing.HEAD, LEADING, sorted(BESIDE.items())]
+    assert hashlib.sha256(repr(terms).encode()).hexdigest()[:16] == PINNED[VERSION]
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.code)
+def test_a_hint_stands_in_every_refusal(language):
+    """What the hints let pass unseen no pattern would find: with them all on, the examples come out the same."""
+    from rag_eval.refusing import _language
+
+    full = _language.compiled(language)
+    bare = full._replace(hints=frozenset(), hints_within=("",))
+    for code, claim, _ in EXAMPLES:
+        if code == language.code:
+            sentences = refusing._sentences(_language.fold(claim))
+            assert refusing._refusal(bare, sentences) == refusing._refusal(full, sentences), claim
+
+
+# What a case makes of it.
+
+
+def says(claim, **more):
+    return {"answer_json": {"claim": claim}, **more}
+
+
+BUILTIN = Settings(phrases=("ask the office",), builtin=True)
+
+
+@pytest.mark.parametrize(
+    ("refused", "rule", "trace", "settings"),
+    [
+        (False, "", says("I don't know."), Settings()),
+        (True, "the built-in pattern 'i don't know' (en, whole)", says("I don't know."), BUILTIN),
+        (
+            True,
+            "the built-in pattern 'das weiss ich leider nicht' (de, lacks)",
+            says("Das weiß ich leider nicht, tut mir leid."),
+            BUILTIN,
+        ),
+        (True, "the token", says("Not in context"), BUILTIN),
+        (True, "the phrase 'ask the office'", says("I don't know, ask the office."), BUILTIN),
+        (False, "the trace's own mark", says("I don't know.", abstained=False), BUILTIN),
+        (True, "the trace's own mark", says("It is 5.", abstained=True), BUILTIN),
+        (False, "", says("It is 5."), BUILTIN),
+        (True, "its emptiness (built-in)", says(" "), BUILTIN),
+        (False, "", says(" "), Settings()),
+        (False, "", {"error": "down"}, BUILTIN),
+        (False, "", None, BUILTIN),
+    ],
+)
+def test_the_built_in_patterns_come_last_and_only_where_they_are_on(refused, rule, trace, settings):
+    case = make_case({}, trace, settings)
+    assert (case.refused, case.refused_by) == (refused, rule)
+
+
+@pytest.mark.parametrize("measure", measures((5,)), ids=lambda measure: measure.name)
+def test_a_contract_names_the_patterns_where_they_are_on(measure):
+    off, on = (contract(measure, Policy(builtin=builtin)) for builtin in (False, True))
+    assert off == contract(measure, Policy())
+    assert (off == on) is ("refusal" not in measure.metric.settings)
