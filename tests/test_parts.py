@@ -63,6 +63,12 @@ def in_parts(work, data, cuts, ledger=None):
     return outcome(merged(work, reader, NAME, cuts, pieces, SILENT), reader.ledger)
 
 
+def assert_same_problems(one, other):
+    """Notes are for reports: of files with problems there is none."""
+    assert one[1:3] == other[1:3]
+    assert other[1] or one[3] == other[3]
+
+
 def between(*places):
     return [Range(*two) for two in pairwise(places)]
 
@@ -125,7 +131,7 @@ def test_bad_rows_in_any_parts_are_the_same_problems(found, golds, lines):
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"[":
         return  # not JSON Lines: no engine is asked
     work = work_on(golds, lines=lines)
-    assert in_parts(work, data, cuts)[1:] == whole(work, data)[1:]
+    assert_same_problems(in_parts(work, data, cuts), whole(work, data))
 
 
 @thorough(50)

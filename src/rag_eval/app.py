@@ -252,7 +252,7 @@ def _base(options: Options, head: Policy, authority: Authority) -> Policy | None
 
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     """The reader, the policy in force with the options laid over it, and the digests begun."""
-    digests, reader = Digests(), Reader(Ledger(), root=options.root)
+    digests, reader = Digests(), Reader(Ledger(), root=options.root, urls=options.how.engine == "dask")
     policy = _policy(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))
     k, gold, trace = _headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
@@ -293,7 +293,7 @@ def sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] 
     from rag_eval.files.report_file import read_sidecar, sidecar_of
 
     path = sidecar_of(policy.trace)
-    if not os.path.lexists(path):
+    if not reader.has(path):
         return None
     return read_sidecar(reader, policy.trace, digests.of("run", path))
 

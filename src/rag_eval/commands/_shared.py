@@ -42,10 +42,14 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """``--jobs``: what changes the time it takes alone."""
+    """``--engine``, ``--jobs`` and ``--scheduler``: what changes the time it takes, and nothing else."""
+    parser.add_argument(
+        "--engine", choices=("process", "dask"), default="process", help="processes of this machine, or a dask cluster"
+    )
     parser.add_argument(
         "--jobs", metavar="N", type=jobs, default=0, help="processes for a large trace file (as many as cores)"
     )
+    parser.add_argument("--scheduler", metavar="ADDRESS", default="", help="dask's, such as tcp://10.0.0.5:8786")
 
 
 def how(args: argparse.Namespace) -> How:
@@ -53,7 +57,7 @@ def how(args: argparse.Namespace) -> How:
     from rag_eval.how import How
     from rag_eval.progress import watch
 
-    return How(jobs=args.jobs, watch=watch(quiet=args.quiet))
+    return How(args.engine, args.jobs, args.scheduler, watch=watch(quiet=args.quiet))
 
 
 def jobs(text: str) -> int:

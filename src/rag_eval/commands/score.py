@@ -107,6 +107,8 @@ def _scores(args: argparse.Namespace) -> int:
         raise UsageError("--format scores is always of everything: leave --perspective and --suite out")
     if args.save_trace is not None:
         raise UsageError("--save-trace writes what a report knows: leave --format scores out")
+    if args.engine != "process" or args.jobs or args.scheduler:
+        raise UsageError("--format scores runs in one process: leave --engine, --jobs and --scheduler out")
     if args.out:
         raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
     inline = args.gates if "=" in args.gates else ""

@@ -23,7 +23,7 @@ __all__ = ["ENGINES", "LEAST", "Task", "Work", "score"]
 
 # An engine is a module with ``run(task) -> Scorer | None``, loaded when it is asked for; None where a file is none to
 # be shared out, and is read as a stream then.
-ENGINES = {"process": "rag_eval.engines.process"}
+ENGINES = {"process": "rag_eval.engines.process", "dask": "rag_eval.engines.cluster"}
 
 LEAST = 4 << 20
 """Bytes of a trace file from which further processes pay; measured by bench/engines.py."""

@@ -15,11 +15,10 @@ import struct
 import sys
 from contextlib import closing, contextmanager, suppress
 from selectors import EVENT_READ, DefaultSelector
-from typing import NamedTuple
 
 from rag_eval.engines._cores import usable
 from rag_eval.engines._work import Piece, Work, merged, score_range
-from rag_eval.files.part import Range, ranges
+from rag_eval.files.part import Local, Range, ranges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,16 +37,6 @@ _NUMBER, _FRAME = struct.Struct("<I"), struct.Struct("<IQ")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Descriptor(NamedTuple):
-    """An open file of the system, which several processes may read at once."""
-
-    number: int
-
-    def at(self, place: int, size: int) -> bytes:
-        """At most ``size`` bytes from ``place`` on; none at the end of the file."""
-        return os.pread(self.number, size, place)
-
-
 def run(task: Task) -> Scorer | None:
     """The scorer of the whole file; None where it is packed, not JSON Lines, or there is but one core or no fork."""
     jobs = task.how.jobs or usable()
@@ -59,7 +48,7 @@ def run(task: Task) -> Scorer | None:
     with source:
         if source.plain is None or source.first_byte == b"[":
             return None
-        return _run(task, Descriptor(source.plain.fileno()), source.size, jobs)
+        return _run(task, Local(source.plain.fileno()), source.size, jobs)
 
 
 def step_for(size: int, jobs: int) -> int:
@@ -68,7 +57,7 @@ def step_for(size: int, jobs: int) -> int:
     return max(step, size // _MOST_RANGES + 1)
 
 
-def _run(task: Task, file: Descriptor, size: int, jobs: int) -> Scorer:
+def _run(task: Task, file: Local, size: int, jobs: int) -> Scorer:
     hashing = _Hashing(file, task.digests.of("trace", task.path))
     # The first rows tell the first long list, mostly, and have everything loaded that the children need.
     head = score_range(task.work, task.path, file, Range(0, _HEAD))
@@ -102,7 +91,7 @@ def _may_fork() -> bool:
 class _Hashing:
     """The digest of a file, taken in steps while there is nothing else to do."""
 
-    def __init__(self, file: Descriptor, digest: Digest) -> None:
+    def __init__(self, file: Local, digest: Digest) -> None:
         self._file, self._digest, self._place = file, digest, 0
 
     def step(self) -> bool:

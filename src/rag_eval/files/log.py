@@ -69,6 +69,8 @@ class Log(Ledger):
         """The log of a part of so many lines; ``cut`` says that it could not be read to its end."""
         notes = tuple((line, message, times) for message, (line, times) in self._said.items())
         ended = cut or bool(self.foreign)
+        if self.foreign:  # read no further than to the row of another kind, the last thing to be wrong
+            lines = self._further[-1] if self._further else self.problems[-1].line
         return Logged(lines, tuple(self.problems), self._further, notes, tuple(self._shapes), ended)
 
 
@@ -87,7 +89,7 @@ class Replay:
         for line, message, once, times in self._said(log):
             self._ledger.note(self._path, line + self.lines, message, once=once, times=times)
         self.lines += log.lines
-        if not log.ended and self.lines > self._limits.lines:
+        if self.lines > self._limits.lines:
             self._ledger.problem(self._path, *too_many_lines(self._limits))
             return False
         return not log.ended
@@ -97,7 +99,7 @@ class Replay:
         found += [(line, None) for line in log.further]
         for line, group in groupby(found, key=lambda one: one[0]):
             number = line and line + self.lines
-            if number > self._limits.lines:
+            if (number or self.lines + log.lines) > self._limits.lines:
                 return
             if self._ledger.full:  # a line is one then, whatever is wrong with it
                 self._ledger.another(number)

@@ -5,6 +5,7 @@ Cut a file anywhere, however often: every line is in one part, and in one part a
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple, Protocol
 
 from rag_eval.files.source import BOM, Source
@@ -24,6 +25,16 @@ class File(Protocol):
     def at(self, place: int, size: int) -> bytes:
         """At most ``size`` bytes from ``place`` on; none at the end of the file."""
         ...
+
+
+class Local(NamedTuple):
+    """An open file of this machine."""
+
+    number: int
+
+    def at(self, place: int, size: int) -> bytes:
+        """At most ``size`` bytes from ``place`` on; none at the end of the file."""
+        return os.pread(self.number, size, place)
 
 
 class Range(NamedTuple):

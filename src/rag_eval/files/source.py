@@ -60,15 +60,37 @@ class Reader(NamedTuple):
     root: str | None = None
     held: Mapping[str, bytes] = {}
     """Bytes that are read in place of the files of these names: those of another commit."""
+    urls: bool = False
+    """Whether a path may be the URL of a file in an object store."""
 
     def open(self, path: str, digest: Digest | None = None) -> Source | None:
         """The source of ``path``, or None with the problem in the ledger."""
         try:
-            file = io.BytesIO(self.held[path]) if path in self.held else open_regular(path, self.root)
-            return Source(path, self, file, digest)
+            return Source(path, self, self._file(path), digest)
         except Unreadable as error:
             self.ledger.problem(path, 0, "", error.message, error.hint)
             return None
+
+    def has(self, path: str) -> bool:
+        """Whether there is something to read under a path."""
+        if not is_url(path):
+            return os.path.lexists(path)
+        try:
+            self._file(path).close()
+        except Unreadable:
+            return False
+        return True
+
+    def _file(self, path: str) -> BinaryIO:
+        if path in self.held:
+            return io.BytesIO(self.held[path])
+        if not is_url(path):
+            return open_regular(path, self.root)
+        if self.root is not None or not self.urls:
+            raise Unreadable("is a URL", "Copy the file here, or read it where it is: --engine dask")
+        from rag_eval.files.remote import open_url
+
+        return open_url(path)
 
 
 class Source:
@@ -246,8 +268,18 @@ def refuse_outside(path: str, root: str | None) -> str:
     raise Unreadable(f"leads out of {where}", "Put the file itself there instead of a link to it.")
 
 
+def is_url(path: str) -> bool:
+    """Whether a path is meant to be a URL."""
+    return "://" in path
+
+
 def _size(file: BinaryIO) -> int:
-    return len(file.getbuffer()) if isinstance(file, io.BytesIO) else os.fstat(file.fileno()).st_size
+    if isinstance(file, io.FileIO):
+        return os.fstat(file.fileno()).st_size
+    place = file.tell()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(place)
+    return size
 
 
 def _inside(path: str, folder: str) -> bool:
