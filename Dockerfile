@@ -13,13 +13,16 @@ LABEL org.opencontainers.image.title="rag-eval-action" \
 
 COPY --from=programs /usr/bin/git /usr/bin/ssh-keygen /usr/bin/
 COPY requirements/action.txt /opt/rag-eval/requirements.txt
-RUN python -m pip install --no-cache-dir --no-deps --only-binary :all: --require-hashes -r /opt/rag-eval/requirements.txt
+RUN python -m pip install --no-cache-dir --no-compile --no-deps --only-binary :all: --require-hashes \
+      -r /opt/rag-eval/requirements.txt
 
 COPY src/rag_eval /opt/rag-eval/rag_eval
 COPY schemas /opt/rag-eval/rag_eval/_schemas
 COPY examples/quickstart /opt/rag-eval/rag_eval/_examples/quickstart
-RUN python -c "import site; open(site.getsitepackages()[0] + '/rag_eval.pth', 'w').write('/opt/rag-eval')" \
- && python -m compileall -q /opt/rag-eval
+# Byte code that names its source by a hash: the same sources give the same image, whenever and wherever it is built.
+RUN site="$(python -c 'import site; print(site.getsitepackages()[0])')" \
+ && echo /opt/rag-eval > "${site}/rag_eval.pth" \
+ && python -m compileall -q --invalidation-mode unchecked-hash /opt/rag-eval "${site}"
 
 # -I: nothing of the workspace, its folder or its environment is ever imported. -B: nothing is written beside the code.
 ENTRYPOINT ["/usr/local/bin/python", "-I", "-B", "-m", "rag_eval.action"]

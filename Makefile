@@ -44,10 +44,11 @@ lint: $(VENV)/.lint
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/generate.py --check
 	$(BIN)/actionlint
-	$(BIN)/zizmor --offline --persona=auditor --no-progress --quiet .github action.yml
+	$(BIN)/actionlint examples/forks/*.yml
+	$(BIN)/zizmor --offline --persona=auditor --no-progress --quiet .github action.yml examples/forks/*.yml
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml src/rag_eval/templates/workflow.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml examples/forks/*.yml src/rag_eval/templates/workflow.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/shellcheck --severity=warning .ci/run tests/e2e/*.sh
 	$(BIN)/pre-commit validate-manifest .pre-commit-hooks.yaml

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -27,7 +28,11 @@ LONGEST_BODY, MOST_COMMITS = 65_536, 250
 
 @dataclass
 class Fault:
-    """What is answered instead, ``times`` times, to a "METHOD path" that matches; ``done``: after doing it."""
+    """What is answered instead, ``times`` times, to a "METHOD path" that matches; ``done``: after doing it.
+
+    ``raw`` is said in place of GitHub's words. ``how`` the answer fails to come: ``cut`` in the middle of it, ``hung
+    up`` before it, ``in drops`` of a byte.
+    """
 
     match: str
     status: int
@@ -35,6 +40,8 @@ class Fault:
     message: str = "fault"
     times: int = 1
     done: bool = False
+    raw: bytes | None = None
+    how: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,7 @@ class Answer:
     content: object = None
     headers: dict[str, str] = field(default_factory=dict)
     raw: bytes | None = None
+    how: str = ""
 
 
 class FakeGitHub:
@@ -128,10 +136,12 @@ class FakeGitHub:
         with self._lock:
             self.seen.append(seen)
             fault = self._fault(seen)
-            if fault is not None and not fault.done:
-                return _refuse(fault.status, fault.message, fault.headers)
-            done = self._route(seen)
-            return done if fault is None else _refuse(fault.status, fault.message)
+            if fault is None:
+                return self._route(seen)
+            if fault.done:
+                self._route(seen)
+            answer = _refuse(fault.status, fault.message, fault.headers)
+            return replace(answer, raw=fault.raw, how=fault.how)
 
     def _fault(self, seen: Seen) -> Fault | None:
         for fault in self.faults:
@@ -196,6 +206,12 @@ class FakeGitHub:
         found = self.pulls.get(int(number))
         return Answer(200, found) if found else _refuse(404, "Not Found")
 
+    def list_pulls(self, seen: Seen) -> Answer:
+        """The open ones; ``head`` asks for those of one branch, as OWNER:BRANCH."""
+        wanted = seen.query.get("head", "")
+        rows = [pull for pull in self.pulls.values() if pull["state"] == "open" and wanted in ("", _end(pull))]
+        return self._page(seen, rows)
+
     def list_reviews(self, seen: Seen, number: str) -> Answer:
         return self._page(seen, self.reviews.get(int(number), []))
 
@@ -239,6 +255,7 @@ _ROUTES = (
     ("POST", r"REPO/issues/(\d+)/comments", FakeGitHub.create_comment),
     ("PATCH", r"REPO/issues/comments/(\d+)", FakeGitHub.update_comment),
     ("GET", r"REPO/commits/([^/]+)", FakeGitHub.commit),
+    ("GET", r"REPO/pulls", FakeGitHub.list_pulls),
     ("GET", r"REPO/pulls/(\d+)", FakeGitHub.pull),
     ("GET", r"REPO/pulls/(\d+)/reviews", FakeGitHub.list_reviews),
     ("GET", r"REPO/pulls/(\d+)/commits", FakeGitHub.pull_commits),
@@ -264,16 +281,33 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PATCH = _serve  # noqa: N815 - the names that http.server looks for
 
     def _reply(self, answer: Answer) -> None:
+        if answer.how == "hung up":
+            return
         data = json.dumps(answer.content).encode() if answer.raw is None else answer.raw
         headers = {"Content-Type": "application/json; charset=utf-8", "X-RateLimit-Remaining": "4999", **answer.headers}
         self.send_response(answer.status)
         for name, value in {**headers, "Content-Length": str(len(data))}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(data)
+        if answer.how == "in drops":
+            self._drip(data)
+        self.wfile.write(data[: len(data) // 2] if answer.how == "cut" else data)
+
+    def _drip(self, data: bytes) -> None:
+        """A byte at a time, until nobody listens any more."""
+        for place in range(len(data)):
+            self.wfile.write(data[place : place + 1])
+            self.wfile.flush()
+            time.sleep(0.002)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
         """Say nothing: a test prints what it needs."""
+
+
+def _end(pull: Mapping[str, Any]) -> str:
+    """The branch that a pull request wants merged; empty where its repository is gone."""
+    repository = pull["head"]["repo"]
+    return f"{repository['owner']['login']}:{pull['head']['ref']}" if repository else ""
 
 
 def _found(content: dict[str, Any] | None) -> Answer:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval.action import action
+from fake_github import BOT
+from rag_eval.action import action, connector
 from rag_eval.comment import parse_marker
 from rag_eval.github import Comment, GitHubError
 from rag_eval.workflow import SUMMARY_BYTES
@@ -288,3 +289,25 @@ def test_a_huge_report_stays_within_the_limits_of_comment_and_summary(in_workspa
     assert len(run.summary.encode()) <= SUMMARY_BYTES
     assert "precision" in pages.standing[0].body
     assert "more questions are not shown; failing ones come first" in pages.standing[0].body
+
+
+def test_at_most_ten_annotations_of_a_level_are_printed(in_workspace):
+    run = in_workspace
+    item = {"answerable": True, "gold_claim_substr": ["never said"], "gold_citations": ["x"]}
+    rows = [{"qid": f"Q{i}", "question": "?", "category": f"d{i}", **item} for i in range(30)]
+    (run.workspace / "many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    slices = '{by: [category], min_n: 1, gates: {"category=*": {containment: {min: 0.5}}}}'
+    gates = f"version: 1\ngates: {{precision: {{min: 0.5}}}}\nslices: {slices}\n"
+    (run.workspace / "many.yml").write_text(gates)
+    assert run(gold="many.jsonl", gates="many.yml") == 1, run.log
+    levels = [line.split()[0] for line in run.log.splitlines() if line.startswith("::")]
+    assert (levels.count("::error"), levels.count("::warning")) == (10, 10)
+
+
+def test_proxies_and_certificates_of_the_runner_are_used(fake):
+    environ = {"HTTP_PROXY": fake.url, "REQUESTS_CA_BUNDLE": "/nowhere.pem"}
+    connect = connector(environ)
+    api = connect("http://api.github.test", "t0ken", "octo/hello")
+    assert api.login() == BOT
+    assert fake.seen[0].target == "http://api.github.test/user"
+    assert connect("http://api.github.test", "t0ken", "octo/hello") is api

@@ -28,10 +28,18 @@ def test_hyphens_are_kept_in_the_variable():
 
 @pytest.mark.parametrize(
     ("field", "text"),
-    [("k", "5,x"), ("k", "0"), ("comment", "sometimes"), ("annotations", "yes"), ("summary", "1"), ("fail_on", "all")],
+    [
+        ("k", "5,x"),
+        ("k", "0"),
+        ("comment", "sometimes"),
+        ("annotations", "yes"),
+        ("summary", "1"),
+        ("fail_on", "all"),
+        ("comment_id", "x" * 101),
+    ],
 )
 def test_a_value_that_cannot_be_names_its_input(field, text):
-    with pytest.raises(UsageError, match=rf"input '{field.replace('_', '-')}': '{text}'"):
+    with pytest.raises(UsageError, match=rf"input '{field.replace('_', '-')}': '{text[:70]}"):
         read_inputs({variable(field): text})
 
 
@@ -48,3 +56,23 @@ def test_paths_are_taken_from_the_working_directory():
 
 def test_the_token_stands_in_no_repr():
     assert "s3cret" not in repr(Inputs(github_token="s3cret"))
+
+
+TYPES = yaml.safe_load((ROOT / "action-types.yml").read_text("utf-8"))
+
+
+def test_the_types_are_those_of_all_inputs_and_outputs():
+    assert {kind: list(names) for kind, names in TYPES.items()} == {
+        kind: list(ACTION[kind]) for kind in ("inputs", "outputs")
+    }
+
+
+@pytest.mark.parametrize("name", [name for name, about in TYPES["inputs"].items() if about["type"] != "string"])
+def test_what_has_a_type_takes_its_values_and_no_other(name):
+    about = TYPES["inputs"][name]
+    values = {"boolean": ("true", "false"), "enum": about.get("allowed-values"), "list": ("1", "1,5")}[about["type"]]
+    field = name.replace("-", "_")
+    for value in values:
+        assert getattr(read_inputs({variable(field): value}), field) is not None
+    with pytest.raises(UsageError, match=name):
+        read_inputs({variable(field): "neither"})

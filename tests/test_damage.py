@@ -22,13 +22,13 @@ DAMAGE = {kind.name: kind for kind in KINDS}
 SETTINGS = Settings(k=2)
 MEASURES = {one.column: one for one in measures((1, 2, 5)) if one.metric.level == "case"}
 PERSPECTIVES = {
-    "chunk-dropped": {"retrieval", "citations", "answers", "pipeline", "context", "safety"},
+    "chunk-dropped": {"retrieval", "citations", "answers", "pipeline", "context", "groundedness", "safety"},
     "chunk-below-k": {"retrieval"},
     "wrong-citation": {"citations", "answers", "pipeline"},
-    "refusal-answered": {"refusals", "answers", "citations", "pipeline", "operations", "safety"},
-    "answer-refused": {"refusals", "answers", "citations", "pipeline", "operations", "safety"},
-    "answer-blanked": {"answers", "citations", "pipeline", "operations", "safety"},
-    "claim-swapped": {"answers", "citations", "operations", "safety"},
+    "refusal-answered": {"refusals", "answers", "citations", "groundedness", "pipeline", "operations", "safety"},
+    "answer-refused": {"refusals", "answers", "citations", "groundedness", "pipeline", "operations", "safety"},
+    "answer-blanked": {"answers", "citations", "groundedness", "pipeline", "operations", "safety"},
+    "claim-swapped": {"answers", "citations", "groundedness", "operations", "safety"},
     "latency-added": {"operations", "pipeline"},
 }
 """The perspectives whose metrics a kind of damage may move at all."""

@@ -114,3 +114,23 @@ def test_the_probe_shown_is_that_of_the_example(capsys):
 def test_every_kind_of_damage_is_explained():
     page = (ROOT / "docs" / "probe.md").read_text("utf-8")
     assert [kind.name for kind in KINDS if f"| `{kind.name}` |" not in page] == []
+
+
+def test_the_pair_for_forks_is_shown_as_it_is():
+    shown = blocks(ROOT / "docs" / "forks.md", "yaml")
+    assert shown == [(ROOT / "examples/forks" / name).read_text("utf-8") for name in FORKS]
+
+
+FORKS = ("rag-eval.yml", "rag-eval-comment.yml")
+
+
+def test_the_second_half_waits_for_the_first_and_runs_nothing_of_it():
+    first, second = (yaml.safe_load((ROOT / "examples/forks" / name).read_text("utf-8")) for name in FORKS)
+    assert second[True]["workflow_run"]["workflows"] == [first["name"]]
+    assert (first["permissions"], second["permissions"]) == ({}, {})
+    assert first["jobs"]["score"]["permissions"] == {"contents": "read"}
+    steps = second["jobs"]["comment"]["steps"]
+    assert [step["uses"].partition("@")[0] for step in steps] == ["actions/download-artifact", "org/rag-eval-action"]
+    handed, taken = first["jobs"]["score"]["steps"][-1]["with"], steps[0]["with"]
+    assert handed["name"] == taken["name"]
+    assert steps[1]["with"]["report"] == f"{taken['path']}/{handed['path'].rpartition('/')[2]}"

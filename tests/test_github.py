@@ -9,6 +9,7 @@ from threading import Thread
 import pytest
 
 from fake_github import BOT, Answer, FakeGitHub, Fault
+from rag_eval import http_client
 from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.github import GitHub, GitHubError, Network
 
@@ -346,3 +347,45 @@ def test_without_urllib3_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "urllib3", None)
     with pytest.raises(MissingExtra, match=r"\[action\]"):
         GitHub("https://api.github.test", TOKEN, "octo/hello")
+
+
+@pytest.mark.parametrize("how", ["cut", "hung up"])
+def test_an_answer_that_breaks_off_is_asked_for_again(fake, github, clock, how):
+    fake.add_comment(2, "hello " * 1000)
+    fake.faults = [Fault("GET", 200, raw=b'[{"id": 1}]' * 999, how=how, times=2)]
+    assert len(list(github.comments(2))) == 1
+    assert (len(fake.seen), clock.slept) == (3, [1, 2])
+
+
+def test_a_cut_answer_to_a_write_does_not_write_again(fake, github):
+    fake.faults = [Fault("POST", 201, done=True, how="cut")]
+    made = github.create_comment(2, "hello", lambda: next(iter(github.comments(2)), None))
+    assert [row["id"] for row in fake.comments[2]] == [made.id]
+
+
+def test_an_answer_in_drops_is_given_up(fake, clock):
+    def now():
+        clock.time += 1  # each look at the clock is a second later
+        return clock.time
+
+    fake.faults = [Fault("GET", 200, raw=b"[" + b" " * 500 + b"]", how="in drops", times=9)]
+    with pytest.raises(GitHubError, match="took longer than 60 s") as slow:
+        list(GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=now)).comments(2))
+    assert slow.value.status == 0
+    assert len(fake.seen) < 6
+    assert clock.time - 1_000 < 400
+
+
+def test_good_answers_that_take_for_ever_end_too(fake, clock, monkeypatch):
+    monkeypatch.setattr(fake, "answer", lambda _: Answer(200, [], {"Link": '<x>; rel="next"'}))
+    network = clock.network()._replace(now=lambda: clock.sleep(10) or clock.time)
+    with pytest.raises(GitHubError, match="GitHub is too slow"):
+        list(GitHub(fake.url, TOKEN, "octo/hello", network).comments(2))
+
+
+def test_an_answer_without_end_is_not_kept(fake, github, monkeypatch):
+    monkeypatch.setattr(http_client, "MOST_BYTES", 1 << 20)
+    fake.faults = [Fault("GET", 200, raw=b"[" + b" " * (2 << 20) + b"]")]
+    with pytest.raises(GitHubError, match="more than 1 MiB"):
+        list(github.comments(2))
+    assert list(github.comments(2)) == []

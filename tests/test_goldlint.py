@@ -410,6 +410,8 @@ def test_no_metric_is_said_to_have_no_items_where_a_run_could_give_it_some():
         "recency_conflict_rule": "cite_newer",
         "expected_answer": "30 days",
         "gold_facts": [{"fact": "30 days"}],
+        "expected_claims": ["30 days"],
+        "forbidden_claims": ["60 days"],
         "expected_documents": ["a"],
         "expected_outcome": "success",
         "required_flags": ["cited"],

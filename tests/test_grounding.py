@@ -1,5 +1,7 @@
 """The engine of groundedness: what supports a sentence, in several languages, and the laws that hold for any text."""
 
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -185,3 +187,61 @@ def test_any_text_is_read_and_its_evidence_lies_inside_it(claim, chunks):
         assert claim[found.start : found.end] == found.text
         if found.span is not None:
             assert 0 <= found.span[0] <= found.span[1] <= len(chunks[found.chunk])
+
+
+HOSTILE = {
+    "one word": "word ",
+    "one sentence each": "Seven x. ",
+    "numbers": "7 12 1999 ",
+    "distinct numbers": None,
+    "stops": ".",
+    "stops and quotes": '."',
+    "spaces": " ",
+    "lines": "\n",
+    "brackets": "[(",
+    "list of citations": "citations:[",
+    "thousands": "1,000,",
+    "decimals": "1.1",
+    "dates": "2024-01-01-",
+    "contractions": "don't ",
+    "no white space": "東京",
+    "capitals": "U.S. ",
+    "negations": "not never no ",
+}
+
+
+def hostile(name, size):
+    if HOSTILE[name] is None:
+        return " ".join(map(str, range(10_000, 10_000 + size // 6)))
+    return HOSTILE[name] * (size // len(HOSTILE[name]))
+
+
+def steps(claim, chunks):
+    """How many lines of Python it takes, a measure of time that no other process disturbs."""
+    count = 0
+
+    def trace(frame, event, arg):
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        ground(claim, chunks)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_twice_the_text_takes_about_twice_the_steps(name):
+    small, large = (steps(hostile(name, size), [hostile(name, size)] * 2) for size in (2_000, 4_000))
+    assert large <= 2.6 * small + 500
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_texts_of_100_kb_are_read(name):
+    text = hostile(name, 100_000)
+    for checked in ground(f"The end. {text}", [text, f"{text} The end."]):
+        assert 0 <= checked.support.number <= 1

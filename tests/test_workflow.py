@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.workflow import annotation, output
+from rag_eval.workflow import annotation, most_of_each, output
 
 HOSTILE = st.text(st.sampled_from("ab:,%\n\r#[]\u202e\x1b=`@ "), max_size=40)
 
@@ -40,3 +40,9 @@ def test_an_output_is_fenced_by_its_delimiter():
 def test_a_value_that_holds_the_delimiter_is_refused():
     with pytest.raises(ValueError, match="delimiter"):
         output("verdict", "x\nend_1\nother<<end_2", "end_1")
+
+
+def test_ten_annotations_of_each_level_are_kept_in_their_order():
+    lines = [annotation(level, str(place), "f", place) for place in range(25) for level in ("error", "warning")]
+    kept = list(most_of_each([annotation("notice", "first"), *lines]))
+    assert kept == [annotation("notice", "first"), *lines[:20]]

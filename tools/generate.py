@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from action_types import action_types
 from gates_schema import gates_schema
 
 from rag_eval.metrics import METRICS, PERSPECTIVES, Metric, range_in_words, score_in_words, values_in_words
@@ -43,18 +44,24 @@ def generated() -> dict[str, str]:
         "src/rag_eval/metrics/examples.json": examples_file(),
         "docs/metrics.md": metrics_page(),
         "README.md": readme(),
+        "action-types.yml": action_types(_action()),
         "docs/limits.md": limits_page(),
     }
 
 
 def readme() -> str:
     """The README with the inputs and outputs of action.yml in their place."""
-    import yaml
-
-    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    action = _action()
     tables = [_described(kind, action[f"{kind}s"]) for kind in ("input", "output")]
     before, rest = (ROOT / "README.md").read_text(encoding="utf-8").split(_INPUTS)
     return f"{before}{_INPUTS}\n{''.join(tables)}{_END}{rest.split(_END)[1]}"
+
+
+def _action() -> dict[str, Any]:
+    import yaml
+
+    found: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    return found
 
 
 def _described(kind: str, entries: dict[str, dict[str, str]]) -> str:

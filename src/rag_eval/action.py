@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from rag_eval.labels import GOOD, MEANING
 from rag_eval.model import GATES_FILE
 from rag_eval.renderers import RENDERERS, markdown, render, words
 from rag_eval.safe import log_line
-from rag_eval.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, output
+from rag_eval.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, most_of_each, output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,8 +60,9 @@ class Place(NamedTuple):
         named = re.fullmatch(r"refs/pull/([0-9]+)/(?:merge|head)", self.trigger.ref)
         if named:
             return int(named[1])
-        number = (self.event.get("pull_request") or {}).get("number")
-        return number if isinstance(number, int) else None
+        pull = self.event.get("pull_request")
+        number = pull.get("number") if isinstance(pull, dict) else None
+        return number if isinstance(number, int) and number > 0 else None
 
     @property
     def head(self) -> str:
@@ -81,21 +82,32 @@ class Outcome(NamedTuple):
 
 def main() -> int:
     """The entry point of the image."""
-    from rag_eval.github import GitHub
+    return action(os.environ, connector(os.environ))
 
-    return action(os.environ, GitHub)
+
+def connector(environ: Mapping[str, str]) -> Connect:
+    """How GitHub's API is reached from here; who asks twice gets the same client, whose patience is for both."""
+    from rag_eval.github import GitHub, Network
+
+    @cache
+    def connect(api_url: str, token: str, repository: str) -> GitHub:
+        return GitHub(api_url, token, repository, Network.from_environ(environ, api_url))
+
+    return connect
 
 
 def action(environ: Mapping[str, str], connect: Connect) -> int:
     """Run the action in ``environ``; ``connect(api_url, token, repository)`` gives GitHub's API. The exit code."""
     try:
         inputs, place = read_inputs(environ), read_place(environ)
+        if inputs.report:
+            return _post(inputs, place, connect)
         outcome = _judged(inputs, place, connect)
     except RagEvalError as error:
         print(annotation("error", str(error), title="rag-eval cannot run"))
         return error.exit_code
-    if inputs.annotations:
-        print("\n".join(outcome.annotations))
+    for line in most_of_each(outcome.annotations) if inputs.annotations else ():
+        print(line)
     url, written = _comment(inputs, place, outcome, connect)
     _summarise(inputs, place, outcome)
     _put_outputs(place, {**outcome.outputs, "comment-url": url, "comment-written": str(written).lower()})
@@ -212,16 +224,15 @@ def _on_problem(problem: Problem) -> str:
 
 def _annotations(report: Report) -> Iterator[str]:
     """Broken gates on their line of the gates file; failing questions on their line, where the run fails."""
-    broken = [gate for gate in report.gates if gate.broken]
-    for gate in broken[:MOST_ANNOTATIONS]:
+    for gate in (gate for gate in report.gates if gate.broken):
         level = "error" if gate.blocks else "warning"
         yield annotation(level, words.reason(report, gate), report.gates_file, gate.line, f"gate {gate.name}")
-    for finding in report.findings[:MOST_ANNOTATIONS]:
+    for finding in report.findings:
         text = f"{finding.message}. {finding.mend}".rstrip()
         yield annotation(finding.level, text, finding.file, finding.line, finding.code)
     paths = {each.role: each.path for each in report.inputs}
     failing = [] if report.passed else [question for question in report.questions if question.label not in GOOD]
-    for question in failing[: MOST_ANNOTATIONS - 1]:
+    for question in failing[:MOST_ANNOTATIONS]:
         file, line = ("trace", question.trace_line) if question.trace_line else ("gold", question.gold_line)
         message = f"{question.qid}: {MEANING[question.label]}"
         yield annotation("warning", message, paths[file], line, question.label)
@@ -292,6 +303,25 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
         return "", False
     _log(f"comment {posted.action}{': ' + posted.reason if posted.reason else ''}")
     return posted.url, posted.action in ("created", "updated")
+
+
+def _post(inputs: Inputs, place: Place, connect: Connect) -> int:
+    """Comment with the report of a run that is over; its verdict is that run's exit code and not this one's."""
+    from rag_eval import posting
+
+    origin, code = posting.Origin.of_event(place.event), PASSED
+    try:
+        said = posting.read(str(Path(place.workspace) / inputs.report), place.workspace)
+    except InputError as error:
+        _log("\n".join(error.lines()))
+        said, code = posting.of_problems(error), CANNOT_JUDGE
+    mode: Mode = inputs.comment  # type: ignore[assignment]
+    api = connect(place.api_url, inputs.github_token, place.repository)
+    posted = posting.publish(api, origin, said, inputs.comment_id, mode)
+    _log(f"comment {posted.action}{': ' + posted.reason if posted.reason else ''}")
+    outputs = {"pass": str(said.verdict == "passed").lower(), "verdict": said.verdict, "comment-url": posted.url}
+    _put_outputs(place, {**outputs, "comment-written": str(posted.action in ("created", "updated")).lower()})
+    return code
 
 
 def _say_no_comment(inputs: Inputs, number: int | None) -> None:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rag_eval.commands._shared import cutoffs
+from rag_eval.comment import UNFIT, fits
 from rag_eval.errors import UsageError
 from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+CHOICES = {
+    "comment": ("always", "on-change", "on-failure", "off"),
+    "signoff": ("policy", "require", "off"),
+    "fail_on": ("error", "warning", "never"),
+}
+"""What the inputs that are a choice may be."""
 
 _TRUE = {"true": True, "false": False}
 
@@ -23,6 +31,7 @@ class Inputs(NamedTuple):
     gates: str = ""
     gates_ref: str = "base"
     baseline: str = ""
+    report: str = ""
     signoff: str = "policy"
     k: tuple[int, ...] = ()
     comment: str = "always"
@@ -48,7 +57,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
             given[field] = _value(field, text)
     inputs = Inputs(**given)
     below = inputs.working_directory.strip("/")
-    named = {name: getattr(inputs, name) for name in ("gold", "trace", "gates", "baseline")}
+    named = {name: getattr(inputs, name) for name in ("gold", "trace", "gates", "baseline", "report")}
     given |= {name: f"{below}/{path}" for name, path in named.items() if below and path}
     return Inputs(**given)
 
@@ -90,11 +99,16 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
+def _comment_id(text: str) -> str:
+    if not fits(text):
+        raise ValueError(UNFIT)
+    return text
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "k": _cutoffs,
-    "comment": _one_of("always", "on-change", "on-failure", "off"),
+    "comment_id": _comment_id,
     "annotations": _boolean,
     "summary": _boolean,
-    "signoff": _one_of("policy", "require", "off"),
-    "fail_on": _one_of("error", "warning", "never"),
+    **{name: _one_of(*allowed) for name, allowed in CHOICES.items()},
 }

@@ -212,13 +212,18 @@ class Case:
         if gold.supports:
             return self._by_supports
         if gold.doc_grades or gold.relevant_docs:
-            docs = (chunk["doc_id"] for chunk in self.trace.chunks or () if "doc_id" in chunk)
+            docs = (chunk["doc_id"] for chunk in self._units if "doc_id" in chunk)
             return _rank_documents(gold, tuple(dict.fromkeys(docs)))
         return None
 
     @lazy
+    def _units(self) -> tuple[Chunk, ...]:
+        """What was retrieved, in its ranks: of an id without a chunk nothing is known, and it takes its rank."""
+        return tuple([self.chunks_by_id.get(name) or {"id": name} for name in self.trace.retrieved])
+
+    @lazy
     def _by_supports(self) -> Ranking:
-        return _rank_supports(self.gold, self.ranked_chunks)
+        return _rank_supports(self.gold, self._units)
 
     @lazy
     def leaks(self) -> tuple[Leak, ...]:

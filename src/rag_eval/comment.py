@@ -26,6 +26,7 @@ MOST_CHARACTERS = 65_536
 """What GitHub takes as the body of a comment, in characters, the marker included."""
 
 _LONGEST_ID = 100
+UNFIT = f"does not fit. Give it 1 to {_LONGEST_ID} printable characters."
 _MARKER = re.compile(
     r"<!-- rag-eval-action id=(?P<id>[\w.~%-]+) head=(?P<head>[0-9A-Za-z]+) run=(?P<run>[0-9]{1,18}) -->(?:\r?\n|\Z)",
     re.ASCII,
@@ -64,12 +65,15 @@ class Api(Protocol):
         """Replace the text of one."""
 
 
+def fits(comment_id: str) -> bool:
+    """Whether a marker can hold this id."""
+    return 0 < len(comment_id) <= _LONGEST_ID and comment_id.isprintable()
+
+
 def marker(comment_id: str, head: str, run: int) -> str:
     """The first line of a body. Different ids stay different; nothing in them can end the line or the comment."""
-    if not (0 < len(comment_id) <= _LONGEST_ID and comment_id.isprintable()):
-        raise UsageError(
-            f"comment-id {quoted(comment_id)} does not fit. Give it 1 to {_LONGEST_ID} printable characters."
-        )
+    if not fits(comment_id):
+        raise UsageError(f"comment-id {quoted(comment_id)} {UNFIT}")
     name = quote(comment_id, safe="")
     commit = re.sub(r"[^0-9A-Za-z]", "", head)[:64] or "unknown"
     return f"<!-- rag-eval-action id={name} head={commit} run={max(run, 0)} -->"

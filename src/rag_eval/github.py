@@ -63,6 +63,13 @@ class Pull(NamedTuple):
     base_ref: str
 
 
+class Opened(NamedTuple):
+    """A pull request in a list of open ones, and its last commit."""
+
+    number: int
+    head: str
+
+
 class Review(NamedTuple):
     """One review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING, and the commit that was looked at."""
 
@@ -182,6 +189,13 @@ class GitHub:
         author, ref = text_of(found.get("user"), "login"), text_of(base, "ref")
         return Pull(number, author, _sha(text_of(head, "sha")), _sha(text_of(base, "sha")), ref)
 
+    def open_pulls(self, owner: str = "", branch: str = "") -> Iterator[Opened]:
+        """The open pull requests of a branch of ``owner``'s; where one of both is empty, all that are open."""
+        end = {"head": f"{owner}:{branch}"} if owner and branch else {}
+        asked = urlencode({"state": "open", "sort": "updated", "direction": "desc", **end})
+        for row in self._listed(f"{self._path('pulls')}?{asked}", "list the pull requests", "pull-requests: read"):
+            yield Opened(_number(row), _sha(text_of(row.get("head"), "sha")))
+
     def reviews(self, number: int) -> list[Review]:
         """All reviews of the pull request ``number``, oldest first."""
         path = self._path(f"pulls/{number:d}/reviews")
@@ -298,6 +312,13 @@ def _id(row: Mapping[str, Any], what: str) -> int:
     number = row.get("id")
     if not isinstance(number, int):
         raise _odd(f"no {what}")
+    return number
+
+
+def _number(row: Mapping[str, Any]) -> int:
+    number = row.get("number")
+    if not isinstance(number, int):
+        raise _odd("no pull request")
     return number
 
 

@@ -22,14 +22,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from urllib3 import PoolManager
+    from urllib3 import BaseHTTPResponse, PoolManager
 
 PATIENCE = 300.0
-"""Seconds that one ``GitHub`` waits in all for faults to pass: no job should hang for the sake of a comment."""
+"""Seconds that one ``GitHub`` takes in all, for answers and for faults to pass: no job should hang for a comment."""
+MOST_BYTES = 128 << 20
+"""What one answer may hold; GitHub gives no file of more than 100 MB."""
 
 JSON = "application/vnd.github+json"
 _MOST_TRIES, _MOST_REDIRECTS = 6, 3
-_CONNECT_SECONDS, _READ_SECONDS = 10.0, 30.0
+_CONNECT_SECONDS, _READ_SECONDS, _ANSWER_SECONDS = 10.0, 30.0, 60.0
+_PIECE = 1 << 16
 _OURS = {"User-Agent": f"rag-eval/{__version__}", "X-GitHub-Api-Version": "2022-11-28"}
 
 
@@ -124,7 +127,11 @@ class Http:
     def tries(self, request: Request) -> Iterator[Answer | None]:
         """The good answer, and before it a None for each try whose failure passes, after waiting for that."""
         for attempt in count():
+            if self._patience <= 0:
+                raise GitHubError(0, f"Could not {request.aim}: GitHub is too slow. Run the job again later.")
+            began = self._network.now()
             answer = self._once(request)
+            self._patience -= max(self._network.now() - began, 0.0)
             if answer.good:
                 break
             self._wait(request, answer, attempt)
@@ -145,8 +152,8 @@ class Http:
             answer = self._ask(request, url)
             if answer.status not in ((301, 302, 307, 308) if request.method == "GET" else (307, 308)):
                 return answer
-            url = urljoin(url, answer.headers.get("location", ""))
-            if not _same_host(urlsplit(url), self.address):
+            url = _followed(url, answer.headers.get("location", ""))
+            if not url or not _same_host(urlsplit(url), self.address):
                 raise GitHubError(answer.status, "GitHub sent us on to another host, where the token must not go.")
         raise GitHubError(answer.status, "GitHub sends us in circles. Was the repository renamed?")
 
@@ -156,13 +163,36 @@ class Http:
         body = None if request.content is None else json.dumps(request.content).encode()
         headers = {**self._headers, "Accept": request.accept, **({"Content-Type": "application/json"} if body else {})}
         try:
-            got = self._pool.request(request.method, url, body=body, headers=headers, redirect=False, retries=False)
+            got = self._pool.request(
+                request.method, url, body=body, headers=headers, redirect=False, retries=False, preload_content=False
+            )
+            data = _whole(got, self._network.now)
         except exceptions.SSLError as error:
             advice = "Name the authority's certificate in REQUESTS_CA_BUNDLE."
             raise GitHubError(0, f"No safe connection to the API: {one_line(str(error), 200)}. {advice}") from None
         except (exceptions.HTTPError, OSError) as error:
+            self._pool.clear()
             return Answer(0, {}, one_line(str(error), 200).encode())
-        return Answer(got.status, {name.lower(): value for name, value in got.headers.items()}, got.data)
+        return Answer(got.status, {name.lower(): value for name, value in got.headers.items()}, data)
+
+
+def _whole(got: BaseHTTPResponse, now: Callable[[], float]) -> bytes:
+    """The body of an answer. Raises TimeoutError where it comes in drops, GitHubError where it does not end."""
+    began, size, pieces = now(), 0, []
+    while piece := got.read1(_PIECE):
+        size += len(piece)
+        pieces.append(piece)
+        if size > MOST_BYTES or now() - began > _ANSWER_SECONDS:
+            got.close()
+            _give_up(size)
+    got.release_conn()
+    return b"".join(pieces)
+
+
+def _give_up(size: int) -> None:
+    if size > MOST_BYTES:
+        raise GitHubError(0, f"GitHub's answer has more than {MOST_BYTES >> 20} MiB: is a proxy in between?")
+    raise TimeoutError(f"the answer took longer than {_ANSWER_SECONDS:.0f} s")
 
 
 def _pool(network: Network) -> PoolManager:
@@ -235,6 +265,14 @@ def _bearer(token: str) -> dict[str, str]:
     if not re.fullmatch(r"[\x21-\x7e]*", token.strip()):
         raise UsageError("github-token holds a character that no token has. Pass github-token: ${{ github.token }}.")
     return {"Authorization": f"Bearer {token.strip()}"} if token.strip() else {}
+
+
+def _followed(url: str, location: str) -> str:
+    """Where a redirect leads, empty where that is no address."""
+    try:
+        return urlsplit(urljoin(url, location)).geturl()
+    except ValueError:
+        return ""
 
 
 def _same_host(one: SplitResult, other: SplitResult) -> bool:

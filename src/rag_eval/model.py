@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _INLINE_CITATIONS = re.compile(r"citations\s*:\s*\[([^\]]*)\]", re.IGNORECASE)
+_CITATION_LIST = re.compile(r"citations\s*+:\s*+\[[^\[\]]*+\]", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"\[[0-9]{1,3}(?:\s?[,–-]\s?[0-9]{1,3})*\]")
 _SEPARATORS = re.compile(r"[,\s]+")
 
@@ -278,7 +279,7 @@ def inline_citations(text: str) -> list[str] | None:
 
 def without_citations(text: str, ids: Iterable[str]) -> str:
     """``text`` with as many spaces in the place of its citations: ``[id]`` of known ids, ``[3]``, and the list form."""
-    text = _INLINE_CITATIONS.sub(_blank, text)
+    text = _CITATION_LIST.sub(_blank, text)
     for own in ids:
         text = text.replace(f"[{own}]", " " * (len(own) + 2))
     return _FOOTNOTE.sub(_blank, text)

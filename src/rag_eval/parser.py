@@ -21,6 +21,7 @@ COMMANDS = {
     "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",
     "import": "turn gold sets, traces and saved runs of other tools into rag-eval's own files",
     "gate": "judge an existing report.json again",
+    "comment": "post a finished report.json as the comment of its pull request",
     "compare": "runs side by side: paired tests, flips, weighted score, Pareto front, repeats",
     "history": "the trend of metrics over earlier reports, and slow drift",
     "probe": "damage the traces in known ways and show what each gate catches",

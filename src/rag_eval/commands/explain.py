@@ -117,7 +117,8 @@ def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     yield from _sentences(case)
     columns = {one.column: one for one in wanted if one.metric.level == "case"}
     scores = [(name, one.score(case)) for name, one in columns.items()]
-    yield from (f"  {name:<22} {_shown(score)}" for name, score in scores if score is not None)
+    wide = max(map(len, columns), default=0)
+    yield from (f"  {name:<{wide}} {_shown(name, score)}" for name, score in scores if score is not None)
     without = ", ".join(name for name, score in scores if score is None)
     yield f"  does not apply: {without or '–'}"
     yield ""
@@ -187,12 +188,14 @@ def _listed(items: Sequence[str], most: int = 10) -> str:
     return f"{shown}, … ({len(items)} in all)" if len(items) > most else shown or "–"
 
 
-def _shown(score: Score) -> str:
+def _shown(name: str, score: Score) -> str:
     if isinstance(score, tuple) and isinstance(score[1], bool):
         return f"{score[0]:.3f} ({'to be' if score[1] else 'not to be'} caught)"
     if isinstance(score, tuple):
         return f"{score[0] / score[1]:.3f} ({score[0]}/{score[1]})"
-    return f"{score:d}" if isinstance(score, int) else f"{score:.3f}"
+    from rag_eval.renderers.figures import number
+
+    return f"{score:d}" if isinstance(score, int) else number(score, name)
 
 
 def _metric(name: str) -> Metric | None:

@@ -17,6 +17,7 @@ NUMBER_WEIGHT, SELF_WEIGHT, REPEATED = 2.5, 1.3, 0.2
 LENGTH_WEIGHTS = (0.5, 0.5, 0.63, 0.73, 0.82, 0.89, 0.95, 1.0, 1.05, 1.09, 1.13, 1.17, 1.2)
 """Weight of a word by the length of its key: the logarithm of the length + 2 in units of log 9."""
 COMMON = frozenset({"0", "1"})  # "one" is mostly no number
+MOST = 200  # sentences; what has more is no answer
 _AT_ONCE = 4  # words
 _LONGEST = len(LENGTH_WEIGHTS) - 1
 _ITEM = re.compile(r"[\s*_#>•·–-]*(?:\(?[0-9]{1,3}[.)]\s+)?[\s*_]*")
@@ -42,11 +43,13 @@ class Part(NamedTuple):
 
 
 def parts(claim: str) -> list[Part]:
-    """The sentences of ``claim`` that have content."""
+    """The sentences of ``claim`` that have content, the first :data:`MOST` of them."""
     found: list[Part] = []
     seen: set[str] = set()
     shift = 0
     for start, end in sentences(claim):
+        if len(found) == MOST:
+            break
         item = _ITEM.match(claim, start, end)
         start = item.end() if item else start
         read = keys(claim[start:end])

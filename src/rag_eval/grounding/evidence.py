@@ -29,8 +29,8 @@ class Evidence(NamedTuple):
 
     ``start`` and ``end`` are characters of the claim, ``span`` characters of the chunk; ``chunk`` is its place among
     the chunks. Both are None where no word of the sentence was found. ``missing`` are the content words that are in no
-    chunk, ``names`` those of them that start with a capital, ``numbers`` the numbers without a basis;
-    ``mismatches`` are what the place says otherwise.
+    chunk, ``names`` those of them that start with a capital; ``numbers`` have no basis; ``mismatches`` are what the
+    place says otherwise.
     """
 
     text: str

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 REACH = 5  # words after a mark in which the word that it is about stands
-MARKS = NEGATIONS | HEDGES | QUANTIFIERS.keys()
+_QUANTITIES = frozenset(QUANTIFIERS)
 _TURNS = frozenset("but although though while however because".split())
 
 
@@ -32,63 +32,52 @@ def mismatches(claim: list[str], content: frozenset[str], window: list[str]) -> 
 
     ``content`` are the keys of ``claim`` that are no function words.
     """
-    if MARKS.isdisjoint(claim) and MARKS.isdisjoint(window):
-        return []
+    found: list[Mismatch] = []
     held = content.intersection(window)
-    return [*_denials(claim, window, held), *_quantities(claim, window, held), *_doubts(claim, window, held)]
+    if not (NEGATIONS.isdisjoint(claim) and NEGATIONS.isdisjoint(window)):
+        found.extend(_denials(claim, window, held))
+    if not _QUANTITIES.isdisjoint(claim):
+        found.extend(_quantities(claim, window, held))
+    if not DOUBT.isdisjoint(window):
+        found.extend(_doubts(claim, window, held))
+    return found
 
 
 def _denials(claim: list[str], window: list[str], held: frozenset[str]) -> Iterable[Mismatch]:
-    here, there = _marked(claim, NEGATIONS), _marked(window, NEGATIONS)
-    if not here and not there:
-        return
-    wide_here, wide_there = _around(claim, NEGATIONS), _around(window, NEGATIONS)
-    for key in held.intersection(here.values()) - wide_there:
+    for key in sorted(held.intersection(_marked(claim, NEGATIONS)) - _around(window, NEGATIONS)):
         yield Mismatch("negation", key, 0.9)
-    for key in held.intersection(there.values()) - wide_here:
+    for key in sorted(held.intersection(_marked(window, NEGATIONS)) - _around(claim, NEGATIONS)):
         if window.count(key) == 1:
             yield Mismatch("negation", key, 0.9)
 
 
 def _quantities(claim: list[str], window: list[str], held: frozenset[str]) -> Iterable[Mismatch]:
-    here = _kinds(claim)
-    if not here:
-        return
     there = _kinds(window)
-    for key, kinds in here.items():
+    for key, kinds in _kinds(claim).items():
         if key in held:
-            for kind in kinds - there.get(key, set()):
+            for kind in sorted(kinds - there.get(key, set())):
                 if key in there:
                     yield Mismatch("quantifier", key, 0.7)
                 elif kind != "some":
                     yield Mismatch("quantifier", key, 0.4)
-    for key, kinds in there.items():
-        if key in held and key not in here and not kinds.isdisjoint(_NARROW):
-            yield Mismatch("quantifier", key, 0.3)
-
-
-_NARROW = frozenset({"few", "none", "only"})
 
 
 def _doubts(claim: list[str], window: list[str], held: frozenset[str]) -> Iterable[Mismatch]:
-    there = _marked(window, DOUBT)
-    if there:
-        wide = _around(claim, HEDGES)
-        for key in held.intersection(there.values()) - wide:
-            if window.count(key) == 1:
-                yield Mismatch("hedge", key, 0.5)
+    for key in sorted(held.intersection(_marked(window, DOUBT)) - _around(claim, HEDGES)):
+        if window.count(key) == 1:
+            yield Mismatch("hedge", key, 0.5)
 
 
-def _marked(words: list[str], marks: frozenset[str]) -> dict[int, str]:
-    """The word that each mark of ``words`` is about: the next that is no function word."""
-    found = {}
+def _marked(words: list[str], marks: frozenset[str]) -> set[str]:
+    """The words that marks are about: of each the next that is no function word. One at the start answers: "No, …"."""
+    found = set()
     for place, word in enumerate(words):
         if word in marks and place:
             for other in words[place + 1 : place + 1 + REACH]:
                 if other in _TURNS:
                     break
                 if other not in FUNCTION and other not in marks:
-                    found[place] = other
+                    found.add(other)
                     break
     return found
 

@@ -9,28 +9,37 @@ if TYPE_CHECKING:
     from rag_eval.grounding.claims import Part
 
 WITHIN = 10  # words
+_MOST = 64  # places of a number that are looked at
 _BARE = 2  # digits of a number so small that it is found somewhere by chance
 
 
-def fabricated(part: Part, sources: Sequence[list[str]]) -> list[int]:
+def fabricated(part: Part, found: int, sources: Sequence[list[str]]) -> list[int]:
     """Which content words of ``part``, by place among them, are numbers without a basis in ``sources``.
 
-    A number of one or two digits has one only where another content word of the sentence stands within ten words of it.
+    ``found`` has a bit for each content word that stands in some source. A number of one or two digits has a basis only
+    where another content word of the sentence stands within ten words of it.
     """
-    return [bit for bit in part.numbers if not _based(part.keys[part.content[bit]], part, sources)]
+    content = frozenset([part.keys[place] for place in part.content])
+    based: dict[str, bool] = {}
+    for bit in part.numbers:
+        number = part.keys[part.content[bit]]
+        if number not in based:
+            based[number] = bool(found >> bit & 1) and _based(number, content, sources)
+    return [bit for bit in part.numbers if not based[part.keys[part.content[bit]]]]
 
 
-def _based(number: str, part: Part, sources: Sequence[list[str]]) -> bool:
-    others = {part.keys[place] for place in part.content} - {number}
-    bare = number.isdigit() and len(number) <= _BARE and others
-    return any(_stands(number, others if bare else None, source) for source in sources)
+def _based(number: str, content: frozenset[str], sources: Sequence[list[str]]) -> bool:
+    if not number.isdigit() or len(number) > _BARE or len(content) == 1:
+        return True
+    return any(_stands(number, content, source) for source in sources)
 
 
-def _stands(number: str, others: set[str] | None, source: list[str]) -> bool:
-    """Whether ``number`` is in ``source``, near one of ``others`` if they are given."""
-    place = -1
-    for _ in range(source.count(number)):
+def _stands(number: str, content: frozenset[str], source: list[str]) -> bool:
+    """Whether ``number`` is in ``source`` near another of ``content``; one all over the source counts as near."""
+    count, place = source.count(number), -1
+    for _ in range(min(count, _MOST)):
         place = source.index(number, place + 1)
-        if others is None or not others.isdisjoint(source[max(0, place - WITHIN) : place + WITHIN + 1]):
+        near = content.intersection(source[max(0, place - WITHIN) : place + WITHIN + 1])
+        if len(near) > 1:  # the number itself, and another
             return True
-    return False
+    return count > _MOST

@@ -6,11 +6,12 @@ claim that stands in it; a window of neighbouring blocks is the *or* of their nu
 
 from __future__ import annotations
 
+from operator import or_
 from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rag_eval.grounding.claims import Part
 
@@ -55,12 +56,21 @@ class Index:
     def _widened(self, span: int) -> Windows:
         found = Windows([], [])
         for chunk, blocks in enumerate(self._blocks):
-            found.starts.extend([chunk * FURTHEST + (block << BLOCK_BITS) for block in blocks])
-            masks = [*blocks.values()]
-            for further in range(1, span):
-                masks = [mask | blocks.get(block + further, 0) for mask, block in zip(masks, blocks, strict=True)]
-            found.masks.extend(masks)
+            masks = _together(blocks, span)
+            starts = [block for block, mask in enumerate(blocks) if mask]
+            found.starts.extend([chunk * FURTHEST + (block << BLOCK_BITS) for block in starts])
+            found.masks.extend([masks[block] for block in starts])
         return found
+
+
+def _together(blocks: list[int], span: int) -> list[int]:
+    """For each block the *or* of it and the next ones, ``span`` in all; by doubling, so that wide ones cost little."""
+    masks, width = blocks, 1
+    while width < span:
+        step = min(width, span - width)
+        masks = [*map(or_, masks, masks[step:]), *masks[max(0, len(masks) - step) :]]
+        width += step
+    return masks
 
 
 def span(words: int) -> int:
@@ -79,13 +89,14 @@ def _bits(parts: Sequence[Part]) -> dict[str, int]:
     return bits
 
 
-def _blocks(source: list[str], bits: dict[str, int]) -> dict[int, int]:
-    blocks: dict[int, int] = {}
+def _blocks(source: list[str], bits: dict[str, int]) -> list[int]:
+    """For each block of ``source`` the bits of the words found in it."""
     masks = [*map(bits.get, source)]
-    for block in range(0, len(masks), BLOCK):
-        together = 0
-        for mask in filter(None, masks[block : block + BLOCK]):
-            together |= mask
-        if together:
-            blocks[block >> BLOCK_BITS] = together
-    return blocks
+    return [_or(filter(None, masks[start : start + BLOCK])) for start in range(0, len(masks), BLOCK)]
+
+
+def _or(masks: Iterable[int]) -> int:
+    together = 0
+    for mask in masks:
+        together |= mask
+    return together

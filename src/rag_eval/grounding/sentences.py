@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_BREAK = re.compile(r"""[.!?…؟۔।]+["'”’»)\]*_]*\s+|[。！？｡]+["'”’』」）)]*\s*|\s*\n\s*""")
+_BREAK = re.compile(
+    r"""(?<![.!?…؟۔।])[.!?…؟۔।]++["'”’»)\]*_]*+\s++|[。！？｡]["'”’』」）)]*+\s*+|\n\s*+"""  # no run is read twice
+)
 _ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof st mt jr sr vs etc inc ltd co corp no vol fig eq ca cf al approx dept est gen gov sen rep rev "
     "hon capt lt col sgt ave blvd rd e.g i.e a.k.a u.s u.k p.m a.m "

@@ -54,7 +54,7 @@ def support_of(part: Part, index: Index) -> Support:
     count, shift = len(part.content), part.shift
     full = (1 << count) - 1
     found = index.found >> shift & full
-    lacking = fabricated(part, index.sources) if part.numbers else ()
+    lacking = fabricated(part, found, index.sources) if part.numbers else ()
     for bit in lacking:
         found &= ~(1 << bit)
     held, total = _held(part.weights, found, index.pairs >> shift & full)

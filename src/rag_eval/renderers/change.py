@@ -25,9 +25,8 @@ def authority(report: Report) -> str:
     base = report.base
     if base is None:
         return ""
-    where = (
-        f"{safe(base.ref)} ({safe(base.commit[:12])}, read through {base.through})" if base.commit else safe(base.ref)
-    )
+    at = f" ({safe(base.commit[:12])}, read through {prose(base.through)})" if base.commit else ""
+    where = safe(base.ref) + at
     if base.kind == "bootstrap":
         return f"**Bootstrap.** {where} has no gates yet: this change brings them, and nothing else decides."
     if base.kind == "head":
@@ -106,8 +105,10 @@ def _signed_at(report: Report) -> str:
     if held is None:
         return ""
     asked = f"Sign-off at level `{held.level}`" if held.enforced else "No sign-off is asked for"
-    left = f" Not checked here: {', '.join(held.unchecked)}." if held.unchecked else ""
-    return f"{asked}. {held.proves if held.enforced else ''}{left}".rstrip()
+    left = (
+        f" Not checked here: {', '.join(prose(each, _MESSAGE) for each in held.unchecked)}." if held.unchecked else ""
+    )
+    return f"{asked}. {prose(held.proves, _MESSAGE) if held.enforced else ''}{left}".rstrip()
 
 
 def counted(report: Report) -> str:

@@ -66,20 +66,31 @@ def from_json(value: dict[str, Any]) -> Report:
     """The report of a value that keeps the schema."""
     fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
     for name, kind in _LISTS.items():
-        fields[name] = tuple(kind(**_frozen(entry)) for entry in value[name])
+        fields[name] = tuple(_made(kind, entry) for entry in value[name])
     fields["questions"] = tuple(map(_labelled, fields["questions"]))
     fields["metrics"] = _metrics(value["metrics"])
-    fields["statistics"] = Statistics(**value["statistics"])
+    fields["statistics"] = _made(Statistics, value["statistics"])
     fields["gates"] = tuple(_gate(entry) for entry in value["gates"])
-    fields["slices"] = tuple(SliceResult(**{**part, "metrics": _metrics(part["metrics"])}) for part in value["slices"])
-    fields["completeness"] = Completeness(**value["completeness"])
+    fields["slices"] = tuple(
+        _made(SliceResult, {**part, "metrics": _metrics(part["metrics"])}) for part in value["slices"]
+    )
+    fields["completeness"] = _made(Completeness, value["completeness"])
     for name, maybe in _MAYBE.items():
-        fields[name] = maybe(**_frozen(value[name])) if value[name] else None
-    return Report(**fields)
+        fields[name] = _made(maybe, value[name]) if value[name] else None
+    made: Report = _made(Report, fields)
+    return made
 
 
-def _frozen(entry: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(part) if isinstance(part, list) else part for name, part in entry.items()}
+def _made(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
+    """A noun of its fields: lists frozen, and whole numbers whole, which JSON may write as 3.0."""
+    kinds = {name: str(getattr(said, "__forward_arg__", said)) for name, said in kind.__annotations__.items()}
+    return kind(**{name: _fit(part, kinds.get(name, "")) for name, part in entry.items()})
+
+
+def _fit(part: Any, kind: str) -> Any:
+    if isinstance(part, list):
+        return tuple(part)
+    return int(part) if isinstance(part, float) and kind in ("int", "int | None") else part
 
 
 def _labelled(case: Question) -> Question:
@@ -94,7 +105,8 @@ def _of_gate(gate: Judged) -> dict[str, Any]:
 
 def _gate(entry: dict[str, Any]) -> Judged:
     found = entry["comparison"]
-    return Judged(**{**entry, "comparison": Comparison(**found) if found else None})
+    made: Judged = _made(Judged, {**entry, "comparison": _made(Comparison, found) if found else None})
+    return made
 
 
 def _of_metrics(metrics: Mapping[str, MetricResult]) -> dict[str, Any]:
@@ -102,4 +114,4 @@ def _of_metrics(metrics: Mapping[str, MetricResult]) -> dict[str, Any]:
 
 
 def _metrics(value: dict[str, Any]) -> dict[str, MetricResult]:
-    return {name: MetricResult(**result) for name, result in value.items()}
+    return {name: _made(MetricResult, result) for name, result in value.items()}

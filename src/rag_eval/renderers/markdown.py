@@ -9,6 +9,7 @@ from rag_eval.metrics import PERSPECTIVES
 from rag_eval.renderers import change, judged, moved, sections, words
 from rag_eval.renderers.marks import VOICE, bullets, escaped, folded, glued, name, table
 from rag_eval.safe import markdown as safe
+from rag_eval.safe import prose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,7 +147,9 @@ def _notes(report: Report) -> list[str]:
 def _diagnosis(report: Report) -> list[str]:
     if not report.diagnosis:
         return []
-    lines = (f"**{escaped(cause.cause)}** ({escaped(cause.evidence)}) {cause.next}" for cause in report.diagnosis)
+    lines = (
+        f"**{escaped(cause.cause)}** ({escaped(cause.evidence)}) {escaped(cause.next)}" for cause in report.diagnosis
+    )
     return [f"**Diagnosis**\n\n{bullets(lines)}"]
 
 
@@ -157,13 +160,13 @@ def _metrics(report: Report) -> str:
 
 
 def _section(report: Report, perspective: str) -> list[str]:
-    title = f"**{perspective.capitalize()}**: {escaped(PERSPECTIVES.get(perspective, ''))}"
+    title = f"**{prose(perspective.capitalize())}**: {escaped(PERSPECTIVES.get(perspective, ''))}"
     return [title, *(_of_metrics(*each) for each in sections.tables(report, perspective))]
 
 
 def _of_metrics(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     shown = ([name(metric), *map(glued, cells)] for metric, *cells in rows)
-    return table([header[:1].upper() + header[1:] for header in headers], shown)
+    return table([escaped(header[:1].upper() + header[1:]) for header in headers], shown)
 
 
 def _questions(report: Report, most: int) -> str:
@@ -196,11 +199,11 @@ def _question(question: Question, several: bool) -> list[str]:
 
 
 def _provenance(report: Report) -> str:
-    rows = [[each.role, safe(each.path, 200), f"`{each.sha256}`"] for each in report.inputs]
+    rows = [[prose(each.role), safe(each.path, 200), safe(each.sha256)] for each in report.inputs]
     refusal = f"Refusal token {safe(str(report.refusal['token']))}, {len(report.refusal['phrases'])} refusal phrases"
     if "builtin" in report.refusal:
         refusal += f", built-in refusals (version {report.refusal['builtin']})"
-    settings = f"{refusal}; labels at k = {report.k}; rag-eval {report.version}."
+    settings = f"{refusal}; labels at k = {report.k}; rag-eval {prose(report.version)}."
     return "\n\n".join([table(["Input", "Path", "sha256"], rows), *_run(report), settings])
 
 

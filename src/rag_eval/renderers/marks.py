@@ -15,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_SLICE, _SAID = 60, 200
+_SLICE, _SAID, _OURS = 60, 200, 500
+_METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[A-Za-z0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9])")
 _RANGE, _NUMBER = re.compile("–(?=[0-9])"), re.compile(" (?![(])")
 
 
@@ -27,7 +28,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def name(metric: str, part: str = "") -> str:
     """A metric's name as code, with the slice that it is about; its ``@`` is no mention, and the name can be copied."""
-    code = f"`{metric}`" if metric.replace("_", "").replace(".", "").replace("@", "").isalnum() else safe(metric)
+    code = f"`{metric}`" if _METRIC.fullmatch(metric) else safe(metric)
     return f"{code} where {safe(part, _SLICE)}" if part else code
 
 
@@ -45,8 +46,13 @@ def label(text: str | None) -> str:
 
 
 def escaped(text: str) -> str:
-    """Our own sentences, without code in them: names of metrics hold underscores and ``@``."""
-    return text.replace("_", "\\_").replace("@", "@\u200b")
+    """Our own sentences, without code in them: names of metrics hold underscores and ``@``.
+
+    A report may come from elsewhere: what can be none of our sentences is code.
+    """
+    if prose(_CUTOFF.sub("", text), _OURS) == _CUTOFF.sub("", text).replace("_", "\\_"):
+        return text.replace("_", "\\_").replace("@", "@\u200b")
+    return safe(text, _OURS)
 
 
 def folded(title: str, body: str) -> str:

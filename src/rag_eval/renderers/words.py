@@ -52,7 +52,8 @@ def headline(report: Report, voice: Voice = PLAIN) -> str:
     if failed or errors:
         reasons = [reason(report, gate, voice) for gate in failed[:_REASONS]]
         more = [f"and {len(failed) - _REASONS} more"] if len(failed) > _REASONS else []
-        return f"Failed on {cases(report)}: {'; '.join([*reasons, *more, *_codes(errors), *aside])}.{_left_out(report)}"
+        why = "; ".join([*reasons, *more, *_codes(errors, voice), *aside])
+        return f"Failed on {cases(report)}: {why}.{_left_out(report)}"
     held = sum(gate.outcome == "passed" for gate in report.gates)
     passed = "Passed in part" if report.scope else "Passed"
     holds = ", ".join([f"{held} of {len(report.gates)} gates hold", *aside])
@@ -91,9 +92,9 @@ def _asides(report: Report) -> list[str]:
     return [*said, f"{skipped} skipped without data"] if skipped else said
 
 
-def _codes(errors: Sequence[Finding]) -> list[str]:
+def _codes(errors: Sequence[Finding], voice: Voice) -> list[str]:
     counts = Counter(finding.code for finding in errors)
-    return [f"{code} ({times} times)" if times > 1 else code for code, times in counts.items()]
+    return [voice.said(code) + (f" ({times} times)" if times > 1 else "") for code, times in counts.items()]
 
 
 def two_sided(report: Report) -> bool:

@@ -1,0 +1,80 @@
+"""What a release changes in the sources: the base and the image by their digests. It needs nothing but Python.
+
+release.py version 1.2.3            exit 1 unless that is the version of the sources
+release.py base                     print the base image of the Dockerfile
+release.py pin-base sha256:…        name the base by this digest as well
+release.py pin-image NAME@sha256:…  let action.yml name this image
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+_DIGEST = "sha256:[0-9a-f]{64}"
+_VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
+_FROM = re.compile(r"^FROM ([a-z0-9./-]+:[a-z0-9.-]+)(?:@\S+)?", re.MULTILINE)
+_IMAGE = re.compile(r"^  image: Dockerfile$", re.MULTILINE)
+
+
+def version_of(text: str) -> str:
+    """The version that the package's ``__init__.py`` names."""
+    return _the_only(_VERSION, text)
+
+
+def base_of(dockerfile: str) -> str:
+    """The one image that all stages of a Dockerfile start from."""
+    return _the_only(_FROM, dockerfile)
+
+
+def with_base(dockerfile: str, digest: str) -> str:
+    """The Dockerfile with the digest of its base behind each name of it."""
+    if not re.fullmatch(_DIGEST, digest):
+        raise SystemExit(f"{digest!r} is no digest")
+    base_of(dockerfile)
+    return _FROM.sub(rf"FROM \1@{digest}", dockerfile)
+
+
+def with_image(action: str, image: str) -> str:
+    """The text of action.yml that runs a published image instead of building one."""
+    if not re.fullmatch(rf"[a-z0-9./_-]+@{_DIGEST}", image):
+        raise SystemExit(f"{image!r} is no image named by its digest")
+    if len(_IMAGE.findall(action)) != 1:
+        raise SystemExit("action.yml does not build its image from the Dockerfile")
+    return _IMAGE.sub(f"  image: docker://{image}", action)
+
+
+def _the_only(pattern: re.Pattern[str], text: str) -> str:
+    found = sorted(set(pattern.findall(text)))
+    if len(found) != 1:
+        raise SystemExit(f"expected one of them, found {found}")
+    return str(found[0])
+
+
+def _rewrite(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Do what the first argument says; the exit code."""
+    dockerfile, action = ROOT / "Dockerfile", ROOT / "action.yml"
+    match arguments:
+        case ["version", asked]:
+            found = version_of((ROOT / "src/rag_eval/__init__.py").read_text(encoding="utf-8"))
+            if asked != found or not re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", asked):
+                raise SystemExit(f"the sources are version {found}, not {asked}")
+        case ["base"]:
+            print(base_of(dockerfile.read_text(encoding="utf-8")))
+        case ["pin-base", digest]:
+            _rewrite(dockerfile, with_base(dockerfile.read_text(encoding="utf-8"), digest))
+        case ["pin-image", image]:
+            _rewrite(action, with_image(action.read_text(encoding="utf-8"), image))
+        case _:
+            raise SystemExit(__doc__)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
