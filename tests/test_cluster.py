@@ -40,7 +40,9 @@ def large(tmp_path_factory):
 @pytest.fixture(scope="module")
 def threads():
     """The address of a scheduler whose workers are threads of this process: they see its memory:// files."""
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as own:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+    ) as own:
         yield own.scheduler_address
 
 
