@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from cases import ROOT
-from rag_eval import app, engines
+from rag_eval import app
 from rag_eval.engines import _cores, process
 from rag_eval.errors import InputError, UsageError
-from rag_eval.how import How
+from rag_eval.how import ENGINES, How
 from rag_eval.renderers import render
 from reading import gold, jsonl, trace
 
@@ -176,9 +176,9 @@ def test_an_engine_that_is_none_is_refused(large):
         report(large, How(engine="spark"))
 
 
-@pytest.mark.parametrize("name", engines.ENGINES)
+@pytest.mark.parametrize("name", ENGINES)
 def test_every_engine_is_a_module(name):
-    assert (ROOT / "src" / (engines.ENGINES[name].replace(".", "/") + ".py")).exists()
+    assert (ROOT / "src" / (ENGINES[name].replace(".", "/") + ".py")).exists()
 
 
 @pytest.mark.parametrize(

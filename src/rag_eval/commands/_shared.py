@@ -43,8 +43,10 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """``--engine``, ``--jobs`` and ``--scheduler``: what changes the time it takes, and nothing else."""
+    from rag_eval.how import ENGINES
+
     parser.add_argument(
-        "--engine", choices=("process", "dask"), default="process", help="processes of this machine, or a dask cluster"
+        "--engine", choices=list(ENGINES), default="process", help="processes of this machine, or a dask cluster"
     )
     parser.add_argument(
         "--jobs", metavar="N", type=jobs, default=0, help="processes for a large trace file (as many as cores)"

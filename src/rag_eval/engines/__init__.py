@@ -1,4 +1,4 @@
-"""ENGINES: every way to share out the scoring of a trace file, by its name. All give the same report, byte for byte."""
+"""The scoring of a trace file: as a stream, or shared out by one of :data:`rag_eval.how.ENGINES`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rag_eval.engines._work import Work, score_stream
 from rag_eval.errors import UsageError
+from rag_eval.how import ENGINES
 from rag_eval.progress import SILENT, Watched
 
 TYPE_CHECKING = False
@@ -19,14 +20,10 @@ if TYPE_CHECKING:
     from rag_eval.how import How
     from rag_eval.scoring import Scorer
 
-__all__ = ["ENGINES", "LEAST", "Task", "Work", "score"]
-
-# An engine is a module with ``run(task) -> Scorer | None``, loaded when it is asked for; None where a file is none to
-# be shared out, and is read as a stream then.
-ENGINES = {"process": "rag_eval.engines.process", "dask": "rag_eval.engines.cluster"}
+__all__ = ["LEAST", "Task", "Work", "score"]
 
 LEAST = 4 << 20
-"""Bytes of a trace file from which further processes pay; measured by bench/engines.py."""
+"""Bytes of a trace file from which further processes pay: to have them at all takes some 60 ms of processor time."""
 
 
 class Task(NamedTuple):
