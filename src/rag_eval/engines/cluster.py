@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _LEAST_STEP, _MOST_STEP = 4 << 20, 32 << 20  # bytes of a range
 _ROUNDS = 4  # ranges a worker
 _PATIENCE = "10s"  # for a scheduler to answer
+_LONG_PATIENCE = "120s"  # for a worker to be there: clusters that grow on demand start one first
 _ATTEMPTS = 4  # of a range, or of sending the gold again
 _BLOCK = 4 << 20
 
@@ -178,7 +179,7 @@ def _workers(client: Any) -> int:
 
 def _await(client: Any) -> None:
     try:
-        client.wait_for_workers(1, timeout=_PATIENCE)
+        client.wait_for_workers(1, timeout=_LONG_PATIENCE)
     except TimeoutError:
         raise RagEvalError("the scheduler has no worker. Start one: dask worker ADDRESS") from None
 
