@@ -1,6 +1,10 @@
 """What metrics share: when a case is refused, and how a trace is read."""
 
+import re
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cases import gold_row, make_case, trace_row
 from rag_eval.case import Case
@@ -127,3 +131,11 @@ def test_one_chunk_with_several_supports_is_no_better_than_the_ideal():
     scores = {one.name: one.score(case) for one in measures((1, 2)) if one.metric.level == "case"}
     assert [scores[name] for name in ("map", "ndcg@1", "ndcg@2")] == [1.0, 1.0, 1.0]
     assert scores["recall@1"] == (2, 2)
+
+
+@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@given(st.lists(st.sampled_from(["citations", " ", ":", "[", "]", "a", ",", "Citations: [b]", "\n"]), max_size=12))
+def test_inline_citations_are_what_the_plain_pattern_finds(parts):
+    text = "".join(parts)
+    found = re.search(r"citations\s*:\s*\[([^\]]*)\]", text, re.IGNORECASE)
+    assert inline_citations(text) == ([one for one in re.split(r"[,\s]+", found[1]) if one] if found else None)

@@ -165,7 +165,9 @@ def amounts(draw):
     """A ceiling on an amount with its outcome, its threshold close to the value or to an end of the interval."""
     name = draw(st.sampled_from(["latency_total_ms.p95", "cost_usd", "cost_usd.total", "latency_total_ms.mean"]))
     number = round(draw(st.floats(0, 1e7) | st.floats(0, 0.01) | st.integers(0, 5000).map(float)), 12)
-    low, high = number * draw(st.floats(0, 0.999)), number * draw(st.floats(1.001, 9)) + 1e-9
+    # Values and ends come rounded to twelve decimals.
+    low = round(number * draw(st.floats(0, 0.999)), 12)
+    high = round(number * draw(st.floats(1.001, 9)) + 1e-9, 12)
     near = draw(st.sampled_from([number, low, high]))
     text = (
         f"{max(round(Decimal(repr(near)), draw(st.integers(0, 6))) + Decimal(draw(st.integers(-2, 2))) / 10**4, 0):f}"

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from fractions import Fraction
 
 import pytest
@@ -13,12 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, make_case, trace_row, write_rows
-from rag_eval import app
+from rag_eval import app, scoring
 from rag_eval.case import Case
+from rag_eval.evidence import enclosed
 from rag_eval.files.contract import Contract
+from rag_eval.gates import Policy
 from rag_eval.metrics import METRICS, measures
-from rag_eval.model import OPTIONAL
+from rag_eval.model import OPTIONAL, Gold, Settings, Trace
 from rag_eval.renderers.json_file import as_json
+from rag_eval.report import build
 from rag_eval.tally import as_float, mean, tally
 from strategies import IDS, gold_fields, trace_fields
 
@@ -138,6 +142,24 @@ def test_tallies_add_in_any_grouping(scale, data):
 def test_the_mean_of_rates_and_ratios_is_exact(column):
     expected = sum(Fraction(*one) if isinstance(one, tuple) else Fraction(one) for one in column) / len(column)
     assert mean(tally(column)).number == expected
+
+
+@thorough(60)
+@given(st.lists(st.tuples(gold_fields(), trace_fields), min_size=1, max_size=6))
+def test_every_interval_encloses_its_value(pairs):
+    golds = [Gold.from_row(gold_row(qid=f"Q{place}", **gold), place + 1) for place, (gold, _) in enumerate(pairs)]
+    traces = [Trace.from_row(trace_row(**trace), gold.qid, 1) for gold, (_, trace) in zip(golds, pairs, strict=True)]
+    card = scoring.score(zip(golds, traces, strict=True), MEASURES, Settings())
+    report = build(card, {gold.qid: gold for gold in golds}, Policy())
+    for name, result in report.metrics.items():
+        low, high = (end if end is not None else result.value for end in (result.low, result.high))
+        assert result.value is None or low - 1e-9 <= result.value <= high + 1e-9, name
+    for one in OF_CASES:
+        kept = Counter(case.scores[one.column] for case in report.questions if one.column in case.scores)
+        found = enclosed(one.name, kept) if one.name in report.metrics else None
+        if found is not None:  # whatever ratios the scores were, what the report keeps of them is all there is
+            result = report.metrics[one.name]
+            assert (result.low, result.high) == (found.low, found.high), one.name
 
 
 def named(rows):

@@ -9,9 +9,11 @@ from rag_eval.digests import Digests
 from rag_eval.errors import UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
+from rag_eval.files.pairs import NO_QID, paired, pairing
 from rag_eval.files.rows import item_hashes, read_gold, read_traces
 from rag_eval.files.source import Reader
-from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings, Trace
+from rag_eval.how import USUAL
+from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
 from rag_eval.narrowing import narrowed
 
 TYPE_CHECKING = False
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from rag_eval.blast import GateTurn
     from rag_eval.finding import Finding
     from rag_eval.gates import Policy
+    from rag_eval.how import How
     from rag_eval.metrics import Measure
-    from rag_eval.model import Gold
+    from rag_eval.model import Gold, Trace
     from rag_eval.pairing import Pairing
     from rag_eval.policy import PolicyChange
     from rag_eval.report import Earlier, Report
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     Path = str | os.PathLike[str]
 
 DEFAULT_CUTOFFS = (1, 3, 5, 10)
-_NO_QID = "Give the trace the qid of the gold item that it answers."
 
 
 class Options(NamedTuple):
@@ -47,6 +49,7 @@ class Options(NamedTuple):
     baseline: str = ""  # in place of the gates file's
     perspectives: tuple[str, ...] = ()  # measure and judge these alone; none: all
     suite: str = "full"  # or smoke, smoke:N: a part of the questions
+    how: How = USUAL  # what the report does not show
 
 
 def score(
@@ -114,7 +117,8 @@ class Session:
         reader, policy, digests = self._reader, self._policy, self._digests
         self._golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
         self._asked = in_suite(self._golds, policy.suite)
-        self.card = score_traces(reader, self._golds, policy.trace, self._wanted, policy.settings, digests, self._asked)
+        terms = self._wanted, policy.settings, digests, self._asked, self._options.how
+        self.card = score_traces(reader, self._golds, policy.trace, *terms)
         about = sidecar(reader, policy, digests)
         reader.ledger.stop_on_problems()
         self._hashes = item_hashes(reader, policy.gold, self._golds)
@@ -143,7 +147,8 @@ class Session:
         golds = self._golds if gold is None and policy.gold == self._policy.gold else read_gold(quiet, policy.gold)
         if gold is not None and quiet.ledger.problems:
             return None
-        card = score_traces(quiet, golds, policy.trace, self._wanted, policy.settings, Digests(), self._asked_of(golds))
+        terms = self._wanted, policy.settings, Digests(), self._asked_of(golds), self._options.how
+        card = score_traces(quiet, golds, policy.trace, *terms)
         if gold is None and trace is None:  # other gold may not know every question that the traces answer
             quiet.ledger.stop_on_problems()
         hashes = self._hashes if golds is self._golds else item_hashes(quiet, policy.gold, golds)
@@ -247,7 +252,7 @@ def _base(options: Options, head: Policy, authority: Authority) -> Policy | None
 
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     """The reader, the policy in force with the options laid over it, and the digests begun."""
-    digests, reader = Digests(), Reader(Ledger(), root=options.root)
+    digests, reader = Digests(), Reader(Ledger(), root=options.root, urls=options.how.engine == "dask")
     policy = _policy(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))
     k, gold, trace = _headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
@@ -263,30 +268,24 @@ def score_traces(
     settings: Settings,
     digests: Digests,
     asked: Mapping[str, Gold] | None = None,
+    how: How = USUAL,
 ) -> Scorecard:
-    """The scorecard of a trace file, read as a stream. Where items are ``asked``, it is about these alone."""
+    """The scorecard of a trace file, by an engine. Where items are ``asked``, it is about these alone."""
+    from rag_eval import engines
+    from rag_eval.pairing import Questions
     from rag_eval.scoring import Scorer
 
     part = golds if asked is None else asked
-    scorer = Scorer(part, wanted, settings)
-    found = traces(reader, golds, path, digests)
-    for trace in (
-        found if len(part) == len(golds) else (one for one in found if one.qid in part or one.qid not in golds)
-    ):
-        scorer.add(trace)
-    return scorer.close()
+    sound = not reader.ledger.problems  # against half a gold set no question is to be missed
+    work = engines.Work(golds, part, Scorer(part, wanted, settings), Questions(golds), reader.limits, sound)
+    return engines.score(engines.Task(work, reader, path, digests, how)).close()
 
 
 def traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) -> Iterator[Trace]:
     """The traces of a file, each under the qid of the gold item that it answers."""
-    ledger, sound = reader.ledger, not reader.ledger.problems  # against half a gold set no question is to be missed
-    pairing = _pairing(reader, golds, path)
-    for line, row in read_traces(reader, path, digests.of("trace", path)):
-        qid, wrong = pairing.qid(row, line)
-        if qid is not None:
-            yield Trace.from_row(row, qid, line)
-        elif sound:
-            ledger.problem(path, line, "", wrong, _NO_QID)
+    rows = read_traces(reader, path, digests.of("trace", path))
+    found = pairing(golds, reader.ledger, path)
+    return paired(found, rows, reader.ledger, path, sound=not reader.ledger.problems)
 
 
 def sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
@@ -294,7 +293,7 @@ def sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] 
     from rag_eval.files.report_file import read_sidecar, sidecar_of
 
     path = sidecar_of(policy.trace)
-    if not os.path.lexists(path):
+    if not reader.has(path):
         return None
     return read_sidecar(reader, policy.trace, digests.of("run", path))
 
@@ -378,19 +377,13 @@ def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, i
 
 def _pairing_check(reader: Reader, golds: dict[str, Gold], path: str) -> Callable[[int, dict[str, Any]], None]:
     """What finds a problem in a row that has no id at all and whose question names no gold item."""
-    pairing: Pairing | None = None
+    found: Pairing | None = None
 
     def check(line: int, row: dict[str, Any]) -> None:
-        nonlocal pairing
-        pairing = pairing or _pairing(reader, golds, path)
-        qid, wrong = pairing.qid(row, line)
+        nonlocal found
+        found = found or pairing(golds, reader.ledger, path)
+        qid, wrong = found.qid(row, line)
         if qid is None:
-            reader.ledger.problem(path, line, "", wrong, _NO_QID)
+            reader.ledger.problem(path, line, "", wrong, NO_QID)
 
     return check
-
-
-def _pairing(reader: Reader, golds: dict[str, Gold], path: str) -> Pairing:
-    from rag_eval.pairing import Pairing
-
-    return Pairing(golds, lambda line, message: reader.ledger.note(path, line, message))

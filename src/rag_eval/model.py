@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-_INLINE_CITATIONS = re.compile(r"citations\s*:\s*\[([^\]]*)\]", re.IGNORECASE)
+_INLINE_CITATIONS = re.compile(r"citations\s*:\s*\[", re.IGNORECASE)
 _CITATION_LIST = re.compile(r"citations\s*+:\s*+\[[^\[\]]*+\]", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"\[[0-9]{1,3}(?:\s?[,–-]\s?[0-9]{1,3})*\]")
 _SEPARATORS = re.compile(r"[,\s]+")
@@ -286,8 +286,11 @@ class Settings(NamedTuple):
 
 def inline_citations(text: str) -> list[str] | None:
     """The ids of the first ``citations: [a, b]`` in a free-text answer; None when there is no such list."""
-    found = _INLINE_CITATIONS.search(text)
-    return [part for part in _SEPARATORS.split(found[1]) if part] if found else None
+    opened = _INLINE_CITATIONS.search(text)
+    closed = text.find("]", opened.end()) if opened else -1  # what the first list lacks, no later one has
+    if opened is None or closed < 0:
+        return None
+    return [part for part in _SEPARATORS.split(text[opened.end() : closed]) if part]
 
 
 def without_citations(text: str, ids: Iterable[str]) -> str:

@@ -17,12 +17,33 @@ if TYPE_CHECKING:
 _IDS = ("qid", "q_id", "case_id")
 
 
-class Pairing:
-    """Finds the qid of trace rows against one gold set."""
+class Questions:
+    """The qids of each question of a gold set; gathered when a trace without an id is met, for most have one."""
 
-    def __init__(self, golds: Mapping[str, Gold], note: Callable[[int, str], None]) -> None:
-        self._golds, self._note = golds, note
-        self._by_question: dict[str, list[str]] | None = None
+    def __init__(self, golds: Mapping[str, Gold]) -> None:
+        self._golds = golds
+        self._qids: dict[str, list[str]] | None = None
+
+    def qids(self, question: str) -> list[str]:
+        """The gold items that ask a question to the letter."""
+        if self._qids is None:
+            self._qids = self._gathered()
+        return self._qids.get(question, [])
+
+    def _gathered(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for gold in self._golds.values():
+            found.setdefault(gold.question, []).append(gold.qid)
+        return found
+
+
+class Pairing:
+    """Finds the qid of trace rows against one gold set, whose ``questions`` may be shared."""
+
+    def __init__(
+        self, golds: Mapping[str, Gold], note: Callable[[int, str], None], questions: Questions | None = None
+    ) -> None:
+        self._questions, self._note = questions or Questions(golds), note
 
     def qid(self, row: Row, line: int) -> tuple[str | None, str]:
         """The qid, or None and what is wrong."""
@@ -42,16 +63,9 @@ class Pairing:
         question = row.get("q") or row.get("question")
         if not question:
             return None, "the trace has neither an id nor a question"
-        found = self._questions().get(question, [])
+        found = self._questions.qids(question)
         if len(found) == 1:
             return found[0], ""
         if not found:
             return None, f"no gold question is {quoted(question)} to the letter"
         return None, f"{len(found)} gold items ask {quoted(question)}"
-
-    def _questions(self) -> dict[str, list[str]]:
-        if self._by_question is None:
-            self._by_question = {}
-            for gold in self._golds.values():
-                self._by_question.setdefault(gold.question, []).append(gold.qid)
-        return self._by_question

@@ -334,7 +334,9 @@ def _valued(card: Scorecard) -> list[tuple[Measure, Value, Interval | None]]:
     found, tallies = [], card.tallies()
     for one in (one for one in card.measures if one.metric.level == "case"):
         counts = tallies[one.column]
-        scores = Counter({as_shown(score): count for score, count in counts.items()})
+        scores: Counter[Shown] = Counter()
+        for score, count in counts.items():  # 1/1 and 2/2 are shown as one
+            scores[as_shown(score)] += count
         key = one.is_rate, one.metric.bounded, one.fold, frozenset(scores.items())
         if key not in known:
             known[key] = enclosed(one.name, scores)

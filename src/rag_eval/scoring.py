@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
@@ -11,6 +12,7 @@ from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES,
 from rag_eval.labels import example08, label
 from rag_eval.metrics.operations import unpriced
 from rag_eval.model import OPTIONAL, Trace
+from rag_eval.partial import Answered, Aside, Outcome, packed
 from rag_eval.tally import Value, tally
 
 TYPE_CHECKING = False
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from rag_eval.case import Ranking
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings
+    from rag_eval.partial import Partial
     from rag_eval.tally import Score, Tally
 
     _Group = tuple[Callable[[Case], object] | None, list[Measure], list[Score | None]]
@@ -104,14 +107,17 @@ class Scorer:
         self._columns = tuple(one.column for _, group, _ in self._groups for one in group)
         self._columns += tuple(one.column for one in self._of_ranking)
         self._ranked: dict[tuple[bool, Ranking | None], tuple[Score | None, ...]] = {}
-        self._scored: dict[tuple[str | None, str], Scored] = {}
         self._same: dict[tuple[Score | None, ...], tuple[Score | None, ...]] = {}
-        self._duplicate = self._unknown = 0
-        self._pool: frozenset[str] | None = None
-        self._unpriced: set[str] = set()
+        self._hold_nothing()
         self._probes = _probes(golds)
         # A claim that is shorter than what it would have to hold need not be searched; honest ones mostly are.
         self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else 0
+
+    def _hold_nothing(self, pool: frozenset[str] | None = None) -> None:
+        self._scored: dict[tuple[str | None, str], Scored] = {}
+        self._duplicate = self._unknown = 0
+        self._pool = pool
+        self._unpriced: set[str] = set()
 
     def add(self, trace: Trace) -> None:
         """Score a trace, in place of an earlier one of the same run and qid."""
@@ -133,6 +139,47 @@ class Scorer:
         cases = tuple(sorted(self._scored.values(), key=Scored.rank))
         own = self._completeness(cases), len(self._pool or ()), tuple(sorted(self._unpriced))
         return Scorecard(self._measures, self._columns, cases, *own)
+
+    def fresh(self, pool: frozenset[str] | None = None) -> Scorer:
+        """A scorer of the same kind that holds no case yet; ``pool`` is the long list to compare others with."""
+        other = copy(self)
+        other._hold_nothing(pool)
+        return other
+
+    def partial(self) -> Partial:
+        """What it holds, without the gold."""
+        cases = (
+            Answered(
+                one.run, one.qid, Outcome(one.scores, one.label, one.example08, one.level, one.habits), one.trace_line
+            )
+            for one in self._scored.values()
+        )
+        return packed(cases, Aside(self._duplicate, self._unknown, self._pool, frozenset(self._unpriced)))
+
+    def agrees(self, partial: Partial) -> bool:
+        """Whether the habits of a later part refer to the long list that they would refer to here."""
+        return None in (self._pool, partial.aside.pool) or self._pool == partial.aside.pool
+
+    def absorb(self, partial: Partial, before: int) -> None:
+        """Take what another scorer held of the traces that follow, the first of which is ``before`` lines on.
+
+        Then it holds what it would if it had scored them itself; the other one has to agree.
+        """
+        duplicate, unknown, pool, unpriced = partial.aside
+        self._pool = self._pool or pool
+        self._duplicate += duplicate
+        self._unknown += unknown
+        self._unpriced |= unpriced
+        for run, qid, found, line in partial.cases():
+            gold, scores = self._golds[qid], found.scores
+            self._duplicate += (run, gold.qid) in self._scored
+            own = _remember(self._same, scores, scores), found.label, found.example08, found.level
+            self._scored[run, gold.qid] = Scored(gold.qid, run, *own, gold.line, line + before, found.habits)
+
+    @property
+    def pool(self) -> frozenset[str] | None:
+        """The first long list that a case retrieved."""
+        return self._pool
 
     def _score(self, gold: Gold, trace: Trace) -> Scored:
         case = Case(gold, trace, self._settings)

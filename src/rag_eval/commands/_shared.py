@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from rag_eval.how import How
     from rag_eval.report import Report
 
 _MOST = 999_999
+_MOST_JOBS = 512
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +39,34 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (1,3,5,10)"
     )
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """``--engine``, ``--jobs`` and ``--scheduler``: what changes the time it takes, and nothing else."""
+    from rag_eval.how import ENGINES
+
+    parser.add_argument(
+        "--engine", choices=list(ENGINES), default="process", help="processes of this machine, or a dask cluster"
+    )
+    parser.add_argument(
+        "--jobs", metavar="N", type=jobs, default=0, help="processes for a large trace file (as many as cores)"
+    )
+    parser.add_argument("--scheduler", metavar="ADDRESS", default="", help="dask's, such as tcp://10.0.0.5:8786")
+
+
+def how(args: argparse.Namespace) -> How:
+    """What :func:`add_engine` asks for, with progress on a terminal."""
+    from rag_eval.how import How
+    from rag_eval.progress import watch
+
+    return How(args.engine, args.jobs, args.scheduler, watch=watch(quiet=args.quiet))
+
+
+def jobs(text: str) -> int:
+    """A number of processes."""
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MOST_JOBS):
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no whole number from 1 to {_MOST_JOBS}")
+    return int(text)
 
 
 def add_outputs(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:
@@ -105,9 +135,10 @@ def write(path: Path, text: str) -> None:
             file.write(text)
         part.replace(path)
     except OSError as error:
+        raise UsageError(f"{path} cannot be written: {(error.strerror or '').lower()}") from None
+    finally:  # on Ctrl-C too
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        raise UsageError(f"{path} cannot be written: {(error.strerror or '').lower()}") from None
 
 
 def printed_json(value: object) -> str:

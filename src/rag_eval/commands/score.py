@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import sys
 
-from rag_eval.commands._shared import add_inputs, add_outputs, gates_path, names, put, remark, uncollected
+from rag_eval.commands._shared import (
+    add_engine,
+    add_inputs,
+    add_outputs,
+    gates_path,
+    how,
+    names,
+    put,
+    remark,
+    uncollected,
+)
 from rag_eval.errors import UsageError
 
 TYPE_CHECKING = False
@@ -43,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="traces",
         help="write the failed cases with all that debugging takes into DIR/failed.jsonl (traces)",
     )
+    add_engine(parser)
     add_outputs(parser, FORMATS)
 
 
@@ -74,7 +85,7 @@ def _options(args: argparse.Namespace) -> Options:
     from rag_eval.app import Options
 
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
-    return Options(*inputs, baseline=args.baseline, perspectives=args.perspective, suite=args.suite)
+    return Options(*inputs, baseline=args.baseline, perspectives=args.perspective, suite=args.suite, how=how(args))
 
 
 def _authority(ref: str | None) -> Authority | None:
@@ -96,6 +107,8 @@ def _scores(args: argparse.Namespace) -> int:
         raise UsageError("--format scores is always of everything: leave --perspective and --suite out")
     if args.save_trace is not None:
         raise UsageError("--save-trace writes what a report knows: leave --format scores out")
+    if args.engine != "process" or args.jobs or args.scheduler:
+        raise UsageError("--format scores runs in one process: leave --engine, --jobs and --scheduler out")
     if args.out:
         raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
     inline = args.gates if "=" in args.gates else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
-from rag_eval.files.kinds import foreign, kind_of_row, note_unknown_fields
+from rag_eval.files.kinds import foreign, kind_of_row, unknown_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> It
             for finding in findings:
                 ledger.problem(source.path, line, finding.where, finding.message, finding.hint)
             if not findings:
-                note_unknown_fields(contract, ledger, source.path, line, value)
+                ledger.fields(source.path, line, tuple(value), unknown_fields(contract, value))
                 yield line, value
     except strict_json.JsonError as error:
         ledger.problem(source.path, error.line, error.where, error.message, error.hint)

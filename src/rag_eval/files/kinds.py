@@ -8,6 +8,8 @@ from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rag_eval.files.contract import Contract
     from rag_eval.files.ledger import Ledger
 
@@ -43,12 +45,12 @@ def kind_of_row(row: Any) -> str:
     return ""
 
 
-def note_unknown_fields(contract: Contract, ledger: Ledger, path: str, number: int, row: Row) -> None:
-    """A note for each field that the contract does not know, with the known one that is close."""
+def unknown_fields(contract: Contract, row: Row) -> Iterator[str]:
+    """A remark on each field that the contract does not know, with the known one that is close."""
     for place, known in contract.known.items():
         for inner in _inner_objects(row, place):
-            for field in inner.keys() - known:
-                _note_unknown(ledger, path, number, f"{place}." if place else "", field, known)
+            for field in sorted(inner.keys() - known):
+                yield _unknown(f"{place}." if place else "", field, known)
 
 
 def _inner_objects(row: Row, place: str) -> list[Row]:
@@ -58,9 +60,8 @@ def _inner_objects(row: Row, place: str) -> list[Row]:
     return [value] if isinstance(value, dict) else []
 
 
-def _note_unknown(ledger: Ledger, path: str, number: int, place: str, field: str, known: frozenset[str]) -> None:
+def _unknown(place: str, field: str, known: frozenset[str]) -> str:
     from rag_eval.files.wording import did_you_mean
 
     hint = did_you_mean(field, sorted(known))
-    message = f"unknown field {quoted(place + field)} is ignored.{' ' + hint if hint else ''}"
-    ledger.note(path, number, message, once=True)  # a row is looked at where its set of fields is new, not each time
+    return f"unknown field {quoted(place + field)} is ignored.{' ' + hint if hint else ''}"

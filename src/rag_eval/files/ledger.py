@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 from rag_eval.errors import InputError, Problem
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 SHOWN = 100
 
 
@@ -44,11 +48,20 @@ class Ledger:
     def problem(self, file: str, line: int, where: str, message: str, hint: str = "") -> None:
         """Take down a problem; beyond the first hundred it is counted."""
         if self.full:
-            self.more += 1
+            self.another(line)
         else:
             self.problems.append(Problem(file, line, where, message, hint))
 
-    def note(self, file: str, line: int, message: str, *, once: bool = False) -> None:
+    def another(self, line: int) -> None:  # noqa: ARG002 - of interest where parts of a file are put together
+        """Count a problem that is not shown."""
+        self.more += 1
+
+    def fields(self, file: str, line: int, names: tuple[str, ...], messages: Iterable[str]) -> None:  # noqa: ARG002
+        """Take down what there is to say of the first row with fields of these names."""
+        for message in messages:
+            self.note(file, line, message, once=True)
+
+    def note(self, file: str, line: int, message: str, *, once: bool = False, times: int = 1) -> None:
         """Take down a note; the same words on the same file are counted under the first line, unless said ``once``.
 
         Once there are a hundred kinds of note, those of further kinds are one note a file.
@@ -57,9 +70,9 @@ class Ledger:
             message = "there are further notes like these"
         known = self._notes.get((file, message))
         if known is None:
-            self._notes[file, message] = Note(file, line, message)
+            self._notes[file, message] = Note(file, line, message, times)
         elif not once:
-            self._notes[file, message] = known._replace(times=known.times + 1)
+            self._notes[file, message] = known._replace(times=known.times + times)
 
     @property
     def notes(self) -> list[Note]:

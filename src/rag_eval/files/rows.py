@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from rag_eval.files.contract import Contract
-from rag_eval.files.kinds import foreign, looks_like, note_unknown_fields
+from rag_eval.files.kinds import foreign, looks_like, unknown_fields
 from rag_eval.files.ledger import Ledger
 from rag_eval.model import Gold, item_hash
 from rag_eval.safe import quoted
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
     Found = tuple[Iterator[tuple[int, Row]], Callable[[Row, int], Gold]]
 
-_SHAPES = 1000  # remembered sets of fields; beyond that rows are looked at again
+SHAPES = 1000
+"""Of so many sets of fields, a row each is looked at for fields that no contract knows."""
+
+MANY_SHAPES = f"has rows of more than {SHAPES:,} sets of fields: fields of further ones may be unknown unnoticed"
 
 
 def read_gold(
@@ -126,7 +129,7 @@ def _groups_fit(gold: Gold) -> bool:
 def json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int, Row]]:
     """Line and row of each line that keeps the schema ``kind``."""
     contract, ledger = Contract(kind, reader.limits.depth, bulk=not source.small), reader.ledger
-    shapes: set[tuple[str, ...]] = set()
+    shapes = _Shapes(contract, ledger, source.path)
     numbered: Iterable[tuple[int, Row]]
     for first, lines in source.batches():
         rows = contract.accept_all(lines)
@@ -134,18 +137,34 @@ def json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int,
             numbered = _one_by_one(contract, ledger, source.path, kind, first, lines)
         else:
             numbered = enumerate(rows, first)
-            if shapes.issuperset(map(tuple, rows)):
+            if shapes.know(rows):
                 yield from numbered
                 continue
         for number, row in numbered:
-            if (shape := tuple(row)) not in shapes:
-                note_unknown_fields(contract, ledger, source.path, number, row)
-                shapes.add(shape)
+            shapes.look(number, row)
             yield number, row
-        if len(shapes) > _SHAPES:
-            shapes.clear()
         if ledger.foreign == source.path:
             return
+
+
+class _Shapes:
+    """The sets of fields seen so far, in the order that rows have them; a row of a new one is looked at."""
+
+    def __init__(self, contract: Contract, ledger: Ledger, path: str) -> None:
+        self._contract, self._ledger, self._path = contract, ledger, path
+        self._seen: set[tuple[str, ...]] = set()
+
+    def know(self, rows: list[Row]) -> bool:
+        """Whether none of the rows needs to be looked at."""
+        return len(self._seen) > SHAPES or self._seen.issuperset(map(tuple, rows))
+
+    def look(self, number: int, row: Row) -> None:
+        """Say which fields of a row are unknown, if its set of fields is new."""
+        shape = tuple(row)
+        if shape not in self._seen and len(self._seen) <= SHAPES:
+            self._seen.add(shape)
+            said = unknown_fields(self._contract, row) if len(self._seen) <= SHAPES else [MANY_SHAPES]
+            self._ledger.fields(self._path, number, shape, said)
 
 
 def _one_by_one(
@@ -165,16 +184,16 @@ def _one_by_one(
 
 def _examined(contract: Contract, ledger: Ledger, path: str, number: int, line: bytes, kind: str) -> Row | None:
     """The row after all, or None with its problems in the ledger."""
-    if ledger.full and contract.refuses(line):
-        ledger.more += 1
-        return None
-    row, findings = contract.examine(line)
+    full = ledger.full
+    row, findings = (None, []) if full and contract.refuses(line) else contract.examine(line)
     other = looks_like(line) if row is None else ""
     if other not in ("", kind):
         foreign(ledger, path, number, other, kind)
-        return None
-    for finding in findings:
-        ledger.problem(path, number, finding.where, finding.message, finding.hint)
+    elif full and row is None:
+        ledger.another(number)  # one for each line, so that it can be told without finding out all that is wrong
+    else:
+        for finding in findings:
+            ledger.problem(path, number, finding.where, finding.message, finding.hint)
     return row
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
 _SMALL = 192 * 1024
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _LFS = b"version https://git-lfs.github.com/spec/"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -60,15 +60,37 @@ class Reader(NamedTuple):
     root: str | None = None
     held: Mapping[str, bytes] = {}
     """Bytes that are read in place of the files of these names: those of another commit."""
+    urls: bool = False
+    """Whether a path may be the URL of a file in an object store."""
 
     def open(self, path: str, digest: Digest | None = None) -> Source | None:
         """The source of ``path``, or None with the problem in the ledger."""
         try:
-            file = io.BytesIO(self.held[path]) if path in self.held else open_regular(path, self.root)
-            return Source(path, self, file, digest)
+            return Source(path, self, self._file(path), digest)
         except Unreadable as error:
             self.ledger.problem(path, 0, "", error.message, error.hint)
             return None
+
+    def has(self, path: str) -> bool:
+        """Whether there is something to read under a path."""
+        if not is_url(path):
+            return os.path.lexists(path)
+        try:
+            self._file(path).close()
+        except Unreadable:
+            return False
+        return True
+
+    def _file(self, path: str) -> BinaryIO:
+        if path in self.held:
+            return io.BytesIO(self.held[path])
+        if not is_url(path):
+            return open_regular(path, self.root)
+        if self.root is not None or not self.urls:
+            raise Unreadable("is a URL", "Copy the file here, or read it where it is: --engine dask")
+        from rag_eval.files.remote import open_url
+
+        return open_url(path)
 
 
 class Source:
@@ -82,8 +104,7 @@ class Source:
         self._cut = False  # reading ended before the file did; what was read last may be half a line
         try:
             self._head = _first_block(self._stream)
-            refuse_foreign(self._head)
-            self._unpack()
+            self._begin()
         except BaseException:
             file.close()
             raise
@@ -105,6 +126,16 @@ class Source:
         return self._head
 
     @property
+    def plain(self) -> BinaryIO | None:
+        """The open file where its bytes are its text, parts of which can be read apart; None where it is packed."""
+        return None if self._packed else self._file
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file as it is stored."""
+        return _size(self._file)
+
+    @property
     def small(self) -> bool:
         """Whether so little is to be read that the quick libraries would take longer to load than they save."""
         return not self._packed and _size(self._file) <= _SMALL
@@ -121,7 +152,7 @@ class Source:
                 lines[0] = begun.end(lines[0])
                 begun.add(lines.pop(), longest)
                 self._shorten(lines, number, longest)
-                yield number, lines
+                yield number, lines[: self.limits.lines + 1 - number]
                 number += len(lines)
             else:
                 begun.add(block, longest)
@@ -154,8 +185,7 @@ class Source:
     def _too_many(self, count: int) -> bool:
         if count <= self.limits.lines:
             return False
-        hint = "Split the file or raise limits.lines."
-        self._complain(self.limits.lines + 1, f"more than {self.limits.lines:,} lines", hint)
+        self._ledger.problem(self.path, *too_many_lines(self.limits))
         return True
 
     def _shorten(self, lines: list[bytes], first: int, longest: int) -> None:
@@ -185,13 +215,15 @@ class Source:
         self._cut = True
         self._complain(0, message, hint)
 
-    def _unpack(self) -> None:
+    def _begin(self) -> None:
+        """Look at what the first bytes say of the file."""
+        refuse_foreign(self._head)
         packed = _Pushed(self._head, self._stream)
         if self._head.startswith(_GZIP):
             self._expand(*_gzip(packed))
         elif self._head.startswith(_ZSTD):
             self._expand(*_zstd(packed))
-        self._head = self._head.removeprefix(_BOM)
+        self._head = self._head.removeprefix(BOM)
 
     def _expand(self, stream: Stream, fault: type[Exception]) -> None:
         self._stream, self._faults, self._packed = stream, (*self._faults, fault), True
@@ -236,8 +268,18 @@ def refuse_outside(path: str, root: str | None) -> str:
     raise Unreadable(f"leads out of {where}", "Put the file itself there instead of a link to it.")
 
 
+def is_url(path: str) -> bool:
+    """Whether a path is meant to be a URL."""
+    return "://" in path
+
+
 def _size(file: BinaryIO) -> int:
-    return len(file.getbuffer()) if isinstance(file, io.BytesIO) else os.fstat(file.fileno()).st_size
+    if isinstance(file, io.FileIO):
+        return os.fstat(file.fileno()).st_size
+    place = file.tell()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(place)
+    return size
 
 
 def _inside(path: str, folder: str) -> bool:
@@ -261,6 +303,11 @@ def _first_block(stream: Stream) -> bytes:
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
         raise Unreadable(f"cannot be read: {reason}", "Check the disk, or write the file again.") from None
+
+
+def too_many_lines(limits: Limits) -> tuple[int, str, str, str]:
+    """Line, place, message and hint of the problem of a file with more lines than are read."""
+    return limits.lines + 1, "", f"more than {limits.lines:,} lines", "Split the file or raise limits.lines."
 
 
 class _Begun:

@@ -4,44 +4,46 @@ from __future__ import annotations
 
 import re
 
+from rag_eval.leaks._later import Later
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     Spans = Iterator[tuple[int, int]]
 
-_MAIL = re.compile(
+_MAIL = Later(
     r"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9][A-Za-z0-9._%+\-]{0,63}"
     r"@(?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24})(?![A-Za-z0-9-])"
 )
 _FILES = frozenset("png jpg jpeg gif svg webp avif ico pdf js css json ts py md txt html zip".split())
 """What reads as the end of an address but is that of a file, as in icon@2x.png."""
 
-_NUMBER = re.compile(r"[0-9](?:[ .\-/()]{0,3}[0-9]){6}")
+_NUMBER = Later(r"[0-9](?:[ .\-/()]{0,3}[0-9]){6}")
 """What every phone and card number holds."""
 _GAP = r"[ .\-/()]{0,2}"
 _BEFORE, _AFTER = r"(?<![\w.,:+/\-])", r"(?![\w\-]|[.,:/][0-9])"
-_INTERNATIONAL = re.compile(rf"(?<![\w+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])")
-_INTERNATIONAL_00 = re.compile(rf"{_BEFORE}00[1-9][0-9]{{0,2}}(?=[ \-/(])(?:{_GAP}[0-9]){{6,13}}(?![0-9])")
-_AMERICAN = re.compile(
+_INTERNATIONAL = Later(rf"(?<![\w+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])")
+_INTERNATIONAL_00 = Later(rf"{_BEFORE}00[1-9][0-9]{{0,2}}(?=[ \-/(])(?:{_GAP}[0-9]){{6,13}}(?![0-9])")
+_AMERICAN = Later(
     rf"{_BEFORE}(?:1[ .\-])?"
     rf"(?:\([2-9][0-9]{{2}}\) ?[2-9][0-9]{{2}}[\-. ]|[2-9][0-9]{{2}}([\-.])[2-9][0-9]{{2}}\1)[0-9]{{4}}{_AFTER}"
 )
-_PAIRS = re.compile(rf"{_BEFORE}0[1-9](?:([ .\-])[0-9][0-9])(?:\1[0-9][0-9]){{3}}{_AFTER}")
-_NATIONAL = re.compile(rf"{_BEFORE}\(?0[1-9][0-9]{{1,4}}\)?(?: ?/ ?| )[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}")
-_HYPHENED = re.compile(rf"{_BEFORE}0[1-9][0-9]{{0,3}}-[0-9]{{1,4}}-[0-9]{{4}}{_AFTER}")
-_ANNOUNCED = re.compile(
+_PAIRS = Later(rf"{_BEFORE}0[1-9](?:([ .\-])[0-9][0-9])(?:\1[0-9][0-9]){{3}}{_AFTER}")
+_NATIONAL = Later(rf"{_BEFORE}\(?0[1-9][0-9]{{1,4}}\)?(?: ?/ ?| )[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}")
+_HYPHENED = Later(rf"{_BEFORE}0[1-9][0-9]{{0,3}}-[0-9]{{1,4}}-[0-9]{{4}}{_AFTER}")
+_ANNOUNCED = Later(
     r"(?i)(?<!\w)(?:tel(?:ephone|efon|[ée]fono|[ée]phone)?|phone|mobile|cell|fax|whatsapp|hotline|mobil|handy"
     r"|call(?: us| me| him| her| them)? (?:at|on|under))\.?(?: (?:no|nr|number|nummer|is|at|us|under)\b\.?){0,3}"
     r"[ .:#=]{0,3}(\(?[0-9](?:[ \-/()]{0,2}[0-9]){6,14})(?!\w|[.,:][0-9])"
 )
-_DATE = re.compile(
+_DATE = Later(
     r"(?:19|20)[0-9][0-9][ \-/](?:0?[1-9]|1[0-2])[ \-/][0-9]{1,2}(?:\D.*)?|[0-9]{1,2}[ \-/][0-9]{1,2}[ \-/][0-9]{2,4}"
 )
 
-_SSN = re.compile(r"(?<![\w\-.])(?!000|666|9[0-9][0-9])[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![\w\-]|\.[0-9])")
+_SSN = Later(r"(?<![\w\-.])(?!000|666|9[0-9][0-9])[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![\w\-]|\.[0-9])")
 
-_CARD = re.compile(
+_CARD = Later(
     r"(?<![\w.,+/\-])(?:[0-9]{13,19}|[0-9]{4}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
     r"|[0-9]{4}([ \-])[0-9]{6}\2[0-9]{4,5})(?![\w\-]|[.,][0-9])"
 )
@@ -54,8 +56,8 @@ _ISSUERS = (
 )
 """Lengths, and ranges of the first digits, of Visa; Mastercard; American Express; Discover, JCB, UnionPay; Diners."""
 
-_ACCOUNT = re.compile(r"[A-Z]{2}[0-9]{2}[ A-Z0-9]{11}")
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?: ?[A-Z0-9]){11,30}")
+_ACCOUNT = Later(r"[A-Z]{2}[0-9]{2}[ A-Z0-9]{11}")
+_IBAN = Later(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?: ?[A-Z0-9]){11,30}")
 _IBAN_LENGTHS = {
     country: int(entry[2:])
     for entry in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import re
 
 from rag_eval.errors import UsageError
@@ -22,7 +23,7 @@ from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = [
     "METRICS",
@@ -129,6 +130,14 @@ def values_in_words(metric: Metric) -> list[tuple[str, str]]:
     from rag_eval.folds import FOLDS
 
     return [(f"{metric.name}{suffix}", FOLDS[fold].words) for suffix, fold in metric.folds.items()]
+
+
+def _by_name(one: Measure) -> tuple[Callable[[str], Measure], tuple[str]]:
+    return measure, (one.name,)
+
+
+# Under the name of a metric's function stands the metric: sent elsewhere, a measure is looked up there by its name.
+copyreg.pickle(Measure, _by_name)
 
 
 def suggestion(name: str) -> str:

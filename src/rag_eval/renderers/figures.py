@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from rag_eval.gates import MARGINS
 from rag_eval.metrics import column_of, of_column
-from rag_eval.tally import exactly, shown
+from rag_eval.tally import DECIMALS, exactly, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def decimals(value: float, name: str = "") -> int:
     if value > 1:
         return 2 if value < _TENS else 1 if value < _HUNDREDS else 0
     small = unit(name) == " USD" and 0 < value < _CENTS
-    return _SIGNIFICANT - Decimal(repr(value)).adjusted() if small else 3
+    return min(_SIGNIFICANT - Decimal(repr(value)).adjusted(), DECIMALS) if small else 3
 
 
 @lru_cache(maxsize=256)

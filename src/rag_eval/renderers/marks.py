@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _SLICE, _SAID, _OURS = 60, 200, 500
-_METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[A-Za-z0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9])")
+_METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[a-z]{0,4}[0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9])")
 _RANGE, _NUMBER = re.compile("–(?=[0-9])"), re.compile(" (?![(])")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from rag_eval.errors import UsageError
 from rag_eval.metrics import column_of, measure
 from rag_eval.renderers.figures import metric_interval
 from rag_eval.renderers.words import counted, value_of
@@ -44,16 +43,7 @@ def tables(report: Report, perspective: str) -> Iterator[Table]:
 
 
 def _folds(name: str) -> int:
-    metric = _metric(name)
-    return len(metric.folds) if metric else 1
-
-
-def _metric(name: str) -> Metric | None:
-    """The metric of a value; None for one that this version does not know, as a report of another may have it."""
-    try:
-        return measure(name).metric
-    except UsageError:
-        return None
+    return len(measure(name).metric.folds)
 
 
 def _plain(report: Report, own: Results, names: Sequence[str]) -> Iterator[Table]:
@@ -110,10 +100,9 @@ def _by_value(report: Report) -> tuple[list[Metric], list[Metric]]:
     found: dict[str, Metric] = {}
     valued: set[str] = set()
     for name, result in report.metrics.items():
-        one = _metric(name)
-        if one is not None:
-            found[one.name] = one
-            valued |= {one.name} if result.n else set()
+        one = measure(name).metric
+        found[one.name] = one
+        valued |= {one.name} if result.n else set()
     sides = [[one for one in found.values() if (one.name in valued) is there] for there in (False, True)]
     return sides[0], sides[1]
 

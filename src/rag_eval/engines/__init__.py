@@ -1,0 +1,75 @@
+"""The scoring of a trace file: as a stream, or shared out by one of :data:`rag_eval.how.ENGINES`."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import NamedTuple
+
+from rag_eval.engines._work import Work, score_stream
+from rag_eval.errors import UsageError
+from rag_eval.how import ENGINES
+from rag_eval.progress import SILENT, Watched
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rag_eval.digests import Digests
+    from rag_eval.files.source import Reader
+    from rag_eval.how import How
+    from rag_eval.scoring import Scorer
+
+__all__ = ["LEAST", "Task", "Work", "score"]
+
+LEAST = 4 << 20
+"""Bytes of a trace file from which further processes pay: to have them at all takes some 60 ms of processor time."""
+
+
+class Task(NamedTuple):
+    """A trace file to be scored."""
+
+    work: Work
+    reader: Reader
+    path: str
+    digests: Digests
+    how: How
+
+
+def score(task: Task) -> Scorer:
+    """What holds the scored cases of a trace file. UsageError, MissingExtra where the engine cannot be had."""
+    watch = task.how.watch
+    try:
+        return _shared(task) or score_stream(task.work, task.reader, task.path, _digest(task))
+    finally:
+        watch.end()
+
+
+def _shared(task: Task) -> Scorer | None:
+    how = task.how
+    if how.engine not in ENGINES:
+        raise UsageError(f"unknown engine '{how.engine[:40]}'. There are: {', '.join(ENGINES)}")
+    if how.scheduler and how.engine != "dask":
+        raise UsageError("a scheduler is dask's: say --engine dask too, or leave --scheduler out")
+    if task.path in task.reader.held or (how.engine == "process" and (how.jobs == 1 or not _large(task.path))):
+        return None
+    scorer: Scorer | None = import_module(ENGINES[how.engine]).run(task)
+    return scorer
+
+
+def _large(path: str) -> bool:
+    try:
+        return os.stat(path).st_size >= LEAST  # noqa: PTH116 - pathlib costs start-up time
+    except (OSError, ValueError):
+        return False
+
+
+def _digest(task: Task) -> Any:
+    digest = task.digests.of("trace", task.path)
+    if task.how.watch is SILENT:
+        return digest
+    try:
+        task.how.watch.begin(os.stat(task.path).st_size)  # noqa: PTH116 - pathlib costs start-up time
+    except (OSError, ValueError):  # reading will say what is wrong
+        return digest
+    return Watched(digest, task.how.watch)

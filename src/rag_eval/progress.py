@@ -1,0 +1,111 @@
+"""How far reading has come, on a terminal: only for what takes longer than a moment, and gone when it is done."""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import monotonic
+from typing import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TextIO
+
+_PATIENCE, _PAUSE = 1.0, 0.2  # seconds until the first line, and between two
+_BAR = 24
+_MB = 1_000_000
+
+
+class Watch(Protocol):
+    """What is told how far reading has come."""
+
+    def begin(self, total: int) -> None:
+        """So many bytes will be read."""
+
+    def advance(self, size: int) -> None:
+        """So many more are read."""
+
+    def end(self) -> None:
+        """Nothing more is read."""
+
+
+class _Silent:
+    def begin(self, total: int) -> None:
+        pass
+
+    def advance(self, size: int) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+SILENT: Watch = _Silent()
+"""Says nothing."""
+
+
+class Progress:
+    """A line that is written over and over: share, bar, rate, time left."""
+
+    def __init__(self, out: TextIO, clock: Callable[[], float] = monotonic) -> None:
+        self._out, self._clock = out, clock
+        self._total = self._done = 0
+        self._began = self._last = 0.0
+        self._shown = False
+
+    def begin(self, total: int) -> None:
+        """So many bytes will be read."""
+        self._total, self._done = total, 0
+        self._began = self._clock()
+        self._last = self._began + _PATIENCE - _PAUSE
+
+    def advance(self, size: int) -> None:
+        """So many more are read; shown if it is time."""
+        self._done += size
+        now = self._clock()
+        if now - self._last >= _PAUSE and self._total:
+            self._last, self._shown = now, True
+            self._out.write(f"\r\x1b[K{line(self._done, self._total, now - self._began)}")
+            self._out.flush()
+
+    def end(self) -> None:
+        """Nothing more is read: wipe the line."""
+        if self._shown:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
+            self._shown = False
+
+
+class Watched:
+    """A digest whose bytes are watched."""
+
+    def __init__(self, digest: Any, watch: Watch) -> None:
+        self._digest, self._watch = digest, watch
+
+    def update(self, data: bytes, /) -> None:
+        """Take the next bytes."""
+        self._digest.update(data)
+        self._watch.advance(len(data))
+
+
+def line(done: int, total: int, seconds: float) -> str:
+    """Bytes read of all in so many seconds, in words: ``42% [##########      ] 250 of 600 MB, 96 MB/s, 4 s left``."""
+    share = min(done / total, 1)
+    rate = done / seconds if seconds else 0
+    left = f", {_time((total - done) / rate)} left" if rate and done < total else ""
+    bar = "#" * int(share * _BAR)
+    size = f"{done / _MB:,.0f} of {total / _MB:,.0f} MB, {rate / _MB:,.0f} MB/s"
+    return f"{share:4.0%} [{bar:<{_BAR}}] {size}{left}"
+
+
+def watch(*, quiet: bool) -> Watch:
+    """What shows progress to whoever sits at a terminal; silent for logs, for ``quiet``, and in CI."""
+    if quiet or os.environ.get("CI") or not sys.stderr.isatty():
+        return SILENT
+    return Progress(sys.stderr)
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

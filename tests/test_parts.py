@@ -1,0 +1,227 @@
+"""A trace file in any parts says what the whole file says: scores, problems, notes."""
+
+import json
+import pickle
+from contextlib import contextmanager
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cases import gold_row
+from rag_eval.engines import Work
+from rag_eval.engines._work import merged, score_range, score_stream
+from rag_eval.files.ledger import Ledger
+from rag_eval.files.limits import DEFAULTS
+from rag_eval.files.part import Part, Range, ranges
+from rag_eval.files.source import Reader
+from rag_eval.metrics import measures
+from rag_eval.model import Gold, Settings
+from rag_eval.pairing import Questions
+from rag_eval.progress import SILENT
+from rag_eval.scoring import Scorer
+from reading import gold, jsonl, trace
+from strategies import gold_fields, trace_fields
+
+NAME = "trace.jsonl"
+MEASURES = measures((1, 3))
+QIDS = ["A1", "A2", "A3", "B4"]
+LONG = [[f"{kind}{number}" for number in range(25)] for kind in "xy"]
+
+
+class Bytes:
+    def __init__(self, data):
+        self.data = data
+
+    def at(self, place, size):
+        return self.data[place : place + size]
+
+
+def work_on(golds, asked=None, **limits):
+    part = golds if asked is None else asked
+    scorer = Scorer(part, MEASURES, Settings())
+    return Work(golds, part, scorer, Questions(golds), DEFAULTS._replace(**limits), sound=True)
+
+
+def outcome(scorer, ledger):
+    return scorer.close(), ledger.problems, ledger.more, ledger.notes
+
+
+def whole(work, data, ledger=None):
+    reader = Reader(ledger or Ledger(), work.limits, held={NAME: data})
+    return outcome(score_stream(work, reader, NAME, None), reader.ledger)
+
+
+def in_parts(work, data, cuts, ledger=None):
+    @contextmanager
+    def pieces(work, some):
+        work = pickle.loads(pickle.dumps(work))
+        yield (pickle.loads(pickle.dumps(score_range(work, NAME, Bytes(data), one))) for one in some)
+
+    reader = Reader(ledger or Ledger(), work.limits)
+    return outcome(merged(work, reader, NAME, cuts, pieces, SILENT), reader.ledger)
+
+
+def assert_same_problems(one, other):
+    """Notes are for reports: of files with problems there is none."""
+    assert one[1:3] == other[1:3]
+    assert other[1] or one[3] == other[3]
+
+
+def between(*places):
+    return [Range(*two) for two in pairwise(places)]
+
+
+def thorough(examples):
+    return settings(max_examples=examples, derandomize=True, deadline=None, database=None)
+
+
+golds_of_a_run = st.lists(gold_fields(), min_size=len(QIDS), max_size=len(QIDS)).map(
+    lambda fields: {
+        qid: Gold.from_row(gold_row(**{**one, "qid": qid, "question": f"What is {qid}?"}), line)
+        for line, (qid, one) in enumerate(zip(QIDS, fields, strict=True), 1)
+    }
+)
+identity = st.one_of(
+    st.sampled_from([*QIDS, "unknown"]).map(lambda qid: {"qid": qid}),
+    st.just({"q_id": "A1", "case_id": "A2"}),
+    st.sampled_from(["What is A3?", "What is it?"]).map(lambda question: {"q": question}),
+)
+surplus = st.sampled_from([{}, {}, {}, {"retrieval_ids": 1}, {"zzz": 2, "answr": 3}])
+inner = st.sampled_from([{}, {}, {"answer_json": {"claim": "kept", "note": 1}}])
+runs = st.sampled_from([{}, {}, {"run": "one"}, {"run": "two"}, {"run": ""}])
+pools = st.sampled_from([{}, {}, {"retrieved_ids": LONG[0]}, {"retrieved_ids": LONG[1]}])
+good = st.tuples(trace_fields, inner, identity, runs, pools, surplus).map(
+    lambda parts: json.dumps({key: value for part in parts for key, value in part.items()}).encode()
+)
+garbage = st.sampled_from(
+    [b"", b" ", b"{", b"[]", b"null", b'{"qid": "A1"}', b'{"qid": 1, "run": 2, "z": 3}', b'{"a": 1, "a": 2}', b"\xff"]
+)
+foreign = st.just(json.dumps(gold()).encode())
+ends = st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n"])
+
+
+def files(*lines):
+    one = st.tuples(st.one_of(*lines), ends).map(b"".join)
+    heads, tails = st.sampled_from([b"", b"", b"\xef\xbb\xbf"]), st.sampled_from([0, 1, 3])
+    made = st.tuples(heads, st.lists(one, max_size=12).map(b"".join), tails)
+    return made.map(lambda parts: (parts[0] + parts[1])[: len(parts[0]) + len(parts[1]) - parts[2]])
+
+
+@st.composite
+def cut(draw, found):
+    """A file, and places at which it is cut."""
+    data = draw(found)
+    return data, between(0, *sorted(draw(st.lists(st.integers(0, len(data)), max_size=5))), len(data))
+
+
+@thorough(300)
+@given(cut(files(good)), golds_of_a_run)
+def test_good_rows_in_any_parts_come_to_the_same(found, golds):
+    data, cuts = found
+    work = work_on(golds)
+    assert in_parts(work, data, cuts) == whole(work, data)
+
+
+@thorough(400)
+@given(cut(files(good, good, garbage, foreign)), golds_of_a_run, st.sampled_from([2, 5, 10**6]))
+def test_bad_rows_in_any_parts_are_the_same_problems(found, golds, lines):
+    data, cuts = found
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"[":
+        return  # not JSON Lines: no engine is asked
+    work = work_on(golds, lines=lines)
+    assert_same_problems(in_parts(work, data, cuts), whole(work, data))
+
+
+@thorough(50)
+@given(cut(files(good)), golds_of_a_run)
+def test_a_suite_in_parts_is_the_same_suite(found, golds):
+    data, cuts = found
+    work = work_on(golds, asked={qid: golds[qid] for qid in QIDS[:2]})
+    assert in_parts(work, data, cuts) == whole(work, data)
+
+
+GOLDS = {qid: Gold.from_row(gold_row(qid=qid), line) for line, qid in enumerate(QIDS, 1)}
+
+
+@pytest.mark.parametrize("step", [1, 7, 100, 1000, 10**6])
+def test_each_line_is_in_one_part(step):
+    data = b"first\n\nthird line\r\n" + b"x" * 300 + b"\nlast"
+    parts = [Part(NAME, Reader(Ledger()), Bytes(data), one) for one in ranges(len(data), step)]
+    assert b"".join(line + b"\n" for part in parts for _, batch in part.batches() for line in batch)[:-1] == data
+    assert sum(part.count for part in parts) == 5
+
+
+@pytest.mark.parametrize("size", [98, 100, 101, 250])
+@pytest.mark.parametrize("known", [0, 30, 99, 100])
+def test_problems_beyond_a_hundred_are_counted_the_same(size, known):
+    bad = (b"{\n", jsonl(trace(qid="A1")), jsonl({"qid": 1, "run": 2, "answer": 3}), jsonl({"question": "what?"}))
+    data = b"".join(bad[number % 4] for number in range(size))
+    results = [ledger_with(known), ledger_with(known)]
+    assert (
+        in_parts(work_on(GOLDS), data, ranges(len(data), 999), results[0])[1:]
+        == (whole(work_on(GOLDS), data, results[1])[1:])
+    )
+    assert results[0].count == known + results[1].count - known > 0
+
+
+def ledger_with(problems):
+    ledger = Ledger()
+    for number in range(problems):
+        ledger.problem("gold.jsonl", number, "", "is wrong")
+    return ledger
+
+
+@pytest.mark.parametrize("kinds", [60, 99, 150, 1200])
+def test_so_many_kinds_of_unknown_field_are_the_same_notes(kinds):
+    rows = [trace(qid="A1", **{f"x{number % kinds}": 1, f"y{number // 9 % 20}": 2}) for number in range(1500)]
+    data = jsonl(*rows, trace(qid="A2", q_id="A1"), trace(qid="A2", q_id="A1"))
+    found = in_parts(work_on(GOLDS), data, ranges(len(data), 20_000))
+    assert found == whole(work_on(GOLDS), data)
+    assert len(found[3]) == 101 if kinds > 100 else found[3]
+
+
+def test_rows_of_too_many_sets_of_fields_are_said_to_be_unseen():
+    rows = [trace(qid="A1", **{f"x{number}": 1}) for number in range(1200)]
+    data = jsonl(*rows)
+    ledger = Ledger()
+    whole(work_on(GOLDS), data, ledger)
+    assert any("further notes" in note.message for note in ledger.notes)
+
+
+def test_the_first_long_list_of_the_file_is_the_one_that_others_are_held_against():
+    short, one, two = (trace(qid=qid, retrieved_ids=ids) for qid, ids in zip(QIDS, [["a"], *LONG], strict=False))
+    data = jsonl(short, one, two, {**short, "retrieved_ids": LONG[0]})
+    for step in (1, 50, 500):
+        found = in_parts(work_on(GOLDS), data, ranges(len(data), step))
+        assert found == whole(work_on(GOLDS), data)
+        assert [case.habits & 2 for case in found[0].cases] == [2, 2, 0, 0]
+
+
+def test_a_long_line_is_a_problem_in_whichever_part_it_is():
+    data = jsonl(trace(qid="A1"), trace(qid="A2", z="x" * (1 << 20)), trace(qid="A3"), b"{")
+    work = work_on(GOLDS, line_mib=1)
+    found = in_parts(work, data, ranges(len(data), 300_000))
+    assert [(one.line, one.message[:20]) for one in found[1]] == [
+        (2, "a line of more than "),
+        (4, found[1][1].message[:20]),
+    ]
+    assert found[1:] == whole(work, data)[1:]
+
+
+class Broken(Bytes):
+    """A disk that cannot be read from the middle on."""
+
+    def at(self, place, size):
+        if place + size > len(self.data) // 2:
+            raise OSError(5, "Input/output error")
+        return super().at(place, size)
+
+
+def test_a_part_that_cannot_be_read_is_a_problem_and_the_end():
+    data = jsonl(*[trace(qid="A1")] * 4000)
+    first, second = (score_range(work_on(GOLDS), NAME, Broken(data), one) for one in ranges(len(data), len(data) // 2))
+    assert first.log.ended
+    assert second.log.ended
+    assert [problem.line for problem in (*first.log.problems, *second.log.problems)] == [0, 0]
