@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 
@@ -170,8 +171,9 @@ def test_files_that_are_missing_or_no_files_are_refused(model):
 def test_without_the_extra_it_says_what_to_install(model, monkeypatch):
     asked = encoder(model)
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
-    with pytest.raises(MissingExtra, match=r"rag-eval-action\[semantic\]"):
+    with pytest.raises(MissingExtra, match=r"rag-eval-action\[semantic\]") as raised:
         asked.similar(["rain"], ["rain"])
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)  # as it comes from a worker
 
 
 class Words:
@@ -278,6 +280,11 @@ def test_a_run_goes_by_the_model_of_its_gates_file_and_gives_the_same_bytes_agai
     with_model = json.loads(done[0].stdout)
     assert with_model["metrics"]["groundedness"]["value"] != without["metrics"]["groundedness"]["value"]
     assert with_model["contracts"]["groundedness"] != without["contracts"]["groundedness"]
+
+
+def test_the_model_goes_to_workers_by_its_path_and_digest(model):
+    settings = Policy(semantic=encoder(model)).settings
+    assert pickle.loads(pickle.dumps(settings)) == settings
 
 
 def test_a_run_with_another_model_cannot_be_judged(project):
