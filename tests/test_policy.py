@@ -35,6 +35,7 @@ EXAMPLES = {
     "refusal/builtin": [(False, True, *BOTH_WAYS)],
     "groundedness": [(None, {"assertion": Decimal("0.7")}, *BOTH_WAYS)],
     "groundedness/assertion": [(Decimal("0.8"), Decimal("0.7"), *BOTH_WAYS)],
+    "groundedness/model/sha256": [("0" * 64, "1" * 64, *BOTH_WAYS)],
     "safety": [(None, {"warn": Decimal("0.3")}, *BOTH_WAYS)],
     "safety/internal_ids": [([], ["EMP-[0-9]+"], *BOTH_WAYS)],
     "prices": [(None, {"small-1": {"input": 1, "output": 2}}, *BOTH_WAYS)],

@@ -46,6 +46,11 @@ class MissingExtra(RagEvalError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional package. Install it with: pip install 'rag-eval-action[{extra}]'")
+        self._told = what, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
+        """So that it comes back from another process."""
+        return MissingExtra, self._told
 
 
 class InputError(RagEvalError):

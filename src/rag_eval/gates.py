@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rag_eval.finding import Finding
+    from rag_eval.model import Similarity
 
 Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
 Severity = Literal["error", "warning"]
@@ -173,6 +174,7 @@ class Policy(NamedTuple):
     groundedness: Grounding = Grounding()
     safety: Safety = Safety()
     prices: Mapping[str, Mapping[str, float]] = {}
+    semantic: Similarity | None = None
     integrity: Mapping[str, str] = {}
     slices: Slices = Slices()
     must_pass: tuple[str, ...] = ()
@@ -187,7 +189,8 @@ class Policy(NamedTuple):
     @property
     def settings(self) -> Settings:
         """What the scores themselves hang on."""
-        return Settings(self.token, self.phrases, self.k, self.groundedness, self.safety, self.prices, self.builtin)
+        own = self.groundedness, self.safety, self.prices, self.builtin, self.semantic
+        return Settings(self.token, self.phrases, self.k, *own)
 
     @property
     def fields(self) -> tuple[str, ...]:

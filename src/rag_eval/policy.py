@@ -234,7 +234,7 @@ RULES: Mapping[str, Rule] = {
     "statistics/inconclusive": _ordered("pass", "warn", "fail"),
     "statistics/test": _ordered("paired", "none"),
     "groundedness": _unclear,
-    "groundedness/*": _unclear,
+    "groundedness/**": _unclear,
     "safety": _unclear,
     "safety/*": _unclear,
     "prices": _unclear,

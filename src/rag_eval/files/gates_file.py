@@ -16,6 +16,7 @@ from rag_eval.metrics import measure, suggestion
 from rag_eval.model import Grounding, Safety
 from rag_eval.objectives import Scoring
 from rag_eval.safe import quoted
+from rag_eval.semantic import Encoder
 from rag_eval.slices import FIELDS, is_field, is_slice
 
 TYPE_CHECKING = False
@@ -218,7 +219,8 @@ def _policy(document: Document, path: str) -> Policy:
         must_pass=tuple(value.get("must_pass", ())),
         statistics=_statistics(value.get("statistics", {})),
         score=_scoring(value.get("score", {})),
-        groundedness=Grounding(**_floats(value.get("groundedness", {}))),
+        groundedness=_groundedness(value.get("groundedness", {})),
+        semantic=_semantic(value.get("groundedness", {}).get("model"), path),
         safety=_safety(value.get("safety", {})),
         prices={model: _floats(own) for model, own in value.get("prices", {}).items()},
         stated=value,
@@ -240,6 +242,15 @@ def _scoring(stated: dict[str, Any]) -> Scoring:
 
 def _floats(numbers: dict[str, Any]) -> dict[str, float]:
     return {name: float(number) for name, number in numbers.items()}
+
+
+def _groundedness(stated: dict[str, Any]) -> Grounding:
+    return Grounding(**_floats({name: number for name, number in stated.items() if name != "model"}))
+
+
+def _semantic(stated: dict[str, str] | None, path: str) -> Encoder | None:
+    """The model that the file names, which nothing reads before it is asked."""
+    return Encoder(beside(path, stated["path"]), stated["sha256"]) if stated else None
 
 
 def _safety(stated: dict[str, Any]) -> Safety:

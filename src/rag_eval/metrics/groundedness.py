@@ -22,7 +22,7 @@ _CHECKED = "shipped answers with chunk texts and a sentence to check"
     source="enterprise framework",
     scale="share",
     needs="trace.chunks.text",
-    settings="refusal groundedness",
+    settings="refusal groundedness semantic",
 )
 def claim_support(case: Case) -> Ratio | None:
     """Share of the checked sentences of an answer that the chunks support. A sentence is supported when its support reaches groundedness.assertion, or groundedness.inference if it says may, might, likely or the like; when no number in it is made up; and when the chunks do not deny it."""  # noqa: E501
@@ -37,7 +37,7 @@ def claim_support(case: Case) -> Ratio | None:
     scale="count",
     needs="trace.chunks.text",
     folds={"": "mean", ".total": "total"},
-    settings="refusal groundedness",
+    settings="refusal groundedness semantic",
     unit="sentences",
 )
 def unsupported_claims(case: Case) -> int | None:
@@ -91,7 +91,7 @@ def forbidden_claims_made(case: Case) -> bool | None:
     return any(_makes(case, claim) for claim in claims)
 
 
-@metric(_CHECKED, source="rag-eval", scale="real", needs="trace.chunks.text")
+@metric(_CHECKED, source="rag-eval", scale="real", needs="trace.chunks.text", settings="refusal semantic")
 def groundedness(case: Case) -> float | None:
     """How far the chunks bear out an answer: the mean support of its checked sentences, by the weight of their words. A graded signal, judged by how well it agrees with people."""  # noqa: E501
     from rag_eval.grounding import groundedness
