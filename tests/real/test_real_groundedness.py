@@ -28,7 +28,8 @@ def pairs(bench):
 
 
 # Set, published figure of token precision over the answers of models, floor of groundedness over them, over all.
-AREAS = [("begin", 0.941, 0.945, 0.945), ("mtrag", 0.932, 0.935, 0.940), ("clapnq", 0.932, 0.930, 0.950)]
+AREAS = [("begin", 0.941, 0.951, 0.951), ("mtrag", 0.932, 0.935, 0.940), ("clapnq", 0.932, 0.936, 0.957)]
+HELD_OUT = {"begin": 0.95, "mtrag": 0.94, "clapnq": 0.939}
 
 
 @pytest.mark.parametrize(("folder", "published", "models", "everything"), AREAS)
@@ -42,6 +43,7 @@ def test_groundedness_agrees_with_people(bench, folder, published, models, every
     scored = [(number, one) for number, one in scored if number is not None]
     assert bench.area([(number, one.faithful) for number, one in scored if one.model]) >= models
     assert bench.area([(number, one.faithful) for number, one in scored]) >= everything
+    assert bench.area([(number, one.faithful) for number, one in scored if one.held_out]) >= HELD_OUT[folder]
 
 
 def test_there_are_enough_pairs_of_every_kind(bench, pairs):

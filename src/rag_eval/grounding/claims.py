@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import compress
 from typing import Literal, NamedTuple
 
 from rag_eval.grounding.lexicon import FUNCTION, GENERAL, SELF, TENTATIVE
 from rag_eval.grounding.sentences import sentences
-from rag_eval.grounding.words import keys
+from rag_eval.grounding.words import LONGEST, MEMORY, keys
 
 Kind = Literal["general", "inference", "assertion"]
 
@@ -53,7 +52,7 @@ def parts(claim: str) -> list[Part]:
         item = _ITEM.match(claim, start, end)
         start = item.end() if item else start
         read = keys(claim[start:end])
-        weights = [*map(_weight, read)]
+        weights = [*map(_WEIGHTS.__getitem__, read)]
         content = [*compress(range(len(read)), weights)]
         if content:
             counted = [w * REPEATED if key in seen else w for key, w in zip(read, weights, strict=True) if w]
@@ -75,11 +74,24 @@ def kind(read: list[str]) -> Kind:
     return "assertion" if TENTATIVE.isdisjoint(read) else "inference"
 
 
-@lru_cache(maxsize=1 << 15)
-def _weight(key: str) -> float:
+class _Weights(dict[str, float]):
     """How much it counts that a word is found; 0 for function words, which count by their neighbours."""
+
+    def __missing__(self, key: str) -> float:
+        if len(self) > MEMORY:
+            self.clear()
+        weight = _weight(key)
+        if len(key) <= LONGEST:
+            self[key] = weight
+        return weight
+
+
+def _weight(key: str) -> float:
     if key in FUNCTION:
         return 0.0
     if key[0].isdigit():
         return NUMBER_WEIGHT
     return SELF_WEIGHT if key in SELF else LENGTH_WEIGHTS[min(len(key), _LONGEST)]
+
+
+_WEIGHTS = _Weights()

@@ -49,7 +49,7 @@ class Evidence(NamedTuple):
 
 def evidence(one: Checked, claim: str, chunks: Sequence[str], supported: bool | None) -> Evidence:
     """The evidence for one sentence of ``claim`` in the texts of ``chunks``; ``supported`` None: it is not checked."""
-    part, support = one
+    part, support, _ = one
     text = claim[part.start : part.end]
     missing = [text[start:end] for start, end in _missing(text, one)]
     numbers = [text[slice(*offsets(text)[part.content[bit]])] for bit in support.fabricated]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 REACH = 5  # words after a mark in which the word that it is about stands
 _QUANTITIES = frozenset(QUANTIFIERS)
+_MARKS = NEGATIONS | _QUANTITIES | DOUBT
 _TURNS = frozenset("but although though while however because".split())
 
 
@@ -32,13 +33,16 @@ def mismatches(claim: list[str], content: frozenset[str], window: list[str]) -> 
 
     ``content`` are the keys of ``claim`` that are no function words.
     """
+    here, there = _MARKS.intersection(claim), _MARKS.intersection(window)
+    if not (here or there):
+        return []
     found: list[Mismatch] = []
     held = content.intersection(window)
-    if not (NEGATIONS.isdisjoint(claim) and NEGATIONS.isdisjoint(window)):
+    if not (NEGATIONS.isdisjoint(here) and NEGATIONS.isdisjoint(there)):
         found.extend(_denials(claim, window, held))
-    if not _QUANTITIES.isdisjoint(claim):
+    if not _QUANTITIES.isdisjoint(here):
         found.extend(_quantities(claim, window, held))
-    if not DOUBT.isdisjoint(window):
+    if not DOUBT.isdisjoint(there):
         found.extend(_doubts(claim, window, held))
     return found
 
@@ -95,10 +99,9 @@ def _kinds(words: list[str]) -> dict[str, set[str]]:
     """The kinds of quantity that are said of words."""
     found: dict[str, set[str]] = {}
     for place, word in enumerate(words):
-        kind = QUANTIFIERS.get(word)
-        if kind and place and not (kind == "most" and words[place - 1] == "the"):
+        if word in _QUANTITIES and place and not (words[place - 1] == "the" and QUANTIFIERS[word] == "most"):
             for other in words[place + 1 : place + 1 + REACH]:
                 if other not in FUNCTION and other not in QUANTIFIERS:
-                    found.setdefault(other, set()).add(kind)
+                    found.setdefault(other, set()).add(QUANTIFIERS[word])
                     break
     return found

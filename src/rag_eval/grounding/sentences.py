@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+_STOPS = ".!?…؟۔।"
 _BREAK = re.compile(
-    r"""(?<![.!?…؟۔।])[.!?…؟۔।]++["'”’»)\]*_]*+\s++|[。！？｡]["'”’』」）)]*+\s*+|\n\s*+"""  # no run is read twice
-)
+    rf"""[{_STOPS}。！？｡\n](?:(?<=[{_STOPS}])[{_STOPS}]*+(?:["'”’»)\]*_]*+(\s++))?|(?<=\n)\s*+|["'”’』」）)]*+\s*+)"""
+)  # starts with one of a set of signs, which the interpreter looks for fast; no run is read twice
 _ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof st mt jr sr vs etc inc ltd co corp no vol fig eq ca cf al approx dept est gen gov sen rep rev "
     "hon capt lt col sgt ave blvd rd e.g i.e a.k.a u.s u.k p.m a.m "
@@ -30,12 +31,14 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 
 def _ends(text: str, found: re.Match[str]) -> bool:
-    sign, after = text[found.start()], text[found.end() : found.end() + 2]
+    sign, after = text[found.start()], text[found.end() : found.end() + 1]
+    if sign in _STOPS and not found[1]:
+        return False
     if not after or sign in "。！？｡؟۔।":
         return True
-    opens = after[0] in _OPENERS or not after[0].islower()
+    opens = after in _OPENERS or not after.islower()
     if sign.isspace():
-        return opens or after[0].isdigit()
+        return opens or after.isdigit()
     return opens and not (sign == "." and _is_abbreviation(text, found.start()))
 
 

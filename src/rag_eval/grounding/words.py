@@ -15,7 +15,8 @@ from rag_eval.text import tokens
 
 MEMORY = 1 << 16
 """How many distinct words are remembered at most; then all are forgotten, which changes no result."""
-_LONGEST = 64  # characters of a word that is remembered
+LONGEST = 64
+"""Characters of a word that is remembered."""
 
 _WORDS_ONLY = bytes(i if chr(i).isalnum() or chr(i) == "_" else 32 for i in range(128)).lower()
 _TABLE = _WORDS_ONLY + bytes(range(128, 256))
@@ -23,7 +24,7 @@ _THOUSANDS = re.compile(r",(?<=[0-9],)(?=[0-9]{3}(?![0-9]))")
 _DECIMAL = re.compile(r"\.(?<=[0-9]\.)(?=[0-9])")
 _COUNTRY = re.compile(r"United (?:States|Kingdom)|U\.[SK]\.|US(?= [a-z])")
 _ISO_DATE = re.compile(r"-(?<=[0-9]{4}-)(0[1-9]|1[0-2])-([0-3][0-9])(?![0-9])")
-_TYPOGRAPHIC = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("–", "-"), ("—", "-"), ("…", " "), ("\xa0", " "))
+_TYPOGRAPHIC = re.compile(rb"\xe2\x80[\x80-\xaf]|\xc2[\xa0\xab\xbb]")  # dashes, quotes, dots and spaces in UTF-8
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th|s)", re.ASCII)
 _known: dict[bytes, str] = {}
 
@@ -47,11 +48,10 @@ def words(text: str) -> list[str]:
 
 
 def _cut(text: str) -> list[bytes]:
-    text = _spelled_out(text)
+    written = _spelled_out(text).encode(errors="replace")
     if not text.isascii():
-        for sign, plain in _TYPOGRAPHIC:
-            text = text.replace(sign, plain)
-    return text.encode(errors="replace").translate(_TABLE).split()
+        written = _TYPOGRAPHIC.sub(b" ", written)
+    return written.translate(_TABLE).split()
 
 
 def _read(found: list[bytes]) -> list[str]:
@@ -62,8 +62,8 @@ def _read(found: list[bytes]) -> list[str]:
         if known is not None:
             read.append(known)
             continue
-        parts = _parts(word) if len(word) <= _LONGEST else _parts.__wrapped__(word)
-        if len(parts) == 1 and len(word) <= _LONGEST:
+        parts = _parts(word) if len(word) <= LONGEST else _parts.__wrapped__(word)
+        if len(parts) == 1 and len(word) <= LONGEST:
             _remember(word, parts[0])
         read.extend(parts)
     return read
@@ -81,7 +81,8 @@ def _remember(word: bytes, its_key: str) -> None:
 
 
 def _spelled_out(text: str) -> str:
-    text = _DECIMAL.sub("_", _THOUSANDS.sub("", text))
+    text = _THOUSANDS.sub("", text) if "," in text else text
+    text = _DECIMAL.sub("_", text)
     if "%" in text:
         text = text.replace("%", " percent ")
     if "$" in text:

@@ -59,7 +59,7 @@ def numeric_fabrication(case: Case) -> int | None:
     """How many numbers an answer makes up: distinct ones that are in no chunk. 1,000 is 1000, 15% is 15 percent, three is 3; dates and ordinals are their digits. A number of one or two digits has to stand within ten words of a content word of its sentence."""  # noqa: E501
     if case.grounded is None:
         return None
-    found = [[part.keys[part.content[bit]] for bit in support.fabricated] for part, support in case.grounded]
+    found = [[part.keys[part.content[bit]] for bit in support.fabricated] for part, support, _ in case.grounded]
     return len({number for numbers in found for number in numbers})
 
 
@@ -93,7 +93,7 @@ def forbidden_claims_made(case: Case) -> bool | None:
 
 @metric(_CHECKED, source="rag-eval", scale="real", needs="trace.chunks.text", settings="refusal semantic")
 def groundedness(case: Case) -> float | None:
-    """How far the chunks bear out an answer: the mean support of its checked sentences, by the weight of their words. A graded signal, judged by how well it agrees with people."""  # noqa: E501
+    """How far the chunks bear out an answer: the mean support of its checked sentences, by the weight of their words, and the share of their words that the chunks hold as often. A graded signal, judged by how well it agrees with people."""  # noqa: E501
     from rag_eval.grounding import groundedness
 
     found = groundedness(case.grounded or ())
