@@ -135,6 +135,14 @@ def children_of(pid):
     return found
 
 
+# What a shell starts in the background ignores interrupts, and so does what that starts.
+HEEDING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
 @linux
 @pytest.mark.parametrize("known", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_no_child_and_no_file(large, tmp_path, known):
@@ -142,10 +150,11 @@ def test_a_signal_leaves_no_child_and_no_file(large, tmp_path, known):
     with big.open("wb") as file:
         for _ in range(30):
             file.write((large / "trace.jsonl").read_bytes())
-    command = [sys.executable, "-m", "rag_eval", "score", "--gold", str(large / "gold.jsonl"), "--trace", str(big)]
-    command += ["--jobs", "2", "--out", str(tmp_path / "out")]
+    command = [sys.executable, "-c", HEEDING, "-m", "rag_eval", "score", "--gold", str(large / "gold.jsonl")]
+    command += ["--trace", str(big), "--jobs", "2", "--out", str(tmp_path / "out")]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    running = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = subprocess.Popen(command, env=env, cwd=tmp_path, **pipes)
     deadline = time.monotonic() + 60
     while len(own := children_of(running.pid)) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
