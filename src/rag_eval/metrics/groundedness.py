@@ -93,7 +93,7 @@ def forbidden_claims_made(case: Case) -> bool | None:
 
 @metric(_CHECKED, source="rag-eval", scale="real", needs="trace.chunks.text", settings="refusal semantic")
 def groundedness(case: Case) -> float | None:
-    """How far the chunks bear out an answer: the mean support of its checked sentences, by the weight of their words, and the share of their words that the chunks hold as often. A graded signal, judged by how well it agrees with people."""  # noqa: E501
+    """How far the chunks bear out an answer. It is the mean support of its checked sentences, by the weight of their words, and the share of their words that the chunks hold as often. A graded signal, judged by how well it agrees with people."""  # noqa: E501
     from rag_eval.grounding import groundedness
 
     found = groundedness(case.grounded or ())
