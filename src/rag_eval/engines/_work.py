@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.files.log import Log, Replay
-from rag_eval.files.pairs import paired, pairing
+from rag_eval.files.pairs import identified, pairing
 from rag_eval.files.part import Part
 from rag_eval.files.rows import json_lines, read_traces
 from rag_eval.files.source import Reader, Unreadable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.files.log import Logged
     from rag_eval.files.part import File, Range
     from rag_eval.files.source import Digest
-    from rag_eval.model import Gold, Trace
+    from rag_eval.model import Gold
     from rag_eval.pairing import Questions
     from rag_eval.partial import Partial
     from rag_eval.progress import Watch
@@ -57,13 +57,13 @@ def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -
     """A trace file, read as a stream."""
     found, scorer = pairing(work.golds, reader.ledger, path, work.questions), work.scorer.fresh()
     rows = read_traces(reader, path, digest)
-    _add(scorer, work, paired(found, rows, reader.ledger, path, sound=work.sound))
+    _add(scorer, work, identified(found, rows, reader.ledger, path, sound=work.sound))
     return scorer
 
 
 def score_range(work: Work, path: str, file: File, cut: Range) -> Piece:
     """The lines that begin in a range of ``file``, which is called ``path``."""
-    log, scorer = Log(), work.scorer.fresh(work.pool)
+    log, scorer = Log(), work.scorer.fresh(work.pool, apart=True)
     reader = Reader(log, work.limits._replace(lines=sys.maxsize))
     try:
         part = Part(path, reader, file, cut)
@@ -71,7 +71,7 @@ def score_range(work: Work, path: str, file: File, cut: Range) -> Piece:
         log.problem(path, 0, "", f"cannot be read: {error}", "Check the disk, or write the file again.")
         return Piece(scorer.partial(), log.closed(0, cut=True))
     found = pairing(work.golds, log, path, work.questions)
-    _add(scorer, work, paired(found, json_lines(reader, part, "trace"), log, path, sound=work.sound))
+    _add(scorer, work, identified(found, json_lines(reader, part, "trace"), log, path, sound=work.sound))
     return Piece(scorer.partial(), log.closed(part.count, cut=part.cut))
 
 
@@ -94,8 +94,9 @@ def merged(work: Work, reader: Reader, path: str, cuts: list[Range], pieces: Pie
     return scorer
 
 
-def _add(scorer: Scorer, work: Work, traces: Iterable[Trace]) -> None:
+def _add(scorer: Scorer, work: Work, rows: Iterable[tuple[str, dict[str, Any], int]]) -> None:
     asked, golds = work.asked, work.golds
-    for trace in traces:
-        if len(asked) == len(golds) or trace.qid in asked or trace.qid not in golds:
-            scorer.add(trace)
+    whole, take = len(asked) == len(golds), scorer.take
+    for qid, row, line in rows:
+        if whole or qid in asked or qid not in golds:
+            take(qid, row, line)

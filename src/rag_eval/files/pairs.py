@@ -25,11 +25,22 @@ def pairing(golds: Mapping[str, Gold], ledger: Ledger, path: str, questions: Que
     return Pairing(golds, lambda line, message: ledger.note(path, line, message), questions)
 
 
-def paired(found: Pairing, rows: Numbered, ledger: Ledger, path: str, *, sound: bool) -> Iterator[Trace]:
-    """The traces of rows. Against half a gold set, one that is not ``sound``, no question is missed."""
+def identified(
+    found: Pairing, rows: Numbered, ledger: Ledger, path: str, *, sound: bool
+) -> Iterator[tuple[str, dict[str, Any], int]]:
+    """The qid, row and line of each trace.
+
+    Against half a gold set, one that is not ``sound``, no question is missed.
+    """
     for line, row in rows:
         qid, wrong = found.qid(row, line)
         if qid is not None:
-            yield Trace.from_row(row, qid, line)
+            yield qid, row, line
         elif sound:
             ledger.problem(path, line, "", wrong, NO_QID)
+
+
+def paired(found: Pairing, rows: Numbered, ledger: Ledger, path: str, *, sound: bool) -> Iterator[Trace]:
+    """The traces of rows, as :func:`identified` tells them."""
+    for qid, row, line in identified(found, rows, ledger, path, sound=sound):
+        yield Trace.from_row(row, qid, line)
