@@ -40,8 +40,8 @@ class Bytes:
 
 def work_on(golds, asked=None, **limits):
     part = golds if asked is None else asked
-    scorer = Scorer(part, MEASURES, Settings())
-    return Work(golds, part, scorer, Questions(golds), DEFAULTS._replace(**limits), sound=True)
+    scorer = Scorer(part, MEASURES, Settings(), golds)
+    return Work(golds, scorer, Questions(golds), DEFAULTS._replace(**limits), sound=True)
 
 
 def outcome(scorer, ledger):

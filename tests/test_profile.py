@@ -86,7 +86,7 @@ def test_an_item_without_a_trace_comes_to_what_its_case_comes_to(items):
 
 
 def profile(gold, row):
-    return seen(Gold.from_row(gold_row(**gold), 1), trace_row(**row), Terms.of(Settings())).profile
+    return seen(Gold.from_row(gold_row(**gold), 1), trace_row(**row), Terms.of(Settings()))[0]
 
 
 GOLD = {"gold_claim_substr": ["thirty days"], "gold_citations": ["a", "b"]}

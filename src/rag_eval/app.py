@@ -277,7 +277,8 @@ def score_traces(
 
     part = golds if asked is None else asked
     sound = not reader.ledger.problems  # against half a gold set no question is to be missed
-    work = engines.Work(golds, part, Scorer(part, wanted, settings), Questions(golds), reader.limits, sound)
+    scorer = Scorer(part, wanted, settings, () if part is golds else golds)
+    work = engines.Work(golds, scorer, Questions(golds), reader.limits, sound)
     return engines.score(engines.Task(work, reader, path, digests, how)).close()
 
 

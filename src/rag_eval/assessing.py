@@ -6,6 +6,7 @@ is worked out for the case: the scores that need a field which its row or its go
 
 from __future__ import annotations
 
+import sys
 from copy import copy
 from math import ceil
 from operator import attrgetter
@@ -89,7 +90,7 @@ class Assessor:
         self._shapes: dict[tuple[str, ...], Shape] = {}
         self._probes = _probes(golds)
         # A claim that is shorter than what it would have to hold need not be searched; honest ones mostly are.
-        self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else 0
+        self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else sys.maxsize
         self._untold = len(self._probes) - ceil(len(self._probes) * _MOST_TOLD)
         self.pool: frozenset[str] | None = None
         """The first long list that a case retrieved."""
@@ -108,11 +109,12 @@ class Assessor:
         plain = gold.plain
         if not shape.profiled or not (plain or has_profile(gold)):
             return self.trace(gold, Trace.from_row(row, gold.qid, line))
-        profile, claim, retrieved, cited = seen(gold, row, self._terms)
+        profile, lowered, retrieved, cited = seen(gold, row, self._terms)
         found = self._known.get(profile)
         if found is None:
             found = self._of_profile(profile, Case(gold, Trace.from_row(row, gold.qid, line), self._settings))
-        habits = self._habits(claim, retrieved, cited)
+        watched = len(cited) >= LEAST_CITED or len(retrieved) > LEAST_POOL or len(lowered) >= self._shortest
+        habits = self._habits(lowered, retrieved, cited) if watched else 0
         if shape.more or not plain:
             case = Case(gold, Trace.from_row(row, gold.qid, line), self._settings)
             return self._with_more(found, shape.plain if plain else shape.wider, case, habits)
@@ -121,7 +123,7 @@ class Assessor:
     def trace(self, gold: Gold, trace: Trace) -> Outcome:
         """What a trace comes to under its gold item, without regard to profiles."""
         case = Case(gold, trace, self._settings)
-        habits = self._habits(case.claim, trace.retrieved, case.cites)
+        habits = self._habits(case.claim.lower(), trace.retrieved, case.cites)
         return self._with_more(self._outcome(case), self._all, case, habits)
 
     def missing(self, gold: Gold) -> Outcome:
@@ -173,7 +175,7 @@ class Assessor:
         shape = Shape(ELSEWHERE.isdisjoint(names), plain, wider, any(plain) or "usage" in row)
         return self._shapes.setdefault(tuple(row), shape)
 
-    def _habits(self, claim: str, retrieved: Sequence[str], cited: Collection[str]) -> int:
+    def _habits(self, said: str, retrieved: Sequence[str], cited: Collection[str]) -> int:
         found, count = 0, len(retrieved)
         if LEAST_CITED <= count <= len(cited) and set(retrieved).issubset(cited):
             found |= CITES_ALL
@@ -181,7 +183,7 @@ class Assessor:
             pool = frozenset(retrieved)
             self.pool = self.pool or pool
             found |= SAME_POOL if pool == self.pool else 0
-        if self._probes and len(claim) >= self._shortest and self._tells(claim.lower()):
+        if len(said) >= self._shortest and self._tells(said):
             found |= SAYS_ALL
         return found
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rag_eval.model import Gold, Settings
 
     Row = dict[str, Any]
+    Profile = tuple[Any, ...]
+    Seen = tuple[Profile, str, Sequence[str], Collection[str]]
 
 ELSEWHERE = frozenset(("q_id", "case_id", "error", "abstained", "ok", "timed_out"))
 """Fields of a trace that say what no profile knows."""
@@ -38,15 +40,6 @@ class Terms(NamedTuple):
         return cls(settings, settings.token.lower(), bool(settings.phrases or settings.builtin))
 
 
-class Seen(NamedTuple):
-    """A profile, and what it was read off: the claim without space around it, the retrieved ids and the cited ones."""
-
-    profile: tuple[Any, ...]
-    claim: str
-    retrieved: Sequence[str]
-    cited: Collection[str]
-
-
 def has_profile(gold: Gold) -> bool:
     """Whether gold citations, or nothing, say what is relevant to an item, and it is no attack."""
     by_ids = gold.relevance_grades is None and gold.doc_grades is None and gold.relevant_docs is None
@@ -54,43 +47,40 @@ def has_profile(gold: Gold) -> bool:
 
 
 def seen(gold: Gold, row: Row, terms: Terms) -> Seen:
-    """The profile of a row without fields of :data:`ELSEWHERE`, for an item that has one."""
-    given, cited = said(row)
-    claim, ids = given.strip(), retrieved(row)
+    """The profile of a row without fields of :data:`ELSEWHERE`, for an item that has one, and what it was read off.
+
+    That is the claim in lower case without space around it, the ids that were retrieved, and those that are cited.
+    """
+    answer, ids = row.get("answer_json"), row.get("retrieved_ids")
+    given, cited = said(row) if answer is None else (answer["claim"], answer.get("citations"))
+    if ids is None:
+        ids = retrieved(row)
     among = set(ids)
     if len(among) != len(ids):
         ids = list(dict.fromkeys(ids))
+    claim = given.strip()
     lowered = claim.lower()
-    by_token = lowered == terms.token
-    refused = by_token or (terms.worded and refused_in_words(claim, terms.settings))
+    refused = by_token = lowered == terms.token
+    if terms.worded and not refused:
+        refused = refused_in_words(claim, terms.settings)
     exact = refused and not cited and given == terms.settings.token
-    cites: Collection[str] = set(cited) if cited and len(cited) > 1 else cited or ()
+    cites = cited or ()
+    if len(cites) > 1:
+        cites = set(cites)
     valid = len(among.intersection(cites)) if cites else 0
     form = refused, by_token, exact, cited is not None, not claim, len(cites), valid
     if not gold.answerable:
-        return Seen(form, claim, ids, cites)
+        return form, lowered, ids, cites
     right = refused or _holds(lowered, gold.substrings)
-    wanted = gold.citations
-    profile = (*form, right, len(wanted), _among(cites, wanted), *_ranks(wanted, ids, among))
-    return Seen(profile, claim, ids, cites)
+    return form + _found(right, gold.citations, ids, among, cites), lowered, ids, cites
 
 
-def missing(gold: Gold) -> tuple[Any, ...]:
+def missing(gold: Gold) -> Profile:
     """The profile of an item that no trace answers."""
     return ("missing", len(gold.citations), not gold.substrings) if gold.answerable else ("missing",)
 
 
 # Plain loops: for the one to three ids and texts that these mostly see, any() and sum() cost more than the looking.
-
-
-def _among(cites: Collection[str], ids: Collection[str]) -> int:
-    if len(ids) > _FEW:
-        return len(set(ids).intersection(cites))
-    count = 0
-    for one in cites:
-        if one in ids:
-            count += 1
-    return count
 
 
 def _holds(claim: str, texts: Sequence[str]) -> bool:
@@ -100,11 +90,18 @@ def _holds(claim: str, texts: Sequence[str]) -> bool:
     return not texts
 
 
-def _ranks(wanted: Sequence[str], ids: Sequence[str], among: set[str]) -> list[int]:
+def _found(right: bool, wanted: Sequence[str], ids: Sequence[str], among: set[str], cites: Collection[str]) -> Profile:
+    """What hangs on the gold citations: how many of them are cited, and at which ranks they were retrieved."""
     if len(wanted) > _FEW:
         relevant = among.intersection(wanted)
-        return [rank for rank, one in enumerate(ids, 1) if one in relevant]
-    found = [ids.index(one) + 1 for one in wanted if one in among]
-    if len(found) > 1:
-        found.sort()
-    return found
+        ranks = [rank for rank, one in enumerate(ids, 1) if one in relevant]
+        return (right, len(wanted), len(set(wanted).intersection(cites)), *ranks)
+    hits, ranks = 0, []
+    for one in wanted:
+        if one in among:
+            ranks.append(ids.index(one) + 1)
+        if one in cites:
+            hits += 1
+    if len(ranks) > 1:
+        ranks.sort()
+    return (right, len(wanted), hits, *ranks)

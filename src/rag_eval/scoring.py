@@ -15,13 +15,15 @@ from rag_eval.partial import Aside, Log, packed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
     from typing import Any
 
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings, Trace
     from rag_eval.partial import Outcome, Partial
     from rag_eval.tally import Score, Tally, Value
+
+    Row = dict[str, Any]
 
 _SETTLE = 1 << 16  # traces, until they are let take the places of earlier ones
 
@@ -64,8 +66,8 @@ class Scored(NamedTuple):
 class Cases(Sequence[Scored]):
     """All cases of all runs, sorted by qid and run. Each is made when it is looked at: they may be many millions."""
 
-    def __init__(self, golds: Iterable[Gold], runs: Mapping[str | None, Held]) -> None:
-        self._golds = tuple(golds)
+    def __init__(self, golds: Sequence[Gold], runs: Mapping[str | None, Held]) -> None:
+        self._golds = golds
         self._order = sorted(range(len(self._golds)), key=lambda slot: self._golds[slot].qid)
         self._runs = sorted(runs.items(), key=lambda one: one[0] or "")
 
@@ -143,14 +145,22 @@ class Scorecard(NamedTuple):
 class Scorer:
     """Takes traces as they come, keeps of each case what it came to, and closes with those that never came.
 
-    The last trace of a (run, qid) wins. Memory grows with the gold set and the runs, not with the trace file.
+    The last trace of a (run, qid) wins. Memory grows with the gold set and the runs, not with the trace file. Traces of
+    items ``beyond`` those asked are read and left alone.
     """
 
-    def __init__(self, golds: Mapping[str, Gold], measures: Sequence[Measure], settings: Settings) -> None:
-        self._golds, self._measures = golds, tuple(measures)
+    def __init__(
+        self,
+        golds: Mapping[str, Gold],
+        measures: Sequence[Measure],
+        settings: Settings,
+        beyond: Container[str] = (),
+    ) -> None:
+        self._measures, self._beyond = tuple(measures), beyond
         # Folds of a metric share its scores.
         columns = {one.column: one for one in measures if one.metric.level == "case"}.values()
         self._assessor = Assessor(golds, list(columns), settings)
+        self._in_order = list(golds.values())
         self._slots = {qid: slot for slot, qid in enumerate(golds)}
         self._hold_nothing()
 
@@ -158,31 +168,47 @@ class Scorer:
         self._logs: dict[str | None, Log] = {}
         self._held: dict[str | None, Held] = {}
         self._duplicate = self._unknown = 0
-        self._room, self._apart = _SETTLE, apart
+        self._apart = apart
 
-    def take(self, qid: str, row: dict[str, Any], line: int) -> None:
-        """Score a valid trace row, in place of an earlier one of the same run and qid."""
-        gold = self._golds.get(qid)
-        if gold is None:
-            self._unknown += 1
-        else:
-            self._put(row.get("run") or None, self._slots[qid], self._assessor.row(gold, row, line), line)
+    def take(self, rows: Iterable[tuple[int, Row]], qid_of: Callable[[Row, int], str | None]) -> None:
+        """Score valid trace rows with their lines, each in place of an earlier one of the same run and qid.
+
+        ``qid_of`` finds the qid of a row that does not simply say it, or says what is wrong.
+        """
+        slots, golds, outcome_of, logs = self._slots, self._in_order, self._assessor.row, self._logs
+        for line, row in rows:
+            qid = row.get("qid")
+            if not qid or "q_id" in row or "case_id" in row:
+                qid = qid_of(row, line)
+            if qid in slots:
+                slot = slots[qid]
+                outcome = outcome_of(golds[slot], row, line)
+                run = row.get("run") or None
+                log = logs.get(run) or logs.setdefault(run, Log())
+                log.slots.append(slot)
+                log.outcomes.append(outcome)
+                log.lines.append(line)
+            else:
+                self._unknown += qid is not None and qid not in self._beyond
+            if not line % _SETTLE and not self._apart:
+                self._settle()
 
     def add(self, trace: Trace) -> None:
         """Score a trace, in place of an earlier one of the same run and qid."""
-        gold = self._golds.get(trace.qid)
-        if gold is None:
-            self._unknown += 1
+        slot = self._slots.get(trace.qid)
+        if slot is None:
+            self._unknown += trace.qid not in self._beyond
         else:
-            self._put(trace.run, self._slots[trace.qid], self._assessor.trace(gold, trace), trace.line)
+            outcome = self._assessor.trace(self._in_order[slot], trace)
+            self._duplicate += self._of_run(trace.run).put([slot], [outcome], [trace.line])
 
     def close(self) -> Scorecard:
         """The scorecard, with every gold item that no trace answered as an empty, shipped answer."""
         self._settle()
         for held in (self._held or self._nothing_came()).values():
-            for slot, gold in held.missing(self._golds.values()):
+            for slot, gold in held.missing(self._in_order):
                 held.outcomes[slot] = self._assessor.missing(gold)
-        cases = Cases(self._golds.values(), self._held)
+        cases = Cases(self._in_order, self._held)
         aside = len(self._assessor.pool or ()), tuple(sorted(self._assessor.unpriced))
         return Scorecard(self._measures, self._assessor.columns, cases, self._completeness(cases), *aside)
 
@@ -224,24 +250,13 @@ class Scorer:
         """The first long list that a case retrieved."""
         return self._assessor.pool
 
-    def _put(self, run: str | None, slot: int, outcome: Outcome, line: int) -> None:
-        log = self._logs.get(run)
-        if log is None:
-            log = self._logs[run] = Log()
-        log.slots.append(slot)
-        log.outcomes.append(outcome)
-        log.lines.append(line)
-        self._room -= 1
-        if not self._room and not self._apart:
-            self._settle()
-
     def _settle(self) -> None:
         for run, log in self._logs.items():
             self._duplicate += self._of_run(run).put(log.slots, log.outcomes, log.lines)
-        self._logs, self._room = {}, _SETTLE
+        self._logs.clear()
 
     def _of_run(self, run: str | None) -> Held:
-        return self._held.get(run) or self._held.setdefault(run, Held(len(self._golds)))
+        return self._held.get(run) or self._held.setdefault(run, Held(len(self._in_order)))
 
     def _nothing_came(self) -> dict[str | None, Held]:
         self._of_run(None)

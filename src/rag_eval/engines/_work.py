@@ -6,16 +6,17 @@ import sys
 from typing import Any, NamedTuple
 
 from rag_eval.files.log import Log, Replay
-from rag_eval.files.pairs import identified, pairing
+from rag_eval.files.pairs import finder, pairing
 from rag_eval.files.part import Part
 from rag_eval.files.rows import json_lines, read_traces
 from rag_eval.files.source import Reader, Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    from rag_eval.files.ledger import Ledger
     from rag_eval.files.limits import Limits
     from rag_eval.files.log import Logged
     from rag_eval.files.part import File, Range
@@ -33,12 +34,11 @@ if TYPE_CHECKING:
 class Work(NamedTuple):
     """All that scoring takes besides the traces. It can be sent to another process or another machine.
 
-    ``scorer`` holds no case; its items are those ``asked`` of ``golds``. ``sound`` says that all of the gold could be
+    ``scorer`` holds no case; its items are those asked of ``golds``. ``sound`` says that all of the gold could be
     read. ``pool`` is the first long list of the file, as far as known.
     """
 
     golds: Mapping[str, Gold]
-    asked: Mapping[str, Gold]
     scorer: Scorer
     questions: Questions
     limits: Limits
@@ -55,9 +55,8 @@ class Piece(NamedTuple):
 
 def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -> Scorer:
     """A trace file, read as a stream."""
-    found, scorer = pairing(work.golds, reader.ledger, path, work.questions), work.scorer.fresh()
-    rows = read_traces(reader, path, digest)
-    _add(scorer, work, identified(found, rows, reader.ledger, path, sound=work.sound))
+    scorer = work.scorer.fresh()
+    scorer.take(read_traces(reader, path, digest), _qids(work, reader.ledger, path))
     return scorer
 
 
@@ -70,8 +69,7 @@ def score_range(work: Work, path: str, file: File, cut: Range) -> Piece:
     except (OSError, Unreadable) as error:
         log.problem(path, 0, "", f"cannot be read: {error}", "Check the disk, or write the file again.")
         return Piece(scorer.partial(), log.closed(0, cut=True))
-    found = pairing(work.golds, log, path, work.questions)
-    _add(scorer, work, identified(found, json_lines(reader, part, "trace"), log, path, sound=work.sound))
+    scorer.take(json_lines(reader, part, "trace"), _qids(work, log, path))
     return Piece(scorer.partial(), log.closed(part.count, cut=part.cut))
 
 
@@ -94,9 +92,5 @@ def merged(work: Work, reader: Reader, path: str, cuts: list[Range], pieces: Pie
     return scorer
 
 
-def _add(scorer: Scorer, work: Work, rows: Iterable[tuple[str, dict[str, Any], int]]) -> None:
-    asked, golds = work.asked, work.golds
-    whole, take = len(asked) == len(golds), scorer.take
-    for qid, row, line in rows:
-        if whole or qid in asked or qid not in golds:
-            take(qid, row, line)
+def _qids(work: Work, ledger: Ledger, path: str) -> Callable[[dict[str, Any], int], str | None]:
+    return finder(pairing(work.golds, ledger, path, work.questions), ledger, path, sound=work.sound)
