@@ -9,7 +9,7 @@ from typing import Any
 from rag_eval.evidence import enclosed
 from rag_eval.folds import FOLDS
 from rag_eval.metrics import METRICS
-from rag_eval.results import MetricResult, Question
+from rag_eval.results import MetricResult, Question, Scores
 from rag_eval.slices import slices_of
 from rag_eval.tally import Value, as_shown, tally
 
@@ -48,28 +48,22 @@ def questions_of(
     card: Scorecard, golds: Mapping[str, Gold], hashes: Mapping[str, str], fields: Sequence[str]
 ) -> tuple[Question, ...]:
     """The cases of a scorecard with the ``hashes`` of their gold items and their slices by ``fields``."""
-    names = card.columns
-    shown: dict[int, dict[str, Shown]] = {}  # cases that score alike share one tuple of scores, and one mapping here
-    for case in card.cases:
-        if id(case.scores) not in shown:
-            applying = ((name, score) for name, score in zip(names, case.scores, strict=True) if score is not None)
-            shown[id(case.scores)] = {name: as_shown(score) for name, score in applying}
+    places = {name: place for place, name in enumerate(card.columns)}
     parts = {qid: slices_of(gold, fields) for qid, gold in golds.items()} if fields else {}
-    own = hashes, parts
-    return tuple([_question(case, golds[case.qid], shown[id(case.scores)], *own) for case in card.cases])
+    return tuple([_question(case, golds[case.qid], places, hashes, parts) for case in card.cases])
 
 
 def _question(
     case: Scored,
     gold: Gold,
-    scores: Mapping[str, Shown],
+    places: Mapping[str, int],
     hashes: Mapping[str, str],
     parts: Mapping[str, tuple[str, ...]],
 ) -> Question:
     text, own = gold.question[:_QUESTION_SHOWN], (case.label, case.example08)
-    lines = case.gold_line, case.trace_line
-    found = Question(case.qid, case.run, text, gold.answerable, *own, scores, *lines, hashes.get(case.qid, ""))
-    return found._replace(slices=parts[case.qid]) if parts else found
+    lines, scores = (case.gold_line, case.trace_line), Scores(places, case.scores)
+    last = hashes.get(case.qid, ""), parts.get(case.qid, ())
+    return Question(case.qid, case.run, text, gold.answerable, *own, scores, *lines, *last)
 
 
 def _of_cases(card: Scorecard) -> list[Valued]:
