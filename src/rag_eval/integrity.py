@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from rag_eval.finding import Finding
+from rag_eval.later import Later
 from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ _FEWEST = 3  # cases; below that, one kind of answer throughout may be chance
 _REFUSED = ("REFUSAL_OK", "OVER_REFUSAL_EVIDENCE_PRESENT", "OVER_REFUSAL_NOT_RETRIEVED")
 _SILENT = ("MISSING", "ERROR", "ATTACK")
 _CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
-_UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
+_UNCUT = Later(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 
 
 class Run(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, Protocol, TypedDict
 
+from rag_eval.later import Later
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +14,10 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-_INLINE_CITATIONS = re.compile(r"citations\s*:\s*\[", re.IGNORECASE)
-_CITATION_LIST = re.compile(r"citations\s*+:\s*+\[[^\[\]]*+\]", re.IGNORECASE)
-_FOOTNOTE = re.compile(r"\[[0-9]{1,3}(?:\s?[,–-]\s?[0-9]{1,3})*\]")
-_SEPARATORS = re.compile(r"[,\s]+")
+_INLINE_CITATIONS = Later(r"citations\s*:\s*\[", re.IGNORECASE)
+_CITATION_LIST = Later(r"citations\s*+:\s*+\[[^\[\]]*+\]", re.IGNORECASE)
+_FOOTNOTE = Later(r"\[[0-9]{1,3}(?:\s?[,–-]\s?[0-9]{1,3})*\]")
+_SEPARATORS = Later(r"[,\s]+")
 
 
 class Chunk(TypedDict, total=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from math import log2
 
-from rag_eval.leaks._later import Later
+from rag_eval.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
+from rag_eval.later import Later
 from rag_eval.metrics._metric import metric
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.case import Case
 
-_PHRASE = re.compile(r"[a-z0-9][a-z0-9\-\s]{4,}")
+_PHRASE = Later(r"[a-z0-9][a-z0-9\-\s]{4,}")
 _SHORTEST_PHRASE = 5
 
 
