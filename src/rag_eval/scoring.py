@@ -69,6 +69,7 @@ class Cases(Sequence[Scored]):
     def __init__(self, golds: Sequence[Gold], runs: Mapping[str | None, Held]) -> None:
         self._golds = golds
         self._order = sorted(range(len(self._golds)), key=lambda slot: self._golds[slot].qid)
+        self._counted: list[tuple[Outcome, int]] | None = None
         self._runs = sorted(runs.items(), key=lambda one: one[0] or "")
 
     def __len__(self) -> int:
@@ -100,6 +101,11 @@ class Cases(Sequence[Scored]):
 
     def outcomes(self) -> list[tuple[Outcome, int]]:
         """What cases came to, each with how many did."""
+        if self._counted is None:
+            self._counted = self._count()
+        return self._counted
+
+    def _count(self) -> list[tuple[Outcome, int]]:
         found = {id(one): one for _, held in self._runs for one in held.outcomes}
         counts = Counter(chain.from_iterable(map(id, held.outcomes) for _, held in self._runs))
         return [(found[own], count) for own, count in counts.items()]
@@ -135,6 +141,13 @@ class Scorecard(NamedTuple):
                 if score is not None:
                     counted[score] += count
         return dict(zip(self.columns, found, strict=True))
+
+    def labels(self) -> dict[str, int]:
+        """How many cases have each label."""
+        found: Counter[str] = Counter()
+        for outcome, count in self.cases.outcomes():
+            found[outcome.label] += count
+        return dict(sorted(found.items()))
 
     def values(self) -> dict[str, Value]:
         """Each measure's value over the cases to which it applies."""
