@@ -93,14 +93,19 @@ class Gold(NamedTuple):
     @classmethod
     def from_row(cls, row: Row, line: int) -> Gold:
         """The item of a valid JSONL row."""
-        get = row.get
-        return cls(
+        own = (
             row["qid"],
             row["question"],
             row["answerable"],
             tuple([text.lower() for text in row["gold_claim_substr"]]),
             tuple(dict.fromkeys(row["gold_citations"])),
             line,
+        )
+        if len(row) == _REQUIRED:  # most items say no more, and there may be millions
+            return cls(*own)
+        get = row.get
+        return cls(
+            *own,
             get("category"),
             get("difficulty"),
             _tuple(get("tags")),
@@ -139,6 +144,7 @@ class Gold(NamedTuple):
         return cls(row["qid"], row["q"], row["answerable"], (), ids, line, expected_answer=row.get("gold_claim"))
 
 
+_REQUIRED = 5  # fields of a row that every item has
 _RARE = Gold._fields.index("expected_answer")
 _NOTHING = (None,) * (len(Gold._fields) - _RARE)
 

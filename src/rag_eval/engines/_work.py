@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rag_eval.files.log import Log, Replay
 from rag_eval.files.pairs import finder, pairing
@@ -13,8 +13,9 @@ from rag_eval.files.source import Reader, Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
+    from typing import Self
 
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.limits import Limits
@@ -23,12 +24,47 @@ if TYPE_CHECKING:
     from rag_eval.files.source import Digest
     from rag_eval.model import Gold
     from rag_eval.pairing import Questions
-    from rag_eval.partial import Partial
     from rag_eval.progress import Watch
-    from rag_eval.scoring import Scorer
 
+    Row = dict[str, Any]
     Pieces = Callable[["Work", list[Range]], AbstractContextManager[Iterator["Piece"]]]
     """What gives the pieces of ranges in their order; it may end early, and is asked again for what is left then."""
+
+
+class Scorer(Protocol):
+    """What takes traces and holds what they come to; another kind of scoring is another one of these.
+
+    What it holds of a part of a file can be sent, and taken by one that holds what stands before.
+    """
+
+    @property
+    def pool(self) -> frozenset[str] | None:
+        """What parts have to agree on, None as long as it is open: see :class:`rag_eval.scoring.Scorer`."""
+        ...
+
+    def fresh(self, pool: frozenset[str] | None = None, *, apart: bool = False) -> Self:
+        """One of the same kind that holds nothing; one that is ``apart`` is to be asked for its partial."""
+        ...
+
+    def take(self, rows: Iterable[tuple[int, Row]], qid_of: Callable[[Row, int], str | None]) -> None:
+        """Take valid trace rows with their lines; ``qid_of`` finds the qid of a row that does not simply say it."""
+        ...
+
+    def partial(self) -> Any:
+        """What it holds of a part."""
+        ...
+
+    def agrees(self, partial: Any) -> bool:
+        """Whether a part can be taken as it is."""
+        ...
+
+    def absorb(self, partial: Any, before: int) -> None:
+        """Take a part that begins ``before`` lines on."""
+        ...
+
+    def close(self) -> Any:
+        """What all traces come to."""
+        ...
 
 
 class Work(NamedTuple):
@@ -49,8 +85,9 @@ class Work(NamedTuple):
 class Piece(NamedTuple):
     """What a range came to."""
 
-    partial: Partial
+    partial: Any
     log: Logged
+    pool: frozenset[str] | None
 
 
 def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -> Scorer:
@@ -68,9 +105,9 @@ def score_range(work: Work, path: str, file: File, cut: Range) -> Piece:
         part = Part(path, reader, file, cut)
     except (OSError, Unreadable) as error:
         log.problem(path, 0, "", f"cannot be read: {error}", "Check the disk, or write the file again.")
-        return Piece(scorer.partial(), log.closed(0, cut=True))
+        return Piece(scorer.partial(), log.closed(0, cut=True), scorer.pool)
     scorer.take(json_lines(reader, part, "trace"), _qids(work, log, path))
-    return Piece(scorer.partial(), log.closed(part.count, cut=part.cut))
+    return Piece(scorer.partial(), log.closed(part.count, cut=part.cut), scorer.pool)
 
 
 def merged(work: Work, reader: Reader, path: str, cuts: list[Range], pieces: Pieces, watch: Watch) -> Scorer:
@@ -92,5 +129,5 @@ def merged(work: Work, reader: Reader, path: str, cuts: list[Range], pieces: Pie
     return scorer
 
 
-def _qids(work: Work, ledger: Ledger, path: str) -> Callable[[dict[str, Any], int], str | None]:
+def _qids(work: Work, ledger: Ledger, path: str) -> Callable[[Row, int], str | None]:
     return finder(pairing(work.golds, ledger, path, work.questions), ledger, path, sound=work.sound)
