@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_eval.case import matches
 from rag_eval.metrics._metric import metric
-from rag_eval.text import content_words
+from rag_eval.text import tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,4 +143,4 @@ def _cites(case: Case) -> bool:
 
 
 def _supports(case: Case, text: str) -> bool:
-    return 2 * len(case.claim_words & content_words(text)) >= len(case.claim_words)
+    return 2 * len(case.claim_words.intersection(tokens(text))) >= len(case.claim_words)
