@@ -74,7 +74,8 @@ def test_a_row_comes_to_what_its_case_comes_to_whatever_was_met_before(pairs, te
     for gold, row in made:
         assert found(assessor, assessor.row(gold, row, 1)) == outcome(gold, row, terms)
         alone = assessor.fresh(assessor.pool)
-        assert alone.row(gold, row, 1) == alone.trace(gold, Trace.from_row(row, gold.qid, 1))
+        trace = Trace.from_row(row, gold.qid, 1)
+        assert alone.row(gold, row, 1) == alone.trace(gold, trace) == alone.exactly(gold, trace)
 
 
 @settings(max_examples=200, derandomize=True, deadline=None, database=None)
@@ -82,11 +83,13 @@ def test_a_row_comes_to_what_its_case_comes_to_whatever_was_met_before(pairs, te
 def test_an_item_without_a_trace_comes_to_what_its_case_comes_to(items):
     assessor = Assessor({}, COLUMNS, Settings())
     for gold in [Gold.from_row(gold_row(**one), 1) for one in items]:
-        assert assessor.missing(gold) == Assessor({}, COLUMNS, Settings()).trace(gold, Trace.missing(gold.qid, None))
+        assert assessor.missing(gold) == Assessor({}, COLUMNS, Settings()).exactly(gold, Trace.missing(gold.qid, None))
 
 
 def profile(gold, row):
-    return seen(Gold.from_row(gold_row(**gold), 1), trace_row(**row), Terms.of(Settings()))[0]
+    trace = Trace.from_row(trace_row(**row), "Q1", 1)
+    answer = trace.claim, trace.citations, trace.retrieved
+    return seen(Gold.from_row(gold_row(**gold), 1), *answer, Terms.of(Settings()))[0]
 
 
 GOLD = {"gold_claim_substr": ["thirty days"], "gold_citations": ["a", "b"]}

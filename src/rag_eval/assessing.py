@@ -16,7 +16,7 @@ from rag_eval.case import Case
 from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
 from rag_eval.labels import example08, label
 from rag_eval.metrics.operations import unpriced
-from rag_eval.model import OPTIONAL, Trace
+from rag_eval.model import OPTIONAL, Trace, retrieved, said
 from rag_eval.partial import Outcome
 from rag_eval.profile import ELSEWHERE, Terms, has_profile, missing, seen
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rag_eval.case import Ranking
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings
+    from rag_eval.profile import Seen
     from rag_eval.tally import Score
 
     Row = dict[str, Any]
@@ -88,6 +89,7 @@ class Assessor:
         self._ranked: dict[tuple[bool, Ranking | None], Scores] = {}
         self._same: dict[Outcome, Outcome] = {}
         self._shapes: dict[tuple[str, ...], Shape] = {}
+        self._bare = self._shape({})
         self._probes = _probes(golds)
         # A claim that is shorter than what it would have to hold need not be searched; honest ones mostly are.
         self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else sys.maxsize
@@ -108,20 +110,22 @@ class Assessor:
         shape = self._shapes.get(tuple(row)) or self._shape(row)
         plain = gold.plain
         if not shape.profiled or not (plain or has_profile(gold)):
-            return self.trace(gold, Trace.from_row(row, gold.qid, line))
-        profile, lowered, retrieved, cited = seen(gold, row, self._terms)
-        found = self._known.get(profile)
-        if found is None:
-            found = self._of_profile(profile, Case(gold, Trace.from_row(row, gold.qid, line), self._settings))
-        watched = len(cited) >= LEAST_CITED or len(retrieved) > LEAST_POOL or len(lowered) >= self._shortest
-        habits = self._habits(lowered, retrieved, cited) if watched else 0
-        if shape.more or not plain:
-            case = Case(gold, Trace.from_row(row, gold.qid, line), self._settings)
-            return self._with_more(found, shape.plain if plain else shape.wider, case, habits)
-        return self.shared(found._replace(habits=habits)) if habits else found
+            return self.exactly(gold, Trace.from_row(row, gold.qid, line))
+        answer, ids = row.get("answer_json"), row.get("retrieved_ids")
+        given, cited = said(row) if answer is None else (answer["claim"], answer.get("citations"))
+        found = seen(gold, given, cited, retrieved(row) if ids is None else ids, self._terms)
+        return self._profiled(gold, found, shape.more or not plain, shape.plain if plain else shape.wider, row)
 
     def trace(self, gold: Gold, trace: Trace) -> Outcome:
-        """What a trace comes to under its gold item, without regard to profiles."""
+        """What a trace comes to under its gold item."""
+        plain = gold.plain
+        if not trace.plain or not (plain or has_profile(gold)):
+            return self.exactly(gold, trace)
+        found = seen(gold, trace.claim, trace.citations, trace.retrieved, self._terms)
+        return self._profiled(gold, found, self._bare.more or not plain, self._all, trace)
+
+    def exactly(self, gold: Gold, trace: Trace) -> Outcome:
+        """The same, without regard to profiles."""
         case = Case(gold, trace, self._settings)
         habits = self._habits(case.claim.lower(), trace.retrieved, case.cites)
         return self._with_more(self._outcome(case), self._all, case, habits)
@@ -129,14 +133,29 @@ class Assessor:
     def missing(self, gold: Gold) -> Outcome:
         """What an item comes to that no trace answers: an empty, shipped answer."""
         if not gold.plain:
-            return self.trace(gold, Trace.missing(gold.qid, None))
+            return self.exactly(gold, Trace.missing(gold.qid, None))
         profile = missing(gold)
         found = self._known.get(profile)
-        return found or _remember(self._known, profile, self.trace(gold, Trace.missing(gold.qid, None)))
+        return found or _remember(self._known, profile, self.exactly(gold, Trace.missing(gold.qid, None)))
 
     def shared(self, outcome: Outcome) -> Outcome:
         """The outcome, as one object for all cases that come to it: most come to few."""
         return _remember(self._same, outcome, outcome)
+
+    def _profiled(self, gold: Gold, own: Seen, more: bool, asked: Sequence[bool], said: Row | Trace) -> Outcome:
+        profile, lowered, retrieved, cited = own
+        found = self._known.get(profile)
+        if found is None:
+            found = self._of_profile(profile, self._case(gold, said))
+        watched = len(cited) >= LEAST_CITED or len(retrieved) > LEAST_POOL or len(lowered) >= self._shortest
+        habits = self._habits(lowered, retrieved, cited) if watched else 0
+        if more:
+            return self._with_more(found, asked, self._case(gold, said), habits)
+        return self.shared(found._replace(habits=habits)) if habits else found
+
+    def _case(self, gold: Gold, said: Row | Trace) -> Case:
+        trace = said if isinstance(said, Trace) else Trace.from_row(said, gold.qid, 1)  # its line is in no score
+        return Case(gold, trace, self._settings)
 
     def _of_profile(self, profile: tuple[Any, ...], case: Case) -> Outcome:
         found = self._outcome(case)

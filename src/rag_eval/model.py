@@ -208,12 +208,19 @@ class Trace(NamedTuple):
             get("guardrail"),
         )
 
+    @property
+    def plain(self) -> bool:
+        """Whether there is an answer, and nothing beyond what was answered, cited and retrieved."""
+        return self[_TOLD:] == _UNTOLD
+
     @classmethod
     def missing(cls, qid: str, run: str | None) -> Trace:
         """What a gold item without a trace is scored as: an empty, shipped answer."""
         return cls(qid, run, "", None, (), 0, answered=False)
 
 
+_TOLD = Trace._fields.index("answered")
+_UNTOLD = (True, *(None,) * (len(Trace._fields) - _TOLD - 1))
 USUAL_GOLD, USUAL_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
 GATES_FILE = "eval-gates.yml"
 """Where the files are looked for when nothing names them."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rag_eval.case import refused_in_words
-from rag_eval.model import retrieved, said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from rag_eval.model import Gold, Settings
 
-    Row = dict[str, Any]
     Profile = tuple[Any, ...]
     Seen = tuple[Profile, str, Sequence[str], Collection[str]]
 
@@ -46,15 +44,11 @@ def has_profile(gold: Gold) -> bool:
     return by_ids and gold.supports is None and gold.attack is None
 
 
-def seen(gold: Gold, row: Row, terms: Terms) -> Seen:
-    """The profile of a row without fields of :data:`ELSEWHERE`, for an item that has one, and what it was read off.
+def seen(gold: Gold, given: str, cited: Collection[str] | None, ids: Sequence[str], terms: Terms) -> Seen:
+    """The profile of an answer as it was ``given``, for an item that has one, and what it was read off.
 
     That is the claim in lower case without space around it, the ids that were retrieved, and those that are cited.
     """
-    answer, ids = row.get("answer_json"), row.get("retrieved_ids")
-    given, cited = said(row) if answer is None else (answer["claim"], answer.get("citations"))
-    if ids is None:
-        ids = retrieved(row)
     among = set(ids)
     if len(among) != len(ids):
         ids = list(dict.fromkeys(ids))

@@ -212,8 +212,12 @@ class Scorer:
         if slot is None:
             self._unknown += trace.qid not in self._beyond
         else:
-            outcome = self._assessor.trace(self._in_order[slot], trace)
-            self._duplicate += self._of_run(trace.run).put([slot], [outcome], [trace.line])
+            log = self._logs.get(trace.run) or self._logs.setdefault(trace.run, Log())
+            log.slots.append(slot)
+            log.outcomes.append(self._assessor.trace(self._in_order[slot], trace))
+            log.lines.append(trace.line)
+            if len(log.slots) == _SETTLE and not self._apart:
+                self._settle()
 
     def close(self) -> Scorecard:
         """The scorecard, with every gold item that no trace answered as an empty, shipped answer."""
