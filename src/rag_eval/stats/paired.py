@@ -10,7 +10,7 @@ from math import frexp
 from operator import getitem
 from typing import NamedTuple
 
-from rag_eval.stats.draws import DRAWS, chance, p_value
+from rag_eval.stats.draws import DRAWS, chance, key_of, p_value
 from rag_eval.stats.special import binomial_tail
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ def sign_flip(pairs: Iterable[Pair], seed: bytes, draws: int = DRAWS) -> float:
     """
     swaps = _swaps(pairs)
     exact = _counted(swaps)
-    return p_value(map(swaps.hit, _draws(swaps, seed, draws)), draws) if exact is None else exact
+    return p_value(map(swaps.hit, _draws(swaps, key_of(seed), draws)), draws) if exact is None else exact
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -156,18 +156,18 @@ def _choices(n: int) -> list[int]:
     return found
 
 
-def _draws(swaps: _Swaps, seed: bytes, draws: int) -> Iterator[int]:
+def _draws(swaps: _Swaps, key: bytes, draws: int) -> Iterator[int]:
     """The first run's sum and count after each draw. Eight swaps are one byte, looked up in a table of their sums."""
-    gains = _bunched(sorted(Counter(swaps.gains).elements()), seed)
+    gains = _bunched(sorted(Counter(swaps.gains).elements()), key)
     tables = [_subset_sums(gains[at : at + _BITS]) for at in range(0, len(gains), _BITS)]
     width = len(tables)
     for batch in range(0, draws, _BATCH):
-        drawn = chance(seed, b"draws", batch, width * min(_BATCH, draws - batch))
+        drawn = chance(key, b"draws", batch, width * min(_BATCH, draws - batch))
         for at in range(0, len(drawn), width):
             yield swaps.first + sum(map(getitem, tables, drawn[at : at + width]))
 
 
-def _bunched(gains: Sequence[int], seed: bytes) -> Sequence[int]:
+def _bunched(gains: Sequence[int], key: bytes) -> Sequence[int]:
     """Beyond :data:`MOST_SWAPS` cases that differ, cases thrown together by chance are swapped together.
 
     The bunches do not depend on which run is which, so that the test keeps its level; it saves time, not power.
@@ -175,7 +175,7 @@ def _bunched(gains: Sequence[int], seed: bytes) -> Sequence[int]:
     size = -(-len(gains) // MOST_SWAPS)
     if size < 2:
         return gains
-    drawn = chance(seed, b"bunches", 0, _KEY * len(gains))
+    drawn = chance(key, b"bunches", 0, _KEY * len(gains))
     keys = [drawn[at : at + _KEY] for at in range(0, len(drawn), _KEY)]
     shuffled = [gain for _, gain in sorted(zip(keys, gains, strict=True))]
     return [sum(shuffled[at : at + size]) for at in range(0, len(shuffled), size)]
