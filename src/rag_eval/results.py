@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeVar
 
 from rag_eval.tally import Shown, Value, as_shown
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rag_eval.tally import Score
 
 T = TypeVar("T")
+_PLACES, _KEPT = attrgetter("places"), attrgetter("kept")
 
 
 class MetricResult(NamedTuple):
@@ -81,13 +83,12 @@ class Scores(Mapping[str, Shown]):
 
 def looked_up(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
     """The score of each case in a column, None where it does not apply; what many cases score alike is shown once."""
-    first = cases[0] if cases else None
-    if not isinstance(first, Scores) or not all(type(one) is Scores and one.places is first.places for one in cases):
+    if set(map(type, cases)) != {Scores} or len(set(map(id, map(_PLACES, cases)))) > 1:
         return [one.get(column) for one in cases]
-    place = first.places.get(column)
+    place = _PLACES(cases[0]).get(column)
     if place is None:
         return [None] * len(cases)
-    kept = [one.kept[place] for one in cases]  # type: ignore[attr-defined]
+    kept = list(map(itemgetter(place), map(_KEPT, cases)))
     shown = {score: None if score is None else as_shown(score) for score in set(kept)}
     return [shown[score] for score in kept]
 
