@@ -10,26 +10,10 @@ from hypothesis import strategies as st
 from tabulate import tabulate
 
 import compared
+from hostile import TAGS
 from rag_eval.renderers import RENDERERS, markdown, marks, render
 from rag_eval.report import SliceResult, concluded
 
-TAGS = {
-    "h2",
-    "p",
-    "table",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
-    "strong",
-    "code",
-    "ul",
-    "li",
-    "details",
-    "summary",
-    "em",
-}
 SPICES = ["|", "`", "``", "\\", "@octocat", "<b>", "</details>", "<!--", "-->", "[a](b)", "![a](b)", "https://a.b"]
 SPICES += ["\n", "\r\n", "::error::x", "##[group]", "*", "_", "#1", "\u202e", "&lt;", "http://x", "www.a.b", " ", "-"]
 texts = st.lists(st.one_of(st.sampled_from(SPICES), st.text(max_size=4)), min_size=1, max_size=6).map("".join)

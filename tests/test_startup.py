@@ -1,5 +1,6 @@
 """What each command loads: modules are counted instead of milliseconds, which no machine repeats."""
 
+import gc
 import re
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import sys
 import pytest
 
 from project import GATES, GOLD, TRACE, gates, gold_of, json_lines, trace_of
+from rag_eval import stats
+from rag_eval.commands._shared import uncollected
 from rag_eval.later import Later
 
 SLOW = [
@@ -75,6 +78,28 @@ def test_to_show_help_nothing_is_loaded_that_works(words, tmp_path):
 @pytest.mark.parametrize("form", ["markdown", "csv", "junit"])
 def test_a_small_run_is_judged_and_rendered_without_what_is_slow_to_load(form, project):
     assert by_command(["score", "--format", form], project, SLOW) == []
+
+
+def test_without_a_baseline_no_test_is_loaded(project):
+    (project / GATES).write_text(gates())
+    tests = [f"rag_eval.stats.{name}" for name in ("paired", "paired_percentile", "paired_swap", "power", "draws")]
+    assert by_command(["score", "--format", "markdown"], project, tests) == []
+
+
+def test_every_name_of_statistics_is_there_and_no_other():
+    assert {name for names in stats._HOMES.values() for name in names} == set(stats.__all__)
+    assert all(callable(getattr(stats, name)) for name in stats.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'medain'"):
+        _ = stats.medain
+
+
+def test_what_a_run_has_built_is_not_walked_when_it_ends():
+    with uncollected():
+        walked = [one["collections"] for one in gc.get_stats()]
+        held = [[number] for number in range(10_000)]
+    held.append([])
+    assert (gc.isenabled(), len(held)) == (True, 10_001)
+    assert [one["collections"] for one in gc.get_stats()] == walked
 
 
 def test_a_gates_file_adds_yaml_alone(project):

@@ -271,17 +271,24 @@ def _cell(name: str, scores: Sequence[Shown | None]) -> Cell:
 
 def _against(name: str, base: Sequence[Shown | None], own: Sequence[Shown | None]) -> Against | None:
     """The comparison before its p is corrected."""
-    pairs = [pair for pair in zip(base, own, strict=True) if pair != (None, None)]
+    pairs = Counter(zip(base, own, strict=True))
+    pairs.pop((None, None), None)
     found = comparison(name, pairs)
     if found is None or found.worsening is None:
         return None
     higher = measure(name).metric.better == "higher"
     # Scores of a report are rounded nowhere: what differs in its last bits alone is a tie.
-    steps = [_step(a, b) * (1 if higher else -1) for a, b in pairs if a is not None and b is not None]
-    wins, losses = sum(step > 0 for step in steps), sum(step < 0 for step in steps)
+    steps: Counter[int] = Counter()
+    for (a, b), count in pairs.items():
+        if a is not None and b is not None:
+            steps[_way(_step(a, b) * (1 if higher else -1))] += count
     p = two_sided(name, pairs, worse=found.worsening)
     moved = (-found.worsening if higher else found.worsening) + 0.0
-    return Against(moved, p, p, wins, losses, len(steps) - wins - losses)
+    return Against(moved, p, p, steps[1], steps[-1], steps[0])
+
+
+def _way(step: float) -> int:
+    return (step > 0) - (step < 0)
 
 
 def _step(before: Shown, after: Shown) -> float:
@@ -291,7 +298,7 @@ def _step(before: Shown, after: Shown) -> float:
     return round(after - before, 12)  # type: ignore[operator]
 
 
-def two_sided(name: str, pairs: Sequence[Pair], worse: float) -> float:
+def two_sided(name: str, pairs: Counter[Pair], worse: float) -> float:
     """The p of the paired test that the two runs are alike: twice the one-sided p of the way that they differ.
 
     Exact McNemar where every case has a 0/1 score on both sides, else a permutation of whole pairs. The
@@ -301,7 +308,7 @@ def two_sided(name: str, pairs: Sequence[Pair], worse: float) -> float:
     if worse == 0:
         return 1.0
     higher = (measure(name).metric.better == "higher") == (worse > 0)
-    greater_first = Counter(pairs if higher else [(b, a) for a, b in pairs])
+    greater_first = pairs if higher else Counter({(b, a): count for (a, b), count in pairs.items()})
     measured = measure(name)
     counts = folds.counts(measured, greater_first)
     return _p(measured.fold, frozenset(greater_first.items()), counts=counts)
@@ -314,9 +321,10 @@ def _p(fold: str, counted: frozenset[tuple[Pair, int]], *, counts: bool) -> floa
     if counts:
         of = dict(counted)
         return mcnemar(of.get((1, 0), 0), of.get((0, 1), 0), sides=2)
-    pairs = [pair for pair, times in counted for _ in range(times)]
     # Drawn from the scores alone, so that the same runs draw the same.
-    return min(1.0, 2 * folds.chance(fold, pairs, repr(sorted(map(repr, counted))).encode(), counts=False))
+    return min(
+        1.0, 2 * folds.chance(fold, Counter(dict(counted)), repr(sorted(map(repr, counted))).encode(), counts=False)
+    )
 
 
 def _corrected(rows: Sequence[Row]) -> tuple[Row, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeVar
 
 from rag_eval.tally import Shown, Value, as_shown
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rag_eval.tally import Score
 
 T = TypeVar("T")
+_PLACES, _KEPT = attrgetter("places"), attrgetter("kept")
 
 
 class MetricResult(NamedTuple):
@@ -47,36 +49,48 @@ class Scores(Mapping[str, Shown]):
     looked at. ``places`` says where a column stands in ``kept``; all cases share one.
     """
 
-    __slots__ = ("_kept", "_places")
+    __slots__ = ("kept", "places")
 
     def __init__(self, places: Mapping[str, int], kept: Sequence[Score | None]) -> None:
-        self._places, self._kept = places, kept
+        self.places, self.kept = places, kept
 
     def __getitem__(self, column: str) -> Shown:
-        score = self._kept[self._places[column]]
+        score = self.kept[self.places[column]]
         if score is None:
             raise KeyError(column)
         return as_shown(score)
 
     def get(self, column: str, default: T | None = None) -> Shown | T | None:  # type: ignore[override]
         """As a dict's; gates ask it of every case."""
-        place = self._places.get(column)
-        score = None if place is None else self._kept[place]
+        place = self.places.get(column)
+        score = None if place is None else self.kept[place]
         return default if score is None else as_shown(score)
 
     def __iter__(self) -> Iterator[str]:
-        return (column for column, place in self._places.items() if self._kept[place] is not None)
+        return (column for column, place in self.places.items() if self.kept[place] is not None)
 
     def __len__(self) -> int:
-        return sum(score is not None for score in self._kept)
+        return sum(score is not None for score in self.kept)
 
     def __repr__(self) -> str:
         return repr(self.as_dict())
 
     def as_dict(self) -> dict[str, Shown]:
         """All of them at once."""
-        kept = self._kept
-        return {column: as_shown(score) for column, place in self._places.items() if (score := kept[place]) is not None}
+        kept = self.kept
+        return {column: as_shown(score) for column, place in self.places.items() if (score := kept[place]) is not None}
+
+
+def looked_up(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
+    """The score of each case in a column, None where it does not apply; what many cases score alike is shown once."""
+    if set(map(type, cases)) != {Scores} or len(set(map(id, map(_PLACES, cases)))) > 1:
+        return [one.get(column) for one in cases]
+    place = _PLACES(cases[0]).get(column)
+    if place is None:
+        return [None] * len(cases)
+    kept = list(map(itemgetter(place), map(_KEPT, cases)))
+    shown = {score: None if score is None else as_shown(score) for score in set(kept)}
+    return [shown[score] for score in kept]
 
 
 class Question(NamedTuple):

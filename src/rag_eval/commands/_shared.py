@@ -99,6 +99,9 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if collecting:
+            # Makes what was built old without a look at it, else the next allocation would have all of it walked.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 
