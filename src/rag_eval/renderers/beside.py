@@ -120,7 +120,7 @@ def _worst(report: Report, name: str, whole: MetricResult) -> Worst | None:
     enough = [(one, result) for one, result in worse if result.n >= report.min_n]
     if not worse:
         return None
-    part, result = min(enough or worse, key=_by_value)
+    part, result = min(enough or worse, key=by_value)
     shown = in_slice(report, part, name) + metric_interval(result, name)
     return Worst(name, part.slice, shown, counted(result, result.n), of_whole(report, name), not enough)
 
@@ -131,7 +131,7 @@ def _worse(one: MetricResult, other: MetricResult) -> bool:
     return one.value < other.value if other.better == "higher" else one.value > other.value
 
 
-def _by_value(each: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
+def by_value(each: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
     """The worst first, of equals the one with more cases."""
     value = each[1].value or 0.0
     return (value if each[1].better == "higher" else -value), -each[1].n

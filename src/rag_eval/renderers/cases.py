@@ -25,15 +25,9 @@ def first_failing(report: Report, voice: Voice) -> list[Block]:
     if not failing:
         return []
     cut = len(failing) - _FAILING
-    shown = [_table(report, failing[:_FAILING], voice), *paragraphs(f"… and {cut} more." if cut > 0 else "")]
-    return [*how_many(report, voice), *shown]
-
-
-def how_many(report: Report, voice: Voice) -> list[Block]:
-    """How many cases fail."""
-    failing = len(words.failing(report))
-    fail = "fails" if failing == 1 else "fail"
-    return [Paragraph(voice.strong(f"{failing} of {words.cases(report)} {fail}."))] if failing else []
+    fail = "fails" if len(failing) == 1 else "fail"
+    head = Paragraph(voice.strong(f"{len(failing)} of {words.cases(report)} {fail}."))
+    return [head, _table(report, failing[:_FAILING], voice), *paragraphs(f"… and {cut} more." if cut > 0 else "")]
 
 
 def questions(report: Report, voice: Voice, most: int) -> list[Block]:
