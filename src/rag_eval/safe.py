@@ -71,10 +71,11 @@ def prose(text: str, limit: int = 80) -> str:
 def hypertext(text: str) -> str:
     """``text`` as what stands in an HTML element, or in an attribute's double quotes: every sign of it means itself.
 
-    Control and bidirectional characters, lone surrogates and noncharacters are left out. ``##[`` is written so that
-    GitHub's runner takes the source for no command.
+    Control and bidirectional characters, lone surrogates and noncharacters are left out, line breaks are spaces.
+    ``##[`` is written so that GitHub's runner takes the source for no command.
     """
-    return escape(_NONCHARACTER.sub("", _INVISIBLE.sub("", text))).replace("##[", "##&#91;")
+    clean = _NONCHARACTER.sub("", _INVISIBLE.sub("", _BREAK.sub(" ", text)))
+    return escape(clean).replace("##[", "##&#91;")
 
 
 def log_line(text: str) -> str:

@@ -126,19 +126,13 @@ def program() -> str:
 @contextmanager
 def chromium(folder: Path) -> Iterator[Chromium]:
     """A browser that keeps what it writes in ``folder``."""
-    (theirs, to), (back, own) = os.pipe(), os.pipe()
-
-    def as_three_and_four() -> None:
-        os.dup2(theirs, 3, inheritable=True)
-        os.dup2(own, 4, inheritable=True)
-
-    # The pipes of the browser are its file descriptors 3 and 4: ours have to be out of the way.
-    theirs, own, to, back = (_above(each) for each in (theirs, own, to, back))
-    command = [program(), *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
+    # Its pipes are its file descriptors 3 and 4: ours have to be out of the way of them.
+    theirs, to, back, own = (_above(each) for pipe in (os.pipe(), os.pipe()) for each in pipe)
+    moved = f'exec "$0" "$@" 3<&{theirs} 4>&{own}'
+    command = ["bash", "-c", moved, program(), *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
     with (folder / "chromium.log").open("wb") as log:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, close_fds=False, preexec_fn=as_three_and_four
-        )
+        streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+        process = subprocess.Popen(command, pass_fds=(theirs, own), **streams)
     os.close(theirs)
     os.close(own)
     try:

@@ -57,7 +57,7 @@ def _tiles(report: Report) -> Markup:
 
 def _tile(kind: str, count: int) -> Markup:
     gates = "gate" if count == 1 else "gates"
-    word = {"warning": "warned of", **words.OUTCOMES}[kind]
+    word = {"warning": "warning only", **words.OUTCOMES}[kind]
     return tag("li", sign(kind), tag("strong", str(count)), f" {gates} {word}", class_=f"tile {kind}")
 
 

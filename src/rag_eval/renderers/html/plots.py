@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST = 40
 _SHAPES = "A disc passes, a cross fails, an open diamond is inconclusive, a triangle only warns"
 _KEPT = "the shaded side of the tick keeps the gate."
-_ENCLOSED = "the line is the 95 % interval or that of the gate's own confidence"
+_ENCLOSED = "the line is the 95\u00a0% interval or that of the gate's own confidence"
 
 
 def gates(report: Report) -> Iterator[Markup]:
@@ -45,9 +45,8 @@ def _capped(key: str, title: str, legend: str, marks: Sequence[Mark], *, own: bo
 
 def _bound(gate: Judged) -> Mark:
     said = f"{enclosed(gate)}  {bound(gate)}"
-    return Mark(
-        gate.label, kind(gate), said, gate.value or 0.0, gate.low, gate.high, float(gate.threshold), gate.direction
-    )
+    ends = gate.low, gate.high, float(gate.threshold)
+    return Mark(shown(gate.label), kind(gate), said, gate.value or 0.0, *ends, gate.direction)
 
 
 def since(report: Report) -> Iterator[Markup]:
@@ -70,7 +69,7 @@ def _margin(gate: Judged) -> Mark | None:
     limit = found.baseline + (-1 if drop else 1) * float(gate.threshold)
     limit = min(max(limit, 0.0), 1.0) if 0 <= found.baseline <= 1 else limit
     side = "min" if drop else "max"
-    return Mark(gate.label, kind(gate), value(gate), found.value, limit=limit, side=side, before=found.baseline)
+    return Mark(shown(gate.label), kind(gate), value(gate), found.value, limit=limit, side=side, before=found.baseline)
 
 
 def slices(report: Report) -> Iterator[Markup]:
@@ -104,7 +103,7 @@ def _slice(report: Report, name: str, part: SliceResult, result: MetricResult) -
     shape = kind(gate) if gate is not None else "few" if part.n < report.min_n else "plain"
     said = beside.in_slice(report, part, name) + metric_interval(result, name)
     whole = report.metrics[name].value if name in report.metrics else None
-    return Mark(part.slice, shape, said, result.value or 0.0, result.low, result.high, whole)
+    return Mark(shown(part.slice), shape, said, result.value or 0.0, result.low, result.high, whole)
 
 
 def _bounded(gate: Judged) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import NamedTuple
 
-from rag_eval.renderers.html.element import Markup, joined, shown, tag
+from rag_eval.renderers.html.element import Markup, joined, tag
 from rag_eval.renderers.html.layout import scrolled
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ def _axis(scale: Ends, bottom: float) -> Iterator[Markup]:
 
 def _drawn(mark: Mark, scale: Ends, top: float) -> Markup:
     middle = top + _ROW / 2
-    label = shown(mark.label)
+    label = mark.label
     short = label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
     parts = [
         tag("title", f"{label}: {mark.said}"),
