@@ -100,7 +100,7 @@ def slices(report: Report, voice: Voice, most: int = _SLICES) -> list[Block]:
     rows = [_slice(report, part, names, voice) for part in shown]
     headers = ["Slice", "Cases", *(voice.named(name, "") for name in names)]
     few = any(part.n < report.min_n for part in shown)
-    return [Table("Slices", headers, rows), *more(len(report.slices) - most), *_legend(report, few)]
+    return [Table("Gated metrics by slice", headers, rows), *more(len(report.slices) - most), *_legend(report, few)]
 
 
 def _slice(report: Report, part: SliceResult, names: list[str], voice: Voice) -> list[str]:

@@ -47,7 +47,7 @@ def caption(about: str) -> Markup:
 
 def scrolled(about: str, inner: Markup) -> Markup:
     """What is wider than a small screen scrolls by itself, by the keyboard too."""
-    return tag("div", inner, class_="wide", tabindex="0", role="region", aria_label=about)
+    return tag("div", inner, class_="wide", tabindex="0", role="group", aria_label=about)
 
 
 def _header(text: str) -> Markup:

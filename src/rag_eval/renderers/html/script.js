@@ -15,7 +15,9 @@
   const body = table.tBodies[0];
   for (const other of [...table.tBodies].slice(1)) other.remove();
 
-  const words = rows.map((row) => row.textContent.toLowerCase());
+  // A word that is asked for does not reach from one cell into the next.
+  const searched = (row) => Array.from(row.cells, (cell) => cell.textContent).join("\n").toLowerCase();
+  let words = null;
   const text = (row, column) => row.cells[column].textContent;
   const numbers = new Intl.NumberFormat("en");
   const compare = new Intl.Collator("en", { numeric: true }).compare;
@@ -62,6 +64,7 @@
   };
 
   const show = () => {
+    if (search.value) words ??= rows.map(searched);
     const asked = search.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
     const chosen = choices.filter(({ select }) => select.value !== "");
     const fits = (place) =>
