@@ -52,13 +52,12 @@ def _tiles(report: Report) -> Markup:
     for gate in report.gates:
         counts[judged.kind(gate)] += 1
     tiles = [_tile(kind, count) for kind, count in counts.items() if count]
-    return tag("ul", joined(tiles), class_="tiles", aria_label="Gates by outcome")
+    return tag("ul", joined([tag("li", "Gates"), *tiles]), class_="tiles", aria_label="Gates by outcome")
 
 
 def _tile(kind: str, count: int) -> Markup:
-    gates = "gate" if count == 1 else "gates"
     word = {"warning": "warning only", **words.OUTCOMES}[kind]
-    return tag("li", sign(kind), tag("strong", str(count)), f" {gates} {word}", class_=f"tile {kind}")
+    return tag("li", sign(kind), tag("strong", str(count)), f" {word}", class_=f"tile {kind}")
 
 
 def _changed(report: Report) -> Markup:
