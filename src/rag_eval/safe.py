@@ -17,6 +17,8 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+# Most of what there is to show, on which the rest would be spent for nothing.
+_HARMLESS = re.compile("[A-Za-z0-9 .,:;!?()%/_=+*-]*")
 _NONCHARACTER = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
 _SPACE = re.compile(r"\s+")
 _BREAK = re.compile("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
@@ -74,6 +76,8 @@ def hypertext(text: str) -> str:
     Control and bidirectional characters, lone surrogates and noncharacters are left out, line breaks are spaces.
     ``##[`` is written so that GitHub's runner takes the source for no command.
     """
+    if _HARMLESS.fullmatch(text):
+        return text
     clean = _NONCHARACTER.sub("", _INVISIBLE.sub("", _BREAK.sub(" ", text)))
     return escape(clean).replace("##[", "##&#91;")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -13,7 +15,9 @@ from e2e.engine import installed
 from hostile import PIECES, replaced
 from rag_eval.renderers import render
 from rag_eval.renderers.json_file import from_json
+from rag_eval.renderers.trend import FORMS
 from test_hostile_report import FREE, REPORT, report_of, shown
+from test_html_pages import series
 
 EXAMPLES = ("good", "bad", "hostile", "moved", "compared", "sliced")
 PICTURES = ROOT / "tests" / "actual" / "pictures"
@@ -38,10 +42,20 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     texts = {name: render(from_json(report_of(name)), "html") for name in EXAMPLES}
     texts["huge"] = render(from_json(huge()), "html")
+    texts["history"] = FORMS["html"](series([f"report {piece}" for piece in PIECES[:7]]), 7)
+    texts["runs"] = compared_runs()
     texts["strange"] = shown(replaced(REPORT, FREE, [f"a{piece}b" for piece in PIECES]), "html")
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, "utf-8")
     return {name: folder / f"{name}.html" for name in texts}
+
+
+def compared_runs():
+    """The page of two runs side by side."""
+    runs = [str(ROOT / "examples/quickstart" / name) for name in ("good.jsonl", "bad.jsonl")]
+    words = ["compare", *runs, "--gold", str(ROOT / "examples/quickstart/gold.jsonl"), "--pareto", "--format", "html"]
+    done = subprocess.run([sys.executable, "-m", "rag_eval", *words], capture_output=True, check=True)
+    return done.stdout.decode()
 
 
 def huge():
@@ -95,7 +109,7 @@ def search(browser, text):
     browser.run("new Promise(done => setTimeout(done, 150))")
 
 
-@pytest.mark.parametrize("name", [*EXAMPLES, "strange", "huge"])
+@pytest.mark.parametrize("name", [*EXAMPLES, "strange", "huge", "history", "runs"])
 def test_it_asks_for_nothing_and_the_console_is_silent(browser, pages, name):
     opened(browser, pages[name])
     assert browser.requested() == [pages[name].as_uri()]
@@ -116,7 +130,7 @@ def test_a_script_that_is_not_ours_would_not_run(browser, pages, tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["good", "bad", "moved", "compared", "sliced", "strange"])
+@pytest.mark.parametrize("name", ["good", "bad", "moved", "compared", "sliced", "strange", "history", "runs"])
 def test_axe_finds_nothing(browser, pages, name, scheme):
     axe = installed("axe-core/axe.min.js").read_text("utf-8")
     browser.prefers(scheme)
@@ -243,7 +257,7 @@ def test_on_paper_everything_is_open(browser, pages):
     assert browser.run("getComputedStyle(document.querySelector('nav')).display") == "none"
 
 
-@pytest.mark.parametrize("name", ["good", "bad", "hostile", "huge", "compared"])
+@pytest.mark.parametrize("name", ["good", "bad", "hostile", "huge", "compared", "history", "runs"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_window_and_a_telephone(browser, pages, name, scheme):
     """The pictures are left in tests/actual/pictures, to be looked at."""

@@ -28,7 +28,7 @@ def tag(name: str, /, *children: str, **attributes: str | float | bool | None) -
     Attributes are named with ``_`` for ``-`` and may end in one (``class_``); None and False leave one out, True is one
     without a value.
     """
-    said = "".join([_attribute(key, value) for key, value in attributes.items()]) if attributes else ""
+    said = "".join([_attribute(key, value) for key, value in attributes.items()])
     inner = "".join([child if type(child) is Markup else hypertext(child) for child in children])
     return Markup(f"<{name}{said}>") if name in _VOID else Markup(f"<{name}{said}>{inner}</{name}>")
 
@@ -83,6 +83,8 @@ def sign(kind: str) -> Markup:
 
 def shown(text: str) -> str:
     """A string from data as it is shown: on one line, without control and bidirectional characters, not without end."""
+    if len(text) <= _CUT and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()
     return _INTERNAL.sub("", one_line(text, _CUT))
 
 

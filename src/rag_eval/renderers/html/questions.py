@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import NamedTuple
 
 from rag_eval.labels import GOOD, MEANING, STAGE
@@ -58,7 +59,7 @@ def _columns(report: Report) -> list[Column]:
     """Question, run where there are several, label, what changed where there is a baseline, and the rest."""
     flips = {(flip.qid, flip.run): _BROKEN if flip.after not in GOOD else _FIXED for flip in report.flips}
     run = Column("Run", "text", "run", lambda one: tag("td", _name(one.run)))
-    change = Column("Changed", "text", "changed", lambda one: tag("td", flips.get((one.qid, one.run), "")))
+    change = Column("Changed", "text", "changed", lambda one: _word(flips.get((one.qid, one.run), "")))
     parts = Column("Slices", "text", "", _parts)
     return [
         Column("Question", "text", "", lambda one: tag("th", _name(one.qid), scope="row")),
@@ -66,8 +67,8 @@ def _columns(report: Report) -> list[Column]:
         Column("Label", "text", "label", _label),
         *([change] if report.baseline is not None else []),
         Column("Text", "text", "", lambda one: tag("td", shown(one.question), dir="auto")),
-        Column("Look at", "text", "look at", lambda one: tag("td", STAGE.get(one.label, ""))),
-        Column("Answerable", "text", "answerable", lambda one: tag("td", "yes" if one.answerable else "no")),
+        Column("Look at", "text", "look at", lambda one: _word(STAGE.get(one.label, ""))),
+        Column("Answerable", "text", "answerable", lambda one: _word("yes" if one.answerable else "no")),
         *([parts] if any(one.slices for one in report.questions) else []),
         Column("Gold line", "number", "", lambda one: _line(one.gold_line)),
         Column("Trace line", "number", "", lambda one: _line(one.trace_line)),
@@ -78,12 +79,18 @@ def _name(text: str | None) -> Markup:
     return tag("code", shown(text)) if text else Markup("")
 
 
+@lru_cache(maxsize=1024)
+def _word(text: str, kind: str | None = None) -> Markup:
+    """A cell that many rows have alike."""
+    return tag("td", text, class_=kind)
+
+
 def _label(one: Question) -> Markup:
-    return tag("td", one.label, class_="good" if one.label in GOOD else "bad")
+    return _word(one.label, "good" if one.label in GOOD else "bad")
 
 
 def _parts(one: Question) -> Markup:
-    return tag("td", ", ".join(map(shown, one.slices)), class_="slices")
+    return _word(", ".join(map(shown, one.slices)), "slices")
 
 
 def _line(number: int) -> Markup:
