@@ -262,7 +262,7 @@ def test_whatever_the_numbers_nothing_is_drawn_outside(number, limit, before, ow
 
 def test_a_plot_says_in_words_what_it_shows():
     page = drawn(Mark("precision", "failed", "0.500 (0.19–0.81) ≥ 0.80", 0.5, 0.19, 0.81, 0.8, "min"))
-    assert said(page.one("x-about")) == "precision: 0.500 (0.19–0.81) ≥ 0.80"
+    assert said(page.one("x-about")) == "precision: 0.500 (0.19–0.81) ≥ 0.80, failed"
     assert len(of_class(page, "interval")) == 3
 
 

@@ -97,15 +97,19 @@ def _worst(one: beside.Worst, voice: Voice) -> list[str]:
 def slices(report: Report, voice: Voice, most: int = _SLICES) -> list[Block]:
     """Every slice with the value of each gated metric."""
     names, shown = beside.gated(report), report.slices[:most]
-    rows = [_slice(report, part, names, voice) for part in shown]
+    bounds = beside.bounds_of(report)
+    rows = [[*_part(report, part, voice), *_values(bounds, part, names)] for part in shown]
     headers = ["Slice", "Cases", *(voice.named(name, "") for name in names)]
     few = any(part.n < report.min_n for part in shown)
     return [Table("Gated metrics by slice", headers, rows), *more(len(report.slices) - most), *_legend(report, few)]
 
 
-def _slice(report: Report, part: SliceResult, names: list[str], voice: Voice) -> list[str]:
-    values = (beside.in_slice(report, part, each) if each in part.metrics else "" for each in names)
-    return [voice.code(part.slice, _TEXT), _few(str(part.n), few=part.n < report.min_n), *values]
+def _part(report: Report, part: SliceResult, voice: Voice) -> list[str]:
+    return [voice.code(part.slice, _TEXT), _few(str(part.n), few=part.n < report.min_n)]
+
+
+def _values(bounds: beside.Bounds, part: SliceResult, names: list[str]) -> list[str]:
+    return [beside.in_slice(bounds, part, each) if each in part.metrics else "" for each in names]
 
 
 def _few(cases: str, *, few: bool) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VOICE_OF_SECTIONS = Voice(lambda text, _: VOICE.code(text), lambda text, _: VOICE.said(text))
 _NONE = Markup("")
 _AXES = {"cost": "cost, mean, USD", "latency": "latency, 95th percentile, ms"}
-_LEGEND = "Better is up and to the left. Filled and joined is the front, a ring is beaten by another run."
+_LEGEND = "Better is up and to the left. A disc is on the front, a ring is beaten by another run."
 
 
 def page_of(found: SideBySide) -> str:
@@ -71,9 +71,7 @@ def _plots(found: SideBySide, front: Front) -> Iterator[Markup]:
     """Quality over each of the other dimensions."""
     for axis, name in enumerate(front.dimensions[1:], 1):
         dots = [_dot(found, front, place, axis) for place in range(len(front.points))]
-        best = sorted((dot for dot in dots if dot.kind == "plain"), key=lambda dot: (dot.x, dot.y))
-        title = f"Quality and {name}"
-        yield chart(f"front-{axis}", title, _LEGEND, dots, [best], Axes(_AXES[name], "quality"))
+        yield chart(f"front-{axis}", f"Quality and {name}", _LEGEND, dots, [], Axes(_AXES[name], "quality"))
 
 
 def _dot(found: SideBySide, front: Front, place: int, axis: int) -> Dot:

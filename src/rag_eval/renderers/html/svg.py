@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rag_eval.renderers.html.element import Markup, joined, tag
 from rag_eval.renderers.html.layout import scrolled
+from rag_eval.renderers.words import OUTCOMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _TICKS = 4
 _ROOM = 0.94
 """Share of a scale that its greatest number takes where the scale is made for it."""
 _SHARES = (0.0, 1.0)
+_MEANT = {**OUTCOMES, "warning": "warning only", "few": "too few cases to judge by"}
 
 
 class Mark(NamedTuple):
@@ -72,7 +74,13 @@ def figure(key: str, title: str, legend: str, marks: Sequence[Mark], *, own: boo
 
 
 def _described(marks: Sequence[Mark]) -> str:
-    return "; ".join(f"{mark.label}: {mark.said}" for mark in marks)
+    return "; ".join(map(_told, marks))
+
+
+def _told(mark: Mark) -> str:
+    """A row in words, with what its shape means."""
+    meant = _MEANT.get(mark.kind, "")
+    return f"{mark.label}: {mark.said}{f', {meant}' if meant else ''}"
 
 
 def _scale(marks: Sequence[Mark]) -> Ends:
@@ -103,7 +111,7 @@ def _drawn(mark: Mark, scale: Ends, top: float) -> Markup:
     label = mark.label
     short = label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
     parts = [
-        tag("title", f"{label}: {mark.said}"),
+        tag("title", _told(mark)),
         tag("line", x1=_LEFT, x2=_RIGHT, y1=middle, y2=middle, class_="track"),
         *_limit(mark, scale, top),
         *_interval(mark, scale, middle),
