@@ -193,7 +193,7 @@ def test_a_rendering_ends_with_one_line_feed(form, report):
     assert not text.endswith("\n\n")
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "junit", "csv"])
+@pytest.mark.parametrize("form", ["table", "markdown", "html", "junit", "csv"])
 def test_a_rendering_for_people_holds_no_control_character(form, report):
     assert [char for char in render(report, form) if (ord(char) < 32 and char not in "\n\r") or char == "\u202e"] == []
 

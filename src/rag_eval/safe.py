@@ -1,4 +1,4 @@
-"""The one place that makes strings from data safe to show: in Markdown, in log lines, in spreadsheets.
+"""The one place that makes strings from data safe to show: in Markdown, in HTML, in log lines, in spreadsheets.
 
 Every string that comes from a file, a name or a branch is hostile until it went through here. What is more than plain
 words goes into Markdown only as a code span: inside one, GitHub renders no HTML, link, image, autolink, reference or
@@ -9,6 +9,7 @@ as plain text).
 from __future__ import annotations
 
 import re
+from html import escape
 
 from rag_eval.later import Later
 
@@ -18,6 +19,9 @@ _INVISIBLE = Later(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+# Most of what there is to show, on which the rest would be spent for nothing.
+_HARMLESS = re.compile("[A-Za-z0-9 .,:;!?()%/_=+*-]*")
+_NONCHARACTER = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
 _SPACE = re.compile(r"\s+")
 _BREAK = Later("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 # A colon only before a space: between letters it makes an emoji or an address.
@@ -66,6 +70,18 @@ def prose(text: str, limit: int = 80) -> str:
     """``text`` as plain words where nothing in it means more than that to Markdown or GitHub, else as a code span."""
     clean = one_line(text, limit)
     return clean.replace("_", "\\_") if _WORDS.fullmatch(clean) and not _LINKED.search(clean) else markdown(text, limit)
+
+
+def hypertext(text: str) -> str:
+    """``text`` as what stands in an HTML element, or in an attribute's double quotes: every sign of it means itself.
+
+    Control and bidirectional characters, lone surrogates and noncharacters are left out, line breaks are spaces.
+    ``##[`` is written so that GitHub's runner takes the source for no command.
+    """
+    if _HARMLESS.fullmatch(text):
+        return text
+    clean = _NONCHARACTER.sub("", _INVISIBLE.sub("", _BREAK.sub(" ", text)))
+    return escape(clean).replace("##[", "##&#91;")
 
 
 def log_line(text: str) -> str:

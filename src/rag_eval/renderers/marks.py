@@ -1,10 +1,10 @@
-"""Markdown for what every part of a report has: tables, names, labels, folds."""
+"""Markdown for what every part of a report has: tables, lists, names, signs, folds."""
 
 from __future__ import annotations
 
 import re
 
-from rag_eval.labels import GOOD, MEANING
+from rag_eval.renderers.blocks import Bullets, Table
 from rag_eval.renderers.words import Voice
 from rag_eval.safe import markdown as safe
 from rag_eval.safe import prose
@@ -13,6 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rag_eval.renderers.blocks import Block
+
+SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}
+SIGNS |= {"error": "❌", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
 _SLICE, _SAID, _OURS = 60, 200, 500
 _METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[a-z]{0,4}[0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9])")
 _PADDING = 2  # of a header
@@ -47,14 +51,6 @@ def glued(text: str) -> str:
     return _RANGE.sub("–\u2060", _NUMBER.sub("\u00a0", text))
 
 
-VOICE = Voice(name, lambda text: prose(text, _SAID), lambda text: safe(text, _SAID))
-
-
-def label(text: str | None) -> str:
-    """A label with the sign of whether it is a good one."""
-    return f"{'✅' if text in GOOD else '❌'} {text if text in MEANING else safe(text)}" if text else "–"
-
-
 def escaped(text: str) -> str:
     """Our own sentences, without code in them: names of metrics hold underscores and ``@``.
 
@@ -70,6 +66,35 @@ def folded(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
-def bullets(lines: Iterable[str]) -> str:
-    """A list."""
-    return "\n".join(f"- {line}" for line in lines)
+def nested(bullets: Bullets) -> str:
+    """A list with lists below its lines."""
+    below = (line for item in bullets.items for line in [f"- {item.text}", *(f"  - {each}" for each in item.below)])
+    return "\n".join(below)
+
+
+def laid(parts: Iterable[Block]) -> str:
+    """The blocks of a report."""
+    return "\n\n".join(_block(part) for part in parts)
+
+
+def titled(title: str, parts: Sequence[Block]) -> str:
+    """Blocks under a title; nothing without blocks."""
+    return f"**{title}**\n\n{laid(parts)}" if parts else ""
+
+
+def _block(part: Block) -> str:
+    if isinstance(part, Table):
+        return table(part.headers, part.rows)
+    return nested(part) if isinstance(part, Bullets) else part.text
+
+
+VOICE = Voice(
+    named=name,
+    said=lambda text, most=_SAID: prose(text, most),
+    code=lambda text, most=_SAID: safe(text, most),
+    text=lambda text, most=_SAID: safe(text, most),
+    own=escaped,
+    strong=lambda text: f"**{text}**",
+    figure=glued,
+    sign=SIGNS.__getitem__,
+)
