@@ -1,6 +1,6 @@
 """What more processes, and a dask cluster, bring for a large trace file: wall time against one process, in pairs.
 
-    python bench/engines.py FOLDER [--rounds 3] [--engine process|dask] [--jobs 2] [--sizes] [--once]
+    python bench/engines.py FOLDER [--rounds 3] [--engine process|dask] [--jobs 2] [--sizes|--once] [--perspective P]
 
 FOLDER holds gold.jsonl and trace.jsonl (bench/make_data.py writes them). Each round takes one time of each kind, each
 in turn first; the ratio of a round compares neighbours in time, so that what else the machine does weighs on both. The
@@ -36,10 +36,11 @@ class Stopwatch:
 
 if __name__ == "__main__":
     gc.disable()
-    gold, trace, engine, jobs, scheduler = sys.argv[1:]
+    gold, trace, engine, jobs, scheduler, perspectives = sys.argv[1:]
     watch, begun = Stopwatch(), time.perf_counter()
     how = How(engine, int(jobs), scheduler, watch)
-    text = render(app.run(app.Options(gold, trace, how=how)), "json")
+    narrow = tuple(filter(None, perspectives.split(",")))
+    text = render(app.run(app.Options(gold, trace, perspectives=narrow, how=how)), "json")
     wall = time.perf_counter() - begun
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     own, child = (one.ru_maxrss // 1024 for one in used)
@@ -50,9 +51,9 @@ if __name__ == "__main__":
 """
 
 
-def measured(gold, trace, engine, jobs, scheduler=""):
+def measured(gold, trace, perspectives, engine, jobs, scheduler=""):
     """Wall seconds of the run and of the traces alone, memory in MiB, and the digest of the report."""
-    command = [sys.executable, "-c", RUN, str(gold), str(trace), engine, str(jobs), scheduler]
+    command = [sys.executable, "-c", RUN, str(gold), str(trace), engine, str(jobs), scheduler, perspectives]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -75,7 +76,7 @@ def spread(values):
 def compared(args, trace, few, many):
     """Print the rows of a table: few and many are jobs and a scheduler's address each."""
     gold, size = args.folder / "gold.jsonl", trace.stat().st_size / 1e6
-    kinds = [partial(measured, gold, trace, args.engine, *kind) for kind in (few, many)]
+    kinds = [partial(measured, gold, trace, args.perspective, args.engine, *kind) for kind in (few, many)]
     one, other = rounds(args.rounds, kinds)
     for key, name in (("wall", "the whole run"), ("scoring", "the traces alone"), ("cpu", "processor time")):
         ratios = [slow[key] / quick[key] for slow, quick in zip(one, other, strict=True)]
@@ -102,12 +103,12 @@ def head_of(trace, size, folder):
 
 def once(args):
     """Print the seconds of one run, and as its number the digest of its report."""
-    files = args.folder / "gold.jsonl", args.folder / "trace.jsonl"
+    terms = args.folder / "gold.jsonl", args.folder / "trace.jsonl", args.perspective
     if args.engine == "process":
-        found = measured(*files, "process", args.jobs)
+        found = measured(*terms, "process", args.jobs)
     else:
         with cluster(args.jobs) as one:
-            found = measured(*files, "dask", args.jobs, one.scheduler_address)
+            found = measured(*terms, "dask", args.jobs, one.scheduler_address)
     print(json.dumps({"seconds": found["wall"], "numbers": {"report": found["report"]}}))
 
 
@@ -125,7 +126,8 @@ def main():
     parser.add_argument("--engine", default="process", choices=("process", "dask"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sizes", action="store_true", help="files of 1, 2, 4, 8 and 16 MiB instead")
-    parser.add_argument("--once", action="store_true")
+    parser.add_argument("--once", action="store_true", help="--jobs alone, once, as JSON")
+    parser.add_argument("--perspective", default="", help="these metrics alone, as rag-eval score takes it")
     args = parser.parse_args()
     if args.once:
         once(args)

@@ -119,7 +119,7 @@ def test_a_side_with_other_numbers_or_none_at_all_is_said_and_does_not_count(tmp
         side_of(tmp_path, "silent", "pass", own=True),
     )
     pairs = tuple(("ours", one.name) for one in sides[1:])
-    work = Work("some", "some work", (), sides, pairs)
+    work = Work("some", "some", "some work", (), sides, pairs)
     found = measure(work, tmp_path, 2, 60, lambda _: None)
     assert [list(one) for one in found["rounds"]] == [["ours"], ["ours"]]
     assert found["failed"] == {
@@ -133,7 +133,7 @@ def test_a_side_with_other_numbers_or_none_at_all_is_said_and_does_not_count(tmp
 
 def test_each_round_begins_with_another_side_and_one_is_taken_when_the_time_is_up(tmp_path):
     sides = tuple(side_of(tmp_path, name, "pass") for name in ("one", "two"))
-    work = Work("some", "some work", (), sides, (("one", "two"),))
+    work = Work("some", "some", "some work", (), sides, (("one", "two"),))
     orders = [list(one) for one in measure(work, tmp_path, 3, 60, lambda _: None)["rounds"]]
     assert orders == [["one", "two"], ["two", "one"], ["one", "two"]]
     assert len(measure(work, tmp_path, 3, -1, lambda _: None)["rounds"]) == 1

@@ -4,9 +4,9 @@
 
 Needs the dependency group bench beside the package: `make bench` sees to that. Without --only or --quick all works are
 measured, one after the other, within 20 minutes or so; a work takes one round at least, and as many as it has where its
-share of the minutes allows. What a work could not measure, and why, stands in the table. What was measured before and
-is not measured now stays. Data sets are made when they are needed, in a temporary folder unless --data names one, and
-removed as soon as no further work needs them; those in --data are kept.
+share of the minutes allows. None is begun when the minutes are over. What a work could not measure, and why, stands in
+the table. What was measured before and is not measured now stays. Data sets are made when they are needed, in a
+temporary folder unless --data names one, and removed as soon as no further work needs them; those in --data are kept.
 """
 
 from __future__ import annotations
@@ -65,6 +65,9 @@ def arguments():
 def measure_all(works, folder, args, *, keep):
     end = time.monotonic() + args.minutes * 60
     for place, work in enumerate(works):
+        if time.monotonic() > end:
+            say(f"left out, for the time is up: {', '.join(one.key for one in works[place:])}")
+            break
         say(f"[{place + 1}/{len(works)}] {work.key}: {work.title}")
         # What is left is shared out by what the works cost; the sets of those to come take their time too.
         share = (end - time.monotonic()) * weight(work) / sum(map(weight, works[place:]))

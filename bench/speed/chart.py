@@ -8,13 +8,14 @@ from statistics import median
 from typing import NamedTuple
 
 from speed import figures
+from speed.works import OURS
 
-WIDTH, LEFT, RIGHT, TOP, STEP, BAR = 960, 470, 60, 62, 24, 14
+WIDTH, LEFT, RIGHT, TOP, STEP, BAR = 960, 450, 90, 62, 24, 14
 LIGHT = "--back:#ffffff;--text:#1f2328;--soft:#59636e;--line:#d1d9e0;--good:#1a7f37;--slow:#bc4c00;--mark:#0969da"
 DARK = "--back:#0d1117;--text:#f0f6fc;--soft:#9198a1;--line:#3d444d;--good:#3fb950;--slow:#db6d28;--mark:#4493f8"
 STYLE = f"""svg{{{LIGHT};font:12px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif}}
 @media (prefers-color-scheme:dark){{svg{{{DARK}}}}}
-.back{{fill:var(--back)}}text{{fill:var(--text)}}.soft{{fill:var(--soft)}}.grid{{stroke:var(--line)}}
+.back{{fill:var(--back)}}text{{fill:var(--text)}}.soft{{fill:var(--soft)}}.grid{{stroke:var(--line)}}.one{{stroke:var(--soft)}}
 .good{{fill:var(--good)}}.slow{{fill:var(--slow)}}.mark{{stroke:var(--mark);stroke-width:2}}.head{{font-size:14px;font-weight:600}}"""
 
 
@@ -33,7 +34,9 @@ def bars(works, results):
         for own, peer in work.pairs:
             found = figures.ratios(rounds, peer, own)
             if found and own != "5M traces":  # that one is no race
-                yield Bar(f"{work.key}: {own} against {peer}", median(found), _asked(work, own, peer))
+                how = own.removeprefix(OURS)
+                words = f"{work.short}{'' if not how or how.startswith(',') else ', '}{how} / {peer}"
+                yield Bar(words, median(found), _asked(work, own, peer))
 
 
 def _asked(work, own, peer):
@@ -77,8 +80,14 @@ def _ends(times):
 
 def _tick(place, power, height):
     words = f"{10**power:g} ×"
-    line = f'<line class="grid" x1="{place:.1f}" y1="{TOP - 8}" x2="{place:.1f}" y2="{height - 10}"/>'
+    kind = "one" if power == 0 else "grid"
+    line = f'<line class="{kind}" x1="{place:.1f}" y1="{TOP - 8}" x2="{place:.1f}" y2="{height - 10}"/>'
     return f'{line}<text class="soft" x="{place:.1f}" y="{TOP - 12}" text-anchor="middle">{words}</text>'
+
+
+def _short(times):
+    """Two decimals below ten, and none from there on."""
+    return f"{times:.2f}" if times < 10 else f"{times:,.0f}"
 
 
 def _bar(row, y, x):
@@ -89,4 +98,4 @@ def _bar(row, y, x):
     if row.asked:
         at = x(row.asked)
         yield f'<line class="mark" x1="{at:.1f}" y1="{y - 3}" x2="{at:.1f}" y2="{y + BAR + 3}"/>'
-    yield f'<text x="{end + 8:.1f}" y="{y + BAR - 3}">{row.times:.3g} ×</text>'
+    yield f'<text x="{WIDTH - 16}" y="{y + BAR - 3}" text-anchor="end">{_short(row.times)} ×</text>'

@@ -42,13 +42,14 @@ class Ask(NamedTuple):
 
 
 class Work(NamedTuple):
-    """``pairs`` are sides to compare, ours first.
+    """``pairs`` are sides to compare, ours first; ``short`` is the title for the chart.
 
     Our numbers are what our side prints, or ``truth`` where that is a page for people, or ``expected``.
     ``rounds`` are taken unless the time is up; ``cost`` is the seconds that a round takes or so.
     """
 
     key: str
+    short: str
     title: str
     data: tuple[str, ...]
     sides: tuple[Side, ...]
@@ -102,7 +103,7 @@ def retrieval(*libraries, whole=""):
 
 def dask(jobs):
     name = f"dask, {jobs} worker{'s' if jobs > 1 else ''}"
-    command = f"{{python}} {{root}}/bench/engines.py 5m --engine dask --jobs {jobs} --once"
+    command = f"{{python}} {{root}}/bench/engines.py 5m --engine dask --jobs {jobs} --perspective {CORE} --once"
     return Side(name, command, checks.own, own=True)
 
 
@@ -115,6 +116,7 @@ WITH_CORE = "rag-eval, core and retrieval metrics"
 WORKS = (
     Work(
         "small-scores",
+        "100 questions, --format scores",
         "100 questions, `--format scores`",
         ("100",),
         (Side(OURS, score("--format scores", "100"), checks.scores), plain("100")),
@@ -126,6 +128,7 @@ WORKS = (
     ),
     Work(
         "small-gates",
+        "100 questions, gates, Markdown",
         "100 questions, gates file and Markdown",
         ("100",),
         (
@@ -141,6 +144,7 @@ WORKS = (
     ),
     Work(
         "ten-thousand",
+        "10,000 questions",
         "10,000 questions, one run",
         ("10k",),
         (
@@ -158,6 +162,7 @@ WORKS = (
     ),
     Work(
         "validation",
+        "10,000 questions, validated",
         "10,000 questions, every row held against its schema",
         ("10k",),
         (
@@ -176,6 +181,7 @@ WORKS = (
     ),
     Work(
         "retrieval",
+        "retrieval alone",
         "retrieval metrics alone, 10,000 queries × 20, in memory",
         (),
         retrieval(OURS, "pytrec_eval", "ir_measures", "ranx"),
@@ -188,6 +194,7 @@ WORKS = (
     ),
     Work(
         "retrieval-whole",
+        "retrieval alone, whole lists",
         "retrieval metrics of whole lists, 10,000 queries × 20, in memory",
         (),
         retrieval(OURS, "continuous-eval", whole=" --whole"),
@@ -199,6 +206,7 @@ WORKS = (
     ),
     Work(
         "every-metric",
+        "100,000 questions, every metric",
         "100,000 questions without chunk texts, every metric, intervals, paired tests against a baseline",
         ("100k",),
         (
@@ -218,6 +226,7 @@ WORKS = (
     ),
     Work(
         "chunks",
+        "100,000 traces with texts, core",
         "100,000 traces with chunk texts (659 MB), core and retrieval metrics",
         ("100k-chunks",),
         (Side(OURS, score(RANKED, "100k-chunks")), plain("100k-chunks")),
@@ -227,17 +236,8 @@ WORKS = (
         cost=6,
     ),
     Work(
-        "chunks-every-metric",
-        "100,000 traces with chunk texts (659 MB), context and groundedness metrics too",
-        ("100k-chunks",),
-        (Side(OURS, score("--format markdown", "100k-chunks")), plain("100k-chunks")),
-        ((OURS, PLAIN),),
-        rounds=1,
-        cost=250,
-        note="stated: the plain scorer computes five numbers and reads no chunk text",
-    ),
-    Work(
         "million",
+        "1M traces",
         "1,000,000 traces of 10,000 questions (655 MB), core and retrieval metrics",
         ("1m",),
         (
@@ -258,6 +258,7 @@ WORKS = (
     ),
     Work(
         "five-million",
+        "5M traces",
         "5,000,000 traces of 10,000 questions (3.3 GB), core and retrieval metrics",
         ("5m", "1m"),
         (Side("5M traces", score(RANKED, "5m")), Side("1M traces", score(RANKED, "1m"))),
@@ -273,7 +274,8 @@ WORKS = (
     ),
     Work(
         "dask",
-        "5,000,000 traces of 10,000 questions, every metric, by dask",
+        "5M traces",
+        "5,000,000 traces of 10,000 questions, core and retrieval metrics, by dask",
         ("5m",),
         (dask(2), dask(1)),
         (("dask, 2 workers", "dask, 1 worker"),),
@@ -284,6 +286,7 @@ WORKS = (
     ),
     Work(
         "runs",
+        "100 runs of 10,000 questions",
         "100 runs of 10,000 questions in one pass, core and retrieval metrics",
         ("100-runs",),
         (Side(OURS, score(RANKED, "100-runs")), Side("plain scorer, 100 times", LOOP, checks.all_runs)),
@@ -296,6 +299,7 @@ WORKS = (
     ),
     Work(
         "unique",
+        "1M questions",
         "1,000,000 questions, a trace each",
         ("1m-unique",),
         (
@@ -310,5 +314,16 @@ WORKS = (
         ),
         rounds=1,
         cost=70,
+    ),
+    Work(
+        "chunks-every-metric",
+        "100,000 traces with texts, all",
+        "100,000 traces with chunk texts (659 MB), context and groundedness metrics too",
+        ("100k-chunks",),
+        (Side(OURS, score("--format markdown", "100k-chunks")), plain("100k-chunks")),
+        ((OURS, PLAIN),),
+        rounds=1,
+        cost=250,
+        note="stated: the plain scorer computes five numbers and reads no chunk text",
     ),
 )
