@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,7 @@ PEERS = "pytrec-eval-terrier ir_measures ranx continuous-eval duckdb polars json
 
 def main():
     args = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C does: nothing that was started goes on
     if args.render:
         write(recorded())
         return
