@@ -117,6 +117,8 @@ def test_a_side_with_other_numbers_or_none_at_all_is_said_and_does_not_count(tmp
         side_of(tmp_path, "other", "print('{\"chr\": 0.6}')", checks.own),
         side_of(tmp_path, "broken", "import no_such_library", checks.own),
         side_of(tmp_path, "silent", "pass", own=True),
+        side_of(tmp_path, "empty", "pass", checks.own),
+        side_of(tmp_path, "wordy", "print('{}\\nall is well')", checks.scores),
     )
     pairs = tuple(("ours", one.name) for one in sides[1:])
     work = Work("some", "some", "some work", (), sides, pairs)
@@ -126,6 +128,8 @@ def test_a_side_with_other_numbers_or_none_at_all_is_said_and_does_not_count(tmp
         "other": "its numbers differ: chr is 0.6, and not 0.5",
         "broken": "ModuleNotFoundError: No module named 'no_such_library'",
         "silent": "it printed no seconds",
+        "empty": "it printed no numbers but ''",
+        "wordy": "it printed no numbers but '{}\\nall is well\\n'",
     }
     text = page([work], {"some": {**result_of(found["rounds"]), "failed": found["failed"]}})
     assert all(f"{name}: {reason}" in text for name, reason in found["failed"].items())

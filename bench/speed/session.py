@@ -48,8 +48,10 @@ def _first(work, folder, say):
         try:
             one = run(side.command, folder, own=side.own)
             numbers = side.numbers(one.out) if side.numbers else None
-        except (Failed, ValueError) as error:
+        except Failed as error:
             failed[side.name] = str(error)
+        except (LookupError, ValueError):
+            failed[side.name] = f"it printed no numbers but {one.out[-60:]!r}"
         else:
             truth = truth or numbers or {}
             wrong = checks.differences(truth, numbers) if numbers is not None else ""
