@@ -19,6 +19,7 @@ from rag_eval.metrics import METRICS, measure
 from rag_eval.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
 from rag_eval.operations import Spread, spread
 from rag_eval.regression import comparison
+from rag_eval.results import looked_up
 from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
@@ -145,11 +146,10 @@ def side_by_side(
     refused = list(_refused(columns))
     comparable = _comparable(columns, refused)
     chosen = _chosen(comparable, refused, only)
-    rows = _corrected([_row(name, columns, base, qids) for name in chosen])
+    held = [[column.cases[qid].scores for qid in qids] for column in columns]
+    rows = _corrected([_row(name, held, base) for name in chosen])
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
-    values = {
-        name: [_value(name, _scores(name, one, qids)) for one in columns] for name in comparable if name in SCORED
-    }
+    values = {name: [_value(name, _scores(name, one)) for one in held] for name in comparable if name in SCORED}
     alike = {measure(name).column for name in comparable}  # dollars at other prices are other dollars
     means = {
         name: [_fold(one, name, "mean") if SPENDING[name] in alike else None for one in standings] for name in SPENDING
@@ -238,18 +238,19 @@ def _chosen(comparable: Sequence[str], refused: Iterable[Refused], only: Sequenc
     return [name for name in comparable if (name in only if only else folds.FOLDS[measure(name).fold].estimates)]
 
 
-def _row(name: str, columns: Sequence[Column], base: int, qids: Sequence[str]) -> Row:
+def _row(name: str, held: Sequence[Sequence[Mapping[str, Shown]]], base: int) -> Row:
+    """A metric over the scores that each run holds of the cases compared."""
     found = measure(name)
-    scores = [_scores(name, column, qids) for column in columns]
+    scores = [_scores(name, cases) for cases in held]
     cells = [_cell(name, own) for own in scores]
     beside = [None if place == base else _against(name, scores[base], own) for place, own in enumerate(scores)]
     paired = (cell._replace(against=against) for cell, against in zip(cells, beside, strict=True))
     return Row(name, found.metric.better, found.metric.perspective, tuple(paired))
 
 
-def _scores(name: str, column: Column, qids: Sequence[str]) -> list[Shown | None]:
+def _scores(name: str, cases: Sequence[Mapping[str, Shown]]) -> list[Shown | None]:
     """As floats: 1 and 1.0 of two writers are one score, and draw alike."""
-    found = (column.cases[qid].scores.get(measure(name).column) for qid in qids)
+    found = looked_up(cases, measure(name).column)
     return [score if score is None or isinstance(score, tuple) else float(score) for score in found]
 
 
