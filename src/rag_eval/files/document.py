@@ -33,14 +33,17 @@ def _fits(value: Any, depth: int) -> bool:
     level, inside = [value], 0
     while level:
         below: list[Any] = []
+        deeper = False
         for item in level:
             if type(item) is dict:
                 below += item.values()
+                deeper = True
             elif type(item) is list:
                 below += item
+                deeper = True
             elif type(item) is float and not -SAFE < item < SAFE:
                 return False
-        inside += any(type(item) in (dict, list) for item in level)
+        inside += deeper
         if inside > depth:
             return False
         level = below
