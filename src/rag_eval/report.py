@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from typing import Any, Literal, NamedTuple
 
 from rag_eval import __version__, integrity
@@ -166,7 +165,6 @@ class Earlier(NamedTuple):
 def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """The report of a scorecard under a policy."""
     questions = questions_of(card, golds, context.hashes, context.fields)
-    labels = dict(sorted(Counter(case.label for case in card.cases).items()))
     report = Report(
         version=__version__,
         verdict="passed",
@@ -177,7 +175,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         metrics=results_of(card, context.about or {}),
         completeness=card.completeness,
         allowed={},
-        labels=labels,
+        labels=card.labels(),
         diagnosis=(),
         questions=questions,
         notes=(*remarks(card, golds, policy, context.about or {}, context.inputs), *context.notes),
@@ -185,7 +183,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         contracts={one.name: contract(one, policy) for one in card.measures},
         run=context.about,
         findings=(*context.findings, *habits(card, policy)),
-        scope=scope_of([policy], len({case.qid for case in card.cases}), len(golds)),
+        scope=scope_of([policy], card.cases.questions, len(golds)),
     )
     return _judged(report, policy, context.earlier)
 
@@ -325,7 +323,7 @@ def _part(now: Evidence, name: str, part: str) -> MetricResult:
 def habits(card: Scorecard, *policies: Policy) -> list[Finding]:
     """What the run does that gates cannot see; where several policies are in force, the gravest level of each."""
     names = [{gate.name for gate in policy.gates if gate.severity == "error"} for policy in policies]
-    run = integrity.Run(card.cases, set.union(*names), card.pool, set.intersection(*names))
+    run = integrity.Run(card.cases.outcomes(), set.union(*names), card.pool, set.intersection(*names))
     return integrity.findings(run, levels(*policies))
 
 
