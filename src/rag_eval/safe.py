@@ -9,7 +9,6 @@ as plain text).
 from __future__ import annotations
 
 import re
-from html import escape
 
 from rag_eval.later import Later
 
@@ -20,8 +19,9 @@ _INVISIBLE = Later(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 # Most of what there is to show, on which the rest would be spent for nothing.
-_HARMLESS = re.compile("[A-Za-z0-9 .,:;!?()%/_=+*-]*")
-_NONCHARACTER = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
+_HARMLESS = Later("[A-Za-z0-9 .,:;!?()%/_=+*-]*")
+_NONCHARACTER = Later("[\ufdd0-\ufdef\ufffe\uffff]")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _SPACE = re.compile(r"\s+")
 _BREAK = Later("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 # A colon only before a space: between letters it makes an emoji or an address.
@@ -80,8 +80,8 @@ def hypertext(text: str) -> str:
     """
     if _HARMLESS.fullmatch(text):
         return text
-    clean = _NONCHARACTER.sub("", _INVISIBLE.sub("", _BREAK.sub(" ", text)))
-    return escape(clean).replace("##[", "##&#91;")
+    clean = _NONCHARACTER.sub("", _visible(_unbroken(text)))
+    return clean.translate(_ENTITIES).replace("##[", "##&#91;")
 
 
 def log_line(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 
@@ -234,15 +235,34 @@ def test_the_keyboard_reaches_everything(browser, pages):
     assert column(browser, 0) == ["Q02"]
 
 
-def test_it_is_whole_without_the_script(browser, pages):
-    browser.ask("Emulation.setScriptExecutionDisabled", value=True)
-    opened(browser, pages["huge"])
-    browser.ask("Emulation.setScriptExecutionDisabled", value=False)
-    hidden = "[...document.querySelectorAll('#cases tbody')].filter(each => getComputedStyle(each).display === 'none')"
-    assert browser.run(f"{hidden}.length") == 0
+HIDDEN = (
+    "[...document.querySelectorAll('#cases tbody')].filter(each => getComputedStyle(each).display === 'none').length"
+)
+
+
+def whole(browser):
+    assert browser.run(HIDDEN) == 0
     assert len(column(browser, 0)) == HUGE
     assert browser.run("document.getElementById('filters').hidden") is True
     assert "all are shown" in count(browser)
+
+
+def test_it_is_whole_without_the_script(browser, pages):
+    browser.ask("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        opened(browser, pages["huge"])
+        whole(browser)
+    finally:
+        browser.ask("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_it_is_whole_where_something_keeps_the_script_from_running(browser, pages, tmp_path):
+    text = pages["huge"].read_text("utf-8")
+    policy = re.search("script-src &#x27;.*?&#x27;", text)[0]
+    (tmp_path / "page.html").write_text(text.replace(policy, "script-src 'none'"), "utf-8")
+    opened(browser, tmp_path / "page.html")
+    browser.run("new Promise(done => setTimeout(done, 5000))")
+    whole(browser)
 
 
 def test_on_paper_everything_is_open(browser, pages):
