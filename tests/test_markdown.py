@@ -7,9 +7,10 @@ import pytest
 from cmarkgfm.cmark import Options
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tabulate import tabulate
 
 import compared
-from rag_eval.renderers import RENDERERS, markdown, render
+from rag_eval.renderers import RENDERERS, markdown, marks, render
 from rag_eval.report import SliceResult, concluded
 
 TAGS = {
@@ -69,6 +70,25 @@ def spiced(report, given_texts):
     slices = tuple(SliceResult(of[part.slice], part.n, part.metrics) for part in found.slices)
     gates = tuple(gate._replace(slice=of.get(gate.slice, gate.slice)) for gate in found.gates)
     return concluded(found._replace(slices=slices, gates=gates))
+
+
+# Wide characters count as one, whether a package that knows better is installed or not.
+NARROW = st.text(st.characters(codec="latin-1", categories=["L", "N", "P", "S", "Zs"]), max_size=12)
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda width: st.tuples(
+            st.lists(NARROW.map(str.strip), min_size=width, max_size=width),
+            st.lists(st.lists(NARROW, min_size=width, max_size=width), max_size=4),
+        )
+    )
+)
+@settings(deadline=None)
+def test_a_table_is_the_one_that_tabulate_writes(table):
+    headers, rows = table
+    filled = [[cell or "–" for cell in row] for row in rows]
+    assert marks.table(headers, rows) == tabulate(filled, headers, "github", disable_numparse=True)
 
 
 @given(st.lists(texts, min_size=1, max_size=5))

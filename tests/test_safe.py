@@ -1,4 +1,5 @@
 import re
+import sys
 import unicodedata
 from html.parser import HTMLParser
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rag_eval import safe
 from rag_eval.safe import log_line, markdown, one_line, prose, quoted, spreadsheet
 
 PIECES = [
@@ -113,6 +115,13 @@ def rendered(text):
 
 def table(cell):
     return rendered(f"| a | b | c |\n|---|---|---|\n| x | {cell} | y |\n| x | y | z |\n")
+
+
+def test_what_is_taken_out_of_a_text_is_not_printable():
+    everything = "".join(map(chr, range(sys.maxunicode + 1)))
+    taken = [*safe._INVISIBLE.findall(everything), *"".join(safe._BREAK.findall(everything))]
+    assert len(taken) > 200
+    assert [one for one in taken if one.isprintable()] == []
 
 
 @given(HOSTILE)
