@@ -47,11 +47,12 @@ def ours(names):
 
     def call():
         card = score(pairs, measures, Settings())
-        return card, card.values()
+        # The scores of every query are asked for: a scorecard makes them when they are looked at.
+        return card.columns, [(one.qid, one.scores) for one in card.cases], card.values()
 
     def values(result):
-        card, means = result
-        each = {one.qid: dict(zip(card.columns, map(number, one.scores), strict=True)) for one in card.cases}
+        columns, scores, means = result
+        each = {qid: dict(zip(columns, map(number, own), strict=True)) for qid, own in scores}
         return each, {name: float(means[name].number) for name in names}
 
     return call, values
