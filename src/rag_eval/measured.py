@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold
-    from rag_eval.scoring import Scorecard, Scored
+    from rag_eval.scoring import Item, Scorecard
     from rag_eval.stats import Interval
     from rag_eval.tally import Shown
 
@@ -50,20 +50,16 @@ def questions_of(
     """The cases of a scorecard with the ``hashes`` of their gold items and their slices by ``fields``."""
     places = {name: place for place, name in enumerate(card.columns)}
     parts = {qid: slices_of(gold, fields) for qid, gold in golds.items()} if fields else {}
-    return tuple([_question(case, golds[case.qid], places, hashes, parts) for case in card.cases])
+    return tuple([_question(one, places, hashes, parts) for one in card.cases.items()])
 
 
 def _question(
-    case: Scored,
-    gold: Gold,
-    places: Mapping[str, int],
-    hashes: Mapping[str, str],
-    parts: Mapping[str, tuple[str, ...]],
+    case: Item, places: Mapping[str, int], hashes: Mapping[str, str], parts: Mapping[str, tuple[str, ...]]
 ) -> Question:
-    text, own = gold.question[:_QUESTION_SHOWN], (case.label, case.example08)
-    lines, scores = (case.gold_line, case.trace_line), Scores(places, case.scores)
-    last = hashes.get(case.qid, ""), parts.get(case.qid, ())
-    return Question(case.qid, case.run, text, gold.answerable, *own, scores, *lines, *last)
+    gold, run, outcome, line = case
+    own = gold.qid, run, gold.question[:_QUESTION_SHOWN], gold.answerable, outcome.label, outcome.example08
+    last = gold.line, line, hashes.get(gold.qid, ""), parts.get(gold.qid, ())
+    return Question(*own, Scores(places, outcome.scores), *last)
 
 
 def _of_cases(card: Scorecard) -> list[Valued]:

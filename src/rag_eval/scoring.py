@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rag_eval.tally import Score, Tally, Value
 
     Row = dict[str, Any]
+    Item = tuple[Gold, str | None, Outcome, int]
 
 _SETTLE = 1 << 16  # traces, until they are let take the places of earlier ones
 
@@ -76,8 +77,12 @@ class Cases(Sequence[Scored]):
         return len(self._order) * len(self._runs)
 
     def __iter__(self) -> Iterator[Scored]:
+        return map(_scored, self.items())
+
+    def items(self) -> Iterator[Item]:
+        """Gold item, run, outcome and line of each case: for those who make something else of them."""
         for slot, (run, held) in product(self._order, self._runs):
-            yield self._scored(slot, run, held)
+            yield self._golds[slot], run, held.outcomes[slot], held.lines[slot]
 
     @overload
     def __getitem__(self, place: int) -> Scored: ...
@@ -87,7 +92,8 @@ class Cases(Sequence[Scored]):
         if isinstance(place, slice):
             return tuple(map(self.__getitem__, range(*place.indices(len(self)))))
         slot, run = divmod(range(len(self))[place], len(self._runs))
-        return self._scored(self._order[slot], *self._runs[run])
+        (name, held), at = self._runs[run], self._order[slot]
+        return _scored((self._golds[at], name, held.outcomes[at], held.lines[at]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cases) and len(self) == len(other) and all(map(_equal, self, other))
@@ -110,10 +116,10 @@ class Cases(Sequence[Scored]):
         counts = Counter(chain.from_iterable(map(id, held.outcomes) for _, held in self._runs))
         return [(found[own], count) for own, count in counts.items()]
 
-    def _scored(self, slot: int, run: str | None, held: Held) -> Scored:
-        gold, outcome = self._golds[slot], held.outcomes[slot]
-        scores, label, own, level, habits = outcome
-        return Scored(gold.qid, run, scores, label, own, level, gold.line, held.lines[slot], habits)
+
+def _scored(item: Item) -> Scored:
+    gold, run, (scores, label, own, level, habits), line = item
+    return Scored(gold.qid, run, scores, label, own, level, gold.line, line, habits)
 
 
 def _equal(one: Scored, other: Scored) -> bool:
