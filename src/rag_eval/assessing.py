@@ -113,8 +113,12 @@ class Assessor:
             return self.exactly(gold, Trace.from_row(row, gold.qid, line))
         answer, ids = row.get("answer_json"), row.get("retrieved_ids")
         given, cited = said(row) if answer is None else (answer["claim"], answer.get("citations"))
-        found = seen(gold, given, cited, retrieved(row) if ids is None else ids, self._terms)
-        return self._profiled(gold, found, shape.more or not plain, shape.plain if plain else shape.wider, row)
+        own = seen(gold, given, cited, retrieved(row) if ids is None else ids, self._terms)
+        found = self._known.get(own[0])
+        more = shape.more or not plain
+        if found is None or more or self._watched(own):
+            return self._profiled(gold, own, more, shape.plain if plain else shape.wider, row)
+        return found
 
     def trace(self, gold: Gold, trace: Trace) -> Outcome:
         """What a trace comes to under its gold item."""
@@ -147,8 +151,7 @@ class Assessor:
         found = self._known.get(profile)
         if found is None:
             found = self._of_profile(profile, self._case(gold, said))
-        watched = len(cited) >= LEAST_CITED or len(retrieved) > LEAST_POOL or len(lowered) >= self._shortest
-        habits = self._habits(lowered, retrieved, cited) if watched else 0
+        habits = self._habits(lowered, retrieved, cited) if self._watched(own) else 0
         if more:
             return self._with_more(found, asked, self._case(gold, said), habits)
         return self.shared(found._replace(habits=habits)) if habits else found
@@ -205,6 +208,13 @@ class Assessor:
         if len(said) >= self._shortest and self._tells(said):
             found |= SAYS_ALL
         return found
+
+    def _watched(self, own: Seen) -> bool:
+        """Whether an answer may have a habit."""
+        _, lowered, retrieved, cited = own
+        if len(cited) >= LEAST_CITED or len(retrieved) > LEAST_POOL:
+            return True
+        return len(lowered) >= self._shortest and self._tells(lowered)
 
     def _tells(self, said: str) -> bool:
         """Whether a claim tells so many probes what they want to hear that few of them are left."""

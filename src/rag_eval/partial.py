@@ -71,7 +71,9 @@ def packed(logs: Mapping[str | None, Log], aside: Aside) -> Partial:
     places: dict[int, int] = {}
     known: list[Outcome] = []
     runs = [
-        Logged(run, log.slots, array("Q", _places(log.outcomes, places, known)), log.lines) for run, log in logs.items()
+        Logged(run, log.slots, array("Q", _places(log.outcomes, places, known)), log.lines)
+        for run, log in logs.items()
+        if log.slots
     ]
     return Partial(tuple(runs), known, aside)
 

@@ -62,11 +62,21 @@ def seen(gold: Gold, given: str, cited: Collection[str] | None, ids: Sequence[st
     if len(cites) > 1:
         cites = set(cites)
     valid = len(among.intersection(cites)) if cites else 0
-    form = refused, by_token, exact, cited is not None, not claim, len(cites), valid
     if not gold.answerable:
-        return form, lowered, ids, cites
+        return (refused, by_token, exact, cited is not None, not claim, len(cites), valid), lowered, ids, cites
+    wanted = gold.citations
     right = refused or _holds(lowered, gold.substrings)
-    return form + _found(right, gold.citations, ids, among, cites), lowered, ids, cites
+    rank_of = ids.index if len(wanted) <= _FEW else {one: place for place, one in enumerate(ids)}.__getitem__
+    hits, found = 0, []
+    for one in wanted:
+        if one in cites:
+            hits += 1
+        if one in among:
+            found.append(rank_of(one) + 1)
+    if len(found) > 1:
+        found.sort()
+    own = refused, by_token, exact, cited is not None, not claim, len(cites), valid, right, len(wanted), hits, *found
+    return own, lowered, ids, cites
 
 
 def missing(gold: Gold) -> Profile:
@@ -74,28 +84,8 @@ def missing(gold: Gold) -> Profile:
     return ("missing", len(gold.citations), not gold.substrings) if gold.answerable else ("missing",)
 
 
-# Plain loops: for the one to three ids and texts that these mostly see, any() and sum() cost more than the looking.
-
-
 def _holds(claim: str, texts: Sequence[str]) -> bool:
-    for text in texts:
+    for text in texts:  # for the one to three that there mostly are, any() takes longer
         if text in claim:
             return True
     return not texts
-
-
-def _found(right: bool, wanted: Sequence[str], ids: Sequence[str], among: set[str], cites: Collection[str]) -> Profile:
-    """What hangs on the gold citations: how many of them are cited, and at which ranks they were retrieved."""
-    if len(wanted) > _FEW:
-        relevant = among.intersection(wanted)
-        ranks = [rank for rank, one in enumerate(ids, 1) if one in relevant]
-        return (right, len(wanted), len(set(wanted).intersection(cites)), *ranks)
-    hits, ranks = 0, []
-    for one in wanted:
-        if one in among:
-            ranks.append(ids.index(one) + 1)
-        if one in cites:
-            hits += 1
-    if len(ranks) > 1:
-        ranks.sort()
-    return (right, len(wanted), hits, *ranks)

@@ -194,23 +194,27 @@ class Scorer:
 
         ``qid_of`` finds the qid of a row that does not simply say it, or says what is wrong.
         """
-        slots, golds, outcome_of, logs = self._slots, self._in_order, self._assessor.row, self._logs
+        slot_of, golds, outcome_of = self._slots.get, self._in_order, self._assessor.row
+        of: str | None = None
+        log = self._log(of)
         for line, row in rows:
             qid = row.get("qid")
             if not qid or "q_id" in row or "case_id" in row:
                 qid = qid_of(row, line)
-            if qid in slots:
-                slot = slots[qid]
-                outcome = outcome_of(golds[slot], row, line)
-                run = row.get("run") or None
-                log = logs.get(run) or logs.setdefault(run, Log())
-                log.slots.append(slot)
-                log.outcomes.append(outcome)
-                log.lines.append(line)
-            else:
+            slot = slot_of(qid)  # type: ignore[arg-type]  # a row whose problem is said has none
+            if slot is None:
                 self._unknown += qid is not None and qid not in self._beyond
+                continue
+            outcome = outcome_of(golds[slot], row, line)
+            run = row.get("run") or None
+            if run != of:
+                of, log = run, self._log(run)
+            log.slots.append(slot)
+            log.outcomes.append(outcome)
+            log.lines.append(line)
             if not line % _SETTLE and not self._apart:
                 self._settle()
+                log = self._log(run)
 
     def add(self, trace: Trace) -> None:
         """Score a trace, in place of an earlier one of the same run and qid."""
@@ -218,7 +222,7 @@ class Scorer:
         if slot is None:
             self._unknown += trace.qid not in self._beyond
         else:
-            log = self._logs.get(trace.run) or self._logs.setdefault(trace.run, Log())
+            log = self._log(trace.run)
             log.slots.append(slot)
             log.outcomes.append(self._assessor.trace(self._in_order[slot], trace))
             log.lines.append(trace.line)
@@ -273,8 +277,13 @@ class Scorer:
         """The first long list that a case retrieved."""
         return self._assessor.pool
 
+    def _log(self, run: str | None) -> Log:
+        return self._logs.get(run) or self._logs.setdefault(run, Log())
+
     def _settle(self) -> None:
         for run, log in self._logs.items():
+            if not log.slots:
+                continue
             self._duplicate += self._of_run(run).put(log.slots, log.outcomes, log.lines)
         self._logs.clear()
 
