@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rag_eval.grounding.places import BLOCK, FURTHEST, span
-from rag_eval.grounding.words import keys, words
+from rag_eval.grounding.places import BLOCK, span
+from rag_eval.grounding.words import remembered, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,9 +54,10 @@ def evidence(one: Checked, claim: str, chunks: Sequence[str], supported: bool | 
     missing = [text[start:end] for start, end in _missing(text, one)]
     numbers = [text[slice(*offsets(text)[part.content[bit]])] for bit in support.fabricated]
     names = [word for word in missing if word[:1].isupper() and not text.startswith(word)]
-    chunk = None if support.place is None else support.place // FURTHEST
-    where = None if chunk is None else _span(part, support.place % FURTHEST, chunks[chunk])  # type: ignore[operator]
-    reasons = [f"{wrong.reason}: {wrong.key}" for wrong in support.mismatches]
+    chunk, first = support.place or (None, 0)
+    where = None if chunk is None else _span(part, first, chunks[chunk])
+    made_up = {("number", part.keys[part.content[bit]]) for bit in support.fabricated}
+    reasons = [f"{wrong.reason}: {wrong.key}" for wrong in support.mismatches if wrong[:2] not in made_up]
     found = tuple(numbers), tuple(names), tuple(dict.fromkeys(reasons))
     return Evidence(
         text, part.start, part.end, part.kind, support.number, supported, chunk, where, tuple(missing), *found
@@ -73,7 +74,7 @@ def _span(part: Part, first: int, text: str) -> tuple[int, int]:
     """From the first to the last of the sentence's content words in the window that starts at a word."""
     content = {part.keys[place] for place in part.content}
     last = first + span(len(part.keys)) * BLOCK
-    held = [first + place for place, key in enumerate(keys(text)[first:last]) if key in content]
+    held = [first + place for place, key in enumerate(remembered([text])[0][first:last]) if key in content]
     spans = offsets(text)
     return spans[held[0]][0], spans[held[-1]][1]
 
