@@ -103,7 +103,7 @@ def test_evidence_names_the_chunk_the_span_and_what_is_missing():
 
 
 def test_evidence_says_what_the_place_says_otherwise():
-    assert one("She did patent the isolation process.").mismatches == ("negation: patent",)
+    assert one("She did patent the isolation process.").mismatches == (("negation", "patent"),)
 
 
 FILLER = " ".join(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
@@ -124,7 +124,7 @@ DENIED = {
 def test_a_sentence_that_is_otherwise_word_for_word_is_unsupported(reason):
     claim, chunk = DENIED[reason]
     found = one(claim, chunk)
-    assert (found.supported, [wrong.split(":")[0] for wrong in found.mismatches]) == (False, [reason])
+    assert (found.supported, [reason for reason, _ in found.mismatches]) == (False, [reason])
     assert found.support > 0.55
 
 
