@@ -66,6 +66,11 @@ def _remember_texts(read: dict[str, list[str]]) -> None:
     _read_before.update({text: its_keys for text, its_keys in read.items() if len(text) <= TEXTS})
 
 
+def forget() -> None:
+    """Forget the texts that were read, not their words: what the next case takes is what new texts take."""
+    _read_before.clear()
+
+
 def words(text: str) -> list[str]:
     """The words of ``text`` as its keys are made of them, lower-cased."""
     [cleaned] = _cleaned([text])
