@@ -1,15 +1,21 @@
-# make demo | test | lint | e2e | bench | generate | accept
+# make demo | test | lint | e2e | bench | watch | generate | accept
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH_VENV := .venv-bench
+BENCH_BIN := $(BENCH_VENV)/bin
+BENCH ?=
+BASE ?= main
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-first test-rest lint e2e e2e-tools bench generate accept format clean
+.PHONY: help demo test test-first test-rest lint e2e e2e-tools bench watch generate accept format clean
 
 help:
 	@echo "make demo      install into $(VENV) and score the packaged example"
 	@echo "make test      install and run all tests"
 	@echo "make lint      ruff, mypy --strict, import contracts, generated files, workflow and image linters"
 	@echo "make e2e       the real image, a workflow runner, GitHub's API description, the hooks (make e2e-tools installs them)"
+	@echo "make bench     measure against the peers and write bench/RESULTS.md; BENCH='--quick' and more: BENCH=--help"
+	@echo "make watch     instructions of small runs against BASE, main where not said (needs valgrind)"
 	@echo "make generate  write the files that are read off the metrics"
 	@echo "make accept    take the rendered reports as they are now for the expected ones"
 
@@ -70,6 +76,21 @@ e2e: $(VENV)/.test
 e2e-tools:
 	tests/e2e/install.sh
 
+# The peers are a gigabyte of packages: in an environment of their own, with rag-eval as it is installed.
+$(BENCH_VENV)/.peers: pyproject.toml
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BENCH_BIN)/python -m pip install --quiet ".[dask]"
+	$(BENCH_BIN)/python bench/speed/install.py
+	@touch $@
+
+bench: $(BENCH_VENV)/.peers
+	$(BENCH_BIN)/python -m pip install --quiet --no-deps --force-reinstall .
+	$(BENCH_BIN)/python bench/speed $(BENCH)
+
+watch: $(VENV)/.run
+	$(BIN)/python bench/watch.py --base $(BASE)
+
 generate: $(VENV)/.run
 	$(BIN)/python tools/generate.py
 
@@ -81,4 +102,4 @@ format: $(VENV)/.lint
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,12 +1,13 @@
 """What more processes, and a dask cluster, bring for a large trace file: wall time against one process, in pairs.
 
-    python bench/engines.py FOLDER [--rounds 3] [--engine process|dask] [--jobs 2] [--sizes]
+    python bench/engines.py FOLDER [--rounds 3] [--engine process|dask] [--jobs 2] [--sizes|--once] [--perspective P]
 
 FOLDER holds gold.jsonl and trace.jsonl (bench/make_data.py writes them). Each round takes one time of each kind, each
 in turn first; the ratio of a round compares neighbours in time, so that what else the machine does weighs on both. The
 whole run reads the gold, scores, and renders report.json; the traces alone are what an engine shares out. Memory is the
 largest resident one. On a machine that is busy otherwise, look at the processor time of all processes: where it is as
 much for two, they take half the wall time on two free cores. --sizes tells for which sizes of file processes pay.
+--once measures --jobs alone, once, and prints it as JSON, for others to compare: on a cluster that stands already.
 """
 
 import argparse
@@ -35,10 +36,11 @@ class Stopwatch:
 
 if __name__ == "__main__":
     gc.disable()
-    gold, trace, engine, jobs, scheduler = sys.argv[1:]
+    gold, trace, engine, jobs, scheduler, perspectives = sys.argv[1:]
     watch, begun = Stopwatch(), time.perf_counter()
     how = How(engine, int(jobs), scheduler, watch)
-    text = render(app.run(app.Options(gold, trace, how=how)), "json")
+    narrow = tuple(filter(None, perspectives.split(",")))
+    text = render(app.run(app.Options(gold, trace, perspectives=narrow, how=how)), "json")
     wall = time.perf_counter() - begun
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     own, child = (one.ru_maxrss // 1024 for one in used)
@@ -49,9 +51,9 @@ if __name__ == "__main__":
 """
 
 
-def measured(gold, trace, engine, jobs, scheduler=""):
+def measured(gold, trace, perspectives, engine, jobs, scheduler=""):
     """Wall seconds of the run and of the traces alone, memory in MiB, and the digest of the report."""
-    command = [sys.executable, "-c", RUN, str(gold), str(trace), engine, str(jobs), scheduler]
+    command = [sys.executable, "-c", RUN, str(gold), str(trace), engine, str(jobs), scheduler, perspectives]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -74,7 +76,7 @@ def spread(values):
 def compared(args, trace, few, many):
     """Print the rows of a table: few and many are jobs and a scheduler's address each."""
     gold, size = args.folder / "gold.jsonl", trace.stat().st_size / 1e6
-    kinds = [partial(measured, gold, trace, args.engine, *kind) for kind in (few, many)]
+    kinds = [partial(measured, gold, trace, args.perspective, args.engine, *kind) for kind in (few, many)]
     one, other = rounds(args.rounds, kinds)
     for key, name in (("wall", "the whole run"), ("scoring", "the traces alone"), ("cpu", "processor time")):
         ratios = [slow[key] / quick[key] for slow, quick in zip(one, other, strict=True)]
@@ -99,6 +101,24 @@ def head_of(trace, size, folder):
     return part
 
 
+def once(args):
+    """Print the seconds of one run, and as its number the digest of its report."""
+    terms = args.folder / "gold.jsonl", args.folder / "trace.jsonl", args.perspective
+    if args.engine == "process":
+        found = measured(*terms, "process", args.jobs)
+    else:
+        with cluster(args.jobs) as one:
+            found = measured(*terms, "dask", args.jobs, one.scheduler_address)
+    print(json.dumps({"seconds": found["wall"], "numbers": {"report": found["report"]}}))
+
+
+def cluster(workers):
+    from distributed import LocalCluster
+
+    terms = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
+    return LocalCluster(n_workers=workers, **terms)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -106,7 +126,12 @@ def main():
     parser.add_argument("--engine", default="process", choices=("process", "dask"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sizes", action="store_true", help="files of 1, 2, 4, 8 and 16 MiB instead")
+    parser.add_argument("--once", action="store_true", help="--jobs alone, once, as JSON")
+    parser.add_argument("--perspective", default="", help="these metrics alone, as rag-eval score takes it")
     args = parser.parse_args()
+    if args.once:
+        once(args)
+        return
     trace = args.folder / "trace.jsonl"
     cores = len(os.sched_getaffinity(0))
     print(f"cores {cores}, load {os.getloadavg()[0]:.1f}, rounds {args.rounds}, jobs {args.jobs}\n")
@@ -118,10 +143,7 @@ def main():
     elif args.engine == "process":
         compared(args, trace, (1,), (args.jobs,))
     else:
-        from distributed import LocalCluster
-
-        terms = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
-        with LocalCluster(n_workers=1, **terms) as one, LocalCluster(n_workers=args.jobs, **terms) as many:
+        with cluster(1) as one, cluster(args.jobs) as many:
             compared(args, trace, (1, one.scheduler_address), (args.jobs, many.scheduler_address))
     print(f"\nload at the end {os.getloadavg()[0]:.1f}")
 

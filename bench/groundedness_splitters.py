@@ -1,6 +1,6 @@
 """Whether sentences cut by a library agree better with people than those cut by our rules, and what cutting costs.
 
-    pip install --group bench
+    pip install --group splitters
     python bench/groundedness_splitters.py [--data ../shared/data]
 
 Prints a Markdown table: the area under the ROC curve of groundedness on the fit and the held-out half of each set, with

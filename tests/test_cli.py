@@ -382,27 +382,6 @@ def test_an_unknown_name_of_the_package_is_an_attribute_error():
         _ = rag_eval.scroe
 
 
-HEAVY = ["yaml", "jsonschema", "jsonschema_rs", "tabulate", "orjson", "hashlib", "rag_eval.metrics", "rag_eval.report"]
-
-
-def loaded_by(code, cwd, names):
-    """Which of ``names`` a fresh interpreter has loaded after ``code``."""
-    ask = f"sys.__stdout__.write(' '.join(set({names!r}) & set(sys.modules)))"
-    code = f"import sys; sys.stdout = sys.stderr; {code}; {ask}"
-    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
-
-
-def test_importing_the_package_loads_nothing_else(tmp_path):
-    assert loaded_by("import rag_eval", tmp_path, HEAVY) == []
-
-
-def test_format_scores_loads_only_what_it_needs(project):
-    names = ["yaml", "jsonschema", "tabulate", "rag_eval.metrics", "rag_eval.gates", "rag_eval.report", "pathlib"]
-    assert loaded_by("from rag_eval import cli; cli.main(['score', '--format', 'scores'])", project, names) == []
-
-
 def test_the_module_runs_as_the_command_does(project):
     done = subprocess.run(
         [sys.executable, "-m", "rag_eval", "score", "--format", "scores"], capture_output=True, text=True

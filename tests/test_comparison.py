@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations, product
 from math import fsum
@@ -174,7 +175,7 @@ def test_p_is_the_same_for_equal_numbers_of_other_types():
     runs = [run_of("a", [a for a, _ in pairs], "mrr"), run_of("b", [b for _, b in pairs], "mrr")]
     whole = [run_of("a", [*(a for a, _ in pairs[:-1]), 1], "mrr"), run_of("b", [*(b for _, b in pairs[:-1]), 0], "mrr")]
     assert side_by_side(runs).metrics == side_by_side(whole).metrics
-    assert 0 < two_sided("mrr", pairs, worse=-1) <= 1
+    assert 0 < two_sided("mrr", Counter(pairs), worse=-1) <= 1
 
 
 def test_flips_are_the_cases_that_pass_in_one_of_the_two_runs():

@@ -42,6 +42,17 @@ def large(tmp_path_factory):
     return folder
 
 
+def scores(folder, how):
+    return app.reference_scores(app.Options(str(folder / "gold.jsonl"), str(folder / "trace.jsonl"), how=how))
+
+
+@linux
+def test_the_reference_scores_of_processes_and_their_remarks_are_those_of_one(large):
+    alone = scores(large, How(jobs=1))
+    assert scores(large, How(jobs=2)) == alone
+    assert any("duplicate" in line for line in alone[1])
+
+
 def report(folder, how, name="trace.jsonl"):
     return render(app.run(app.Options(str(folder / "gold.jsonl"), str(folder / name), how=how)), "json")
 

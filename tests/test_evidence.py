@@ -77,10 +77,19 @@ def pairs(before, after):
 
 
 def test_cases_pair_under_the_same_gold_bytes_alone():
-    before = [question("Q1", gold="one"), question("Q2", gold="two"), question("Q3", gold="three")]
-    after = [question("Q1", gold="one"), question("Q2", gold="other"), question("Q4", gold="three")]
+    before = [question("Q1", gold="one", chr=1), question("Q2", gold="two", chr=1), question("Q3", gold="three", chr=1)]
+    after = [
+        question("Q1", gold="one", chr=0),
+        question("Q2", gold="other", chr=0),
+        question("Q4", gold="three", chr=0),
+    ]
     assert pairs(before, after) == [("Q1", None, None)]
-    assert evidence(after, before).pairs("chr") == [(None, None)]
+    assert evidence(after, before).pairs("chr") == {(1.0, 0.0): 1}
+
+
+def test_a_case_without_a_score_on_either_side_is_no_pair():
+    before, after = [question("Q1"), question("Q2", chr=1)], [question("Q1"), question("Q2")]
+    assert evidence(after, before).pairs("chr") == {(1.0, None): 1}
 
 
 @pytest.mark.parametrize(("old", "new"), [("nightly", "pr-7"), (None, "pr-7"), ("nightly", None)])
@@ -100,8 +109,8 @@ def test_of_several_runs_each_pairs_with_its_namesake():
 def test_pairs_of_a_slice_are_those_that_are_in_it_now():
     before = [question("Q1", slices=["tags=a"], chr=1), question("Q2", chr=1)]
     after = [question("Q1", chr=0), question("Q2", slices=["tags=a"], chr=0)]
-    assert evidence(after, before).pairs("chr", "tags=a") == [(1.0, 0.0)]
-    assert len(evidence(after, before).pairs("chr")) == 2
+    assert evidence(after, before).pairs("chr", "tags=a") == {(1.0, 0.0): 1}
+    assert evidence(after, before).pairs("chr").total() == 2
 
 
 @given(

@@ -12,19 +12,20 @@ from rag_eval.integrity import LEAST_CITED, LEAST_POOL, LEVELS, Origin, Run, fin
 from rag_eval.labels import MEANING
 from rag_eval.metrics import measures
 from rag_eval.model import Gold, Settings, Trace
+from rag_eval.partial import Outcome
 from rag_eval.report import habits
-from rag_eval.scoring import Scored, score
+from rag_eval.scoring import score
 
 REFUSED = "not in context"
 
 
-def case(qid, label, habit=0):
-    return Scored(qid, None, (), label, "", "", 1, 1, habit)
+def case(label, habit=0):
+    return Outcome((), label, "", "", habit), 1
 
 
 def cases_of(**counts):
     """So many cases of each label."""
-    return [case(f"{label}{i}", label) for label, count in counts.items() for i in range(count)]
+    return [case(label) for label, count in counts.items() for _ in range(count)]
 
 
 def found(cases, gates=(), pool=0, levels=None, guards=None):
@@ -49,7 +50,7 @@ def card(pairs):
 def of_run(pairs, *gates, **said):
     """The findings of scored pairs under gates that any value keeps."""
     scored = card(pairs)
-    return found(scored.cases, gates, scored.pool, **said)
+    return found(scored.cases.outcomes(), gates, scored.pool, **said)
 
 
 @pytest.mark.parametrize("code", LEVELS)
@@ -207,9 +208,7 @@ def test_a_refusal_over_the_same_list_is_part_of_the_habit_and_an_error_is_not()
 # --- laws ------------------------------------------------------------------------------------------------------------
 
 labels = st.sampled_from(sorted(MEANING))
-made_cases = st.lists(st.tuples(labels, st.integers(0, 3)), max_size=12).map(
-    lambda rows: [case(f"Q{place}", *row) for place, row in enumerate(rows)]
-)
+made_cases = st.lists(st.tuples(labels, st.integers(0, 3)), max_size=12).map(lambda rows: [case(*row) for row in rows])
 gate_names = st.sets(st.sampled_from(["precision", "chr", "over_refusal", "under_refusal", "citation_precision"]))
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_eval.later import Later
 from rag_eval.leaks import CATEGORIES, DETECTORS, Leak, copied, internal, leaks_of, masked, personal, secrets, without
-from rag_eval.leaks._later import Later
 from rag_eval.model import Safety
 from rag_eval.text import tokens
 

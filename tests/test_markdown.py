@@ -7,28 +7,13 @@ import pytest
 from cmarkgfm.cmark import Options
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tabulate import tabulate
 
 import compared
-from rag_eval.renderers import RENDERERS, markdown, render
+from hostile import TAGS
+from rag_eval.renderers import RENDERERS, markdown, marks, render
 from rag_eval.report import SliceResult, concluded
 
-TAGS = {
-    "h2",
-    "p",
-    "table",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
-    "strong",
-    "code",
-    "ul",
-    "li",
-    "details",
-    "summary",
-    "em",
-}
 SPICES = ["|", "`", "``", "\\", "@octocat", "<b>", "</details>", "<!--", "-->", "[a](b)", "![a](b)", "https://a.b"]
 SPICES += ["\n", "\r\n", "::error::x", "##[group]", "*", "_", "#1", "\u202e", "&lt;", "http://x", "www.a.b", " ", "-"]
 texts = st.lists(st.one_of(st.sampled_from(SPICES), st.text(max_size=4)), min_size=1, max_size=6).map("".join)
@@ -69,6 +54,25 @@ def spiced(report, given_texts):
     slices = tuple(SliceResult(of[part.slice], part.n, part.metrics) for part in found.slices)
     gates = tuple(gate._replace(slice=of.get(gate.slice, gate.slice)) for gate in found.gates)
     return concluded(found._replace(slices=slices, gates=gates))
+
+
+# Wide characters count as one, whether a package that knows better is installed or not.
+NARROW = st.text(st.characters(codec="latin-1", categories=["L", "N", "P", "S", "Zs"]), max_size=12)
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda width: st.tuples(
+            st.lists(NARROW.map(str.strip), min_size=width, max_size=width),
+            st.lists(st.lists(NARROW, min_size=width, max_size=width), max_size=4),
+        )
+    )
+)
+@settings(deadline=None)
+def test_a_table_is_the_one_that_tabulate_writes(table):
+    headers, rows = table
+    filled = [[cell or "–" for cell in row] for row in rows]
+    assert marks.table(headers, rows) == tabulate(filled, headers, "github", disable_numparse=True)
 
 
 @given(st.lists(texts, min_size=1, max_size=5))

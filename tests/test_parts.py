@@ -20,6 +20,7 @@ from rag_eval.metrics import measures
 from rag_eval.model import Gold, Settings
 from rag_eval.pairing import Questions
 from rag_eval.progress import SILENT
+from rag_eval.reference import ReferenceScorer
 from rag_eval.scoring import Scorer
 from reading import gold, jsonl, trace
 from strategies import gold_fields, trace_fields
@@ -40,8 +41,8 @@ class Bytes:
 
 def work_on(golds, asked=None, **limits):
     part = golds if asked is None else asked
-    scorer = Scorer(part, MEASURES, Settings())
-    return Work(golds, part, scorer, Questions(golds), DEFAULTS._replace(**limits), sound=True)
+    scorer = Scorer(part, MEASURES, Settings(), golds)
+    return Work(golds, scorer, Questions(golds), DEFAULTS._replace(**limits), sound=True)
 
 
 def outcome(scorer, ledger):
@@ -140,6 +141,20 @@ def test_a_suite_in_parts_is_the_same_suite(found, golds):
     data, cuts = found
     work = work_on(golds, asked={qid: golds[qid] for qid in QIDS[:2]})
     assert in_parts(work, data, cuts) == whole(work, data)
+
+
+@thorough(100)
+@given(cut(files(good, good, st.just(b'{"q": "What is A3?", "answer": "no id"}'))), golds_of_a_run)
+def test_what_the_reference_scorer_counts_is_the_same_in_any_parts(found, golds):
+    data, cuts = found
+    work = work_on(golds)._replace(scorer=ReferenceScorer(golds, 2, "not in context"))
+    assert in_parts(work, data, cuts) == whole(work, data)
+
+
+@pytest.mark.parametrize("scorer", [Scorer({}, MEASURES, Settings()), ReferenceScorer({}, 5, "none")])
+def test_a_scorer_of_a_whole_file_is_no_part_of_one(scorer):
+    with pytest.raises(ValueError, match="take the places"):
+        scorer.partial()
 
 
 GOLDS = {qid: Gold.from_row(gold_row(qid=qid), line) for line, qid in enumerate(QIDS, 1)}

@@ -10,6 +10,7 @@ import pytest
 
 import compared
 from cases import ROOT, gold_row, write_rows
+from hostile import TAGS
 from rag_eval import app
 from rag_eval.blast import GateTurn, GoldChange
 from rag_eval.files.contract import Contract
@@ -192,7 +193,7 @@ def test_a_rendering_ends_with_one_line_feed(form, report):
     assert not text.endswith("\n\n")
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "junit", "csv"])
+@pytest.mark.parametrize("form", ["table", "markdown", "html", "junit", "csv"])
 def test_a_rendering_for_people_holds_no_control_character(form, report):
     assert [char for char in render(report, form) if (ord(char) < 32 and char not in "\n\r") or char == "\u202e"] == []
 
@@ -285,26 +286,9 @@ def html_of(markdown):
 
 
 def test_markdown_lets_no_tag_of_the_data_through(report):
-    allowed = {
-        "h2",
-        "p",
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-        "strong",
-        "code",
-        "ul",
-        "li",
-        "details",
-        "summary",
-        "em",
-    }
     html = html_of(render(report, "markdown"))
     tags = {part.split(">")[0].split()[0].strip("/") for part in html.split("<")[1:]}
-    assert tags <= allowed
+    assert tags <= TAGS
 
 
 def test_markdown_mentions_nobody(report):

@@ -1,4 +1,5 @@
 import re
+import sys
 import unicodedata
 from html.parser import HTMLParser
 
@@ -7,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_eval.safe import log_line, markdown, one_line, prose, quoted, spreadsheet
+from rag_eval import safe
+from rag_eval.safe import hypertext, log_line, markdown, one_line, prose, quoted, spreadsheet
 
 PIECES = [
     "`",
@@ -115,6 +117,13 @@ def table(cell):
     return rendered(f"| a | b | c |\n|---|---|---|\n| x | {cell} | y |\n| x | y | z |\n")
 
 
+def test_what_is_taken_out_of_a_text_is_not_printable():
+    everything = "".join(map(chr, range(sys.maxunicode + 1)))
+    taken = [*safe._INVISIBLE.findall(everything), *"".join(safe._BREAK.findall(everything))]
+    assert len(taken) > 200
+    assert [one for one in taken if one.isprintable()] == []
+
+
 @given(HOSTILE)
 @example("\\|")
 @example("a\\")
@@ -189,7 +198,39 @@ def test_harmless_text_goes_into_a_spreadsheet_as_it_is(text):
     assert spreadsheet(text) == text
 
 
-@pytest.mark.parametrize("make", [one_line, markdown, log_line, spreadsheet, quoted], ids=lambda make: make.__name__)
+class Read(HTMLParser):
+    """What an HTML parser makes of a text in an element and in an attribute."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.said, self.attributes = [], "", []
+        self.feed(f'<p title="{text}">{text}</p>')
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.said += data
+
+
+@given(HOSTILE)
+@example("&lt;b&gt; &#64; ##[x")
+def test_hypertext_reads_as_it_was_written_and_is_nothing_else(text):
+    read = Read(hypertext(text))
+    meant = re.sub("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+", " ", text)
+    meant = "".join(sign for sign in meant if one_line(f"a{sign}b") != "ab" and not "\ufdd0" <= sign <= "\ufdef")
+    meant = meant.replace("\ufffe", "").replace("\uffff", "")
+    assert read.tags == ["p"]
+    assert read.attributes == [("title", meant)]
+    assert read.said == meant
+    assert "##[" not in hypertext(text)
+
+
+@pytest.mark.parametrize(
+    "make", [one_line, markdown, hypertext, log_line, spreadsheet, quoted], ids=lambda make: make.__name__
+)
 @given(text=HOSTILE)
 def test_control_and_bidirectional_characters_are_gone(make, text):
     kept = set(make(text)) - (set("\t\r\n") if make is spreadsheet else set())

@@ -3,7 +3,7 @@
 import pytest
 
 from cases import gold_row, trace_row
-from rag_eval import scoring
+from rag_eval import assessing
 from rag_eval.errors import UsageError
 from rag_eval.metrics import measure, measures
 from rag_eval.model import Gold, Settings, Trace
@@ -129,7 +129,7 @@ def test_measures_stand_in_the_order_of_the_table_and_of_k():
 
 def test_what_the_scorer_remembers_does_not_grow_with_the_traces_and_changes_no_score(monkeypatch):
     known = {}
-    monkeypatch.setattr(scoring, "_REMEMBERED", 3)
-    values = [scoring._remember(known, key, [key]) for key in (1, 2, 1, 3, 4, 1)]
+    monkeypatch.setattr(assessing, "_REMEMBERED", 3)
+    values = [assessing._remember(known, key, [key]) for key in (1, 2, 1, 3, 4, 1)]
     assert values == [[1], [2], [1], [3], [4], [1]]
     assert len(known) <= 3

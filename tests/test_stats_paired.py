@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import product
+from math import comb
 
 import numpy as np
 import pytest
@@ -227,3 +228,8 @@ def test_without_a_change_a_percentiles_test_errs_as_often_as_alpha_says():
     trials = [[(chance.lognormvariate(0, 1), chance.lognormvariate(0, 1)) for _ in range(40)] for _ in range(600)]
     ps = [percentile_flip(pairs, 95, str(number).encode(), 99) for number, pairs in enumerate(trials)]
     assert sum(p <= 0.05 for p in ps) / 600 <= 0.05 + 2 * (0.05 * 0.95 / 600) ** 0.5
+
+
+@given(st.integers(0, 300))
+def test_the_ways_to_choose_are_the_binomial_coefficients(n):
+    assert module._choices(n) == [comb(n, chosen) for chosen in range(n + 1)]

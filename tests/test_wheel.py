@@ -20,6 +20,8 @@ from rag_eval import places
 from rag_eval.commands import init
 found = [places.shipped("schemas", f"{{name}}.schema.json") for name in NAMES]
 found += [places.shipped("examples", f"quickstart/{{name}}") for name in EXAMPLE]
+from rag_eval.renderers import html
+found += [os.path.join(html.__path__[0], name) for name in ("style.css", "script.js")]
 found += [str(init._TEMPLATES / name) for preset in init.PRESETS for name in init.files(preset).values()]
 print(json.dumps({{path: os.path.exists(path) for path in found}}))
 """

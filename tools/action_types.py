@@ -17,7 +17,7 @@ _OUTPUTS: dict[str, dict[str, Any]] = {
     "failed-gates": _NAMES,
     "findings": _NAMES,
 }
-_TEXTS = ("base-commit", "report-json", "report-markdown", "comment-url")
+_TEXTS = ("base-commit", "report-json", "report-markdown", "report-html", "comment-url")
 
 
 def action_types(action: dict[str, Any]) -> str:

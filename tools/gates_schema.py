@@ -162,12 +162,9 @@ def _meaning() -> dict[str, Any]:
                     "description": "So many words of a chunk in a row, word for word, are a leak.",
                     "examples": [50],
                 },
-                "internal_ids": {
-                    "type": "array",
-                    "items": {"type": "string", "minLength": 3},
-                    "description": "Regular expressions of internal names that no answer may hold.",
-                    "examples": [["EMP-[0-9]{6}"]],
-                },
+                "internal_ids": _texts(
+                    "Regular expressions of internal names that no answer may hold.", "EMP-[0-9]{6}"
+                ),
             },
         },
         "prices": {
@@ -345,12 +342,9 @@ def _settings() -> dict[str, Any]:
             "additionalProperties": False,
             "properties": {
                 "token": _text("The exact answer that refuses.", "not in context"),
-                "phrases": {
-                    "type": "array",
-                    "items": {"type": "string", "minLength": 3},
-                    "description": "Texts that make a claim of at most 200 characters a refusal, in any case.",
-                    "examples": [["i cannot answer"]],
-                },
+                "phrases": _texts(
+                    "Texts that make a claim of at most 200 characters a refusal, in any case.", "i cannot answer"
+                ),
                 "builtin": {
                     "type": "boolean",
                     "description": "Whether refusals in other words count too, in many languages: docs/refusals.md.",
@@ -455,6 +449,11 @@ _LIMITS = {
     "whole_mib": "Mebibytes of a file that is read whole.",
     "expanded_mib": "Mebibytes that a compressed file may grow to.",
 }
+
+
+def _texts(description: str, example: str) -> dict[str, Any]:
+    own = {"type": "array", "items": {"type": "string", "minLength": 3}}
+    return {**own, "description": description, "examples": [[example]]}
 
 
 def _text(description: str, example: str) -> dict[str, Any]:

@@ -272,7 +272,7 @@ def _write(report: Report, inputs: Inputs, place: Place) -> dict[str, str]:
         write(folder / file, render(report, name))
     _give_back(folder, workspace)
     below = folder.relative_to(workspace).as_posix()
-    return {f"report-{name}": f"{below}/{RENDERERS[name][1]}" for name in ("json", "markdown")}
+    return {f"report-{name}": f"{below}/{RENDERERS[name][1]}" for name in ("json", "markdown", "html")}
 
 
 def _give_back(folder: Path, workspace: Path) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from rag_eval.digests import Digests
+from rag_eval.digests import Digests, Undigested
 from rag_eval.errors import UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
-from rag_eval.files.pairs import NO_QID, paired, pairing
+from rag_eval.files.pairs import finder, paired, pairing
 from rag_eval.files.rows import item_hashes, read_gold, read_traces
-from rag_eval.files.source import Reader
+from rag_eval.files.source import Reader, large
 from rag_eval.how import USUAL
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
 from rag_eval.narrowing import narrowed
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from rag_eval.how import How
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Trace
-    from rag_eval.pairing import Pairing
     from rag_eval.policy import PolicyChange
+    from rag_eval.reference import Counts, ReferenceScorer
     from rag_eval.report import Earlier, Report
     from rag_eval.scoring import Scorecard
 
@@ -277,8 +277,10 @@ def score_traces(
 
     part = golds if asked is None else asked
     sound = not reader.ledger.problems  # against half a gold set no question is to be missed
-    work = engines.Work(golds, part, Scorer(part, wanted, settings), Questions(golds), reader.limits, sound)
-    return engines.score(engines.Task(work, reader, path, digests, how)).close()
+    scorer = Scorer(part, wanted, settings, () if part is golds else golds)
+    work = engines.Work(golds, scorer, Questions(golds), reader.limits, sound)
+    card: Scorecard = engines.score(engines.Task(work, reader, path, digests, how)).close()
+    return card
 
 
 def traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) -> Iterator[Trace]:
@@ -344,8 +346,7 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
 
     reader, gold, trace, k, token, gates = _reference_terms(options, inline)
     golds = read_gold(reader, gold)
-    check = _pairing_check(reader, golds, trace)
-    counts = reference.count(golds, read_traces(reader, trace), k, token, check)
+    counts = _counted(reader, golds, trace, reference.ReferenceScorer(golds, k, token), options.how)
     reader.ledger.stop_on_problems()
     said = [str(note) for note in reader.ledger.notes]
     faults = {name: getattr(counts, name) for name in ("missing", "duplicate", "unknown")}
@@ -375,15 +376,21 @@ def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, i
     return *terms, reference.parse_gates(inline) if inline else gates
 
 
-def _pairing_check(reader: Reader, golds: dict[str, Gold], path: str) -> Callable[[int, dict[str, Any]], None]:
-    """What finds a problem in a row that has no id at all and whose question names no gold item."""
-    found: Pairing | None = None
+def _counted(reader: Reader, golds: dict[str, Gold], path: str, scorer: ReferenceScorer, how: How) -> Counts:
+    """What the reference scorer counts in a trace file; only a large one is shared out."""
+    if how.engine == "process" and (how.jobs == 1 or not large(path)):
+        found: Callable[[dict[str, Any], int], str | None] | None = None
 
-    def check(line: int, row: dict[str, Any]) -> None:
-        nonlocal found
-        found = found or pairing(golds, reader.ledger, path)
-        qid, wrong = found.qid(row, line)
-        if qid is None:
-            reader.ledger.problem(path, line, "", wrong, NO_QID)
+        def qid_of(row: dict[str, Any], line: int) -> str | None:
+            nonlocal found  # to have it takes time, and nearly every row has an id
+            found = found or finder(pairing(golds, reader.ledger, path), reader.ledger, path, sound=True)
+            return found(row, line)
 
-    return check
+        scorer.take(read_traces(reader, path), qid_of)
+        return scorer.close()
+    from rag_eval import engines
+    from rag_eval.pairing import Questions
+
+    work = engines.Work(golds, scorer, Questions(golds), reader.limits, sound=True)
+    counts: Counts = engines.score(engines.Task(work, reader, path, Undigested(), how)).close()
+    return counts

@@ -79,16 +79,7 @@ class Case:
             return False  # else a system could pass its failures off as refusals
         if self.trace.abstained is not None:
             return self.trace.abstained
-        if self.by_token or (self.settings.phrases and self._phrase()):
-            return True
-        return self.settings.builtin and self._recognised is not None
-
-    def _phrase(self) -> str | None:
-        """The first configured phrase that a short claim holds."""
-        if len(self.claim) > PHRASE_LIMIT:
-            return None
-        lowered = self.claim.lower()
-        return next((phrase for phrase in self.settings.phrases if phrase in lowered), None)
+        return self.by_token or (self.trace.answered and refused_in_words(self.claim, self.settings))
 
     @lazy
     def _recognised(self) -> Refusal | None:
@@ -106,7 +97,7 @@ class Case:
             return "the trace's own mark"
         if self.by_token:
             return "the token"
-        if phrase := self._phrase():
+        if phrase := _phrase(self.claim, self.settings.phrases):
             return f"the phrase '{phrase}'"
         return str(self._recognised) if self.settings.builtin and self._recognised else ""
 
@@ -267,6 +258,25 @@ class Case:
         if found is None or (found.get("leaks") is None and found.get("blocked") is None):
             return None
         return bool(found.get("leaks")) or self.blocked
+
+
+def refused_in_words(claim: str, settings: Settings) -> bool:
+    """Whether an answer refuses in other words than the token: in configured ones, or in those that we recognise."""
+    if settings.phrases and _phrase(claim, settings.phrases):
+        return True
+    if not settings.builtin:
+        return False
+    from rag_eval.refusing import recognise
+
+    return recognise(claim) is not None
+
+
+def _phrase(claim: str, phrases: Sequence[str]) -> str | None:
+    """The first configured phrase that a short claim holds."""
+    if len(claim) > PHRASE_LIMIT:
+        return None
+    lowered = claim.lower()
+    return next((phrase for phrase in phrases if phrase in lowered), None)
 
 
 def matches(chunk: Chunk, support: Support) -> bool:

@@ -26,7 +26,8 @@ def _run(arguments: list[str]) -> int:
     from rag_eval.parser import COMMANDS, build_parser, module_of
 
     chosen = arguments[0] if arguments and arguments[0] in COMMANDS else ""
-    parsed = build_parser(chosen, arguments[1:]).parse_args(arguments)
+    bare = COMMANDS.keys().isdisjoint(arguments)  # rag-eval --help
+    parsed = build_parser(chosen, arguments[1:], bare=bare).parse_args(arguments)
     code: int = module_of(parsed.command).run(parsed)
     sys.stdout.flush()
     return code

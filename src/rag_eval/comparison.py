@@ -19,6 +19,7 @@ from rag_eval.metrics import METRICS, measure
 from rag_eval.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
 from rag_eval.operations import Spread, spread
 from rag_eval.regression import comparison
+from rag_eval.results import looked_up
 from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
@@ -145,11 +146,10 @@ def side_by_side(
     refused = list(_refused(columns))
     comparable = _comparable(columns, refused)
     chosen = _chosen(comparable, refused, only)
-    rows = _corrected([_row(name, columns, base, qids) for name in chosen])
+    held = [[column.cases[qid].scores for qid in qids] for column in columns]
+    rows = _corrected([_row(name, held, base) for name in chosen])
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
-    values = {
-        name: [_value(name, _scores(name, one, qids)) for one in columns] for name in comparable if name in SCORED
-    }
+    values = {name: [_value(name, _scores(name, one)) for one in held] for name in comparable if name in SCORED}
     alike = {measure(name).column for name in comparable}  # dollars at other prices are other dollars
     means = {
         name: [_fold(one, name, "mean") if SPENDING[name] in alike else None for one in standings] for name in SPENDING
@@ -238,18 +238,19 @@ def _chosen(comparable: Sequence[str], refused: Iterable[Refused], only: Sequenc
     return [name for name in comparable if (name in only if only else folds.FOLDS[measure(name).fold].estimates)]
 
 
-def _row(name: str, columns: Sequence[Column], base: int, qids: Sequence[str]) -> Row:
+def _row(name: str, held: Sequence[Sequence[Mapping[str, Shown]]], base: int) -> Row:
+    """A metric over the scores that each run holds of the cases compared."""
     found = measure(name)
-    scores = [_scores(name, column, qids) for column in columns]
+    scores = [_scores(name, cases) for cases in held]
     cells = [_cell(name, own) for own in scores]
     beside = [None if place == base else _against(name, scores[base], own) for place, own in enumerate(scores)]
     paired = (cell._replace(against=against) for cell, against in zip(cells, beside, strict=True))
     return Row(name, found.metric.better, found.metric.perspective, tuple(paired))
 
 
-def _scores(name: str, column: Column, qids: Sequence[str]) -> list[Shown | None]:
+def _scores(name: str, cases: Sequence[Mapping[str, Shown]]) -> list[Shown | None]:
     """As floats: 1 and 1.0 of two writers are one score, and draw alike."""
-    found = (column.cases[qid].scores.get(measure(name).column) for qid in qids)
+    found = looked_up(cases, measure(name).column)
     return [score if score is None or isinstance(score, tuple) else float(score) for score in found]
 
 
@@ -271,17 +272,24 @@ def _cell(name: str, scores: Sequence[Shown | None]) -> Cell:
 
 def _against(name: str, base: Sequence[Shown | None], own: Sequence[Shown | None]) -> Against | None:
     """The comparison before its p is corrected."""
-    pairs = [pair for pair in zip(base, own, strict=True) if pair != (None, None)]
+    pairs = Counter(zip(base, own, strict=True))
+    pairs.pop((None, None), None)
     found = comparison(name, pairs)
     if found is None or found.worsening is None:
         return None
     higher = measure(name).metric.better == "higher"
     # Scores of a report are rounded nowhere: what differs in its last bits alone is a tie.
-    steps = [_step(a, b) * (1 if higher else -1) for a, b in pairs if a is not None and b is not None]
-    wins, losses = sum(step > 0 for step in steps), sum(step < 0 for step in steps)
+    steps: Counter[int] = Counter()
+    for (a, b), count in pairs.items():
+        if a is not None and b is not None:
+            steps[_way(_step(a, b) * (1 if higher else -1))] += count
     p = two_sided(name, pairs, worse=found.worsening)
     moved = (-found.worsening if higher else found.worsening) + 0.0
-    return Against(moved, p, p, wins, losses, len(steps) - wins - losses)
+    return Against(moved, p, p, steps[1], steps[-1], steps[0])
+
+
+def _way(step: float) -> int:
+    return (step > 0) - (step < 0)
 
 
 def _step(before: Shown, after: Shown) -> float:
@@ -291,7 +299,7 @@ def _step(before: Shown, after: Shown) -> float:
     return round(after - before, 12)  # type: ignore[operator]
 
 
-def two_sided(name: str, pairs: Sequence[Pair], worse: float) -> float:
+def two_sided(name: str, pairs: Counter[Pair], worse: float) -> float:
     """The p of the paired test that the two runs are alike: twice the one-sided p of the way that they differ.
 
     Exact McNemar where every case has a 0/1 score on both sides, else a permutation of whole pairs. The
@@ -301,7 +309,7 @@ def two_sided(name: str, pairs: Sequence[Pair], worse: float) -> float:
     if worse == 0:
         return 1.0
     higher = (measure(name).metric.better == "higher") == (worse > 0)
-    greater_first = Counter(pairs if higher else [(b, a) for a, b in pairs])
+    greater_first = pairs if higher else Counter({(b, a): count for (a, b), count in pairs.items()})
     measured = measure(name)
     counts = folds.counts(measured, greater_first)
     return _p(measured.fold, frozenset(greater_first.items()), counts=counts)
@@ -314,9 +322,10 @@ def _p(fold: str, counted: frozenset[tuple[Pair, int]], *, counts: bool) -> floa
     if counts:
         of = dict(counted)
         return mcnemar(of.get((1, 0), 0), of.get((0, 1), 0), sides=2)
-    pairs = [pair for pair, times in counted for _ in range(times)]
     # Drawn from the scores alone, so that the same runs draw the same.
-    return min(1.0, 2 * folds.chance(fold, pairs, repr(sorted(map(repr, counted))).encode(), counts=False))
+    return min(
+        1.0, 2 * folds.chance(fold, Counter(dict(counted)), repr(sorted(map(repr, counted))).encode(), counts=False)
+    )
 
 
 def _corrected(rows: Sequence[Row]) -> tuple[Row, ...]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rag_eval import folds
 from rag_eval.metrics import measure
+from rag_eval.results import looked_up
 from rag_eval.tally import Value
 
 TYPE_CHECKING = False
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rag_eval.tally import Shown
 
     Pair = tuple[Shown | None, Shown | None]
+    Pairs = Counter[Pair]
     Scores = Mapping[str, Shown]
     Key = tuple[str, str | None]
 
@@ -51,8 +53,8 @@ class Evidence:
         self.questions, self.completeness, self.baseline = questions, completeness, baseline
         self._metrics, self._contracts = metrics, contracts
         self._columns: dict[tuple[str, str], Counter[Shown]] = {}
-        self._pairs: dict[tuple[str, str], list[Pair]] = {}
-        self._parts: dict[str, tuple[list[Scores], list[tuple[Scores, Scores]]]] = {}
+        self._pairs: dict[tuple[str, str], Pairs] = {}
+        self._parts: dict[str, tuple[list[Scores], list[Scores], list[Scores]]] = {}
         self._sizes: Counter[str] | None = None
         self._together = list(paired(baseline.questions, questions)) if baseline else []
 
@@ -97,28 +99,33 @@ class Evidence:
         own, theirs = self._contracts.get(name), self.baseline.contracts.get(name) if self.baseline else None
         return own is not None and own == theirs
 
-    def pairs(self, name: str, part: str = "") -> list[Pair]:
-        """A metric's scores under baseline and run, of the cases that both have under the same gold."""
+    def pairs(self, name: str, part: str = "") -> Pairs:
+        """A metric's scores under baseline and run, with how many cases of both under the same gold have these.
+
+        Of cases that the metric applies to in neither run there are none.
+        """
         column = measure(name).column
         if (column, part) not in self._pairs:
-            both = self._of_part(part)[1]
-            self._pairs[column, part] = [(old.get(column), new.get(column)) for old, new in both]
+            _, old, new = self._of_part(part)
+            counted = Counter(zip(looked_up(old, column), looked_up(new, column), strict=True))
+            counted.pop((None, None), None)
+            self._pairs[column, part] = counted
         return self._pairs[column, part]
 
     def _column(self, name: str, part: str) -> Counter[Shown]:
         column = measure(name).column
         if (column, part) not in self._columns:
-            counted = Counter([scores.get(column) for scores in self._of_part(part)[0]])
+            counted = Counter(looked_up(self._of_part(part)[0], column))
             counted.pop(None, None)
             self._columns[column, part] = counted  # type: ignore[assignment]
         return self._columns[column, part]
 
-    def _of_part(self, part: str) -> tuple[list[Scores], list[tuple[Scores, Scores]]]:
-        """The scores of a slice's cases, and those of baseline and run side by side: looked out once a slice."""
+    def _of_part(self, part: str) -> tuple[list[Scores], list[Scores], list[Scores]]:
+        """The scores of a slice's cases, and those of baseline and run in one order: looked out once a slice."""
         if part not in self._parts:
             cases = [case.scores for case in self.questions if not part or part in case.slices]
-            both = [(old.scores, new.scores) for old, new in self._together if not part or part in new.slices]
-            self._parts[part] = cases, both
+            both = [(old, new) for old, new in self._together if not part or part in new.slices]
+            self._parts[part] = cases, [old.scores for old, _ in both], [new.scores for _, new in both]
         return self._parts[part]
 
 

@@ -16,7 +16,7 @@ from rag_eval.tally import DECIMALS, Tally, Value, as_float, mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from rag_eval.metrics import Measure
     from rag_eval.stats import Interval
@@ -140,21 +140,24 @@ def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -
     return stats.interval(Counter(scores), kind, bounds, confidence)  # type: ignore[arg-type]
 
 
-def chance(fold: str, worse_first: Sequence[Pair], seed: bytes, *, counts: bool) -> float:
+def chance(fold: str, worse_first: Counter[Pair], seed: bytes, *, counts: bool) -> float:
     """The one-sided p of the paired test that the first run's figure is no greater; either score may be lacking.
+
+    ``worse_first`` says how many cases have which pair of scores.
 
     Exact McNemar where every case ``counts`` (see below), else a permutation that swaps whole pairs.
     """
     from rag_eval import stats
 
     if counts:
-        falls = sum(bool(a) and not b for a, b in worse_first)
-        return stats.mcnemar(falls, sum(bool(b) and not a for a, b in worse_first))
+        falls = sum(n for (a, b), n in worse_first.items() if a and not b)
+        return stats.mcnemar(falls, sum(n for (a, b), n in worse_first.items() if b and not a))
     if fold == "mean":
         return stats.sign_flip(worse_first, seed)  # type: ignore[arg-type]
+    pairs = worse_first.elements()
     if fold in RANKED:
-        return stats.percentile_flip(worse_first, RANKED[fold], seed)  # type: ignore[arg-type]
-    return stats.swap(worse_first, lambda side: _number(fold, side), seed)
+        return stats.percentile_flip(pairs, RANKED[fold], seed)  # type: ignore[arg-type]
+    return stats.swap(pairs, lambda side: _number(fold, side), seed)
 
 
 def counts(measure: Measure, pairs: Iterable[Pair]) -> bool:

@@ -160,7 +160,7 @@ class _Pairs:
 
     def moved(self, name: str, old: int, new: int) -> Comparison | None:
         """Both values over the cases that both points have under the same gold, untested."""
-        return comparison(name, [pair for pair in self.of(old, new).pairs(name) if pair != (None, None)])
+        return comparison(name, self.of(old, new).pairs(name))
 
     def tested(self, name: str, old: int, new: int) -> Contrast | None:
         """The same with the p of the paired test; None where no case is shared."""

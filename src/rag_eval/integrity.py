@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from rag_eval.finding import Finding
+from rag_eval.later import Later
 from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from rag_eval.finding import Level
-    from rag_eval.scoring import Scored
+    from rag_eval.partial import Outcome
 
 CITES_ALL, SAME_POOL, SAYS_ALL = 1, 2, 4
 """Habits of a case: it cites everything of a long list; it retrieves the same long list as every other one; its claim
@@ -36,17 +36,18 @@ _FEWEST = 3  # cases; below that, one kind of answer throughout may be chance
 _REFUSED = ("REFUSAL_OK", "OVER_REFUSAL_EVIDENCE_PRESENT", "OVER_REFUSAL_NOT_RETRIEVED")
 _SILENT = ("MISSING", "ERROR", "ATTACK")
 _CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
-_UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
+_UNCUT = Later(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 
 
 class Run(NamedTuple):
-    """What is looked at: the cases of a run, the names of the gates that can fail it, the length of a shared list.
+    """What is looked at: a run's outcomes with how many cases came to each, and what can fail it.
 
+    ``gates`` are the names of the gates that can, ``pool`` is the length of a long list that cases share.
     ``guards`` are the gates that every policy in force has: one that a change brings along guards nothing yet, since
     the same change chose its threshold. None: there is one policy alone.
     """
 
-    cases: Sequence[Scored]
+    outcomes: Sequence[tuple[Outcome, int]]
     gates: Collection[str]
     pool: int = 0
     guards: Collection[str] | None = None
@@ -98,7 +99,7 @@ def levelled(finding: Finding, levels: Mapping[str, str]) -> Finding:
 
 
 def _refuses_everything(run: Run) -> Iterator[Finding]:
-    refused, answered = _split(run, lambda case: case.label != "HALLUCINATION" and case.label != "REFUSAL_OK")
+    refused, answered = _split(run, lambda label: label not in ("HALLUCINATION", "REFUSAL_OK"))
     if refused >= max(_FEWEST, (refused + answered) * _ALMOST):
         level = _level(run, "over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable")
         share = f"all {refused}" if not answered else f"{refused} of {refused + answered}"
@@ -107,7 +108,7 @@ def _refuses_everything(run: Run) -> Iterator[Finding]:
 
 
 def _answers_everything(run: Run) -> Iterator[Finding]:
-    refused, answered = _split(run, lambda case: case.label in ("HALLUCINATION", "REFUSAL_OK"))
+    refused, answered = _split(run, lambda label: label in ("HALLUCINATION", "REFUSAL_OK"))
     if answered >= _FEWEST and not refused:
         level = _level(run, "under_refusal", "abstention_accuracy")
         message = f"all {answered} unanswerable questions are answered: over_refusal cannot fail"
@@ -131,8 +132,8 @@ def _padded_citations(run: Run) -> Iterator[Finding]:
 
 
 def _padded_retrieval(run: Run) -> Iterator[Finding]:
-    spoken = [case for case in run.cases if case.label not in ("MISSING", "ERROR")]
-    if len(spoken) >= _FEWEST and all(case.habits & SAME_POOL for case in spoken):
+    spoken = [(one.habits & SAME_POOL, count) for one, count in run.outcomes if one.label not in ("MISSING", "ERROR")]
+    if sum(count for _, count in spoken) >= _FEWEST and all(same for same, _ in spoken):
         blind = sorted(name for name in run.gates if _blind(name, run.pool))
         message = f"every question retrieves the same {run.pool} chunks"
         message += f": {', '.join(blind)} cannot fail" if blind else ""
@@ -151,15 +152,16 @@ _CHECKS: tuple[Callable[[Run], Iterator[Finding]], ...] = (
 
 def _habitual(run: Run, habit: int) -> tuple[int, int]:
     """How many answers have a habit, and how many there are."""
-    answers = [case for case in run.cases if case.label not in (*_REFUSED, *_SILENT)]
-    return sum(bool(case.habits & habit) for case in answers), len(answers)
+    answers = [(one.habits & habit, count) for one, count in run.outcomes if one.label not in (*_REFUSED, *_SILENT)]
+    return sum(count for has, count in answers if has), sum(count for _, count in answers)
 
 
-def _split(run: Run, meant: Callable[[Scored], bool]) -> tuple[int, int]:
-    """How many of the cases meant are refused and how many are answered; what failed is neither."""
-    cases = [case for case in run.cases if case.label not in _SILENT and meant(case)]
-    refused = sum(case.label in _REFUSED for case in cases)
-    return refused, len(cases) - refused
+def _split(run: Run, meant: Callable[[str], bool]) -> tuple[int, int]:
+    """How many of the cases with a label that is meant are refused, and how many answered; what failed is neither."""
+    told = [
+        (one.label in _REFUSED, count) for one, count in run.outcomes if one.label not in _SILENT and meant(one.label)
+    ]
+    return sum(count for refused, count in told if refused), sum(count for refused, count in told if not refused)
 
 
 def _level(run: Run, *guards: str) -> Level:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, Protocol, TypedDict
 
+from rag_eval.later import Later
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +14,10 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-_INLINE_CITATIONS = re.compile(r"citations\s*:\s*\[", re.IGNORECASE)
-_CITATION_LIST = re.compile(r"citations\s*+:\s*+\[[^\[\]]*+\]", re.IGNORECASE)
-_FOOTNOTE = re.compile(r"\[[0-9]{1,3}(?:\s?[,–-]\s?[0-9]{1,3})*\]")
-_SEPARATORS = re.compile(r"[,\s]+")
+_INLINE_CITATIONS = Later(r"citations\s*:\s*\[", re.IGNORECASE)
+_CITATION_LIST = Later(r"citations\s*+:\s*+\[[^\[\]]*+\]", re.IGNORECASE)
+_FOOTNOTE = Later(r"\[[0-9]{1,3}(?:\s?[,–-]\s?[0-9]{1,3})*\]")
+_SEPARATORS = Later(r"[,\s]+")
 
 
 class Chunk(TypedDict, total=False):
@@ -62,6 +64,13 @@ class Gold(NamedTuple):
     substrings: tuple[str, ...]  # lower-cased, each at least five characters
     citations: tuple[str, ...]  # repeats removed
     line: int
+    category: str | None = None
+    difficulty: str | None = None
+    tags: tuple[str, ...] | None = None
+    query_type: str | None = None
+    multi_hop: bool | None = None
+    meta: Mapping[str, Any] | None = None
+    # From here on, what only some metrics look at: see Gold.plain.
     expected_answer: str | None = None
     relevance_grades: Mapping[str, int] | None = None
     relevant_docs: tuple[str, ...] | None = None
@@ -71,12 +80,6 @@ class Gold(NamedTuple):
     recency_rule: str | None = None
     sections: tuple[Section, ...] | None = None
     attack: Mapping[str, Any] | None = None
-    category: str | None = None
-    difficulty: str | None = None
-    tags: tuple[str, ...] | None = None
-    query_type: str | None = None
-    multi_hop: bool | None = None
-    meta: Mapping[str, Any] | None = None
     facts: tuple[Fact, ...] | None = None
     expected_claims: tuple[str, ...] | None = None
     forbidden_claims: tuple[str, ...] | None = None
@@ -90,14 +93,25 @@ class Gold(NamedTuple):
     @classmethod
     def from_row(cls, row: Row, line: int) -> Gold:
         """The item of a valid JSONL row."""
-        get = row.get
-        return cls(
+        own = (
             row["qid"],
             row["question"],
             row["answerable"],
             tuple([text.lower() for text in row["gold_claim_substr"]]),
             tuple(dict.fromkeys(row["gold_citations"])),
             line,
+        )
+        if len(row) == _REQUIRED:  # most items say no more, and there may be millions
+            return cls(*own)
+        get = row.get
+        return cls(
+            *own,
+            get("category"),
+            get("difficulty"),
+            _tuple(get("tags")),
+            get("query_type"),
+            get("multi_hop"),
+            get("meta"),
             get("expected_answer"),
             get("relevance_grades"),
             _tuple(get("relevant_docs")),
@@ -107,12 +121,6 @@ class Gold(NamedTuple):
             get("recency_conflict_rule"),
             _tuple(get("sections")),
             get("attack"),
-            get("category"),
-            get("difficulty"),
-            _tuple(get("tags")),
-            get("query_type"),
-            get("multi_hop"),
-            get("meta"),
             _tuple(get("gold_facts")),
             _tuple(get("expected_claims")),
             _tuple(get("forbidden_claims")),
@@ -124,11 +132,21 @@ class Gold(NamedTuple):
             _tuple(get("expected_documents")),
         )
 
+    @property
+    def plain(self) -> bool:
+        """Whether there is nothing in it but what every item has, and what slices go by."""
+        return self[_RARE:] == _NOTHING
+
     @classmethod
     def from_array_item(cls, row: Row, line: int) -> Gold:
         """The item of a valid element of a JSON-array gold set (``q``, ``gold_ids``, ``gold_claim``)."""
         ids = tuple(dict.fromkeys(row["gold_ids"]))
-        return cls(row["qid"], row["q"], row["answerable"], (), ids, line, row.get("gold_claim"))
+        return cls(row["qid"], row["q"], row["answerable"], (), ids, line, expected_answer=row.get("gold_claim"))
+
+
+_REQUIRED = 5  # fields of a row that every item has
+_RARE = Gold._fields.index("expected_answer")
+_NOTHING = (None,) * (len(Gold._fields) - _RARE)
 
 
 def item_hash(source: bytes) -> str:
@@ -168,26 +186,18 @@ class Trace(NamedTuple):
     def from_row(cls, row: Row, qid: str, line: int) -> Trace:
         """The trace of a valid row, under the ``qid`` that pairing found for it."""
         get = row.get
-        answer = get("answer_json")
-        if answer is not None:
-            claim, cited = answer["claim"], answer.get("citations")
-        else:
-            claim, cited = get("answer", ""), get("citations")
-            cited = inline_citations(claim) if cited is None else cited
-        chunks, retrieved = get("chunks"), get("retrieved_ids")
-        if retrieved is None:
-            retrieved = [chunk["id"] for chunk in chunks] if chunks else ()
+        claim, cited = said(row)
         return cls(
             qid,
             get("run") or None,
             claim,
             None if cited is None else tuple(dict.fromkeys(cited)),
-            tuple(dict.fromkeys(retrieved)),
+            tuple(dict.fromkeys(retrieved(row))),
             line,
-            answer is not None or "answer" in row,
+            "answer_json" in row or "answer" in row,
             get("error"),
             get("abstained"),
-            _tuple(chunks),
+            _tuple(get("chunks")),
             get("scope"),
             get("ok"),
             get("timed_out"),
@@ -198,12 +208,19 @@ class Trace(NamedTuple):
             get("guardrail"),
         )
 
+    @property
+    def plain(self) -> bool:
+        """Whether there is an answer, and nothing beyond what was answered, cited and retrieved."""
+        return self[_TOLD:] == _UNTOLD
+
     @classmethod
     def missing(cls, qid: str, run: str | None) -> Trace:
         """What a gold item without a trace is scored as: an empty, shipped answer."""
         return cls(qid, run, "", None, (), 0, answered=False)
 
 
+_TOLD = Trace._fields.index("answered")
+_UNTOLD = (True, *(None,) * (len(Trace._fields) - _TOLD - 1))
 USUAL_GOLD, USUAL_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
 GATES_FILE = "eval-gates.yml"
 """Where the files are looked for when nothing names them."""
@@ -282,6 +299,21 @@ class Settings(NamedTuple):
     prices: Mapping[str, Mapping[str, float]] = {}
     builtin: bool = False
     semantic: Similarity | None = None
+
+
+def said(row: Row) -> tuple[str, list[str] | None]:
+    """The answer of a valid trace row as it was given, and what it cites; None where no list was given at all."""
+    answer = row.get("answer_json")
+    if answer is not None:
+        return answer["claim"], answer.get("citations")
+    claim, cited = row.get("answer", ""), row.get("citations")
+    return claim, inline_citations(claim) if cited is None else cited
+
+
+def retrieved(row: Row) -> Sequence[str]:
+    """The ids that a valid trace row says were retrieved, best first, repeats among them."""
+    ids: Sequence[str] | None = row.get("retrieved_ids")
+    return [chunk["id"] for chunk in row.get("chunks") or ()] if ids is None else ids
 
 
 def inline_citations(text: str) -> list[str] | None:

@@ -47,9 +47,6 @@ class Pairing:
 
     def qid(self, row: Row, line: int) -> tuple[str | None, str]:
         """The qid, or None and what is wrong."""
-        qid = row.get("qid")
-        if qid and "q_id" not in row and "case_id" not in row:
-            return qid, ""
         given = [(name, row[name]) for name in _IDS if row.get(name)]
         if not given:
             return self._match_question(row)

@@ -40,10 +40,11 @@ examples:
 """
 
 
-def build_parser(chosen: str = "", rest: Sequence[str] = ()) -> argparse.ArgumentParser:
+def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = False) -> argparse.ArgumentParser:
     """The parser of all commands, or of the ``chosen`` one alone: each costs start-up time.
 
-    ``rest`` is what follows the command: one that has sub-commands chooses by it in turn.
+    ``rest`` is what follows the command: one that has sub-commands chooses by it in turn. A ``bare`` parser knows the
+    commands by name and not their options: enough to list them.
     """
     about = "Says in a pull request whether the answers of a RAG system got worse: deterministic, without LLM calls."
     parser = argparse.ArgumentParser("rag-eval", description=about, epilog=_EPILOG, formatter_class=_Formatter)
@@ -52,6 +53,8 @@ def build_parser(chosen: str = "", rest: Sequence[str] = ()) -> argparse.Argumen
     commands = parser.add_subparsers(prog="rag-eval", dest="command", metavar="COMMAND", required=True)
     for name in (chosen,) if chosen else COMMANDS:
         sub = commands.add_parser(name, help=COMMANDS[name], formatter_class=_Formatter)
+        if bare:
+            continue
         module = module_of(name)
         sub.description, sub.epilog = module.__doc__, f"examples:\n{module.EXAMPLES}"
         module.add_arguments(sub, *([rest] if name in _NESTED else []))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rag_eval.tally import Score
 
@@ -27,57 +27,59 @@ class Outcome(NamedTuple):
     habits: int
 
 
-class Answered(NamedTuple):
-    """A scored case: which, what it came to, and the line of its trace in the part, from 1."""
+class Log:
+    """The scored traces of a run in the order in which they came: an entry of each list for each of them.
 
-    run: str | None
-    qid: str
-    outcome: Outcome
-    line: int
+    ``slots`` are places of gold items in their set, from 0; ``lines`` are those of the traces, from 1.
+    """
+
+    def __init__(self) -> None:
+        self.slots, self.lines = array("Q"), array("Q")
+        self.outcomes: list[Outcome] = []
 
 
 class Aside(NamedTuple):
     """What a scorer found besides scores.
 
-    ``duplicate`` and ``unknown`` count traces. ``pool`` is the long list that habits refer to; ``unpriced`` are models.
+    ``unknown`` counts traces. ``pool`` is the long list that habits refer to; ``unpriced`` are models.
     """
 
-    duplicate: int
     unknown: int
     pool: frozenset[str] | None
     unpriced: frozenset[str]
 
 
+class Logged(NamedTuple):
+    """The log of a run, packed: its outcomes are places in a list."""
+
+    run: str | None
+    slots: array[int]
+    outcomes: array[int]
+    lines: array[int]
+
+
 class Partial(NamedTuple):
-    """The scored cases of a part in the order in which they were first answered, as columns; the last trace counts.
+    """The logs of a part of the traces, by run in the order in which these came up, and the outcomes in them."""
 
-    ``run``, ``outcome`` and ``line`` have an entry a case; the first two are places in ``runs`` and ``outcomes``.
-    """
-
-    qids: list[str]
-    run: array[int]
-    outcome: array[int]
-    line: array[int]
-    runs: list[str | None]
+    runs: tuple[Logged, ...]
     outcomes: list[Outcome]
     aside: Aside
 
-    def cases(self) -> Iterator[Answered]:
-        """The cases one by one."""
-        for qid, run, outcome, line in zip(self.qids, self.run, self.outcome, self.line, strict=True):
-            yield Answered(self.runs[run], qid, self.outcomes[outcome], line)
+
+def packed(logs: Mapping[str | None, Log], aside: Aside) -> Partial:
+    """The partial of logs. Equal outcomes are told by being one object: to compare them takes longer."""
+    places: dict[int, int] = {}
+    known: list[Outcome] = []
+    runs = [
+        Logged(run, log.slots, array("Q", _places(log.outcomes, places, known)), log.lines) for run, log in logs.items()
+    ]
+    return Partial(tuple(runs), known, aside)
 
 
-def packed(cases: Iterable[Answered], aside: Aside) -> Partial:
-    """The partial of scored cases. Equal scores are told by being one object: to compare them takes longer."""
-    qids: list[str] = []
-    columns = array("Q"), array("Q"), array("Q")
-    runs: dict[str | None, int] = {}
-    outcomes: dict[tuple[int, str, str, str, int], tuple[int, Outcome]] = {}
-    for run, qid, outcome, line in cases:
-        qids.append(qid)
-        columns[0].append(runs.setdefault(run, len(runs)))
-        known = outcomes.setdefault((id(outcome.scores), *outcome[1:]), (len(outcomes), outcome))
-        columns[1].append(known[0])
-        columns[2].append(line)
-    return Partial(qids, *columns, list(runs), [one for _, one in outcomes.values()], aside)
+def _places(outcomes: Iterable[Outcome], places: dict[int, int], known: list[Outcome]) -> Iterator[int]:
+    for one in outcomes:
+        place = places.get(id(one))
+        if place is None:
+            place = places[id(one)] = len(known)
+            known.append(one)
+        yield place

@@ -7,7 +7,9 @@ no shipped answer makes precision and chr 1.0, no (un)answerable item makes its 
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
+from copy import copy
 from typing import Any, NamedTuple
 
 from rag_eval.errors import UsageError
@@ -28,6 +30,8 @@ CEILINGS = {"under": "under_refusal", "over": "over_refusal"}
 
 # What the reference scorer sees in one case, as bits of a small number: a case costs no memory of its own.
 ANSWERABLE, SHIPPED, HIT, RIGHT, RECALLED = 1, 2, 4, 8, 16
+SEEN = 32
+"""That there is a trace."""
 
 
 class Counts(NamedTuple):
@@ -56,37 +60,91 @@ def parse_gates(text: str) -> dict[str, str]:
     return gates
 
 
-def count(
-    golds: Mapping[str, Gold],
-    rows: Iterable[tuple[int, Row]],
-    k: int,
-    token: str,
-    nameless: Callable[[int, Row], None] | None = None,
-) -> Counts:
-    """Outcomes of every gold item; the last row of a qid wins, an item without one is an empty answer.
+class Part(NamedTuple):
+    """What a scorer holds of a part of the traces: places of gold items from 0, and what each trace came to."""
 
-    ``nameless`` is told of each row (by line) without an id that the reference scorer reads.
+    slots: array[int]
+    outcomes: bytearray
+    unknown: int
+    unread: int
+
+
+class ReferenceScorer:
+    """Takes traces as :class:`rag_eval.scoring.Scorer` does; the last trace of a qid wins, whatever its run.
+
+    Of a gold item it keeps a byte. ``k`` is that of recall, ``token`` the refusal token.
     """
-    token = token.lower()
-    seen: dict[str, int] = {}
-    known = unknown = unread = 0
-    for line, row in rows:
-        qid = row.get("qid") or row.get("q_id")
-        if not qid or "answer_json" not in row:
-            unread += 1
-            if not qid:
-                if nameless:
-                    nameless(line, row)
+
+    pool: frozenset[str] | None = None
+
+    def __init__(self, golds: Mapping[str, Gold], k: int, token: str) -> None:
+        self._golds, self._k, self._token = list(golds.values()), k, token.lower()
+        self._slots = {qid: slot for slot, qid in enumerate(golds)}
+        self._hold_nothing()
+
+    def _hold_nothing(self, *, apart: bool = False) -> None:
+        self._seen = bytearray() if apart else bytearray(len(self._golds))
+        self._log: tuple[array[int], bytearray] | None = (array("Q"), bytearray()) if apart else None
+        self._known = self._unknown = self._unread = 0
+
+    def take(self, rows: Iterable[tuple[int, Row]], qid_of: Callable[[Row, int], str | None]) -> None:
+        """Look at valid trace rows with their lines; ``qid_of`` is told of each one without an id that is read."""
+        slots, golds, k, token = self._slots, self._golds, self._k, self._token
+        for line, row in rows:
+            qid, answer = row.get("qid") or row.get("q_id"), row.get("answer_json")
+            if not qid or answer is None:
+                self._unread += 1
+                if not qid:
+                    qid_of(row, line)
+                    continue
+            slot = slots.get(qid)
+            if slot is None:
+                self._unknown += 1
                 continue
-        gold = golds.get(qid)
-        if gold is None:
-            unknown += 1
-        else:
-            known += 1
-            seen[qid] = outcome(gold, row.get("answer_json"), row.get("retrieved_ids"), k, token)
-    outcomes = Counter(seen.values())
-    outcomes.update(outcome(gold, None, None, k, token) for gold in golds.values() if gold.qid not in seen)
-    return Counts(outcomes, len(golds) - len(seen), known - len(seen), unknown, unread)
+            came = outcome(golds[slot], answer, row.get("retrieved_ids"), k, token) | SEEN
+            if self._log is None:
+                self._known += 1
+                self._seen[slot] = came
+            else:
+                self._log[0].append(slot)
+                self._log[1].append(came)
+
+    def fresh(self, pool: frozenset[str] | None = None, *, apart: bool = False) -> ReferenceScorer:  # noqa: ARG002
+        """A scorer of the same kind that holds no trace yet; one that is ``apart`` is to be asked for its part."""
+        other = copy(self)
+        other._hold_nothing(apart=apart)
+        return other
+
+    def partial(self) -> Part:
+        """What it holds, without the gold; of a scorer that is apart."""
+        if self._log is None:
+            raise ValueError("this scorer has let traces take the places of others")
+        return Part(*self._log, self._unknown, self._unread)
+
+    def agrees(self, part: Part) -> bool:  # noqa: ARG002
+        """Any two parts do."""
+        return True
+
+    def absorb(self, part: Part, before: int) -> None:  # noqa: ARG002
+        """Take what another scorer held of the traces that follow."""
+        seen = self._seen
+        for slot, came in zip(part.slots, part.outcomes, strict=True):
+            seen[slot] = came
+        self._known += len(part.slots)
+        self._unknown += part.unknown
+        self._unread += part.unread
+
+    def close(self) -> Counts:
+        """Outcomes of every gold item; one without a trace is an empty answer."""
+        missing = self._seen.count(0)
+        outcomes = Counter(self._seen)
+        del outcomes[0]
+        found = Counter({came & ~SEEN: count for came, count in outcomes.items()})
+        for slot in range(len(self._golds)) if missing else ():
+            if not self._seen[slot]:
+                found[outcome(self._golds[slot], None, None, self._k, self._token)] += 1
+        taken = len(self._golds) - missing
+        return Counts(found, missing, self._known - taken, self._unknown, self._unread)
 
 
 def outcome(gold: Gold, answer: Row | None, retrieved: Sequence[str] | None, k: int, token: str) -> int:

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
-    from rag_eval.evidence import Evidence, Pair
+    from rag_eval.evidence import Evidence, Pairs
     from rag_eval.gates import Gate, Outcome, Statistics
-    from rag_eval.tally import Value
+    from rag_eval.tally import Shown, Value
 
 
 class _Tested(NamedTuple):
     """A gate with its pairs and what they come to; ``why`` says why there is nothing to compare."""
 
     gate: Gate
-    pairs: list[Pair]
+    pairs: Pairs
     found: Comparison | None
     why: str = ""
 
@@ -49,13 +49,13 @@ def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics) 
 
 def _test(gate: Gate, evidence: Evidence, statistics: Statistics) -> _Tested:
     if evidence.baseline is None:
-        return _Tested(gate, [], None, "there is no baseline")
+        return _Tested(gate, Counter(), None, "there is no baseline")
     if not evidence.comparable(gate.name):
-        return _Tested(gate, [], None, "the baseline was measured under another contract, or not at all")
+        return _Tested(gate, Counter(), None, "the baseline was measured under another contract, or not at all")
     values = None if gate.slice else evidence.values(gate.name)
     if values is not None:
-        return _Tested(gate, [], _by_values(gate.name, *values), "the baseline or the run has no value")
-    pairs = [pair for pair in evidence.pairs(gate.name, gate.slice) if pair != (None, None)]
+        return _Tested(gate, Counter(), _by_values(gate.name, *values), "the baseline or the run has no value")
+    pairs = evidence.pairs(gate.name, gate.slice)
     found = comparison(gate.name, pairs)
     if found is None:
         return _Tested(gate, pairs, None, "no case is in both runs under the same gold")
@@ -66,15 +66,17 @@ def _tests(gate: Gate, statistics: Statistics) -> bool:
     return (gate.test or statistics.test) == "paired"
 
 
-def comparison(name: str, pairs: Sequence[Pair]) -> Comparison | None:
+def comparison(name: str, pairs: Pairs) -> Comparison | None:
     """Both values, each over its own cases of those that both runs have, and how much worse the second is."""
-    old, new = (
-        ([score for score in side if score is not None] for side in zip(*pairs, strict=True)) if pairs else ([], [])
-    )
-    if not old or not new:
+    sides: tuple[Counter[Shown], Counter[Shown]] = Counter(), Counter()
+    for pair, count in pairs.items():
+        for side, score in zip(sides, pair, strict=True):
+            if score is not None:
+                side[score] += count
+    if not all(sides):
         return None
-    before, after = (folds.folded(measure(name), Counter(side)) for side in (old, new))
-    return _beside(name, before, after, len(pairs))
+    before, after = (folds.folded(measure(name), side) for side in sides)
+    return _beside(name, before, after, pairs.total())
 
 
 def _by_values(name: str, old: Value, new: Value) -> Comparison | None:
@@ -94,14 +96,15 @@ def _rounded(number: Fraction | float) -> Fraction:
     return exactly(round(float(number), DECIMALS))
 
 
-def _p(name: str, pairs: Sequence[Pair]) -> float:
+def _p(name: str, pairs: Pairs) -> float:
     measured, ordered = measure(name), _worse_first(name, pairs)
     return folds.chance(measured.fold, ordered, _seed(name, pairs), counts=folds.counts(measured, pairs))
 
 
-def _seed(name: str, pairs: Sequence[Pair]) -> bytes:
-    """From the scores alone, so that the same runs draw the same."""
-    return f"{name}{sorted(map(repr, pairs))}".encode()
+def _seed(name: str, pairs: Pairs) -> bytes:
+    """From the scores alone, so that the same runs draw the same: those of every case, in one order."""
+    written = sorted((repr(pair), count) for pair, count in pairs.items())
+    return f"{name}{[text for text, count in written for _ in range(count)]}".encode()
 
 
 def _adjusted(ps: Sequence[float], statistics: Statistics) -> Sequence[float]:
@@ -125,7 +128,8 @@ def _seen(one: _Tested, found: Comparison, statistics: Statistics, tests: int) -
 def _of_counts(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple[float | None, int | None]:
     from rag_eval import stats
 
-    n, share = len(one.pairs), sum(a != b for a, b in one.pairs) / len(one.pairs)
+    n = one.pairs.total()
+    share = sum(count for (a, b), count in one.pairs.items() if a != b) / n
     visible = stats.smallest_visible_drop(n, share, margin, alpha, tests)
     wanted = _unseen(margin, None if visible is None else float(visible), bounded=True)
     needed = None if wanted is None else stats.cases_needed(wanted, share, margin, alpha, tests)
@@ -138,16 +142,16 @@ def _of_spread(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple
     spread = stats.paired_spread(_worse_first(one.gate.name, one.pairs))  # type: ignore[arg-type]
     if not spread:  # no case moved: how cases move when they do is not known
         return None, None
-    visible = stats.smallest_visible_shift(len(one.pairs), spread, float(margin), alpha, tests)
+    visible = stats.smallest_visible_shift(one.pairs.total(), spread, float(margin), alpha, tests)
     wanted = _unseen(margin, visible, measure(one.gate.name).metric.bounded)
     return visible, None if wanted is None else stats.cases_needed_for_shift(
         wanted, spread, float(margin), alpha, tests
     )
 
 
-def _worse_first(name: str, pairs: Sequence[Pair]) -> list[Pair]:
+def _worse_first(name: str, pairs: Pairs) -> Pairs:
     """The pairs so that a greater first score is the worsening."""
-    return list(pairs) if measure(name).metric.better == "higher" else [(b, a) for a, b in pairs]
+    return pairs if measure(name).metric.better == "higher" else Counter({(b, a): n for (a, b), n in pairs.items()})
 
 
 def aim(margin: Decimal, *, bounded: bool = True) -> float:

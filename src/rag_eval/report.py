@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 from rag_eval import __version__, integrity
 from rag_eval import baseline as earlier
 from rag_eval.baseline import Compared, Effect, Flip
-from rag_eval.blast import GateTurn, GoldChange  # noqa: TC001
 from rag_eval.diagnosis import Diagnosis, diagnose
-from rag_eval.evidence import Baseline, Evidence, enclosed
-from rag_eval.finding import Finding  # noqa: TC001
-from rag_eval.folds import FOLDS
+from rag_eval.evidence import Baseline, Evidence
 from rag_eval.gates import BOUNDS, FULL, Judged, Policy, Statistics, verdict
 from rag_eval.judging import judge_all, rejudged
-from rag_eval.metrics import METRICS, measure
-from rag_eval.policy import PolicyChange  # noqa: TC001
+from rag_eval.measured import as_result, questions_of, results_of
+from rag_eval.metrics import measure
 from rag_eval.remarks import Input, Remark, remarks
-from rag_eval.results import MetricResult, Question
 from rag_eval.scope import Scope, asked, scope_of
-from rag_eval.scoring import Completeness  # noqa: TC001
-from rag_eval.slices import slices_of
-from rag_eval.tally import Value, as_shown, tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rag_eval.blast import GateTurn, GoldChange
+    from rag_eval.finding import Finding
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold
-    from rag_eval.scoring import Scorecard, Scored
-    from rag_eval.stats import Interval
-    from rag_eval.tally import Shown
+    from rag_eval.policy import PolicyChange
+    from rag_eval.results import MetricResult, Question
+    from rag_eval.scoring import Completeness, Scorecard
+    from rag_eval.tally import Value
 
 FORMAT = 1
-_QUESTION_SHOWN = 200
 
 
 class Base(NamedTuple):
@@ -171,8 +164,7 @@ class Earlier(NamedTuple):
 
 def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """The report of a scorecard under a policy."""
-    questions = _questions(card, golds, context)
-    labels = dict(sorted(Counter(case.label for case in card.cases).items()))
+    questions = questions_of(card, golds, context.hashes, context.fields)
     report = Report(
         version=__version__,
         verdict="passed",
@@ -180,10 +172,10 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         k=policy.k,
         refusal=_refusal(policy),
         gates=(),
-        metrics=_in_order([*_valued(card), *_of_run(card, context.about)]),
+        metrics=results_of(card, context.about or {}),
         completeness=card.completeness,
         allowed={},
-        labels=labels,
+        labels=card.labels(),
         diagnosis=(),
         questions=questions,
         notes=(*remarks(card, golds, policy, context.about or {}, context.inputs), *context.notes),
@@ -191,7 +183,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         contracts={one.name: contract(one, policy) for one in card.measures},
         run=context.about,
         findings=(*context.findings, *habits(card, policy)),
-        scope=scope_of([policy], len({case.qid for case in card.cases}), len(golds)),
+        scope=scope_of([policy], card.cases.questions, len(golds)),
     )
     return _judged(report, policy, context.earlier)
 
@@ -325,75 +317,13 @@ def _gated(policy: Policy) -> list[str]:
 
 def _part(now: Evidence, name: str, part: str) -> MetricResult:
     found = now.interval(name, part)
-    return _as_result(measure(name), now.value(name, part), found)
-
-
-def _valued(card: Scorecard) -> list[tuple[Measure, Value, Interval | None]]:
-    """Each measure with its value and its interval; measures whose cases score alike share one."""
-    known: dict[Any, Interval | None] = {}
-    found, tallies = [], card.tallies()
-    for one in (one for one in card.measures if one.metric.level == "case"):
-        counts = tallies[one.column]
-        scores: Counter[Shown] = Counter()
-        for score, count in counts.items():  # 1/1 and 2/2 are shown as one
-            scores[as_shown(score)] += count
-        key = one.is_rate, one.metric.bounded, one.fold, frozenset(scores.items())
-        if key not in known:
-            known[key] = enclosed(one.name, scores)
-        found.append((one, FOLDS[one.fold].value(counts), known[key]))
-    return found
-
-
-def _of_run(card: Scorecard, about: Mapping[str, Any] | None) -> list[tuple[Measure, Value, None]]:
-    """The metrics of what run.json says. It counts all that there is: there is nothing to enclose."""
-    own = [one for one in card.measures if one.metric.level == "run"]
-    return [(one, FOLDS[one.fold].value(tally([one.score(about or {})])), None) for one in own]
-
-
-def _as_result(measure: Measure, value: Value, found: Interval | None) -> MetricResult:
-    exact = str(value.number) if isinstance(value.number, Fraction) else None
-    number = None if value.number is None else float(value.number)
-    hits = value.hits if measure.is_rate else None
-    own = MetricResult(number, value.n, exact, hits, measure.metric.better, measure.metric.perspective)
-    return own._replace(low=found.low, high=found.high, small=found.small) if found else own
-
-
-def _in_order(valued: Sequence[tuple[Measure, Value, Interval | None]]) -> dict[str, MetricResult]:
-    """The results perspective by perspective, as METRICS has them."""
-    places = {name: place for place, name in enumerate(METRICS)}
-    ordered = sorted(valued, key=lambda found: places[found[0].metric.name])
-    return {found[0].name: _as_result(*found) for found in ordered}
-
-
-def _questions(card: Scorecard, golds: Mapping[str, Gold], context: Context) -> tuple[Question, ...]:
-    names = card.columns
-    shown: dict[int, dict[str, Shown]] = {}  # cases that score alike share one tuple of scores, and one mapping here
-    for case in card.cases:
-        if id(case.scores) not in shown:
-            applying = ((name, score) for name, score in zip(names, case.scores, strict=True) if score is not None)
-            shown[id(case.scores)] = {name: as_shown(score) for name, score in applying}
-    parts = {qid: slices_of(gold, context.fields) for qid, gold in golds.items()} if context.fields else {}
-    own = context.hashes, parts
-    return tuple([_question(case, golds[case.qid], shown[id(case.scores)], *own) for case in card.cases])
-
-
-def _question(
-    case: Scored,
-    gold: Gold,
-    scores: Mapping[str, Shown],
-    hashes: Mapping[str, str],
-    parts: Mapping[str, tuple[str, ...]],
-) -> Question:
-    text, own = gold.question[:_QUESTION_SHOWN], (case.label, case.example08)
-    lines = case.gold_line, case.trace_line
-    found = Question(case.qid, case.run, text, gold.answerable, *own, scores, *lines, hashes.get(case.qid, ""))
-    return found._replace(slices=parts[case.qid]) if parts else found
+    return as_result(measure(name), now.value(name, part), found)
 
 
 def habits(card: Scorecard, *policies: Policy) -> list[Finding]:
     """What the run does that gates cannot see; where several policies are in force, the gravest level of each."""
     names = [{gate.name for gate in policy.gates if gate.severity == "error"} for policy in policies]
-    run = integrity.Run(card.cases, set.union(*names), card.pool, set.intersection(*names))
+    run = integrity.Run(card.cases.outcomes(), set.union(*names), card.pool, set.intersection(*names))
     return integrity.findings(run, levels(*policies))
 
 

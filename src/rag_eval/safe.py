@@ -1,4 +1,4 @@
-"""The one place that makes strings from data safe to show: in Markdown, in log lines, in spreadsheets.
+"""The one place that makes strings from data safe to show: in Markdown, in HTML, in log lines, in spreadsheets.
 
 Every string that comes from a file, a name or a branch is hostile until it went through here. What is more than plain
 words goes into Markdown only as a code span: inside one, GitHub renders no HTML, link, image, autolink, reference or
@@ -10,18 +10,24 @@ from __future__ import annotations
 
 import re
 
+from rag_eval.later import Later
+
 _ZERO_WIDTH_SPACE = "\u200b"
 # C0 and C1 controls, line and paragraph separators, zero-width and bidirectional controls, BOM, lone surrogates, tags.
-_INVISIBLE = re.compile(
+_INVISIBLE = Later(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+# Most of what there is to show, on which the rest would be spent for nothing.
+_HARMLESS = Later("[A-Za-z0-9 .,:;!?()%/_=+*-]*")
+_NONCHARACTER = Later("[\ufdd0-\ufdef\ufffe\uffff]")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _SPACE = re.compile(r"\s+")
-_BREAK = re.compile("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+_BREAK = Later("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 # A colon only before a space: between letters it makes an emoji or an address.
-_WORDS = re.compile("(?:[A-Za-z0-9 ,.;()'%/_…–-]|:(?= |$))+")
-_LINKED = re.compile(r"(?i)www\.|\bgh-[0-9]|\b[0-9a-f]{7,}\b|_{2}")
-_COMMAND = re.compile(r"(?m)^(?=\s*::)")
+_WORDS = Later("(?:[A-Za-z0-9 ,.;()'%/_…–-]|:(?= |$))+")
+_LINKED = Later(r"(?i)www\.|\bgh-[0-9]|\b[0-9a-f]{7,}\b|_{2}")
+_COMMAND = Later(r"(?m)^(?=\s*::)")
 # Spreadsheets in Asian locales take the full-width forms for the same.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -30,7 +36,7 @@ def one_line(text: str, limit: int = 80) -> str:
     """``text`` on one line, without control and bidirectional characters, cut to ``limit`` characters with ``…``."""
     # Cutting first keeps a 16 MiB string from being walked three times only to show its beginning.
     head = text[: limit * 4 + 16]
-    clean = _INVISIBLE.sub("", _SPACE.sub(" ", head)).strip()
+    clean = _visible(_SPACE.sub(" ", head)).strip()
     return clean if len(clean) <= limit and len(head) == len(text) else clean[: limit - 1] + "…"
 
 
@@ -66,9 +72,21 @@ def prose(text: str, limit: int = 80) -> str:
     return clean.replace("_", "\\_") if _WORDS.fullmatch(clean) and not _LINKED.search(clean) else markdown(text, limit)
 
 
+def hypertext(text: str) -> str:
+    """``text`` as what stands in an HTML element, or in an attribute's double quotes: every sign of it means itself.
+
+    Control and bidirectional characters, lone surrogates and noncharacters are left out, line breaks are spaces.
+    ``##[`` is written so that GitHub's runner takes the source for no command.
+    """
+    if _HARMLESS.fullmatch(text):
+        return text
+    clean = _NONCHARACTER.sub("", _visible(_unbroken(text)))
+    return clean.translate(_ENTITIES).replace("##[", "##&#91;")
+
+
 def log_line(text: str) -> str:
     """``text`` as one line that GitHub's runner takes for no command: neither ``::`` at its start nor ``##[`` in it."""
-    clean = _no_command(_INVISIBLE.sub("", _BREAK.sub(" ", text)).rstrip())
+    clean = _no_command(_visible(_unbroken(text)).rstrip())
     return _ZERO_WIDTH_SPACE + clean if clean.lstrip().startswith("::") else clean
 
 
@@ -77,8 +95,17 @@ def spreadsheet(text: str) -> str:
 
     CSV is printed too: no line of the cell is a command to GitHub's runner.
     """
-    clean = _COMMAND.sub(_ZERO_WIDTH_SPACE, _no_command(_INVISIBLE.sub("", text)))
+    clean = _COMMAND.sub(_ZERO_WIDTH_SPACE, _no_command(_visible(text)))
     return "'" + clean if clean.startswith(_FORMULA) else clean
+
+
+def _visible(text: str) -> str:
+    # What is invisible is not printable: most texts need no closer look, and many a run not the pattern.
+    return text if text.isprintable() else _INVISIBLE.sub("", text)
+
+
+def _unbroken(text: str) -> str:
+    return text if text.isprintable() else _BREAK.sub(" ", text)
 
 
 def _no_command(text: str) -> str:

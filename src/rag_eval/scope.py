@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rag_eval.errors import UsageError
 from rag_eval.gates import FULL
+from rag_eval.later import Later
 from rag_eval.metrics import measure
 from rag_eval.safe import quoted
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.model import Gold
 
 SMOKE = "smoke"
-_SUITE = re.compile("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)
+_SUITE = Later("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)
 _USUAL_SIZE = 50
 
 

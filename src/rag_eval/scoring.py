@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from copy import copy
-from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from itertools import chain, product
+from typing import NamedTuple, overload
 
-from rag_eval.case import Case
+from rag_eval.assessing import Assessor
 from rag_eval.folds import FOLDS
-from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
-from rag_eval.labels import example08, label
-from rag_eval.metrics.operations import unpriced
-from rag_eval.model import OPTIONAL, Trace
-from rag_eval.partial import Answered, Aside, Outcome, packed
-from rag_eval.tally import Value, tally
+from rag_eval.held import Held
+from rag_eval.partial import Aside, Log, packed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+    from typing import Any
 
-    from rag_eval.case import Ranking
     from rag_eval.metrics import Measure
-    from rag_eval.model import Gold, Settings
-    from rag_eval.partial import Partial
-    from rag_eval.tally import Score, Tally
+    from rag_eval.model import Gold, Settings, Trace
+    from rag_eval.partial import Outcome, Partial
+    from rag_eval.tally import Score, Tally, Value
 
-    _Group = tuple[Callable[[Case], object] | None, list[Measure], list[Score | None]]
+    Row = dict[str, Any]
+    Item = tuple[Gold, str | None, Outcome, int]
 
-K = TypeVar("K")
-V = TypeVar("V")
-_REMEMBERED = 50_000
+_SETTLE = 1 << 16  # traces, until they are let take the places of earlier ones
 
 
 class Completeness(NamedTuple):
@@ -67,6 +64,68 @@ class Scored(NamedTuple):
         return self.qid, self.run or ""
 
 
+class Cases(Sequence[Scored]):
+    """All cases of all runs, sorted by qid and run. Each is made when it is looked at: they may be many millions."""
+
+    def __init__(self, golds: Sequence[Gold], runs: Mapping[str | None, Held]) -> None:
+        self._golds = golds
+        self._order = sorted(range(len(self._golds)), key=lambda slot: self._golds[slot].qid)
+        self._counted: list[tuple[Outcome, int]] | None = None
+        self._runs = sorted(runs.items(), key=lambda one: one[0] or "")
+
+    def __len__(self) -> int:
+        return len(self._order) * len(self._runs)
+
+    def __iter__(self) -> Iterator[Scored]:
+        return map(_scored, self.items())
+
+    def items(self) -> Iterator[Item]:
+        """Gold item, run, outcome and line of each case: for those who make something else of them."""
+        for slot, (run, held) in product(self._order, self._runs):
+            yield self._golds[slot], run, held.outcomes[slot], held.lines[slot]
+
+    @overload
+    def __getitem__(self, place: int) -> Scored: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Scored, ...]: ...
+    def __getitem__(self, place: int | slice) -> Scored | tuple[Scored, ...]:
+        if isinstance(place, slice):
+            return tuple(map(self.__getitem__, range(*place.indices(len(self)))))
+        slot, run = divmod(range(len(self))[place], len(self._runs))
+        (name, held), at = self._runs[run], self._order[slot]
+        return _scored((self._golds[at], name, held.outcomes[at], held.lines[at]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cases) and len(self) == len(other) and all(map(_equal, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def questions(self) -> int:
+        """How many gold items there are."""
+        return len(self._order)
+
+    def outcomes(self) -> list[tuple[Outcome, int]]:
+        """What cases came to, each with how many did."""
+        if self._counted is None:
+            self._counted = self._count()
+        return self._counted
+
+    def _count(self) -> list[tuple[Outcome, int]]:
+        found = {id(one): one for _, held in self._runs for one in held.outcomes}
+        counts = Counter(chain.from_iterable(map(id, held.outcomes) for _, held in self._runs))
+        return [(found[own], count) for own, count in counts.items()]
+
+
+def _scored(item: Item) -> Scored:
+    gold, run, (scores, label, own, level, habits), line = item
+    return Scored(gold.qid, run, scores, label, own, level, gold.line, line, habits)
+
+
+def _equal(one: Scored, other: Scored) -> bool:
+    return one == other
+
+
 class Scorecard(NamedTuple):
     """All scored cases, sorted by qid and run; ``columns`` names their scores, of which ``measures`` are folds.
 
@@ -75,15 +134,26 @@ class Scorecard(NamedTuple):
 
     measures: tuple[Measure, ...]
     columns: tuple[str, ...]
-    cases: tuple[Scored, ...]
+    cases: Cases
     completeness: Completeness
     pool: int = 0  # length of the long list that the first such case retrieves
     unpriced: tuple[str, ...] = ()
 
     def tallies(self) -> dict[str, Tally]:
         """The multiset of the scores of each column."""
-        columns = zip(*(case.scores for case in self.cases), strict=True) if self.cases else ((),) * len(self.columns)
-        return {name: tally(column) for name, column in zip(self.columns, columns, strict=True)}
+        found: list[Tally] = [Counter() for _ in self.columns]
+        for outcome, count in self.cases.outcomes():
+            for counted, score in zip(found, outcome.scores, strict=True):
+                if score is not None:
+                    counted[score] += count
+        return dict(zip(self.columns, found, strict=True))
+
+    def labels(self) -> dict[str, int]:
+        """How many cases have each label."""
+        found: Counter[str] = Counter()
+        for outcome, count in self.cases.outcomes():
+            found[outcome.label] += count
+        return dict(sorted(found.items()))
 
     def values(self) -> dict[str, Value]:
         """Each measure's value over the cases to which it applies."""
@@ -92,162 +162,135 @@ class Scorecard(NamedTuple):
 
 
 class Scorer:
-    """Takes traces as they come, keeps of each case only its scores, and closes with those that never came.
+    """Takes traces as they come, keeps of each case what it came to, and closes with those that never came.
 
-    The last trace of a (run, qid) wins. Memory grows with the gold set, not with the trace file.
+    The last trace of a (run, qid) wins. Memory grows with the gold set and the runs, not with the trace file. Traces of
+    items ``beyond`` those asked are read and left alone.
     """
 
-    def __init__(self, golds: Mapping[str, Gold], measures: Sequence[Measure], settings: Settings) -> None:
-        self._golds, self._settings = golds, settings
-        self._measures = tuple(measures)
+    def __init__(
+        self,
+        golds: Mapping[str, Gold],
+        measures: Sequence[Measure],
+        settings: Settings,
+        beyond: Container[str] = (),
+    ) -> None:
+        self._measures, self._beyond = tuple(measures), beyond
         # Folds of a metric share its scores.
         columns = {one.column: one for one in measures if one.metric.level == "case"}.values()
-        self._groups = _by_field([one for one in columns if not one.metric.by_ranking])
-        self._of_ranking = [one for one in columns if one.metric.by_ranking]
-        self._columns = tuple(one.column for _, group, _ in self._groups for one in group)
-        self._columns += tuple(one.column for one in self._of_ranking)
-        self._ranked: dict[tuple[bool, Ranking | None], tuple[Score | None, ...]] = {}
-        self._same: dict[tuple[Score | None, ...], tuple[Score | None, ...]] = {}
+        self._assessor = Assessor(golds, list(columns), settings)
+        self._in_order = list(golds.values())
+        self._slots = {qid: slot for slot, qid in enumerate(golds)}
         self._hold_nothing()
-        self._probes = _probes(golds)
-        # A claim that is shorter than what it would have to hold need not be searched; honest ones mostly are.
-        self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else 0
 
-    def _hold_nothing(self, pool: frozenset[str] | None = None) -> None:
-        self._scored: dict[tuple[str | None, str], Scored] = {}
+    def _hold_nothing(self, *, apart: bool = False) -> None:
+        self._logs: dict[str | None, Log] = {}
+        self._held: dict[str | None, Held] = {}
         self._duplicate = self._unknown = 0
-        self._pool = pool
-        self._unpriced: set[str] = set()
+        self._apart = apart
+
+    def take(self, rows: Iterable[tuple[int, Row]], qid_of: Callable[[Row, int], str | None]) -> None:
+        """Score valid trace rows with their lines, each in place of an earlier one of the same run and qid.
+
+        ``qid_of`` finds the qid of a row that does not simply say it, or says what is wrong.
+        """
+        slots, golds, outcome_of, logs = self._slots, self._in_order, self._assessor.row, self._logs
+        for line, row in rows:
+            qid = row.get("qid")
+            if not qid or "q_id" in row or "case_id" in row:
+                qid = qid_of(row, line)
+            if qid in slots:
+                slot = slots[qid]
+                outcome = outcome_of(golds[slot], row, line)
+                run = row.get("run") or None
+                log = logs.get(run) or logs.setdefault(run, Log())
+                log.slots.append(slot)
+                log.outcomes.append(outcome)
+                log.lines.append(line)
+            else:
+                self._unknown += qid is not None and qid not in self._beyond
+            if not line % _SETTLE and not self._apart:
+                self._settle()
 
     def add(self, trace: Trace) -> None:
         """Score a trace, in place of an earlier one of the same run and qid."""
-        gold = self._golds.get(trace.qid)
-        if gold is None:
-            self._unknown += 1
-            return
-        key = trace.run, trace.qid
-        self._duplicate += key in self._scored
-        self._scored[key] = self._score(gold, trace)
+        slot = self._slots.get(trace.qid)
+        if slot is None:
+            self._unknown += trace.qid not in self._beyond
+        else:
+            log = self._logs.get(trace.run) or self._logs.setdefault(trace.run, Log())
+            log.slots.append(slot)
+            log.outcomes.append(self._assessor.trace(self._in_order[slot], trace))
+            log.lines.append(trace.line)
+            if len(log.slots) == _SETTLE and not self._apart:
+                self._settle()
 
     def close(self) -> Scorecard:
         """The scorecard, with every gold item that no trace answered as an empty, shipped answer."""
-        runs = sorted({run for run, _ in self._scored}, key=lambda run: run or "") or [None]
-        for run in runs:
-            for qid, gold in self._golds.items():
-                if (run, qid) not in self._scored:
-                    self._scored[run, qid] = self._score(gold, Trace.missing(qid, run))
-        cases = tuple(sorted(self._scored.values(), key=Scored.rank))
-        own = self._completeness(cases), len(self._pool or ()), tuple(sorted(self._unpriced))
-        return Scorecard(self._measures, self._columns, cases, *own)
+        self._settle()
+        for held in (self._held or self._nothing_came()).values():
+            for slot, gold in held.missing(self._in_order):
+                held.outcomes[slot] = self._assessor.missing(gold)
+        cases = Cases(self._in_order, self._held)
+        aside = len(self._assessor.pool or ()), tuple(sorted(self._assessor.unpriced))
+        return Scorecard(self._measures, self._assessor.columns, cases, self._completeness(cases), *aside)
 
-    def fresh(self, pool: frozenset[str] | None = None) -> Scorer:
-        """A scorer of the same kind that holds no case yet; ``pool`` is the long list to compare others with."""
+    def fresh(self, pool: frozenset[str] | None = None, *, apart: bool = False) -> Scorer:
+        """A scorer of the same kind that holds no case yet; ``pool`` is the long list to compare others with.
+
+        One that is ``apart`` is to be asked for its :meth:`partial`, and keeps the traces as they came.
+        """
         other = copy(self)
-        other._hold_nothing(pool)
+        other._assessor = self._assessor.fresh(pool)
+        other._hold_nothing(apart=apart)
         return other
 
     def partial(self) -> Partial:
-        """What it holds, without the gold."""
-        cases = (
-            Answered(
-                one.run, one.qid, Outcome(one.scores, one.label, one.example08, one.level, one.habits), one.trace_line
-            )
-            for one in self._scored.values()
-        )
-        return packed(cases, Aside(self._duplicate, self._unknown, self._pool, frozenset(self._unpriced)))
+        """What it holds, without the gold; of a scorer that is apart."""
+        if not self._apart:
+            raise ValueError("this scorer has let traces take the places of others")
+        return packed(self._logs, Aside(self._unknown, self._assessor.pool, frozenset(self._assessor.unpriced)))
 
     def agrees(self, partial: Partial) -> bool:
         """Whether the habits of a later part refer to the long list that they would refer to here."""
-        return None in (self._pool, partial.aside.pool) or self._pool == partial.aside.pool
+        return None in (self.pool, partial.aside.pool) or self.pool == partial.aside.pool
 
     def absorb(self, partial: Partial, before: int) -> None:
         """Take what another scorer held of the traces that follow, the first of which is ``before`` lines on.
 
         Then it holds what it would if it had scored them itself; the other one has to agree.
         """
-        duplicate, unknown, pool, unpriced = partial.aside
-        self._pool = self._pool or pool
-        self._duplicate += duplicate
-        self._unknown += unknown
-        self._unpriced |= unpriced
-        for run, qid, found, line in partial.cases():
-            gold, scores = self._golds[qid], found.scores
-            self._duplicate += (run, gold.qid) in self._scored
-            own = _remember(self._same, scores, scores), found.label, found.example08, found.level
-            self._scored[run, gold.qid] = Scored(gold.qid, run, *own, gold.line, line + before, found.habits)
+        self._assessor.pool = self.pool or partial.aside.pool
+        self._assessor.unpriced |= partial.aside.unpriced
+        self._unknown += partial.aside.unknown
+        outcomes = [self._assessor.shared(one) for one in partial.outcomes]
+        for run, slots, places, lines in partial.runs:
+            came = slots, map(outcomes.__getitem__, places), map(before.__add__, lines)
+            self._duplicate += self._of_run(run).put(*came)
 
     @property
     def pool(self) -> frozenset[str] | None:
         """The first long list that a case retrieved."""
-        return self._pool
+        return self._assessor.pool
 
-    def _score(self, gold: Gold, trace: Trace) -> Scored:
-        case = Case(gold, trace, self._settings)
-        if trace.usage and (model := unpriced(case)):
-            self._unpriced.add(model)
-        found: list[Score | None] = []
-        for has, group, nothing in self._groups:
-            found += nothing if has is not None and has(case) is None else [one.score(case) for one in group]
-        scores = (*found, *self._ranking_scores(case))
-        # Most cases of a run score alike: they share one tuple.
-        scores = _remember(self._same, scores, scores)
-        level = case.ranking.level if case.in_a and case.ranking else ""
-        lines = gold.line, trace.line
-        return Scored(gold.qid, trace.run, scores, label(case), example08(case), level, *lines, self._habits(case))
+    def _settle(self) -> None:
+        for run, log in self._logs.items():
+            self._duplicate += self._of_run(run).put(log.slots, log.outcomes, log.lines)
+        self._logs.clear()
 
-    def _habits(self, case: Case) -> int:
-        retrieved, found = case.trace.retrieved, 0
-        if LEAST_CITED <= len(retrieved) <= len(case.cites) and set(retrieved).issubset(case.cites):
-            found |= CITES_ALL
-        if len(retrieved) > LEAST_POOL:
-            pool = frozenset(retrieved)
-            self._pool = self._pool or pool
-            found |= SAME_POOL if pool == self._pool else 0
-        if self._probes and len(case.claim) >= self._shortest:
-            said = case.claim.lower()
-            told = sum(any(text in said for text in texts) for texts in self._probes)
-            found |= SAYS_ALL if told >= len(self._probes) * 0.8 else 0
-        return found
+    def _of_run(self, run: str | None) -> Held:
+        return self._held.get(run) or self._held.setdefault(run, Held(len(self._in_order)))
 
-    def _ranking_scores(self, case: Case) -> tuple[Score | None, ...]:
-        """The scores that hang on the ranking alone: computed once for all cases that rank alike."""
-        key = case.in_a, case.ranking if case.in_a else None
-        scores = self._ranked.get(key)
-        if scores is None:
-            scores = _remember(self._ranked, key, tuple([one.score(case) for one in self._of_ranking]))
-        return scores
+    def _nothing_came(self) -> dict[str | None, Held]:
+        self._of_run(None)
+        return self._held
 
-    def _completeness(self, cases: Sequence[Scored]) -> Completeness:
-        missing = sum(case.label == "MISSING" for case in cases)
-        errored = sum(case.label == "ERROR" for case in cases)
-        return Completeness(len(cases), len(cases) - missing, missing, self._duplicate, self._unknown, errored)
-
-
-def _probes(golds: Mapping[str, Gold]) -> list[tuple[str, ...]]:
-    """The substrings of the first questions, by qid, that want different things; none where there are too few."""
-    found: dict[tuple[str, ...], None] = {}
-    for qid in sorted(golds):
-        gold = golds[qid]
-        if gold.substrings and not any(set(gold.substrings) & set(one) for one in found):
-            found[gold.substrings] = None
-        if len(found) == PROBES:
-            break
-    return list(found) if len(found) >= LEAST_PROBES else []
-
-
-def _remember(known: dict[K, V], key: K, value: V) -> V:
-    """``known[key]``, which is ``value`` if it is new. Bounded: what is remembered must not grow with the traces."""
-    if key not in known and len(known) >= _REMEMBERED:
-        known.clear()
-    return known.setdefault(key, value)
-
-
-def _by_field(columns: Sequence[Measure]) -> list[_Group]:
-    """The columns by the optional field that they need, so that those of an absent one are not even asked."""
-    fields: dict[str, list[Measure]] = {}
-    for one in columns:
-        fields.setdefault(next((OPTIONAL[name] for name in one.metric.needs if name in OPTIONAL), ""), []).append(one)
-    return [(attrgetter(name) if name else None, group, [None] * len(group)) for name, group in fields.items()]
+    def _completeness(self, cases: Cases) -> Completeness:
+        labels: Counter[str] = Counter()
+        for outcome, count in cases.outcomes():
+            labels[outcome.label] += count
+        expected, missing = len(cases), labels["MISSING"]
+        return Completeness(expected, expected - missing, missing, self._duplicate, self._unknown, labels["ERROR"])
 
 
 def score(cases: Iterable[tuple[Gold, Trace]], measures: Sequence[Measure], settings: Settings) -> Scorecard:

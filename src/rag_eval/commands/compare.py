@@ -23,7 +23,7 @@ EXAMPLES = """\
   rag-eval compare runs/small.jsonl runs/large.jsonl --base large --pareto
   rag-eval compare runs/five-times.jsonl --repeats
 """
-FORMATS = ("table", "markdown", "json", "csv")
+FORMATS = ("table", "markdown", "html", "json", "csv")
 MOST = 50
 
 

@@ -31,9 +31,15 @@ _BY_GIT = ("signoff", "check", "diff")
 
 
 def add_arguments(parser: ArgumentParser, rest: Sequence[str] = ()) -> None:
-    """Add the sub-commands, or the one alone that ``rest`` begins with: each costs start-up time."""
+    """Add the sub-commands, or the one alone that ``rest`` begins with: each costs start-up time.
+
+    Where ``rest`` names none, as in ``gold --help``, they are told by name alone.
+    """
     commands = parser.add_subparsers(prog="rag-eval gold", dest="gold_command", metavar="COMMAND", required=True)
     for name in rest[:1] if rest and rest[0] in COMMANDS else COMMANDS:
+        if rest and COMMANDS.keys().isdisjoint(rest):
+            commands.add_parser(name, help=COMMANDS[name])
+            continue
         module = import_module(f"rag_eval.commands.gold_{name}")
         command = commands.add_parser(name, help=COMMANDS[name], description=module.__doc__, epilog=module.EXAMPLE)
         module.add_arguments(command)

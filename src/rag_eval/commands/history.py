@@ -21,7 +21,7 @@ EXAMPLES = """\
   rag-eval history --by started_at reports
   rag-eval history precision --ref origin/main --file eval/baseline.json
 """
-FORMATS = ("table", "markdown", "json", "csv")
+FORMATS = ("table", "markdown", "html", "json", "csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--file", metavar="PATH", help="the report file that those commits hold")
     parser.add_argument("--by", metavar="FIELD", help="sort by this field of each run's run.json (by file name)")
     parser.add_argument("--last", metavar="N", type=_count, help="only the newest N reports (all)")
-    parser.add_argument("--format", choices=FORMATS, help="table (on a terminal), markdown (elsewhere), json or csv")
+    parser.add_argument("--format", choices=FORMATS, help="table (on a terminal), markdown (elsewhere), html, …")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
 

@@ -33,7 +33,7 @@ EXAMPLES = """\
   rag-eval score --save-trace
   rag-eval score --format scores --gates precision=0.80,chr=0.75,under=0.05,over=0.10
 """
-FORMATS = ("table", "markdown", "json", "junit", "csv", "scores")
+FORMATS = ("table", "markdown", "html", "json", "junit", "csv", "scores")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,12 +107,11 @@ def _scores(args: argparse.Namespace) -> int:
         raise UsageError("--format scores is always of everything: leave --perspective and --suite out")
     if args.save_trace is not None:
         raise UsageError("--save-trace writes what a report knows: leave --format scores out")
-    if args.engine != "process" or args.jobs or args.scheduler:
-        raise UsageError("--format scores runs in one process: leave --engine, --jobs and --scheduler out")
     if args.out:
         raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
     inline = args.gates if "=" in args.gates else ""
-    options = app.Options(args.gold, args.trace, "" if inline else gates_path(args.gates), args.k)
+    gates = "" if inline else gates_path(args.gates)
+    options = app.Options(args.gold, args.trace, gates, args.k, how=how(args))
     scores, said = app.reference_scores(options, inline)
     remark(said, quiet=args.quiet)
     sys.stdout.write(json.dumps(scores, indent=2, ensure_ascii=False) + "\n")

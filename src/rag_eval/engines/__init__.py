@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rag_eval.engines._work import Work, score_stream
 from rag_eval.errors import UsageError
+from rag_eval.files.source import LEAST, large
 from rag_eval.how import ENGINES
 from rag_eval.progress import SILENT, Watched
 
@@ -16,14 +17,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.digests import Digests
+    from rag_eval.engines._work import Scorer
     from rag_eval.files.source import Reader
     from rag_eval.how import How
-    from rag_eval.scoring import Scorer
 
 __all__ = ["LEAST", "Task", "Work", "score"]
-
-LEAST = 4 << 20
-"""Bytes of a trace file from which further processes pay: to have them at all takes some 60 ms of processor time."""
 
 
 class Task(NamedTuple):
@@ -51,17 +49,10 @@ def _shared(task: Task) -> Scorer | None:
         raise UsageError(f"unknown engine '{how.engine[:40]}'. There are: {', '.join(ENGINES)}")
     if how.scheduler and how.engine != "dask":
         raise UsageError("a scheduler is dask's: say --engine dask too, or leave --scheduler out")
-    if task.path in task.reader.held or (how.engine == "process" and (how.jobs == 1 or not _large(task.path))):
+    if task.path in task.reader.held or (how.engine == "process" and (how.jobs == 1 or not large(task.path))):
         return None
     scorer: Scorer | None = import_module(ENGINES[how.engine]).run(task)
     return scorer
-
-
-def _large(path: str) -> bool:
-    try:
-        return os.stat(path).st_size >= LEAST  # noqa: PTH116 - pathlib costs start-up time
-    except (OSError, ValueError):
-        return False
 
 
 def _digest(task: Task) -> Any:

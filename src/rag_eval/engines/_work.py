@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rag_eval.files.log import Log, Replay
-from rag_eval.files.pairs import paired, pairing
+from rag_eval.files.pairs import finder, pairing
 from rag_eval.files.part import Part
 from rag_eval.files.rows import json_lines, read_traces
 from rag_eval.files.source import Reader, Unreadable
@@ -15,30 +15,66 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
+    from typing import Self
 
+    from rag_eval.files.ledger import Ledger
     from rag_eval.files.limits import Limits
     from rag_eval.files.log import Logged
     from rag_eval.files.part import File, Range
     from rag_eval.files.source import Digest
-    from rag_eval.model import Gold, Trace
+    from rag_eval.model import Gold
     from rag_eval.pairing import Questions
-    from rag_eval.partial import Partial
     from rag_eval.progress import Watch
-    from rag_eval.scoring import Scorer
 
+    Row = dict[str, Any]
     Pieces = Callable[["Work", list[Range]], AbstractContextManager[Iterator["Piece"]]]
     """What gives the pieces of ranges in their order; it may end early, and is asked again for what is left then."""
+
+
+class Scorer(Protocol):
+    """What takes traces and holds what they come to; another kind of scoring is another one of these.
+
+    What it holds of a part of a file can be sent, and taken by one that holds what stands before.
+    """
+
+    @property
+    def pool(self) -> frozenset[str] | None:
+        """What parts have to agree on, None as long as it is open: see :class:`rag_eval.scoring.Scorer`."""
+        ...
+
+    def fresh(self, pool: frozenset[str] | None = None, *, apart: bool = False) -> Self:
+        """One of the same kind that holds nothing; one that is ``apart`` is to be asked for its partial."""
+        ...
+
+    def take(self, rows: Iterable[tuple[int, Row]], qid_of: Callable[[Row, int], str | None]) -> None:
+        """Take valid trace rows with their lines; ``qid_of`` finds the qid of a row that does not simply say it."""
+        ...
+
+    def partial(self) -> Any:
+        """What it holds of a part."""
+        ...
+
+    def agrees(self, partial: Any) -> bool:
+        """Whether a part can be taken as it is."""
+        ...
+
+    def absorb(self, partial: Any, before: int) -> None:
+        """Take a part that begins ``before`` lines on."""
+        ...
+
+    def close(self) -> Any:
+        """What all traces come to."""
+        ...
 
 
 class Work(NamedTuple):
     """All that scoring takes besides the traces. It can be sent to another process or another machine.
 
-    ``scorer`` holds no case; its items are those ``asked`` of ``golds``. ``sound`` says that all of the gold could be
+    ``scorer`` holds no case; its items are those asked of ``golds``. ``sound`` says that all of the gold could be
     read. ``pool`` is the first long list of the file, as far as known.
     """
 
     golds: Mapping[str, Gold]
-    asked: Mapping[str, Gold]
     scorer: Scorer
     questions: Questions
     limits: Limits
@@ -49,30 +85,29 @@ class Work(NamedTuple):
 class Piece(NamedTuple):
     """What a range came to."""
 
-    partial: Partial
+    partial: Any
     log: Logged
+    pool: frozenset[str] | None
 
 
 def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -> Scorer:
     """A trace file, read as a stream."""
-    found, scorer = pairing(work.golds, reader.ledger, path, work.questions), work.scorer.fresh()
-    rows = read_traces(reader, path, digest)
-    _add(scorer, work, paired(found, rows, reader.ledger, path, sound=work.sound))
+    scorer = work.scorer.fresh()
+    scorer.take(read_traces(reader, path, digest), _qids(work, reader.ledger, path))
     return scorer
 
 
 def score_range(work: Work, path: str, file: File, cut: Range) -> Piece:
     """The lines that begin in a range of ``file``, which is called ``path``."""
-    log, scorer = Log(), work.scorer.fresh(work.pool)
+    log, scorer = Log(), work.scorer.fresh(work.pool, apart=True)
     reader = Reader(log, work.limits._replace(lines=sys.maxsize))
     try:
         part = Part(path, reader, file, cut)
     except (OSError, Unreadable) as error:
         log.problem(path, 0, "", f"cannot be read: {error}", "Check the disk, or write the file again.")
-        return Piece(scorer.partial(), log.closed(0, cut=True))
-    found = pairing(work.golds, log, path, work.questions)
-    _add(scorer, work, paired(found, json_lines(reader, part, "trace"), log, path, sound=work.sound))
-    return Piece(scorer.partial(), log.closed(part.count, cut=part.cut))
+        return Piece(scorer.partial(), log.closed(0, cut=True), scorer.pool)
+    scorer.take(json_lines(reader, part, "trace"), _qids(work, log, path))
+    return Piece(scorer.partial(), log.closed(part.count, cut=part.cut), scorer.pool)
 
 
 def merged(work: Work, reader: Reader, path: str, cuts: list[Range], pieces: Pieces, watch: Watch) -> Scorer:
@@ -94,8 +129,5 @@ def merged(work: Work, reader: Reader, path: str, cuts: list[Range], pieces: Pie
     return scorer
 
 
-def _add(scorer: Scorer, work: Work, traces: Iterable[Trace]) -> None:
-    asked, golds = work.asked, work.golds
-    for trace in traces:
-        if len(asked) == len(golds) or trace.qid in asked or trace.qid not in golds:
-            scorer.add(trace)
+def _qids(work: Work, ledger: Ledger, path: str) -> Callable[[Row, int], str | None]:
+    return finder(pairing(work.golds, ledger, path, work.questions), ledger, path, sound=work.sound)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rag_eval.engines import Task
+    from rag_eval.engines._work import Scorer
     from rag_eval.files.part import File
     from rag_eval.how import How
-    from rag_eval.scoring import Scorer
 
 _LEAST_STEP, _MOST_STEP = 4 << 20, 32 << 20  # bytes of a range
 _ROUNDS = 4  # ranges a worker

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rag_eval.engines import Task
+    from rag_eval.engines._work import Scorer
     from rag_eval.files.source import Digest
-    from rag_eval.scoring import Scorer
 
 _HEAD = 64 << 10
 _LEAST_STEP, _MOST_STEP = 1 << 20, 16 << 20  # bytes of a range: a child holds what one comes to
@@ -61,7 +61,7 @@ def _run(task: Task, file: Local, size: int, jobs: int) -> Scorer:
     hashing = _Hashing(file, task.digests.of("trace", task.path))
     # The first rows tell the first long list, mostly, and have everything loaded that the children need.
     head = score_range(task.work, task.path, file, Range(0, _HEAD))
-    work = task.work._replace(pool=head.partial.aside.pool)
+    work = task.work._replace(pool=head.pool)
 
     @contextmanager
     def pieces(work: Work, cuts: list[Range]) -> Iterator[Iterator[Piece]]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
     Schema = dict[str, Any]
 
-_SAFE = 1e18  # any number within ±1e18 is either a float or an integer of 64 bits
+SAFE = 1e18
+"""Any number within ±1e18 is either a float or an integer of 64 bits."""
 _TO_ZEROS = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 _DIGITS = b"0" * 19
 _FREE_LEVELS = 6  # nesting of fields that the schema does not know, before a row is left to the slow way
@@ -46,7 +47,7 @@ class Bulk:
         except orjson.JSONDecodeError:
             return None
         text = b"\n".join(lines)
-        if not self._all_quick(rows) or _loses_keys(text, rows):
+        if not self._all_quick(rows) or loses_keys(text, rows):
             return None
         # Only a long run of digits can be an integer beyond 64 bits; mostly there is none in many rows.
         return None if _long_number(text) and any(map(self._huge, rows)) else rows
@@ -59,7 +60,7 @@ class Bulk:
             row: Row = orjson.loads(line)
         except orjson.JSONDecodeError:
             return None
-        return row if self._quick(row) and not self._huge(row) and not _loses_keys(line, row) else None
+        return row if self._quick(row) and not self._huge(row) and not loses_keys(line, row) else None
 
     def refuses(self, line: bytes) -> bool:
         """Whether a line is wrong beyond doubt, without saying why: for rows that are only counted."""
@@ -89,10 +90,10 @@ def _long_number(text: bytes) -> bool:
 
 
 def _is_huge(values: Iterable[Any]) -> bool:
-    return any([type(value) is float and not -_SAFE < value < _SAFE for value in values])
+    return any([type(value) is float and not -SAFE < value < SAFE for value in values])
 
 
-def _loses_keys(text: bytes, value: Any) -> bool:
+def loses_keys(text: bytes, value: Any) -> bool:
     """Whether a key may stand twice: it then loses its own two quotes, at least, on the way through the decoder.
 
     An escaped quote is the only other thing that changes the number of quotes, and is taken for a loss too.
@@ -131,7 +132,7 @@ def _close(schema: Schema) -> Schema:
 
 
 def _bounds(schema: Schema | None = None) -> Schema:
-    low, high = (schema or {}).get("minimum", -_SAFE), (schema or {}).get("maximum", _SAFE)
+    low, high = (schema or {}).get("minimum", -SAFE), (schema or {}).get("maximum", SAFE)
     return {"minimum": low, "maximum": high}
 
 

@@ -16,7 +16,6 @@ from rag_eval.metrics import measure, suggestion
 from rag_eval.model import Grounding, Safety
 from rag_eval.objectives import Scoring
 from rag_eval.safe import quoted
-from rag_eval.semantic import Encoder
 from rag_eval.slices import FIELDS, is_field, is_slice
 
 TYPE_CHECKING = False
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Digest, Reader
     from rag_eval.files.yaml_file import Document
+    from rag_eval.semantic import Encoder
 
 _WRONG_SIDE = ", of which "
 _OTHER_SIDE = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
@@ -250,7 +250,11 @@ def _groundedness(stated: dict[str, Any]) -> Grounding:
 
 def _semantic(stated: dict[str, str] | None, path: str) -> Encoder | None:
     """The model that the file names, which nothing reads before it is asked."""
-    return Encoder(beside(path, stated["path"]), stated["sha256"]) if stated else None
+    if not stated:
+        return None
+    from rag_eval.semantic import Encoder
+
+    return Encoder(beside(path, stated["path"]), stated["sha256"])
 
 
 def _safety(stated: dict[str, Any]) -> Safety:

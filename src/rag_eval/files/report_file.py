@@ -12,6 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.files.source import Digest, Reader
 
+_LARGE = 512 * 1024
+"""Bytes from which the quick libraries save more than they take to load."""
+
 
 def read_report(reader: Reader, path: str) -> dict[str, Any] | None:
     """The value of a report.json that keeps its schema, or None with the problems in the ledger."""
@@ -37,12 +40,22 @@ def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = No
         data = source.whole()
     if data is None:
         return None
+    contract = Contract(schema)
+    if len(data) >= _LARGE and (quick := _quickly(contract, data, reader.limits.depth)) is not None:
+        return quick
     try:
         value: dict[str, Any] = strict_json.parse(data, reader.limits.depth)
     except strict_json.JsonError as error:
         reader.ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None
-    findings = list(Contract(schema).findings(value))
+    findings = list(contract.findings(value))
     for finding in findings:
         reader.ledger.problem(path, 0, finding.where, finding.message, finding.hint)
     return None if findings else value
+
+
+def _quickly(contract: Contract, data: bytes, depth: int) -> dict[str, Any] | None:
+    from rag_eval.files.document import accept
+
+    value: dict[str, Any] | None = accept(contract.schema, data, depth)
+    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from typing import Any
 
 from rag_eval.files.contract import Contract
@@ -128,21 +129,20 @@ def _groups_fit(gold: Gold) -> bool:
 
 def json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int, Row]]:
     """Line and row of each line that keeps the schema ``kind``."""
+    # Not one by one through a generator: that would take as long as pairing a row.
+    return chain.from_iterable(_numbered(reader, source, kind))
+
+
+def _numbered(reader: Reader, source: Source, kind: str) -> Iterator[Iterable[tuple[int, Row]]]:
     contract, ledger = Contract(kind, reader.limits.depth, bulk=not source.small), reader.ledger
     shapes = _Shapes(contract, ledger, source.path)
-    numbered: Iterable[tuple[int, Row]]
     for first, lines in source.batches():
         rows = contract.accept_all(lines)
         if rows is None:
-            numbered = _one_by_one(contract, ledger, source.path, kind, first, lines)
+            yield shapes.looked_at(_one_by_one(contract, ledger, source.path, kind, first, lines))
         else:
             numbered = enumerate(rows, first)
-            if shapes.know(rows):
-                yield from numbered
-                continue
-        for number, row in numbered:
-            shapes.look(number, row)
-            yield number, row
+            yield numbered if shapes.know(rows) else shapes.looked_at(numbered)
         if ledger.foreign == source.path:
             return
 
@@ -158,8 +158,13 @@ class _Shapes:
         """Whether none of the rows needs to be looked at."""
         return len(self._seen) > SHAPES or self._seen.issuperset(map(tuple, rows))
 
-    def look(self, number: int, row: Row) -> None:
-        """Say which fields of a row are unknown, if its set of fields is new."""
+    def looked_at(self, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+        """The rows, having said which fields of each are unknown if its set of fields is new."""
+        for number, row in rows:
+            self._look(number, row)
+            yield number, row
+
+    def _look(self, number: int, row: Row) -> None:
         shape = tuple(row)
         if shape not in self._seen and len(self._seen) <= SHAPES:
             self._seen.add(shape)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
 _SMALL = 192 * 1024
+LEAST = 4 << 20
+"""Bytes of a trace file from which it is shared out."""
 BOM = b"\xef\xbb\xbf"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -271,6 +273,14 @@ def refuse_outside(path: str, root: str | None) -> str:
 def is_url(path: str) -> bool:
     """Whether a path is meant to be a URL."""
     return "://" in path
+
+
+def large(path: str) -> bool:
+    """Whether a trace file is so large that further processes pay: to have them takes 60 ms of processor time."""
+    try:
+        return os.stat(path).st_size >= LEAST  # noqa: PTH116 - pathlib costs start-up time
+    except (OSError, ValueError):
+        return False
 
 
 def _size(file: BinaryIO) -> int:

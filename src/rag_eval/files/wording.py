@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from rag_eval.safe import one_line, quoted
@@ -53,6 +52,8 @@ def pointer(path: Iterable[str | int]) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``Did you mean 'x'?`` where a known name is close, else nothing."""
+    from difflib import get_close_matches
+
     close = get_close_matches(name[:80], list(known), n=1, cutoff=0.6)
     return f"Did you mean '{close[0]}'?" if close else ""
 
@@ -70,6 +71,8 @@ def _type(error: ValidationError) -> tuple[str, str]:
 
 
 def _required(error: ValidationError) -> tuple[str, str]:
+    from difflib import get_close_matches
+
     # jsonschema raises one error a missing field and names it only in its message.
     name = next(name for name in error.validator_value if error.message.startswith(repr(name)))
     present = [key for key in error.instance if key not in error.schema.get("properties", {})]

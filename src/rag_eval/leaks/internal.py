@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
+from rag_eval.later import Later
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Pattern = re.Pattern[str]
 _WINDOW, _OVERLAP = 1000, 200
-_REPEATED_GROUP = re.compile(r"(?<!\\)(?:\\\\)*\)(?:[*+]|\{\d*,\d*\})")
-_QUANTIFIED = re.compile(r"(?<!\\)(?:\\\\)*(?:[*+]|\{\d*,\})")
+_REPEATED_GROUP = Later(r"(?<!\\)(?:\\\\)*\)(?:[*+]|\{\d*,\d*\})")
+_QUANTIFIED = Later(r"(?<!\\)(?:\\\\)*(?:[*+]|\{\d*,\})")
 _MOST_OPEN = 3
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rag_eval.leaks._later import Later
+from rag_eval.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from math import log2
 
-from rag_eval.leaks._later import Later
+from rag_eval.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ _STATED = Later(
     r"[\"'`*]{0,3}\s{0,3}(?:[:=]|:=|=>|\bis\b)\s{0,3}[\"'`*]{0,3}([!#-&(-_a-~]{8,200})"
 )
 _BEARER = Later(r"(?i)(?<!\w)bearer\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)")
-_CUES = ("pass", "pwd", "secret", "token", "key", "credential", "bearer")
+_CUES = ("pass", "pwd", "secret", "token", "credential", "bearer")
+_KEYS = ("api", "access", "private", "account", "auth")
+"""What makes a key one of those that are meant, besides *secret*: *key* alone stands in every other answer."""
 _ENDS = "\"'`*.,;:)]}>"
 _NO_VALUE = Later(
     r"(?i)[<{$\[(*]|^%.*%$|x{4}|\.{3}|your|example|placeholder|changeme|redacted|://|^/"
@@ -98,8 +100,7 @@ def stated_secrets(text: str) -> Spans:
     Words, numbers and dates joined by hyphens, dots and the like are none, nor is what stands for a value, as in
     ``<your-token>``.
     """
-    lowered = text.lower()
-    for pattern in (_STATED, _BEARER) if any([cue in lowered for cue in _CUES]) else ():
+    for pattern in (_STATED, _BEARER) if _announces(text.lower()) else ():
         for found in pattern.finditer(text):
             value = found[1].rstrip(_ENDS)
             if _by_chance(value):
@@ -110,6 +111,12 @@ def entropy(text: str) -> float:
     """Shannon's entropy of the characters, in bits a character; 0 for no text."""
     counts = Counter(text).values()
     return -sum(count / len(text) * log2(count / len(text)) for count in counts)
+
+
+def _announces(lowered: str) -> bool:
+    if any([cue in lowered for cue in _CUES]):
+        return True
+    return "key" in lowered and any([kind in lowered for kind in _KEYS])
 
 
 def _by_chance(value: str) -> bool:

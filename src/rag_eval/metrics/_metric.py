@@ -27,7 +27,8 @@ class Metric(NamedTuple):
     ``folds`` says what is made of the scores, by what it adds to the name: ``{"": "mean", ".total": "total"}`` gives
     two values. ``needs`` lists the gold and trace fields without which the metric applies to no case. ``by_ranking``
     says that the score hangs on ``case.in_a`` and ``case.ranking`` alone, so that cases that rank alike are scored
-    once. ``settings`` names the parts of :class:`~rag_eval.model.Settings` that a score hangs on. A metric of the level
+    once; ``by_profile`` that it hangs on what :mod:`rag_eval.profile` sees, as every score of a ranking does.
+    ``settings`` names the parts of :class:`~rag_eval.model.Settings` that a score hangs on. A metric of the level
     ``run`` scores what run.json says instead of a case. ``version`` goes up when the definition changes.
     """
 
@@ -48,6 +49,7 @@ class Metric(NamedTuple):
     settings: tuple[str, ...] = ("refusal",)
     unit: str = ""
     level: Level = "case"
+    by_profile: bool = False
 
     @property
     def bounded(self) -> bool:
@@ -70,6 +72,7 @@ def metric(
     unit: str = "",
     level: Level = "case",
     name: str = "",
+    by_profile: bool = False,
 ) -> Callable[[Callable[..., Score | None]], Metric]:
     """Make a :class:`Metric` of a function: its name, its module's perspective, its docstring's words.
 
@@ -87,7 +90,7 @@ def metric(
         terms = better, scale, applies, fields, source, cutoff, by_ranking, version
         usual = () if by_ranking or level == "run" else ("refusal",)
         asked = usual if settings is None else tuple(settings.split())
-        more = function, folds, asked, unit, level
+        more = function, folds, asked, unit, level, by_profile or by_ranking
         return Metric(f"{own}@k" if cutoff else own, perspective, summary, text, *terms, *more)
 
     return build

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_eval.case import matches
 from rag_eval.metrics._metric import metric
-from rag_eval.text import content_words
+from rag_eval.text import tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,20 +12,24 @@ if TYPE_CHECKING:
     from rag_eval.tally import Ratio
 
 
-@metric("shipped answers", source="reference scorer")
+@metric("shipped answers", source="reference scorer", by_profile=True)
 def chr(case: Case) -> bool | None:  # noqa: A001 - the field's name for the citation hit rate
     """Citation hit rate: share of shipped answers whose citations hit. The item is answerable, everything cited was retrieved, and a gold citation is cited (or none exists and none is cited)."""  # noqa: E501
     return case.in_a and case.hit if case.shipped and case.counts else None
 
 
-@metric("answerable items", source="Example 08")
+@metric("answerable items", source="Example 08", by_profile=True)
 def chr_answerable(case: Case) -> bool | None:
     """Share of answerable items that were answered with a gold citation. Refusals count as misses."""
     return case.shipped and case.overlap if case.in_a else None
 
 
 @metric(
-    "shipped answers with citations", source="enterprise framework, form check", scale="share", needs="trace.citations"
+    "shipped answers with citations",
+    source="enterprise framework, form check",
+    scale="share",
+    needs="trace.citations",
+    by_profile=True,
 )
 def citation_validity(case: Case) -> Ratio | None:
     """Share of an answer's citations that were retrieved."""
@@ -52,6 +56,7 @@ def citation_support(case: Case) -> Ratio | None:
     source="RAG-server framework",
     scale="share",
     needs="trace.citations",
+    by_profile=True,
 )
 def citation_precision(case: Case) -> Ratio | None:
     """Share of an answer's citations that are gold citations."""
@@ -60,7 +65,12 @@ def citation_precision(case: Case) -> Ratio | None:
     return len(set(case.cites).intersection(case.gold.citations)), len(case.cites)
 
 
-@metric("shipped answers to answerable items with gold citations", source="RAG-server framework", scale="share")
+@metric(
+    "shipped answers to answerable items with gold citations",
+    source="RAG-server framework",
+    scale="share",
+    by_profile=True,
+)
 def citation_recall(case: Case) -> Ratio | None:
     """Share of the gold citations that the answer cites. An answer without citations scores 0."""
     if not case.in_a or not case.shipped or not case.gold.citations:
@@ -133,4 +143,4 @@ def _cites(case: Case) -> bool:
 
 
 def _supports(case: Case, text: str) -> bool:
-    return 2 * len(case.claim_words & content_words(text)) >= len(case.claim_words)
+    return 2 * len(case.claim_words.intersection(tokens(text))) >= len(case.claim_words)

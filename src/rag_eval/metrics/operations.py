@@ -22,7 +22,7 @@ _MILLION = 1_000_000
 _SPREAD = {".p50": "p50", ".p95": "p95", ".max": "max", ".mean": "mean"}
 
 
-@metric("questions with a trace", **_TERMS)
+@metric("questions with a trace", by_profile=True, **_TERMS)
 def error_rate(case: Case) -> bool | None:
     """Share of questions that failed in operation. The trace has an error, its ok is false, it timed out, or its answer is empty."""  # noqa: E501
     if not _ran(case):
@@ -37,7 +37,7 @@ def timeout_rate(case: Case) -> bool | None:
     return case.trace.timed_out if _ran(case) else None
 
 
-@metric("questions with a trace", **_TERMS)
+@metric("questions with a trace", by_profile=True, **_TERMS)
 def empty_rate(case: Case) -> bool | None:
     """Share of questions with an empty answer. White space is empty, and so is an abstention without words."""
     return not case.claim if _ran(case) else None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 RENDERERS = {
     "table": ("rag_eval.renderers.table", "report.txt"),
     "markdown": ("rag_eval.renderers.markdown", "report.md"),
+    "html": ("rag_eval.renderers.html", "report.html"),
     "json": ("rag_eval.renderers.json_file", "report.json"),
     "junit": ("rag_eval.renderers.junit", "junit.xml"),
     "csv": ("rag_eval.renderers.csv_file", "questions.csv"),

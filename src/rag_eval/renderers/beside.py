@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_eval.baseline import Compared, Effect, Flip
+    from rag_eval.gates import Judged
     from rag_eval.report import Report, SliceResult
     from rag_eval.results import MetricResult, Question
+
+    Bounds = Mapping[tuple[str, str, float | None], Judged]
 
 _NAMED, _COMMIT = 5, 12
 
@@ -110,19 +113,20 @@ class Worst(NamedTuple):
 
 def worst(report: Report) -> list[Worst]:
     """The worst slice of each gated metric that is worse than the whole; small slices count where no other is."""
-    found = (_worst(report, name, result) for name, result in report.metrics.items())
+    bounds = bounds_of(report)
+    found = (_worst(report, name, result, bounds) for name, result in report.metrics.items())
     return [one for one in found if one is not None]
 
 
-def _worst(report: Report, name: str, whole: MetricResult) -> Worst | None:
+def _worst(report: Report, name: str, whole: MetricResult, bounds: Bounds) -> Worst | None:
     own = [(one, one.metrics[name]) for one in report.slices if name in one.metrics]
     worse = [(one, result) for one, result in own if _worse(result, whole)]
     enough = [(one, result) for one, result in worse if result.n >= report.min_n]
     if not worse:
         return None
-    part, result = min(enough or worse, key=_by_value)
-    shown = in_slice(report, part, name) + metric_interval(result, name)
-    return Worst(name, part.slice, shown, counted(result, result.n), of_whole(report, name), not enough)
+    part, result = min(enough or worse, key=by_value)
+    shown = in_slice(bounds, part, name) + metric_interval(result, name)
+    return Worst(name, part.slice, shown, counted(result, result.n), _as_gated(bounds, name, "", whole), not enough)
 
 
 def _worse(one: MetricResult, other: MetricResult) -> bool:
@@ -131,25 +135,25 @@ def _worse(one: MetricResult, other: MetricResult) -> bool:
     return one.value < other.value if other.better == "higher" else one.value > other.value
 
 
-def _by_value(each: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
+def by_value(each: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
     """The worst first, of equals the one with more cases."""
     value = each[1].value or 0.0
     return (value if each[1].better == "higher" else -value), -each[1].n
 
 
-def in_slice(report: Report, part: SliceResult, name: str) -> str:
+def bounds_of(report: Report) -> Bounds:
+    """The gates on values, by metric, slice and value: on thousands of slices nobody looks through all of them."""
+    bounds = (gate for gate in reversed(report.gates) if gate.comparison is None)
+    return {(gate.name, gate.slice, gate.value): gate for gate in bounds}
+
+
+def in_slice(bounds: Bounds, part: SliceResult, name: str) -> str:
     """A metric's value in a slice, as its gate shows it where it has one."""
-    return _as_gated(report, name, part.slice, part.metrics[name])
+    return _as_gated(bounds, name, part.slice, part.metrics[name])
 
 
-def of_whole(report: Report, name: str) -> str:
-    """A metric's value over all cases, as its gate shows it where it has one."""
-    return _as_gated(report, name, "", report.metrics[name])
-
-
-def _as_gated(report: Report, name: str, part: str, result: MetricResult) -> str:
-    own = (gate for gate in report.gates if (gate.name, gate.slice, gate.value) == (name, part, result.value))
-    gate = next((gate for gate in own if gate.comparison is None), None)
+def _as_gated(bounds: Bounds, name: str, part: str, result: MetricResult) -> str:
+    gate = bounds.get((name, part, result.value))
     return value(gate) if gate is not None else metric(result, name)
 
 

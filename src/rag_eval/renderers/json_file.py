@@ -15,7 +15,7 @@ from rag_eval.metrics import METRICS
 from rag_eval.policy import PolicyChange
 from rag_eval.remarks import Input, Remark
 from rag_eval.report import FORMAT, Base, Report, SignedAt, SliceResult
-from rag_eval.results import MetricResult, Question
+from rag_eval.results import MetricResult, Question, Scores
 from rag_eval.scope import Scope
 from rag_eval.scoring import Completeness
 
@@ -41,13 +41,21 @@ _MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "b
 
 def render(report: Report) -> str:
     """The JSON text of ``schemas/report.schema.json``, two spaces a level."""
-    text = orjson.dumps(as_json(report), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    # The scores of many cases become dicts one after another, as they are written.
+    text = orjson.dumps(_fields(report), _plain, orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
     # It can only stand in a string, and means the same there: GitHub's runner would take a printed ##[ for a command.
     return text.replace("##[", "##\\u005b")
 
 
 def as_json(report: Report) -> dict[str, Any]:
     """The report in plain dicts, lists, strings and numbers."""
+    fields = _fields(report)
+    fields["questions"] = [{**case, "scores": _plain(case["scores"])} for case in fields["questions"]]
+    return fields
+
+
+def _fields(report: Report) -> dict[str, Any]:
+    """The report in plain values but for the scores of its cases."""
     fields = report._asdict()
     for name in _LISTS:
         fields[name] = [entry._asdict() for entry in fields[name]]
@@ -60,6 +68,12 @@ def as_json(report: Report) -> dict[str, Any]:
         fields[name] = fields[name]._asdict() if fields[name] else None
     head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
     return {**head, **fields}
+
+
+def _plain(scores: Any) -> dict[str, Any]:
+    if isinstance(scores, Scores):
+        return scores.as_dict()
+    return dict(scores)
 
 
 def from_json(value: dict[str, Any]) -> Report:

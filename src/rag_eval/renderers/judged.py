@@ -1,45 +1,50 @@
-"""The gates as Markdown: the table, and below it what the numbers could not have shown."""
+"""The gates: their table, and below it what the numbers could not have shown."""
 
 from __future__ import annotations
 
 from rag_eval.renderers import words
 from rag_eval.renderers.asides import asides
+from rag_eval.renderers.blocks import Table, listed, paragraphs
 from rag_eval.renderers.figures import enclosed, move_of, moves, threshold
-from rag_eval.renderers.marks import VOICE, bullets, glued, name, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.gates import Judged
+    from rag_eval.renderers.blocks import Block
     from rag_eval.renderers.figures import Moves
+    from rag_eval.renderers.words import Voice
     from rag_eval.report import Report
 
-SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜"}
 
-
-def gates(report: Report) -> str:
+def gates(report: Report, voice: Voice) -> list[Block]:
     """The gates that are worth a row, and a line for each that needs one."""
+    lines: list[Block] = [listed(said)] if (said := asides(report, voice)) else []
+    return [table(report, voice), *lines, *paragraphs(words.usual(report))]
+
+
+def table(report: Report, voice: Voice) -> Table:
+    """The gates that are worth a row, each with its outcome in the last cell."""
     mixed, beside = words.two_sided(report), moves(report)
-    rows = [_row(report, gate, beside, mixed=mixed) for gate in words.telling(report.gates)]
     delta = ["Δ baseline"] if beside else []
-    shown = table(["Gate", *(["Whose"] if mixed else []), "Value", "Cases", "Threshold", *delta, "Outcome"], rows)
-    usual = "" if report.gates_file else "There is no gates file: the reference scorer's defaults hold."
-    return "\n\n".join(part for part in (shown, bullets(asides(report, VOICE)), usual) if part)
+    headers = ["Gate", *(["Whose"] if mixed else []), "Value", "Cases", "Threshold", *delta, "Outcome"]
+    rows = [_row(report, gate, beside, voice, mixed=mixed) for gate in words.telling(report.gates)]
+    return Table("The gates with their outcomes", headers, rows)
 
 
-def _row(report: Report, gate: Judged, beside: Moves, *, mixed: bool) -> list[str]:
+def _row(report: Report, gate: Judged, beside: Moves, voice: Voice, *, mixed: bool) -> list[str]:
     return [
-        name(gate.name, gate.slice),
+        voice.gate(gate),
         *([words.WHOSE[gate.origin]] if mixed else []),
-        glued(enclosed(gate)),
-        glued(words.cases_of(report, gate)),
-        glued(threshold(gate)),
+        voice.figure(enclosed(gate)),
+        voice.figure(words.cases_of(report, gate)),
+        voice.figure(threshold(gate)),
         *([move_of(gate, beside)] if beside else []),
-        f"{sign(gate)}\u00a0{words.outcome(gate)}",
+        f"{voice.sign(kind(gate))}\u00a0{words.outcome(gate)}",
     ]
 
 
-def sign(gate: Judged) -> str:
-    """The sign of an outcome: what fails the run looks like it."""
+def kind(gate: Judged) -> str:
+    """What an outcome looks like: what fails the run looks like it."""
     if gate.blocks:
-        return SIGNS["failed"]
-    return "⚠️" if gate.broken and not gate.unclear else SIGNS[gate.outcome]
+        return "failed"
+    return "warning" if gate.broken and not gate.unclear else gate.outcome

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
-from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.renderers import change, judged, moved, sections, words
-from rag_eval.renderers.marks import VOICE, bullets, escaped, folded, glued, name, table
+from rag_eval.renderers import cases, change, judged, moved, provenance, remarks, sections, words
+from rag_eval.renderers.marks import SIGNS, VOICE, escaped, folded, glued, laid, name, table, titled
 from rag_eval.safe import markdown as safe
 from rag_eval.safe import prose
 
@@ -17,20 +14,17 @@ if TYPE_CHECKING:
 
     from rag_eval.errors import InputError
     from rag_eval.gates import Judged
+    from rag_eval.renderers.blocks import Block
     from rag_eval.report import Report
-    from rag_eval.results import Question
 
 _QUESTIONS = 200
-_NOTES = 10
 _PROBLEMS = 20
-_FAILING = 10
 _CUT = "Metrics, questions and provenance do not fit here; report.json has all."
-_QID_WIDTH, _RUN_WIDTH = 40, 24
 
 
 def render(report: Report) -> str:
     """The whole report; failing questions first, at most two hundred questions."""
-    return _render(report, judged.gates(report), _QUESTIONS, whole=True)
+    return _render(report, laid(judged.gates(report, VOICE)), _QUESTIONS, whole=True)
 
 
 def within(report: Report, most: int, size: Callable[[str], int]) -> str:
@@ -38,7 +32,7 @@ def within(report: Report, most: int, size: Callable[[str], int]) -> str:
 
     Verdict and failed gates always stay.
     """
-    gates = judged.gates(report)  # on thousands of slices a table takes its time
+    gates = laid(judged.gates(report, VOICE))  # on thousands of slices a table takes its time
     tries = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
     for questions, whole in [*tries, (0, False)]:
         text = _render(report, gates, questions, whole=whole)
@@ -70,28 +64,29 @@ def reason_within(reason: str, most: int, size: Callable[[str], int]) -> str:
 def _render(report: Report, gates: str, questions: int, *, whole: bool) -> str:
     parts = [
         _head(report),
-        change.authority(report),
+        laid(change.authority(report, VOICE)),
         gates,
-        change.findings(report),
-        _changed(report, whole=whole),
-        change.policy(report),
-        change.gold(report) if whole else change.counted(report) if report.gold_changes else "",
-        moved.effects(report) if whole else "",
+        titled(change.FINDINGS, change.findings(report, VOICE)),
+        laid(_changed(report, whole=whole)),
+        titled(change.POLICY, change.policy(report, VOICE)),
+        laid((change.gold if whole else change.counted)(report, VOICE)),
+        laid(moved.effects(report, VOICE)) if whole else "",
         f"**Completeness.** {words.completeness(report)}",
-        *_notes(report),
-        moved.worst(report) if whole else "",
-        *_diagnosis(report),
+        titled(remarks.NOTES, remarks.notes(report, VOICE)),
+        laid(moved.worst(report, VOICE)) if whole else "",
+        titled(remarks.DIAGNOSIS, remarks.diagnosis(report, VOICE)),
     ]
     parts += _folds(report, questions) if whole else [_CUT]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _folds(report: Report, questions: int) -> list[str]:
+    slices = folded(f"Slices ({len(report.slices)})", laid(moved.slices(report, VOICE))) if report.slices else ""
     return [
         folded("All metrics", _metrics(report)),
-        *([folded(f"Slices ({len(report.slices)})", moved.slices(report))] if report.slices else []),
-        folded(f"Questions ({len(report.questions)})", _questions(report, questions)),
-        folded("Provenance", _provenance(report)),
+        slices,
+        folded(f"Questions ({len(report.questions)})", laid(cases.questions(report, VOICE, questions))),
+        folded("Provenance", laid(provenance.provenance(report, VOICE))),
     ]
 
 
@@ -114,43 +109,15 @@ def _gravest(report: Report) -> list[Judged]:
 
 
 def _head(report: Report) -> str:
-    part = report.scope is not None and report.passed
-    sign = judged.SIGNS["inconclusive" if part else report.verdict]
-    return f"## {sign} RAG evaluation {report.verdict}{' in part' if part else ''}\n\n{words.headline(report, VOICE)}"
+    sign = SIGNS["inconclusive" if words.in_part(report) else report.verdict]
+    return f"## {sign} {words.title(report)}\n\n{words.headline(report, VOICE)}"
 
 
-def _changed(report: Report, *, whole: bool) -> str:
+def _changed(report: Report, *, whole: bool) -> list[Block]:
     """What flipped since the baseline; without one, the first failing questions. The folded table has all."""
-    failing = [question for question in report.questions if question.label not in GOOD]
     if report.baseline is not None:
-        return moved.changed(report, len(failing)) if whole else moved.headed(report, len(failing))
-    if not failing or not whole:
-        return ""
-    several = _several_runs(report)
-    shown = table(_columns(several), (_question(question, several) for question in failing[:_FAILING]))
-    more = f"\n\n… and {len(failing) - _FAILING} more." if len(failing) > _FAILING else ""
-    fail = "fails" if len(failing) == 1 else "fail"
-    return f"**{len(failing)} of {words.cases(report)} {fail}.**\n\n{shown}{more}"
-
-
-def _notes(report: Report) -> list[str]:
-    if not report.notes:
-        return []
-    lines = [
-        f"- {safe(_place(note.file, note.line), 200)}: {safe(note.message, 200)}{_times(note.times)}"
-        for note in report.notes[:_NOTES]
-    ]
-    cut = len(report.notes) - _NOTES
-    return ["**Notes on the input**\n\n" + "\n".join([*lines, f"- and {cut} more"] if cut > 0 else lines)]
-
-
-def _diagnosis(report: Report) -> list[str]:
-    if not report.diagnosis:
-        return []
-    lines = (
-        f"**{escaped(cause.cause)}** ({escaped(cause.evidence)}) {escaped(cause.next)}" for cause in report.diagnosis
-    )
-    return [f"**Diagnosis**\n\n{bullets(lines)}"]
+        return (moved.changed if whole else moved.headed)(report, VOICE)
+    return cases.first_failing(report, VOICE) if whole else []
 
 
 def _metrics(report: Report) -> str:
@@ -167,58 +134,3 @@ def _section(report: Report, perspective: str) -> list[str]:
 def _of_metrics(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     shown = ([name(metric), *map(glued, cells)] for metric, *cells in rows)
     return table([escaped(header[:1].upper() + header[1:]) for header in headers], shown)
-
-
-def _questions(report: Report, most: int) -> str:
-    ordered, several = words.by_urgency(report.questions), _several_runs(report)
-    shown = table(_columns(several), (_question(question, several) for question in ordered[:most]))
-    cut = len(ordered) - most
-    more = f"\n\n{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
-    used = sorted({question.label for question in ordered}, key=list(MEANING).index)
-    legend = "; ".join(f"`{label}` {MEANING[label]}" for label in used)
-    return f"{shown}{more}\n\n{legend}."
-
-
-def _several_runs(report: Report) -> bool:
-    return len(words.runs_of(report)) > 1
-
-
-def _columns(several: bool) -> list[str]:
-    return ["Question", *(["Run"] if several else []), "Label", "Look at", "Text"]
-
-
-def _question(question: Question, several: bool) -> list[str]:
-    run = [safe(question.run or "", _RUN_WIDTH)] if several else []
-    return [
-        safe(question.qid, _QID_WIDTH),
-        *run,
-        question.label,
-        STAGE.get(question.label, "–"),
-        safe(question.question),
-    ]
-
-
-def _provenance(report: Report) -> str:
-    rows = [[prose(each.role), safe(each.path, 200), safe(each.sha256)] for each in report.inputs]
-    refusal = f"Refusal token {safe(str(report.refusal['token']))}, {len(report.refusal['phrases'])} refusal phrases"
-    if "builtin" in report.refusal:
-        refusal += f", built-in refusals (version {report.refusal['builtin']})"
-    settings = f"{refusal}; labels at k = {report.k}; rag-eval {prose(report.version)}."
-    return "\n\n".join([table(["Input", "Path", "sha256"], rows), *_run(report), settings])
-
-
-def _run(report: Report) -> list[str]:
-    """What run.json says, a row a field; the digest of the gold set has been compared and says no more."""
-    said = {name: value for name, value in (report.run or {}).items() if name != "gold_sha256"}
-    rows = [
-        [safe(name), safe(json.dumps(value, ensure_ascii=False, sort_keys=True), 200)] for name, value in said.items()
-    ]
-    return [table(["Run", ""], rows)] if rows else []
-
-
-def _place(file: str, line: int) -> str:
-    return f"{file}:{line}" if line else file
-
-
-def _times(count: int) -> str:
-    return f" ({count} times)" if count > 1 else ""

@@ -1,12 +1,10 @@
-"""Markdown for what every part of a report has: tables, names, labels, folds."""
+"""Markdown for what every part of a report has: tables, lists, names, signs, folds."""
 
 from __future__ import annotations
 
 import re
 
-from tabulate import tabulate
-
-from rag_eval.labels import GOOD, MEANING
+from rag_eval.renderers.blocks import Bullets, Table
 from rag_eval.renderers.words import Voice
 from rag_eval.safe import markdown as safe
 from rag_eval.safe import prose
@@ -15,15 +13,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rag_eval.renderers.blocks import Block
+
+SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}
+SIGNS |= {"error": "❌", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
 _SLICE, _SAID, _OURS = 60, 200, 500
 _METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[a-z]{0,4}[0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9])")
+_PADDING = 2  # of a header
 _RANGE, _NUMBER = re.compile("–(?=[0-9])"), re.compile(" (?![(])")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, its empty cells as a dash."""
-    filled = [[cell or "–" for cell in row] for row in rows]
-    return tabulate(filled, headers, tablefmt="github", disable_numparse=True)
+    """A table as tabulate's ``github`` writes it, its empty cells as a dash.
+
+    Not by tabulate: that takes longer to load than a small run to score, and pads by another measure where a package
+    for wide characters happens to be installed. The tests hold both to the same text.
+    """
+    filled = [[(cell or "–").strip() for cell in row] for row in rows]
+    widths = [max([len(head) + _PADDING, *map(len, cells)]) for head, *cells in zip(headers, *filled, strict=True)]
+    rule = "|".join("-" * (width + 2) for width in widths)
+    first, *others = (_row(cells, widths) for cells in (headers, *filled))
+    return "\n".join([first, f"|{rule}|", *others])
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return f"| {' | '.join([cell.ljust(width) for cell, width in zip(cells, widths, strict=True)])} |"
 
 
 def name(metric: str, part: str = "") -> str:
@@ -35,14 +49,6 @@ def name(metric: str, part: str = "") -> str:
 def glued(text: str) -> str:
     """A cell that breaks before brackets alone: numbers are read in one piece."""
     return _RANGE.sub("–\u2060", _NUMBER.sub("\u00a0", text))
-
-
-VOICE = Voice(name, lambda text: prose(text, _SAID), lambda text: safe(text, _SAID))
-
-
-def label(text: str | None) -> str:
-    """A label with the sign of whether it is a good one."""
-    return f"{'✅' if text in GOOD else '❌'} {text if text in MEANING else safe(text)}" if text else "–"
 
 
 def escaped(text: str) -> str:
@@ -60,6 +66,35 @@ def folded(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
-def bullets(lines: Iterable[str]) -> str:
-    """A list."""
-    return "\n".join(f"- {line}" for line in lines)
+def nested(bullets: Bullets) -> str:
+    """A list with lists below its lines."""
+    below = (line for item in bullets.items for line in [f"- {item.text}", *(f"  - {each}" for each in item.below)])
+    return "\n".join(below)
+
+
+def laid(parts: Iterable[Block]) -> str:
+    """The blocks of a report."""
+    return "\n\n".join(_block(part) for part in parts)
+
+
+def titled(title: str, parts: Sequence[Block]) -> str:
+    """Blocks under a title; nothing without blocks."""
+    return f"**{title}**\n\n{laid(parts)}" if parts else ""
+
+
+def _block(part: Block) -> str:
+    if isinstance(part, Table):
+        return table(part.headers, part.rows)
+    return nested(part) if isinstance(part, Bullets) else part.text
+
+
+VOICE = Voice(
+    named=name,
+    said=lambda text, most=_SAID: prose(text, most),
+    code=lambda text, most=_SAID: safe(text, most),
+    text=lambda text, most=_SAID: safe(text, most),
+    own=escaped,
+    strong=lambda text: f"**{text}**",
+    figure=glued,
+    sign=SIGNS.__getitem__,
+)

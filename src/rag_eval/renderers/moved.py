@@ -1,18 +1,19 @@
-"""What changed, as Markdown: cases that broke and were mended, the parts of system and gold, slices."""
+"""What changed: cases that broke and were mended, the parts of system and gold, slices."""
 
 from __future__ import annotations
 
-from rag_eval.labels import GOOD, MEANING, STAGE
+from rag_eval.labels import GOOD, STAGE
 from rag_eval.renderers import beside, words
+from rag_eval.renderers.blocks import Paragraph, Table, more, paragraphs
 from rag_eval.renderers.figures import FEW
-from rag_eval.renderers.marks import VOICE, glued, name, table
-from rag_eval.safe import markdown as safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_eval.baseline import Flip
+    from rag_eval.renderers.blocks import Block
+    from rag_eval.renderers.words import Voice
     from rag_eval.report import Report, SliceResult
     from rag_eval.results import Question
 
@@ -21,84 +22,99 @@ if TYPE_CHECKING:
 _BROKEN, _FIXED, _TEXT, _QID, _RUN, _SLICES = 10, 5, 60, 40, 24, 100
 
 
-def changed(report: Report, failing: int) -> str:
-    """The cases that flipped against the baseline, newly broken first, and what it is."""
+def changed(report: Report, voice: Voice, place: str = "report.json") -> list[Block]:
+    """The cases that flipped against the baseline, newly broken first, and what it is; ``place`` has all of them."""
     if report.baseline is None:
-        return ""
-    parts = [f"{headed(report, failing)} {beside.against(report, VOICE)}", _flips(report)]
-    return "\n\n".join(part for part in parts if part)
+        return []
+    head = f"{_headed(report, voice)} {beside.against(report, voice)}"
+    return [Paragraph(head), *_flips(report, voice, place)]
 
 
-def headed(report: Report, failing: int) -> str:
+def headed(report: Report, voice: Voice) -> list[Block]:
     """How many cases flipped, and how many fail."""
+    return [Paragraph(_headed(report, voice))]
+
+
+def _headed(report: Report, voice: Voice) -> str:
+    failing = len(words.failing(report))
     count = f"{failing} of {words.cases(report)} {'fails' if failing == 1 else 'fail'}." if failing else ""
-    return f"**{beside.flipped(report)}.** {count}".rstrip()
+    return f"{voice.strong(f'{beside.flipped(report)}.')} {count}".rstrip()
 
 
-def _flips(report: Report) -> str:
+def _flips(report: Report, voice: Voice, place: str) -> list[Block]:
     broken, fixed = beside.broken(report), beside.fixed(report)
     chosen = [*broken[:_BROKEN], *fixed[:_FIXED]]
     if not chosen:
-        return ""
+        return []
     several, questions = len(words.runs_of(report)) > 1, beside.question_of(report)
-    rows = (_flip(flip, questions, several=several) for flip in chosen)
-    shown = table(["Question", *(["Run"] if several else []), "Before → now", "Look at", "Text"], rows)
-    cut = len(report.flips) - len(chosen)
-    return f"{shown}\n\n… and {cut} more; report.json has all." if cut else shown
+    rows = [_flip(flip, questions, voice, several=several) for flip in chosen]
+    headers = ["Question", *(["Run"] if several else []), "Before → now", "Look at", "Text"]
+    return [
+        Table("Cases that flipped since the baseline", headers, rows),
+        *more(len(report.flips) - len(chosen), place),
+    ]
 
 
-def _flip(flip: Flip, questions: Questions, *, several: bool) -> list[str]:
-    run = [safe(flip.run or "", _RUN)] if several else []
+def _flip(flip: Flip, questions: Questions, voice: Voice, *, several: bool) -> list[str]:
+    run = [voice.code(flip.run or "", _RUN)] if several else []
     question = questions.get((flip.qid, flip.run))
-    text = safe(question.question, _TEXT) if question else ""
-    return [safe(flip.qid, _QID), *run, _labels(flip), STAGE.get(flip.after, ""), text]
+    text = voice.text(question.question, _TEXT) if question else ""
+    return [voice.code(flip.qid, _QID), *run, _labels(flip, voice), STAGE.get(flip.after, ""), text]
 
 
-def _labels(flip: Flip) -> str:
-    before, after = (text if text in MEANING else safe(text) for text in (flip.before, flip.after))
-    return f"{'✅' if flip.after in GOOD else '❌'} {before} → {after}"
+def _labels(flip: Flip, voice: Voice) -> str:
+    before, after = (words.label(text, voice) for text in (flip.before, flip.after))
+    return f"{voice.sign('passed' if flip.after in GOOD else 'failed')} {before} → {after}"
 
 
-def effects(report: Report) -> str:
+def effects(report: Report, voice: Voice) -> list[Block]:
     """How much of a metric's movement is the system's and how much the gold's, where the gold changed."""
-    rows = [[name(one.name), *beside.parts(one)] for one in beside.effects(report)]
-    return table(["Moved since the baseline", "By the system", "By the gold"], rows) if rows else ""
+    rows = [[voice.named(one.name, ""), *beside.parts(one)] for one in beside.effects(report)]
+    headers = ["Moved since the baseline", "By the system", "By the gold"]
+    return [Table("What moved the metrics since the baseline", headers, rows)] if rows else []
 
 
-def worst(report: Report) -> str:
+def worst(report: Report, voice: Voice) -> list[Block]:
     """The worst slice of each gated metric."""
     if not report.slices:
-        return ""
+        return []
     found = beside.worst(report)
     if not found:
-        return "**Slices.** None is worse than the whole."
-    rows = [
-        [name(one.metric), safe(one.slice, _TEXT), glued(one.value), glued(_few(one.cases, few=one.few)), one.whole]
-        for one in found
+        return [Paragraph(f"{voice.strong('Slices.')} None is worse than the whole.")]
+    rows = [_worst(one, voice) for one in found]
+    headers = ["Metric", "Worst slice", "Value", "Cases", "All cases"]
+    return [
+        Table("The worst slice of each gated metric", headers, rows),
+        *_legend(report, any(one.few for one in found)),
     ]
-    shown = table(["Metric", "Worst slice", "Value", "Cases", "All cases"], rows)
-    return f"{shown}\n\n{_legend(report)}" if any(one.few for one in found) else shown
 
 
-def slices(report: Report) -> str:
+def _worst(one: beside.Worst, voice: Voice) -> list[str]:
+    cases = voice.figure(_few(one.cases, few=one.few))
+    return [voice.named(one.metric, ""), voice.code(one.slice, _TEXT), voice.figure(one.value), cases, one.whole]
+
+
+def slices(report: Report, voice: Voice, most: int = _SLICES) -> list[Block]:
     """Every slice with the value of each gated metric."""
-    names = beside.gated(report)
-    rows = [_slice(report, part, names) for part in report.slices[:_SLICES]]
-    shown = table(["Slice", "Cases", *map(name, names)], rows)
-    cut = len(report.slices) - _SLICES
-    more = f"\n\n… and {cut} more; report.json has all." if cut > 0 else ""
-    few = any(part.n < report.min_n for part in report.slices[:_SLICES])
-    return f"{shown}{more}\n\n{_legend(report)}" if few else f"{shown}{more}"
+    names, shown = beside.gated(report), report.slices[:most]
+    bounds = beside.bounds_of(report)
+    rows = [[*_part(report, part, voice), *_values(bounds, part, names)] for part in shown]
+    headers = ["Slice", "Cases", *(voice.named(name, "") for name in names)]
+    few = any(part.n < report.min_n for part in shown)
+    return [Table("Gated metrics by slice", headers, rows), *more(len(report.slices) - most), *_legend(report, few)]
 
 
-def _slice(report: Report, part: SliceResult, names: list[str]) -> list[str]:
-    values = (beside.in_slice(report, part, each) if each in part.metrics else "" for each in names)
-    return [safe(part.slice, _TEXT), _few(str(part.n), few=part.n < report.min_n), *values]
+def _part(report: Report, part: SliceResult, voice: Voice) -> list[str]:
+    return [voice.code(part.slice, _TEXT), _few(str(part.n), few=part.n < report.min_n)]
+
+
+def _values(bounds: beside.Bounds, part: SliceResult, names: list[str]) -> list[str]:
+    return [beside.in_slice(bounds, part, each) if each in part.metrics else "" for each in names]
 
 
 def _few(cases: str, *, few: bool) -> str:
     return f"{cases}{FEW}" if few else cases
 
 
-def _legend(report: Report) -> str:
-    return f"{FEW} fewer than {report.min_n} cases: too few to judge a slice by."
+def _legend(report: Report, few: bool) -> list[Block]:
+    return paragraphs(f"{FEW} fewer than {report.min_n} cases: too few to judge a slice by." if few else "")

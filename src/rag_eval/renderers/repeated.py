@@ -22,12 +22,17 @@ _NAME, _TEXT = 40, 60
 
 
 def render(systems: Sequence[Repeats], form: str) -> str:
-    """The systems as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
+    """The systems as ``table``, ``markdown``, ``html``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
         found = [{**as_plain(one), "flaky": [each.qid for each in one.flaky]} for one in systems]
         return as_text({"format": FORMAT, "kind": "repeats", "version": __version__, "systems": found})
     if form == "csv":
         return _csv(systems)
+    if form == "html":
+        from rag_eval.renderers.html.runs import VOICE_OF_SECTIONS, of_sections
+
+        parts = (part for one in systems for part in _sections(one, VOICE_OF_SECTIONS))
+        return of_sections([Section("Repeated tries"), *parts], __version__)
     sections = (marked, MARKDOWN) if form == "markdown" else (plain, PLAIN)
     return sections[0](part for one in systems for part in _sections(one, sections[1]))
 

@@ -34,12 +34,16 @@ _ARROW = {"higher": "↑", "lower": "↓"}
 
 
 def render(found: SideBySide, form: str) -> str:
-    """``found`` as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
+    """``found`` as ``table``, ``markdown``, ``html``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
         return as_text({"format": FORMAT, "kind": "comparison", **as_plain(found)})
     if form == "csv":
         return _csv(found)
-    return marked(_sections(found, MARKDOWN)) if form == "markdown" else plain(_sections(found, PLAIN))
+    if form == "html":
+        from rag_eval.renderers.html.runs import page_of
+
+        return page_of(found)
+    return marked(sections(found, MARKDOWN)) if form == "markdown" else plain(sections(found, PLAIN))
 
 
 def as_text(value: dict[str, Any]) -> str:
@@ -70,7 +74,8 @@ def _csv(found: SideBySide) -> str:
     return out.getvalue()
 
 
-def _sections(found: SideBySide, voice: Voice) -> Iterator[Section]:
+def sections(found: SideBySide, voice: Voice) -> Iterator[Section]:
+    """Runs, values, what differs from the base and by how much, the weighted score, the front."""
     yield Section(f"{len(found.runs)} runs over {_cases(found.cases)}", [_headline(found, voice)])
     yield _runs(found, voice)
     if found.refused:

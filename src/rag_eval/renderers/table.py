@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tabulate import tabulate
 
-from rag_eval.labels import GOOD, MEANING
+from rag_eval.labels import MEANING
 from rag_eval.metrics import PERSPECTIVES
 from rag_eval.renderers import beside, sections, words
 from rag_eval.renderers.asides import asides
@@ -26,9 +26,7 @@ def render(report: Report) -> str:
     """A page of plain text; at most twenty failing questions."""
     parts = [words.headline(report), _base(report), _gates(report), _findings(report), words.completeness(report)]
     parts += [beside.against(report), _flips(report), _policy(report), _gold(report), _effects(report)]
-    if not report.gates_file:
-        parts.append("There is no gates file: the reference scorer's defaults hold.")
-    parts += [_failures(report), _worst(report), _diagnosis(report), _metrics(report)]
+    parts += [words.usual(report), _failures(report), _worst(report), _diagnosis(report), _metrics(report)]
     text = "\n\n".join(part for part in parts if part)
     return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
 
@@ -121,7 +119,7 @@ def _worst(report: Report) -> str:
 
 
 def _failures(report: Report) -> str:
-    failing = [question for question in report.questions if question.label not in GOOD]
+    failing = words.failing(report)
     if not failing:
         return ""
     columns = _columns(report)

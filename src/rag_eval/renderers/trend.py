@@ -24,27 +24,27 @@ _READINGS, _SPARKS, _CHARTED = 20, 40, 60
 _LABEL, _AXIS_LABEL = 60, 24
 # What Mermaid gives a meaning to, or Markdown, is left out: a label on an axis need not be more than recognised.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
-_SUMMARY = ["metric", "trend", "oldest", "newest", "worse by", "p", "cases", ""]
-_POINTS = ["report", "value", "95 % interval", "cases", ""]
+SUMMARY = ["metric", "trend", "oldest", "newest", "worse by", "p", "cases", ""]
+POINTS = ["report", "value", "95 % interval", "cases", ""]
 
 
 def table(series: Sequence[Series], reports: int) -> str:
     """Plain text for a terminal: a row a metric, what there is to say, the newest twenty readings of each."""
-    grid = tabulate([_summary(one, str) for one in series], _SUMMARY, "simple", disable_numparse=True)
-    parts = [_headline(series, reports), *([grid] if series else []), *_said(series, _plain)]
+    grid = tabulate([summary(one, str) for one in series], SUMMARY, "simple", disable_numparse=True)
+    parts = [headline(series, reports), *([grid] if series else []), *_said(series, _plain)]
     for one in series:
-        rows = [_row(reading, _plain) for reading in one.readings[-_READINGS:]]
-        parts.append(f"{one.metric}{_cut(one)}\n\n" + tabulate(rows, _POINTS, "simple", disable_numparse=True))
+        rows = [row(reading, _plain) for reading in one.readings[-_READINGS:]]
+        parts.append(f"{one.metric}{_cut(one)}\n\n" + tabulate(rows, POINTS, "simple", disable_numparse=True))
     return "\n".join(log_line(line) for line in "\n\n".join(parts).split("\n")) + "\n"
 
 
 def markdown(series: Sequence[Series], reports: int) -> str:
     """GitHub's Markdown: the same, with a Mermaid chart of each metric."""
-    grid = tabulate([_summary(one, _code) for one in series], _SUMMARY, "github", disable_numparse=True)
-    parts = [f"## {_headline(series, reports)}", *([grid] if series else []), *_said(series, safe)]
+    grid = tabulate([summary(one, _code) for one in series], SUMMARY, "github", disable_numparse=True)
+    parts = [f"## {headline(series, reports)}", *([grid] if series else []), *_said(series, safe)]
     for one in series:
-        rows = [_row(reading, safe) for reading in one.readings[-_READINGS:]]
-        body = tabulate(rows, _POINTS, "github", disable_numparse=True)
+        rows = [row(reading, safe) for reading in one.readings[-_READINGS:]]
+        body = tabulate(rows, POINTS, "github", disable_numparse=True)
         parts += [f"### {_code(one.metric)}", *_chart(one)]
         parts.append(f"<details><summary>Readings{_cut(one)}</summary>\n\n{body}\n\n</details>")
     return "\n\n".join(parts) + "\n"
@@ -68,9 +68,17 @@ def as_csv(series: Sequence[Series], reports: int) -> str:
     return out.getvalue()
 
 
+def as_html(series: Sequence[Series], reports: int) -> str:
+    """One file, with a chart of each metric and all of its readings."""
+    from rag_eval.renderers.html.trend import page_of
+
+    return page_of(series, reports)
+
+
 FORMS: dict[str, Callable[[Sequence[Series], int], str]] = {
     "table": table,
     "markdown": markdown,
+    "html": as_html,
     "json": as_json,
     "csv": as_csv,
 }
@@ -87,11 +95,13 @@ def spark(readings: Sequence[Reading]) -> str:
 def _bar(value: float | None, low: float, high: float) -> str:
     if value is None:
         return "·"
-    share = (value - low) / (high - low) if high > low else 0.5
+    span = high / 2 - low / 2  # halves: the whole may be more than a float holds
+    share = (value / 2 - low / 2) / span if span > 0 else 0.5
     return _BARS[min(len(_BARS) - 1, int(share * len(_BARS)))]
 
 
-def _headline(series: Sequence[Series], reports: int) -> str:
+def headline(series: Sequence[Series], reports: int) -> str:
+    """How many reports there are, and how many metrics are worse than in the oldest of them."""
     many = f"{reports} report{'s' if reports != 1 else ''}"
     worse = [one.metric for one in series if one.oldest is not None and one.oldest.worse]
     if not worse:
@@ -99,7 +109,8 @@ def _headline(series: Sequence[Series], reports: int) -> str:
     return f"{many}: {len(worse)} of {len(series)} metrics worse than in the oldest comparable one beyond chance"
 
 
-def _summary(one: Series, name: Callable[[str], str]) -> list[str]:
+def summary(one: Series, name: Callable[[str], str]) -> list[str]:
+    """The cells under :data:`SUMMARY`."""
     found, trend = one.oldest, spark(one.readings[-_SPARKS:])
     if found is None:
         newest = one.values[-1] if one.values else None
@@ -118,12 +129,13 @@ def _verdict(one: Series, found: Contrast) -> str:
 
 
 def _said(series: Sequence[Series], name: Callable[[str], str]) -> Iterator[str]:
-    lines = [f"- {line}" for one in series for line in _lines(one, name)]
+    lines = [f"- {line}" for one in series for line in told(one, name)]
     if lines:
         yield "\n".join(lines)
 
 
-def _lines(one: Series, name: Callable[[str], str]) -> Iterator[str]:
+def told(one: Series, name: Callable[[str], str]) -> Iterator[str]:
+    """What there is to say of a metric beside its numbers."""
     best, step, metric = one.best, one.step, name(one.metric)
     if one.slow:
         largest = f"the largest one is {step.worsening:+.3f}" if step else "there is none"
@@ -138,7 +150,8 @@ def _lines(one: Series, name: Callable[[str], str]) -> Iterator[str]:
         yield f"{metric}: {alien} {verb} taken under another contract and not compared."
 
 
-def _row(reading: Reading, name: Callable[[str], str]) -> list[str]:
+def row(reading: Reading, name: Callable[[str], str]) -> list[str]:
+    """The cells under :data:`POINTS`."""
     between = "–" if reading.low is None or reading.high is None else f"{reading.low:.3f} to {reading.high:.3f}"
     return [name(reading.label), _number(reading.value), between, str(reading.n), _marks(reading)]
 

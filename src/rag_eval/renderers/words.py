@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from rag_eval.gates import FULL
-from rag_eval.labels import GOOD
+from rag_eval.labels import GOOD, MEANING
 from rag_eval.renderers.figures import enclosed, is_count, metric, probability, size, unit, value
 from rag_eval.safe import one_line
 
@@ -27,12 +27,31 @@ _HUSHED = {"passed": "hold", "inconclusive": "are inconclusive"}
 OUTCOMES = {"passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "no_data": "no data"}
 
 
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _no_sign(_: str) -> str:
+    return ""
+
+
 class Voice(NamedTuple):
-    """How a rendering writes a gate's name, texts and names from data, so that they mean nothing else there."""
+    """How a rendering writes a gate's name, texts and names from data, so that they mean nothing else there.
+
+    ``said`` is for words with names in them, ``code`` for a name, ``text`` for a text; all three may be told how many
+    characters they have room for. ``own`` is for a sentence of ours in a report that may come from elsewhere,
+    ``figure`` for numbers that are read in one piece, ``sign`` for what an outcome, a finding or a change of the policy
+    looks like.
+    """
 
     named: Callable[[str, str], str]  # metric, slice
-    said: Callable[[str], str]
-    code: Callable[[str], str]
+    said: Callable[..., str]
+    code: Callable[..., str]
+    text: Callable[..., str] = one_line
+    own: Callable[[str], str] = _as_it_is
+    strong: Callable[[str], str] = _as_it_is
+    figure: Callable[[str], str] = _as_it_is
+    sign: Callable[[str], str] = _no_sign
 
     def gate(self, gate: Judged) -> str:
         """The name of a gate."""
@@ -44,6 +63,16 @@ def _plain(name: str, part: str) -> str:
 
 
 PLAIN = Voice(_plain, one_line, one_line)
+
+
+def title(report: Report) -> str:
+    """What a report is headed by; a verdict on a part of the questions or metrics says so."""
+    return f"RAG evaluation {report.verdict}{' in part' if in_part(report) else ''}"
+
+
+def in_part(report: Report) -> bool:
+    """Whether a run passed of which a part was left out."""
+    return report.scope is not None and report.passed
 
 
 def headline(report: Report, voice: Voice = PLAIN) -> str:
@@ -201,6 +230,26 @@ def outcome(gate: Judged) -> str:
     if gate.outcome == "no_data":
         return f"{word} ({'counts as failed' if gate.broken else 'skipped'})"
     return word
+
+
+def usual(report: Report) -> str:
+    """That nobody has written gates, where that is so."""
+    return "" if report.gates_file else "There is no gates file: the reference scorer's defaults hold."
+
+
+def label(text: str, voice: Voice) -> str:
+    """A label; one that is none of ours is data."""
+    return text if text in MEANING else voice.code(text)
+
+
+def signed_label(text: str, voice: Voice) -> str:
+    """A label with the sign of whether it is a good one."""
+    return f"{voice.sign('passed' if text in GOOD else 'failed')} {label(text, voice)}"
+
+
+def failing(report: Report) -> list[Question]:
+    """The cases that fail."""
+    return [question for question in report.questions if question.label not in GOOD]
 
 
 def by_urgency(questions: tuple[Question, ...]) -> list[Question]:

@@ -1,18 +1,22 @@
 """What a number over n cases can say: intervals, paired tests, power. Pure, and free of chance but for seeded draws."""
 
-from rag_eval.stats.intervals import Interval, clopper_pearson, interval, small_sample
-from rag_eval.stats.paired import holm, mcnemar, sign_flip
-from rag_eval.stats.paired_percentile import percentile_flip
-from rag_eval.stats.paired_swap import swap
-from rag_eval.stats.power import (
-    cases_needed,
-    cases_needed_for_shift,
-    paired_spread,
-    smallest_visible_drop,
-    smallest_visible_shift,
-)
-from rag_eval.stats.roc import auc_interval, hit_rate_interval
-from rag_eval.stats.thresholds import Asked, expressible
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rag_eval.stats.intervals import Interval, clopper_pearson, interval, small_sample
+    from rag_eval.stats.paired import holm, mcnemar, sign_flip
+    from rag_eval.stats.paired_percentile import percentile_flip
+    from rag_eval.stats.paired_swap import swap
+    from rag_eval.stats.power import (
+        cases_needed,
+        cases_needed_for_shift,
+        paired_spread,
+        smallest_visible_drop,
+        smallest_visible_shift,
+    )
+    from rag_eval.stats.roc import auc_interval, hit_rate_interval
+    from rag_eval.stats.thresholds import Asked, expressible
 
 __all__ = [
     "Asked",
@@ -34,3 +38,30 @@ __all__ = [
     "smallest_visible_shift",
     "swap",
 ]
+
+# A run without a baseline makes no test: each name loads its module when it is first used.
+_HOMES = {
+    "intervals": ("Interval", "clopper_pearson", "interval", "small_sample"),
+    "paired": ("holm", "mcnemar", "sign_flip"),
+    "paired_percentile": ("percentile_flip",),
+    "paired_swap": ("swap",),
+    "power": (
+        "cases_needed",
+        "cases_needed_for_shift",
+        "paired_spread",
+        "smallest_visible_drop",
+        "smallest_visible_shift",
+    ),
+    "roc": ("auc_interval", "hit_rate_interval"),
+    "thresholds": ("Asked", "expressible"),
+}
+
+
+def __getattr__(name: str) -> object:
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
+        raise AttributeError(f"module 'rag_eval.stats' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(f"rag_eval.stats.{home}"), name)
+    return found

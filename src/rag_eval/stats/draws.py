@@ -14,9 +14,14 @@ ENOUGH_HITS = 400
 """With so many the draws stop: p is then known to a twentieth of itself (Besag and Clifford, 1991)."""
 
 
-def chance(seed: bytes, purpose: bytes, number: int, size: int) -> bytes:
-    """Bytes as good as random, the same for the same seed on every platform and version of Python."""
-    return shake_256(b"%s %d %s" % (purpose, number, sha256(seed).digest())).digest(size)
+def key_of(seed: bytes) -> bytes:
+    """What :func:`chance` draws by: of a seed that is made of all scores, once and not for each draw."""
+    return sha256(seed).digest()
+
+
+def chance(key: bytes, purpose: bytes, number: int, size: int) -> bytes:
+    """Bytes as good as random, the same for the same key on every platform and version of Python."""
+    return shake_256(b"%s %d %s" % (purpose, number, key)).digest(size)
 
 
 def p_value(hits: Iterable[bool], draws: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from functools import lru_cache
 
-from rag_eval.stats.draws import DRAWS, chance, p_value
+from rag_eval.stats.draws import DRAWS, chance, key_of, p_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def percentile_flip(pairs: Iterable[Pair], percent: int, seed: bytes, draws: int
     if observed is None:
         raise ValueError("one of the runs has no score at all")
     least = observed - _LAST_BITS * max(map(abs, runs.scores))
-    found = map(runs.difference, _swaps(seed, runs.cases, draws))
+    found = map(runs.difference, _swaps(key_of(seed), runs.cases, draws))
     return p_value((one is None or one >= least for one in found), draws)
 
 
@@ -78,8 +78,8 @@ def _number(bits: bytes) -> int:
     return int(bits.translate(_DIGITS), 2)
 
 
-def _swaps(seed: bytes, cases: int, draws: int) -> Iterator[int]:
+def _swaps(key: bytes, cases: int, draws: int) -> Iterator[int]:
     """For each draw the cases that are swapped, as bits."""
     size = (cases + 7) // 8
     for number in range(draws):
-        yield int.from_bytes(chance(seed, b"percentile", number, size), "big") >> (8 * size - cases)
+        yield int.from_bytes(chance(key, b"percentile", number, size), "big") >> (8 * size - cases)

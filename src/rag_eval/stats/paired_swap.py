@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_eval.stats.draws import chance, p_value
+from rag_eval.stats.draws import chance, key_of, p_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ def swap(pairs: Iterable[tuple[Any, Any]], statistic: Statistic, seed: bytes, dr
     if first is None or second is None:
         raise ValueError("one of the runs has no figure at all")
     least = first - second - _LAST_BITS
-    found = (_difference(drawn, statistic) for drawn in _drawn(ordered, seed, draws))
+    found = (_difference(drawn, statistic) for drawn in _drawn(ordered, key_of(seed), draws))
     return p_value((one is None or one >= least for one in found), draws)
 
 
-def _drawn(ordered: Sequence[tuple[Any, Any]], seed: bytes, draws: int) -> Iterator[list[tuple[Any, Any]]]:
+def _drawn(ordered: Sequence[tuple[Any, Any]], key: bytes, draws: int) -> Iterator[list[tuple[Any, Any]]]:
     for number in range(draws):
-        bits = int.from_bytes(chance(seed, b"swap", number, (len(ordered) + 7) // 8), "big")
+        bits = int.from_bytes(chance(key, b"swap", number, (len(ordered) + 7) // 8), "big")
         yield [pair[::-1] if bits >> place & 1 else pair for place, pair in enumerate(ordered)]
 
 

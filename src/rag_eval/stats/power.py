@@ -7,8 +7,10 @@ and the one-sided test is significant at ``alpha / tests``, the level that Holm'
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain, repeat
 from math import exp, floor, fsum, sqrt
 
 from rag_eval.stats.special import binomial_tail, log_binomial, normal_quantile
@@ -106,18 +108,25 @@ def paired_spread(pairs: Iterable[Pair]) -> float:
     Where every pair has both scores it is the standard deviation of their differences (over n); where one is missing,
     the other counts with the weight that it has in its own mean.
     """
-    pairs = list(pairs)
-    sides = [[score for score in side if score is not None] for side in zip(*pairs, strict=True)]
-    means = [fsum(side) / len(side) for side in sides]
-    shares = [
+    counted = Counter(pairs)
+    sides = [[(pair[side], n) for pair, n in counted.items() if pair[side] is not None] for side in (0, 1)]
+    sizes = [sum(n for _, n in side) for side in sides]
+    means = [_sum(side) / size for side, size in zip(sides, sizes, strict=True)]  # type: ignore[arg-type]
+    shares = (
         sum(
-            sign * (score - mean) / len(side)
-            for score, mean, side, sign in zip(pair, means, sides, (1, -1), strict=True)
+            sign * (score - mean) / size
+            for score, mean, size, sign in zip(pair, means, sizes, (1, -1), strict=True)
             if score is not None
         )
-        for pair in pairs
-    ]
-    return sqrt(len(pairs) * fsum(share * share for share in shares))
+        for pair in counted
+    )
+    squares = [(share * share, n) for share, n in zip(shares, counted.values(), strict=True)]
+    return sqrt(counted.total() * _sum(squares))
+
+
+def _sum(points: Iterable[tuple[float, int]]) -> float:
+    """The sum of numbers, each as often as it occurs: rounded once, so that like ones may as well be told apart."""
+    return fsum(chain.from_iterable(repeat(number, times) for number, times in points))
 
 
 def _least(low: int, high: int, holds: Callable[[int], bool]) -> int | None:

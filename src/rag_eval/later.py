@@ -6,26 +6,31 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Later:
     """A regular expression that is compiled at its first use.
 
-    Few texts get past the cheap looks before it, and to compile all of them takes longer than to read a small run.
+    For those that few runs need, or few texts get to, past the cheap looks before them: to compile all of them takes
+    longer than to read a small run.
     """
 
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self.pattern, self._flags = pattern, flags
         self._compiled: re.Pattern[str] | None = None
 
     def _now(self) -> re.Pattern[str]:
-        self._compiled = self._compiled or re.compile(self.pattern)
+        self._compiled = self._compiled or re.compile(self.pattern, self._flags)
         return self._compiled
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
         """As the compiled pattern's."""
         return self._now().finditer(text)
+
+    def findall(self, text: str) -> list[str]:
+        """As the compiled pattern's; for patterns with at most one group."""
+        return self._now().findall(text)
 
     def search(self, text: str) -> re.Match[str] | None:
         """As the compiled pattern's."""
@@ -38,3 +43,11 @@ class Later:
     def fullmatch(self, text: str) -> re.Match[str] | None:
         """As the compiled pattern's."""
         return self._now().fullmatch(text)
+
+    def sub(self, into: str | Callable[[re.Match[str]], str], text: str) -> str:
+        """As the compiled pattern's."""
+        return self._now().sub(into, text)
+
+    def split(self, text: str) -> list[str]:
+        """As the compiled pattern's; for patterns without groups."""
+        return self._now().split(text)

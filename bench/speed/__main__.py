@@ -1,0 +1,160 @@
+"""Measures rag-eval against its peers and writes bench/RESULTS.md, results.json and results.svg after each work.
+
+    python bench/speed [--only KEY]… [--quick] [--rounds N] [--minutes N] [--data DIR] [--render]
+
+Needs the dependency group bench beside the package: `make bench` sees to that. Without --only or --quick all works are
+measured, one after the other, within 20 minutes or so; a work takes one round at least, and as many as it has where its
+share of the minutes allows. None is begun when the minutes are over. What a work could not measure, and why, stands in
+the table. What was measured before and is not measured now stays. Data sets are made when they are needed, in a
+temporary folder unless --data names one, and removed as soon as no further work needs them; those in --data are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import metadata
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from speed import data
+from speed.chart import chart
+from speed.measuring import ROOT, Failed
+from speed.page import page
+from speed.session import measure
+from speed.works import WORKS
+
+BENCH = ROOT / "bench"
+PEERS = "pytrec-eval-terrier ir_measures ranx continuous-eval duckdb polars jsonschema dask".split()
+
+
+def main():
+    args = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C does: nothing that was started goes on
+    if args.render:
+        write(recorded())
+        return
+    chosen = [work for work in WORKS if (work.key in args.only if args.only else work.quick or not args.quick)]
+    if args.data:
+        args.data.mkdir(parents=True, exist_ok=True)
+        measure_all(chosen, args.data.resolve(), args, keep=True)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            measure_all(chosen, Path(folder), args, keep=False)
+    say("done: bench/RESULTS.md, results.json, results.svg")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    keys = [work.key for work in WORKS]
+    parser.add_argument("--only", action="append", metavar="KEY", choices=keys, default=[], help=", ".join(keys))
+    parser.add_argument("--quick", action="store_true", help="the works that need no large files")
+    parser.add_argument("--rounds", type=int, default=0, help="at most so many of each work")
+    parser.add_argument("--minutes", type=float, default=20, help="for all of it, more or less (20)")
+    parser.add_argument("--data", type=Path, help="where data sets are, or are made and kept")
+    parser.add_argument("--render", action="store_true", help="write page and chart from results.json again")
+    return parser.parse_args()
+
+
+def measure_all(works, folder, args, *, keep):
+    end = time.monotonic() + args.minutes * 60
+    for place, work in enumerate(works):
+        if time.monotonic() > end:
+            say(f"left out, for the time is up: {', '.join(one.key for one in works[place:])}")
+            break
+        say(f"[{place + 1}/{len(works)}] {work.key}: {work.title}")
+        # What is left is shared out by what the works cost; the sets of those to come take their time too.
+        share = (end - time.monotonic()) * weight(work) / sum(map(weight, works[place:]))
+        rounds = min(work.rounds, args.rounds or work.rounds)
+        record(work, folder, one_of(work, folder, rounds, share))
+        if not keep:
+            needed = data.with_sources(name for later in works[place + 1 :] for name in later.data)
+            data.drop(folder, data.SETS.keys() - needed)
+
+
+def weight(work):
+    return work.cost * (work.rounds + 1)
+
+
+def one_of(work, folder, rounds, seconds):
+    begun = time.monotonic()
+    try:
+        for name in work.data:
+            data.ready(folder, name, say)
+        return measure(work, folder, rounds, seconds - (time.monotonic() - begun), say)
+    except (Failed, subprocess.CalledProcessError, OSError) as error:
+        say(f"not measured: {error}")
+        return {"rounds": [], "failed": {"": str(error)}, "load": os.getloadavg()[0]}
+
+
+def record(work, folder, found):
+    """Keep what was measured, beside what was measured before."""
+    sizes = {side.name: data.size_of(folder, side.command) for side in work.sides}
+    where = {"machine": machine(), "packages": packages(), "commit": commit(), "bytes": sizes}
+    write({**recorded(), work.key: {**where, **found}})
+
+
+def recorded():
+    path = BENCH / "results.json"
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+
+def write(results):
+    """All three files anew. A work that there is no more is left out."""
+    kept = {work.key: results[work.key] for work in WORKS if work.key in results}
+    (BENCH / "results.json").write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    (BENCH / "RESULTS.md").write_text(page(WORKS, kept), "utf-8")
+    (BENCH / "results.svg").write_text(chart(WORKS, kept), "utf-8")
+
+
+def machine():
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{processor()}, {cores} cores, {memory} GiB, {platform.system()}, Python {platform.python_version()}"
+
+
+def processor():
+    """The name of the processor, as Linux tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def packages():
+    return ", ".join(f"{name} {version(name)}" for name in PEERS)
+
+
+def version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def commit():
+    """The commit that is measured, with a word where the code differs from it."""
+    changed = git("status", "--porcelain", "--", "src", "bench/speed", "bench/make_data.py", "tests/plain_scorer.py")
+    return (git("rev-parse", "--short", "HEAD") or "an unknown commit") + (", with changes" if changed else "")
+
+
+def git(*words):
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def say(text):
+    print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""From rounds to figures: medians, the ratios of neighbours in time, and whether what was asked was reached."""
+
+from __future__ import annotations
+
+from statistics import median
+
+
+def values(rounds, side, quantity):
+    """The figures of a side, round by round."""
+    return [one[side][quantity] for one in rounds if side in one]
+
+
+def ratios(rounds, side, over, quantity="wall", factor=1):
+    """Round by round, a side's figure over ``factor`` times that of another."""
+    both = [one for one in rounds if side in one and over in one]
+    return [one[side][quantity] / (factor * one[over][quantity]) for one in both]
+
+
+def asked(ask, rounds):
+    """The median of what was asked for; None where there is no figure."""
+    if ask.over:
+        found = ratios(rounds, ask.side, ask.over, ask.quantity, ask.factor)
+    else:
+        found = [value / ask.factor for value in values(rounds, ask.side, ask.quantity)]
+    return median(found) if found else None
+
+
+def verdict(ask, value):
+    """``reached``, or by how much it was missed."""
+    if value is None:
+        return "not measured"
+    if value >= ask.limit if ask.least else value <= ask.limit:
+        return "reached"
+    gap = 1 - value / ask.limit if ask.least else value / ask.limit - 1
+    return f"missed by {max(gap * 100, 0.1):.{0 if gap >= 0.1 else 1}f} %"
+
+
+def shown(ask, value):
+    if value is None:
+        return "–"
+    return f"{value / 1e6:.0f} MB" if ask.quantity == "memory" and not ask.over else f"{value:.2f} ×"
+
+
+def spread(found):
+    """``median (least to most)``."""
+    return f"{median(found):.2f} ({min(found):.2f} to {max(found):.2f})" if len(found) > 1 else f"{found[0]:.2f}"

@@ -1,0 +1,329 @@
+"""The works: what is timed, against what, and what is asked of it. Commands run in the folder of the data."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from speed import checks
+from speed.data import RUNS, TIMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Numbers = dict[str, float]
+
+OURS, PLAIN = "rag-eval", "plain scorer"
+CORE = "answers,refusals,citations,retrieval"
+
+
+class Side(NamedTuple):
+    """A command. ``numbers`` reads what it printed; ``own``: the seconds are those that it says itself."""
+
+    name: str
+    command: str
+    numbers: Callable[[str], Numbers] | None = None
+    own: bool = False
+
+
+class Ask(NamedTuple):
+    """That a quantity (``wall`` or ``memory``) of a side, over ``factor`` times that of another, has a bound.
+
+    Without another side it is the quantity itself. ``least`` says that the limit is the least that will do.
+    """
+
+    words: str
+    side: str
+    over: str
+    limit: float
+    least: bool = False
+    quantity: str = "wall"
+    factor: float = 1
+
+
+class Work(NamedTuple):
+    """``pairs`` are sides to compare, ours first; ``short`` is the title for the chart.
+
+    Our numbers are what our side prints, or ``truth`` where that is a page for people, or ``expected``.
+    ``rounds`` are taken unless the time is up; ``cost`` is the seconds that a round takes or so.
+    """
+
+    key: str
+    short: str
+    title: str
+    data: tuple[str, ...]
+    sides: tuple[Side, ...]
+    pairs: tuple[tuple[str, str], ...]
+    asks: tuple[Ask, ...] = ()
+    truth: str = ""
+    expected: tuple[tuple[str, float], ...] = ()
+    rounds: int = 3
+    cost: float = 1
+    quick: bool = False
+    note: str = ""
+
+    def side(self, name: str) -> Side:
+        return next(one for one in self.sides if one.name == name)
+
+
+def files(data):
+    return f"--gold {data}/gold.jsonl --trace {data}/trace.jsonl"
+
+
+def score(options, data):
+    return f"{{rag-eval}} score {options} --quiet {files(data)}"
+
+
+def ours(data, options=""):
+    """The values of our report, from the library."""
+    return f"{{python}} {{peers}}/ours.py {data}/gold.jsonl {data}/trace.jsonl {options}".rstrip()
+
+
+def plain(data):
+    return Side(PLAIN, f"{{plain}} {files(data)}", checks.scores)
+
+
+def at_most(limit, words, side=OURS, over=PLAIN, **more):
+    return Ask(words, side, over, limit, **more)
+
+
+def faster(limit, words, peer=PLAIN, own=OURS, **more):
+    return Ask(words, peer, own, limit, least=True, **more)
+
+
+def of_files(name, script, data):
+    """A peer that takes the files and prints the scores."""
+    return Side(name, f"{{python}} {{peers}}/{script} {data}/gold.jsonl {data}/trace.jsonl", checks.scores)
+
+
+def retrieval(*libraries, whole=""):
+    sides = (Side(name, f"{{python}} {{peers}}/retrieval.py {name}{whole}", checks.own, own=True) for name in libraries)
+    return tuple(sides)
+
+
+def dask(jobs):
+    name = f"dask, {jobs} worker{'s' if jobs > 1 else ''}"
+    command = f"{{python}} {{root}}/bench/engines.py 5m --engine dask --jobs {jobs} --perspective {CORE} --once"
+    return Side(name, command, checks.own, own=True)
+
+
+LOOP = "for run in 100-runs/run-*.jsonl; do {plain} --gold 100-runs/gold.jsonl --trace $run; done"
+WITH_BASELINE = "--gates {root}/bench/speed/gates-baseline.yml --baseline 100k/baseline.json"
+RANKED = f"--format markdown --perspective {CORE}"
+SCORES = "rag-eval, --format scores"
+WITH_CORE = "rag-eval, core and retrieval metrics"
+
+WORKS = (
+    Work(
+        "small-scores",
+        "100 questions, --format scores",
+        "100 questions, `--format scores`",
+        ("100",),
+        (Side(OURS, score("--format scores", "100"), checks.scores), plain("100")),
+        ((OURS, PLAIN),),
+        (at_most(2.1, "2.1 × the plain scorer's time or less"),),
+        rounds=31,
+        cost=0.15,
+        quick=True,
+    ),
+    Work(
+        "small-gates",
+        "100 questions, gates, Markdown",
+        "100 questions, gates file and Markdown",
+        ("100",),
+        (
+            Side(OURS, score("--gates {root}/src/rag_eval/templates/gates-reference.yml --format markdown", "100")),
+            plain("100"),
+        ),
+        ((OURS, PLAIN),),
+        (at_most(4.5, "4.5 × the plain scorer's time or less"),),
+        truth=ours("100"),
+        rounds=31,
+        cost=0.3,
+        quick=True,
+    ),
+    Work(
+        "ten-thousand",
+        "10,000 questions",
+        "10,000 questions, one run",
+        ("10k",),
+        (
+            Side(SCORES, score("--format scores", "10k"), checks.scores),
+            Side(WITH_CORE, score(RANKED, "10k")),
+            plain("10k"),
+            of_files("duckdb", "duckdb_scores.py", "10k"),
+            of_files("polars", "polars_scores.py", "10k"),
+        ),
+        ((SCORES, PLAIN), (WITH_CORE, PLAIN), (SCORES, "duckdb"), (SCORES, "polars")),
+        (faster(1, "`--format scores` as fast as the plain scorer", own=SCORES),),
+        rounds=15,
+        cost=2,
+        quick=True,
+    ),
+    Work(
+        "validation",
+        "10,000 questions, validated",
+        "10,000 questions, every row held against its schema",
+        ("10k",),
+        (
+            Side("rag-eval, which scores as well", score("--format scores", "10k")),
+            Side(
+                "jsonschema alone",
+                "{python} {peers}/jsonschema_only.py {root}/schemas 10k/gold.jsonl 10k/trace.jsonl",
+                checks.own,
+            ),
+        ),
+        (("rag-eval, which scores as well", "jsonschema alone"),),
+        expected=(("gold rows", 10_000), ("trace rows", 10_000), ("problems", 0)),
+        rounds=3,
+        cost=6,
+        quick=True,
+    ),
+    Work(
+        "retrieval",
+        "retrieval alone",
+        "retrieval metrics alone, 10,000 queries × 20, in memory",
+        (),
+        retrieval(OURS, "pytrec_eval", "ir_measures", "ranx"),
+        ((OURS, "pytrec_eval"), (OURS, "ir_measures"), (OURS, "ranx")),
+        (faster(1, "ahead of pytrec_eval", "pytrec_eval"),),
+        rounds=3,
+        cost=25,
+        quick=True,
+        note="warm: in each library's own form, and called once before, when ranx compiles for half a minute",
+    ),
+    Work(
+        "retrieval-whole",
+        "retrieval alone, whole lists",
+        "retrieval metrics of whole lists, 10,000 queries × 20, in memory",
+        (),
+        retrieval(OURS, "continuous-eval", whole=" --whole"),
+        ((OURS, "continuous-eval"),),
+        rounds=3,
+        cost=15,
+        quick=True,
+        note="warm; its average precision, which divides by what was found, and its F1 are computed and not compared",
+    ),
+    Work(
+        "every-metric",
+        "100,000 questions, every metric",
+        "100,000 questions without chunk texts, every metric, intervals, paired tests against a baseline",
+        ("100k",),
+        (
+            Side(
+                OURS,
+                score(f"{WITH_BASELINE} --format markdown", "100k"),
+            ),
+            plain("100k"),
+        ),
+        ((OURS, PLAIN),),
+        (
+            at_most(2, "at most 2 × the plain scorer's time"),
+            at_most(1, "no more memory than the plain scorer", quantity="memory"),
+        ),
+        truth=ours("100k"),
+        cost=25,
+    ),
+    Work(
+        "chunks",
+        "100,000 traces with texts, core",
+        "100,000 traces with chunk texts (659 MB), core and retrieval metrics",
+        ("100k-chunks",),
+        (Side(OURS, score(RANKED, "100k-chunks")), plain("100k-chunks")),
+        ((OURS, PLAIN),),
+        (faster(2.5, "2.5 × faster than the plain scorer"),),
+        truth=ours("100k-chunks", CORE),
+        cost=6,
+    ),
+    Work(
+        "million",
+        "1M traces",
+        "1,000,000 traces of 10,000 questions (655 MB), core and retrieval metrics",
+        ("1m",),
+        (
+            Side(OURS, score(RANKED, "1m")),
+            Side(SCORES, score("--format scores", "1m"), checks.scores),
+            plain("1m"),
+            of_files("duckdb", "duckdb_scores.py", "1m"),
+            of_files("polars", "polars_scores.py", "1m"),
+        ),
+        ((OURS, PLAIN), (SCORES, PLAIN), (SCORES, "duckdb"), (SCORES, "polars")),
+        (
+            faster(2.2, "2.2 × faster than the plain scorer"),
+            at_most(100e6, "100 MB a process", over="", quantity="memory"),
+        ),
+        truth=ours("1m", CORE),
+        cost=35,
+        note="the last trace of a question counts, for all of them; duckdb and polars print the five numbers alone",
+    ),
+    Work(
+        "five-million",
+        "5M traces",
+        "5,000,000 traces of 10,000 questions (3.3 GB), core and retrieval metrics",
+        ("5m", "1m"),
+        (Side("5M traces", score(RANKED, "5m")), Side("1M traces", score(RANKED, "1m"))),
+        (("5M traces", "1M traces"),),
+        (
+            at_most(1.1, "at most 10 % more time a trace", "5M traces", "1M traces", factor=TIMES),
+            Ask("at most 10 % less time a trace", "5M traces", "1M traces", 0.9, least=True, factor=TIMES),
+            at_most(1.1, "the same memory (within 10 %)", "5M traces", "1M traces", quantity="memory"),
+            at_most(100e6, "100 MB a process", "5M traces", "", quantity="memory"),
+        ),
+        rounds=2,
+        cost=50,
+    ),
+    Work(
+        "dask",
+        "5M traces",
+        "5,000,000 traces of 10,000 questions, core and retrieval metrics, by dask",
+        ("5m",),
+        (dask(2), dask(1)),
+        (("dask, 2 workers", "dask, 1 worker"),),
+        (faster(1.6, "2 workers 1.6 × as fast as 1", "dask, 1 worker", "dask, 2 workers"),),
+        rounds=1,
+        cost=120,
+        note="from the gold to report.json on a cluster that stands; the reports are equal, byte for byte",
+    ),
+    Work(
+        "runs",
+        "100 runs of 10,000 questions",
+        "100 runs of 10,000 questions in one pass, core and retrieval metrics",
+        ("100-runs",),
+        (Side(OURS, score(RANKED, "100-runs")), Side("plain scorer, 100 times", LOOP, checks.all_runs)),
+        ((OURS, "plain scorer, 100 times"),),
+        (faster(6, "6 × faster than 100 runs of the plain scorer", "plain scorer, 100 times"),),
+        truth=ours("100-runs", CORE),
+        rounds=2,
+        cost=45,
+        note=f"{RUNS} runs of the plain scorer in a loop of the shell, one file each",
+    ),
+    Work(
+        "unique",
+        "1M questions",
+        "1,000,000 questions, a trace each",
+        ("1m-unique",),
+        (
+            Side(SCORES, score("--format scores", "1m-unique"), checks.scores),
+            Side(WITH_CORE, score(RANKED, "1m-unique")),
+            plain("1m-unique"),
+        ),
+        ((SCORES, PLAIN), (WITH_CORE, PLAIN)),
+        (
+            faster(5, "`--format scores` 5 × faster than the plain scorer", own=SCORES),
+            at_most(0.25, "`--format scores` in a quarter of the plain scorer's memory", SCORES, quantity="memory"),
+        ),
+        rounds=1,
+        cost=70,
+    ),
+    Work(
+        "chunks-every-metric",
+        "100,000 traces with texts, all",
+        "100,000 traces with chunk texts (659 MB), context and groundedness metrics too",
+        ("100k-chunks",),
+        (Side(OURS, score("--format markdown", "100k-chunks")), plain("100k-chunks")),
+        ((OURS, PLAIN),),
+        rounds=1,
+        cost=250,
+        note="stated: the plain scorer computes five numbers and reads no chunk text",
+    ),
+)

@@ -1,0 +1,170 @@
+"""Whether a change makes rag-eval slower: instructions executed, counted by valgrind, against a base.
+
+    python bench/watch.py [--base main] [--limit 3] [--repeat 1]
+
+Counts instructions of whole runs of some small works: those of the checkout as it is, and those of the base, a branch
+or a commit. The same files give the same count on every run, whatever else the machine does (--repeat shows it), so
+that a few percent are seen that no clock would show. Instructions are not time: memory and disk are not in them, nor
+what more processes bring; `make bench` measures those. Both sides run with the packages that are installed now.
+Ends with 1 where a work takes --limit percent more instructions than at the base. Under GitHub Actions the table goes
+into the job's summary as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+PARTS = ("src", "schemas", "examples")  # what runs, and what it reads beside itself
+SIDES = ("base", "head")  # folders: names of one length, so that no path makes a difference
+COUNTED = re.compile(r"I +refs: +([0-9,]+)")
+VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+GATES = "version: 1\ngates: {precision: {min: 0.8}, chr: {min: 0.75}, under_refusal: {max: 0.2}, mrr: {min: 0.1}}\n"
+CORE = "answers,refusals,citations,retrieval"
+
+
+class Work(NamedTuple):
+    """Arguments of make_data.py, and the options of `rag-eval score` on what it made."""
+
+    name: str
+    data: str
+    options: str
+
+
+WORKS = (
+    Work("100 questions, --format scores", "100", "--format scores"),
+    Work("100 questions, gates and Markdown", "100", "--gates gates.yml --format markdown"),
+    Work("10,000 traces, --format scores", "1000 10000", "--format scores"),
+    Work("10,000 traces, core and retrieval metrics", "1000 10000", f"--jobs 1 --perspective {CORE} --format markdown"),
+    Work("100 traces with chunk texts, every metric", "100 100 --chunks", "--jobs 1 --format markdown"),
+)
+
+
+class Counts(NamedTuple):
+    """Instructions of each run of a work at the base and at the head; none where it could not be run there."""
+
+    name: str
+    base: list[int]
+    head: list[int]
+
+    @property
+    def change(self):
+        """Percent more instructions than at the base; None without both."""
+        return (min(self.head) / min(self.base) - 1) * 100 if self.base and self.head else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", default="main", help="a branch or commit (main)")
+    parser.add_argument("--limit", type=float, default=3, help="percent more that are too many (3)")
+    parser.add_argument("--repeat", type=int, default=1, help="counts of each, to see how they spread")
+    args = parser.parse_args()
+    if not shutil.which("valgrind"):
+        raise SystemExit("valgrind is not installed. On Debian: apt-get install valgrind")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder, args.base)
+        found = [counts(folder, work, args.repeat) for work in WORKS]
+    text = table(found, args.base, args.limit)
+    print(text)
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+    sys.exit(0 if all(outcome(one, args.limit)[0] for one in found) else 1)
+
+
+def prepare(folder, base):
+    """Both sides as they would be installed, with byte code, and the data."""
+    archive = subprocess.run(["git", "archive", base, *PARTS], cwd=ROOT, capture_output=True, check=False)
+    if archive.returncode:
+        raise SystemExit(f"no base '{base}': {archive.stderr.decode(errors='replace').strip()}")
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as file:
+        file.extractall(folder / "base", filter="data")
+    for part in PARTS:
+        shutil.copytree(ROOT / part, folder / "head" / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for side in SIDES:
+        compileall.compile_dir(folder / side / "src", quiet=1)
+        own = run(folder, side, [sys.executable, "-c", "import rag_eval; print(rag_eval.__file__)"]).stdout
+        if not Path(own.strip()).is_relative_to(folder / side):
+            raise SystemExit(f"another rag_eval comes before that of the {side}: {own.strip()}")
+    (folder / "gates.yml").write_text(GATES)
+    for data in {work.data for work in WORKS}:
+        maker = [sys.executable, ROOT / "bench" / "make_data.py", folder / place_of(data), *data.split()]
+        subprocess.run(maker, check=True)
+
+
+def place_of(data):
+    return data.replace(" ", "-")
+
+
+def run(folder, side, command):
+    """A command with the code of a side, in the folder of the data, and with nothing of our environment."""
+    environ = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    environ["PYTHONPATH"] = str(folder / side / "src")
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+
+
+def counts(folder, work, times):
+    """The counts of a work, of both sides at once."""
+    sides = [side for side in SIDES for _ in range(times)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(lambda side: count(folder, side, work), sides))
+    print(f"{work.name}: {found}", file=sys.stderr, flush=True)
+    base, head = ([one for one in part if one is not None] for part in (found[:times], found[times:]))
+    return Counts(work.name, base, head)
+
+
+def count(folder, side, work):
+    """Instructions of one run; None where it does not end as `rag-eval score` does with a verdict."""
+    files = [f"--{name}={place_of(work.data)}/{name}.jsonl" for name in ("gold", "trace")]
+    score = [sys.executable, "-m", "rag_eval", "score", *work.options.split(), *files]
+    done = run(folder, side, [*VALGRIND, *score])
+    counted = COUNTED.search(done.stderr)
+    if done.returncode not in (0, 1) or not counted:
+        print(f"{work.name}, {side}: ended with {done.returncode}\n{done.stderr[-2000:]}", file=sys.stderr)
+        return None
+    return int(counted[1].replace(",", ""))
+
+
+def outcome(found, limit):
+    """Whether a work is as it should be, and what is to be said of it."""
+    if not found.head:
+        return False, "does not run"
+    if not found.base:
+        return True, "does not run at the base"
+    above = min(found.head) * 100 > min(found.base) * (100 + limit)
+    return (False, f"above +{limit:g} %") if above else (True, "")
+
+
+def table(found, base, limit):
+    lines = [f"### Instructions against `{base}`", "", "| work | base | head | change | |", "|---|---|---|---|---|"]
+    for one in found:
+        change = "" if one.change is None else f"{one.change:+.2f} %"
+        lines.append(
+            f"| {one.name} | {millions(one.base)} | {millions(one.head)} | {change} | {outcome(one, limit)[1]} |"
+        )
+    return "\n".join([*lines, "", f"Millions of instructions; more than {limit:g} % above the base fail."])
+
+
+def millions(counted):
+    """The least of the counts, and the most if they differ."""
+    if not counted:
+        return "–"
+    least, most = min(counted), max(counted)
+    return f"{least / 1e6:,.2f}" + (f" to {most / 1e6:,.2f}" if most > least else "")
+
+
+if __name__ == "__main__":
+    main()

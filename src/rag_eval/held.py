@@ -1,0 +1,38 @@
+"""The outcomes of all cases: of each (run, question) that of the last trace, in a few bytes."""
+
+from __future__ import annotations
+
+from array import array
+
+from rag_eval.partial import Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rag_eval.model import Gold
+
+
+_NOTHING = Outcome((), "", "", "", 0)
+
+
+class Held:
+    """The outcomes of one run by the places of the gold items, and the lines of their traces: 0 where none came."""
+
+    def __init__(self, size: int) -> None:
+        self.outcomes: list[Outcome] = [_NOTHING] * size
+        self.lines = array("Q", bytes(8 * size))
+
+    def put(self, slots: Sequence[int], outcomes: Iterable[Outcome], lines: Iterable[int]) -> int:
+        """Let traces take their places in the order in which they came; how many of these were taken."""
+        own, own_lines, before = self.outcomes, self.lines, 0
+        for slot, outcome, line in zip(slots, outcomes, lines, strict=True):
+            if own_lines[slot]:
+                before += 1
+            own[slot] = outcome
+            own_lines[slot] = line
+        return before
+
+    def missing(self, golds: Iterable[Gold]) -> Iterator[tuple[int, Gold]]:
+        """The places that no trace took, with their gold items."""
+        return ((slot, gold) for slot, gold in enumerate(golds) if self.outcomes[slot] is _NOTHING)

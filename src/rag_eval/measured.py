@@ -1,0 +1,84 @@
+"""What a report keeps of a scorecard: the value of each measure with its interval, and the cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+from rag_eval.evidence import enclosed
+from rag_eval.folds import FOLDS
+from rag_eval.metrics import METRICS
+from rag_eval.results import MetricResult, Question, Scores
+from rag_eval.slices import slices_of
+from rag_eval.tally import Value, as_shown, tally
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rag_eval.metrics import Measure
+    from rag_eval.model import Gold
+    from rag_eval.scoring import Item, Scorecard
+    from rag_eval.stats import Interval
+    from rag_eval.tally import Shown
+
+    Valued = tuple[Measure, Value, Interval | None]
+
+_QUESTION_SHOWN = 200
+
+
+def results_of(card: Scorecard, about: Mapping[str, Any]) -> dict[str, MetricResult]:
+    """Every measure's value, perspective by perspective as METRICS has them; ``about`` is what run.json says."""
+    places = {name: place for place, name in enumerate(METRICS)}
+    valued = sorted([*_of_cases(card), *_of_run(card, about)], key=lambda found: places[found[0].metric.name])
+    return {found[0].name: as_result(*found) for found in valued}
+
+
+def as_result(measure: Measure, value: Value, found: Interval | None) -> MetricResult:
+    """A value with its interval as a report has it."""
+    exact = str(value.number) if isinstance(value.number, Fraction) else None
+    number = None if value.number is None else float(value.number)
+    hits = value.hits if measure.is_rate else None
+    own = MetricResult(number, value.n, exact, hits, measure.metric.better, measure.metric.perspective)
+    return own._replace(low=found.low, high=found.high, small=found.small) if found else own
+
+
+def questions_of(
+    card: Scorecard, golds: Mapping[str, Gold], hashes: Mapping[str, str], fields: Sequence[str]
+) -> tuple[Question, ...]:
+    """The cases of a scorecard with the ``hashes`` of their gold items and their slices by ``fields``."""
+    places = {name: place for place, name in enumerate(card.columns)}
+    parts = {qid: slices_of(gold, fields) for qid, gold in golds.items()} if fields else {}
+    return tuple([_question(one, places, hashes, parts) for one in card.cases.items()])
+
+
+def _question(
+    case: Item, places: Mapping[str, int], hashes: Mapping[str, str], parts: Mapping[str, tuple[str, ...]]
+) -> Question:
+    gold, run, outcome, line = case
+    own = gold.qid, run, gold.question[:_QUESTION_SHOWN], gold.answerable, outcome.label, outcome.example08
+    last = gold.line, line, hashes.get(gold.qid, ""), parts.get(gold.qid, ())
+    return Question(*own, Scores(places, outcome.scores), *last)
+
+
+def _of_cases(card: Scorecard) -> list[Valued]:
+    """Each measure with its value and its interval; measures whose cases score alike share one."""
+    known: dict[Any, Interval | None] = {}
+    found, tallies = [], card.tallies()
+    for one in (one for one in card.measures if one.metric.level == "case"):
+        counts = tallies[one.column]
+        scores: Counter[Shown] = Counter()
+        for score, count in counts.items():  # 1/1 and 2/2 are shown as one
+            scores[as_shown(score)] += count
+        key = one.is_rate, one.metric.bounded, one.fold, frozenset(scores.items())
+        if key not in known:
+            known[key] = enclosed(one.name, scores)
+        found.append((one, FOLDS[one.fold].value(counts), known[key]))
+    return found
+
+
+def _of_run(card: Scorecard, about: Mapping[str, Any]) -> list[Valued]:
+    """The metrics of what run.json says. It counts all that there is: there is nothing to enclose."""
+    own = [one for one in card.measures if one.metric.level == "run"]
+    return [(one, FOLDS[one.fold].value(tally([one.score(about)])), None) for one in own]

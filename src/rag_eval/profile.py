@@ -1,0 +1,101 @@
+"""The profile of a case: a small value on which most of its scores hang, so that cases with the same one score alike.
+
+It is read off a row without making a trace or a case of it. Metrics that look at nothing else say ``by_profile``; what
+a profile comes to is worked out once, in the way that every other case takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rag_eval.case import refused_in_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from rag_eval.model import Gold, Settings
+
+    Profile = tuple[Any, ...]
+    Seen = tuple[Profile, str, Sequence[str], Collection[str]]
+
+ELSEWHERE = frozenset(("q_id", "case_id", "error", "abstained", "ok", "timed_out"))
+"""Fields of a trace that say what no profile knows."""
+
+_FEW = 8
+
+
+class Terms(NamedTuple):
+    """What is asked of every row: the token in lower case, and whether other words refuse too."""
+
+    settings: Settings
+    token: str
+    worded: bool
+
+    @classmethod
+    def of(cls, settings: Settings) -> Terms:
+        """The terms of a run."""
+        return cls(settings, settings.token.lower(), bool(settings.phrases or settings.builtin))
+
+
+def has_profile(gold: Gold) -> bool:
+    """Whether gold citations, or nothing, say what is relevant to an item, and it is no attack."""
+    by_ids = gold.relevance_grades is None and gold.doc_grades is None and gold.relevant_docs is None
+    return by_ids and gold.supports is None and gold.attack is None
+
+
+def seen(gold: Gold, given: str, cited: Collection[str] | None, ids: Sequence[str], terms: Terms) -> Seen:
+    """The profile of an answer as it was ``given``, for an item that has one, and what it was read off.
+
+    That is the claim in lower case without space around it, the ids that were retrieved, and those that are cited.
+    """
+    among = set(ids)
+    if len(among) != len(ids):
+        ids = list(dict.fromkeys(ids))
+    claim = given.strip()
+    lowered = claim.lower()
+    refused = by_token = lowered == terms.token
+    if terms.worded and not refused:
+        refused = refused_in_words(claim, terms.settings)
+    exact = refused and not cited and given == terms.settings.token
+    cites = cited or ()
+    if len(cites) > 1:
+        cites = set(cites)
+    valid = len(among.intersection(cites)) if cites else 0
+    form = refused, by_token, exact, cited is not None, not claim, len(cites), valid
+    if not gold.answerable:
+        return form, lowered, ids, cites
+    right = refused or _holds(lowered, gold.substrings)
+    return form + _found(right, gold.citations, ids, among, cites), lowered, ids, cites
+
+
+def missing(gold: Gold) -> Profile:
+    """The profile of an item that no trace answers."""
+    return ("missing", len(gold.citations), not gold.substrings) if gold.answerable else ("missing",)
+
+
+# Plain loops: for the one to three ids and texts that these mostly see, any() and sum() cost more than the looking.
+
+
+def _holds(claim: str, texts: Sequence[str]) -> bool:
+    for text in texts:
+        if text in claim:
+            return True
+    return not texts
+
+
+def _found(right: bool, wanted: Sequence[str], ids: Sequence[str], among: set[str], cites: Collection[str]) -> Profile:
+    """What hangs on the gold citations: how many of them are cited, and at which ranks they were retrieved."""
+    if len(wanted) > _FEW:
+        relevant = among.intersection(wanted)
+        ranks = [rank for rank, one in enumerate(ids, 1) if one in relevant]
+        return (right, len(wanted), len(set(wanted).intersection(cites)), *ranks)
+    hits, ranks = 0, []
+    for one in wanted:
+        if one in among:
+            ranks.append(ids.index(one) + 1)
+        if one in cites:
+            hits += 1
+    if len(ranks) > 1:
+        ranks.sort()
+    return (right, len(wanted), hits, *ranks)

@@ -1,0 +1,54 @@
+"""What a report is made of, whatever it is written in: paragraphs, lists and tables of what a voice has said."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class Paragraph(NamedTuple):
+    """Sentences."""
+
+    text: str
+
+
+class Item(NamedTuple):
+    """A line of a list, with lines below it."""
+
+    text: str
+    below: Sequence[str] = ()
+
+
+class Bullets(NamedTuple):
+    """A list."""
+
+    items: Sequence[Item]
+
+
+class Table(NamedTuple):
+    """Headers and rows of cells as many; the first cell names its row. ``about`` says what it shows."""
+
+    about: str
+    headers: Sequence[str]
+    rows: Iterable[Sequence[str]]
+
+
+Block = Paragraph | Bullets | Table
+
+
+def listed(lines: Iterable[str]) -> Bullets:
+    """A list of lines alone."""
+    return Bullets([Item(line) for line in lines])
+
+
+def paragraphs(*texts: str) -> list[Block]:
+    """A paragraph of each text that says something."""
+    return [Paragraph(text) for text in texts if text]
+
+
+def more(cut: int, place: str = "report.json") -> list[Block]:
+    """How many are left out, and where all of them are."""
+    return paragraphs(f"… and {cut} more; {place} has all.") if cut > 0 else []

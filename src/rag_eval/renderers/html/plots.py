@@ -1,0 +1,113 @@
+"""The plots of a report: gates against their thresholds, values since the baseline, slices from the worst on."""
+
+from __future__ import annotations
+
+from rag_eval.gates import MARGINS
+from rag_eval.renderers import beside, words
+from rag_eval.renderers.figures import bound, enclosed, is_count, metric_interval, value
+from rag_eval.renderers.html.element import Markup, joined, shown, tag
+from rag_eval.renderers.html.layout import folded
+from rag_eval.renderers.html.svg import Mark, figure, is_share
+from rag_eval.renderers.judged import kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rag_eval.gates import Judged
+    from rag_eval.report import Report, SliceResult
+    from rag_eval.results import MetricResult
+
+_MOST = 40
+_SHAPES = "A disc passes, a cross fails, an open diamond is inconclusive, a triangle only warns"
+_KEPT = "the shaded side of the tick keeps the gate."
+_ENCLOSED = "the line is the 95\u00a0% interval or that of the gate's own confidence"
+_SLICED = (
+    f"The dashed tick is the value over all cases; {_ENCLOSED}. A slice with a gate has the shape of its outcome; of "
+    "the others an open disc has too few cases to judge by."
+)
+
+
+def gates(report: Report) -> Iterator[Markup]:
+    """Bounds against their thresholds: shares on one scale, amounts each on its own."""
+    mixed = words.two_sided(report)
+    marks = [_bound(gate, mixed=mixed) for gate in words.telling(report.gates) if _drawable(gate)]
+    legend = f"{_SHAPES}; {_ENCLOSED}; {_KEPT}"
+    shares, amounts = ([mark for mark in marks if is_share(mark) is which] for which in (True, False))
+    yield _capped("gates-plot", "Gates and their thresholds", legend, shares)
+    legend = "" if shares else legend  # it has been read
+    yield _capped("amounts-plot", "Gates on amounts, each on a scale of its own", legend, amounts, own=True)
+
+
+def _capped(key: str, title: str, legend: str, marks: Sequence[Mark], *, own: bool = False) -> Markup:
+    """The first of many marks, failing ones before others; the table has all."""
+    if len(marks) <= _MOST:
+        return figure(key, title, legend, marks, own=own)
+    chosen = sorted(marks, key=lambda mark: mark.kind != "failed")[:_MOST]
+    drawn = figure(key, title, legend, chosen, own=own)
+    return joined([drawn, tag("p", f"{_MOST} of {len(marks):,} are drawn; the table has all.")])
+
+
+def _drawable(gate: Judged) -> bool:
+    return gate.direction not in MARGINS and gate.value is not None and not is_count(gate)
+
+
+def _label(gate: Judged, *, mixed: bool) -> str:
+    """The gate, and whose it is where that matters."""
+    return shown(f"{gate.label} ({words.WHOSE[gate.origin]})" if mixed else gate.label)
+
+
+def _bound(gate: Judged, *, mixed: bool) -> Mark:
+    said = f"{enclosed(gate)}  {bound(gate)}"
+    ends = gate.low, gate.high, float(gate.threshold)
+    return Mark(_label(gate, mixed=mixed), kind(gate), said, gate.value or 0.0, *ends, gate.direction)
+
+
+def since(report: Report) -> Iterator[Markup]:
+    """Margins: where a value came from, where it is, and how far it may go."""
+    moved = [gate for gate in words.telling(report.gates) if gate.comparison is not None]
+    mixed = words.two_sided(report)
+    marks = [mark for gate in moved if (mark := _margin(gate, mixed=mixed)) is not None]
+    legend = f"From the ring, which is the baseline, to the value now. {_SHAPES}; {_KEPT}"
+    shares, amounts = ([mark for mark in marks if is_share(mark) is which] for which in (True, False))
+    yield _capped("since-plot", "Since the baseline", legend, shares)
+    yield _capped(
+        "since-amounts-plot", "Amounts since the baseline, each on a scale of its own", legend, amounts, own=True
+    )
+
+
+def _margin(gate: Judged, *, mixed: bool) -> Mark | None:
+    found = gate.comparison
+    if found is None or found.baseline is None or found.value is None:
+        return None
+    drop = gate.direction == "max_drop"
+    limit = found.baseline + (-1 if drop else 1) * float(gate.threshold)
+    limit = min(max(limit, 0.0), 1.0) if 0 <= found.baseline <= 1 else limit
+    side, label = "min" if drop else "max", _label(gate, mixed=mixed)
+    return Mark(label, kind(gate), value(gate), found.value, limit=limit, side=side, before=found.baseline)
+
+
+def slices(report: Report) -> Iterator[Markup]:
+    """A plot of each gated metric: its slices from the worst on, and a tick where all cases stand."""
+    bounds = beside.bounds_of(report)
+    for place, name in enumerate(beside.gated(report)):
+        found = _worst_first(report, name)
+        marks = [_slice(report, name, *each, bounds) for each in found[:_MOST]]
+        title = f"{shown(name)} by slice, the worst first"
+        cut = f"The worst {_MOST} of {len(found):,} are drawn; the table has all." if len(found) > _MOST else ""
+        drawn = figure(f"slice-plot-{place}", title, _SLICED, marks)
+        yield folded(title, drawn, tag("p", cut) if cut else Markup(""), unfolded=not place)
+
+
+def _worst_first(report: Report, name: str) -> list[tuple[SliceResult, MetricResult]]:
+    own = [(part, part.metrics[name]) for part in report.slices if name in part.metrics]
+    valued = [(part, result) for part, result in own if result.value is not None]
+    return sorted(valued, key=beside.by_value)
+
+
+def _slice(report: Report, name: str, part: SliceResult, result: MetricResult, bounds: beside.Bounds) -> Mark:
+    gate = bounds.get((name, part.slice, result.value))
+    shape = kind(gate) if gate is not None else "few" if part.n < report.min_n else "plain"
+    said = beside.in_slice(bounds, part, name) + metric_interval(result, name)
+    whole = report.metrics[name].value if name in report.metrics else None
+    return Mark(shown(part.slice), shape, said, result.value or 0.0, result.low, result.high, whole)

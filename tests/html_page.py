@@ -1,0 +1,145 @@
+"""What a browser makes of an HTML report, by html5lib, which follows the standard; and what a report may hold."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Comment, ProcessingInstruction
+
+import html5lib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from xml.etree.ElementTree import Element
+
+VOID = {"meta", "input"}
+TAGS = VOID | {
+    *("html", "head", "title", "style", "body", "header", "nav", "main", "footer", "section", "script", "div", "span"),
+    *("h1", "h2", "h3", "p", "ul", "li", "a", "code", "bdi", "em", "strong", "details", "summary", "figure"),
+    *("figcaption", "table", "caption", "thead", "tbody", "tr", "th", "td", "form", "label", "select", "option"),
+    *("button", "svg", "desc", "g", "line", "rect", "circle", "path", "text"),
+}
+ATTRIBUTES = {
+    *("charset", "http-equiv", "content", "name", "lang", "id", "class", "href", "tabindex", "role", "scope", "dir"),
+    *("aria-label", "aria-labelledby", "aria-hidden", "open", "hidden", "type", "value", "autocomplete", "spellcheck"),
+    *(
+        "data-order",
+        "data-choice",
+        "viewBox",
+        "x",
+        "y",
+        "x1",
+        "x2",
+        "y1",
+        "y2",
+        "width",
+        "height",
+        "cx",
+        "cy",
+        "r",
+        "d",
+    ),
+}
+FREE = {"aria-label", "content"}
+"""Attributes that hold words."""
+_ADDRESS = re.compile(r"(?i)url\(|@import|\b(?:src|srcset|action|formaction|ping|poster|background|xlink:href)\s*=")
+
+
+class Page:
+    """A parsed report; parsing fails where the text is no valid HTML."""
+
+    def __init__(self, text: str) -> None:
+        parser = html5lib.HTMLParser(tree=html5lib.getTreeBuilder("etree"), strict=True, namespaceHTMLElements=False)
+        self.root: Element = parser.parse(text)
+        self.text = text
+
+    def all(self, name: str = "") -> Iterator[Element]:
+        """Every element of a name, or every element at all."""
+        return (each for each in self.root.iter() if isinstance(each.tag, str) and name in ("", local(each)))
+
+    def one(self, key: str) -> Element:
+        """The element of an id."""
+        [found] = [each for each in self.all() if each.get("id") == key]
+        return found
+
+    def rows(self, key: str = "cases") -> list[list[str]]:
+        """The texts of the cells of a table, row by row, without its head."""
+        found = self.one(key)
+        return [[said(cell) for cell in row] for body in found if local(body) == "tbody" for row in body]
+
+    def complaints(self) -> list[str]:
+        """What is there that is not ours, or that a browser would fetch or run."""
+        strange = [f"<{local(each)}>" for each in self.all() if local(each) not in TAGS]
+        strange += [str(each.tag) for each in self.root.iter() if each.tag in (Comment, ProcessingInstruction)]
+        named = [(local(each), name, value) for each in self.all() for name, value in each.attrib.items()]
+        strange += [f"{tag} {name}" for tag, name, _ in named if name not in ATTRIBUTES]
+        strange += [f"{name}={value}" for _, name, value in named if name == "href" and not value.startswith("#")]
+        strange += [
+            f"{name}={value}" for _, name, value in named if name not in FREE and not re.fullmatch("[ -~–✓]*", value)
+        ]
+        return [*strange, *self._unguarded(), *self._unbound(), *Balance(self.text).wrong]
+
+    def _unguarded(self) -> list[str]:
+        """Scripts and styles that the policy does not know, and what it does not forbid."""
+        [policy] = [each.get("content", "") for each in self.all("meta") if each.get("http-equiv")]
+        rules = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+        wrong = [
+            f"{name}: {rules.get(name)}"
+            for name in ("default-src", "base-uri", "form-action")
+            if rules.get(name) != "'none'"
+        ]
+        for name, rule in (("script", "script-src"), ("style", "style-src")):
+            digests = [f"'sha256-{digest(each.text or '')}'" for each in self.all(name)]
+            wrong += [] if [rules[rule]] == digests else [f"{name}: {digests} is not {rules[rule]}"]
+            wrong += [f"{name}: {found}" for each in self.all(name) for found in _ADDRESS.findall(each.text or "")]
+        return wrong
+
+    def _unbound(self) -> list[str]:
+        """Ids that are there twice, and references to none."""
+        ids = [each.get("id") for each in self.all() if each.get("id")]
+        named = [name for each in self.all() for name in (each.get("aria-labelledby") or "").split()]
+        named += [(each.get("href") or "")[1:] for each in self.all("a")]
+        return [f"#{each}" for each in {*ids} if ids.count(each) > 1] + [
+            f"to #{each}" for each in named if each not in ids
+        ]
+
+
+class Balance(HTMLParser):
+    """Whether every element is closed by an end tag of its own, by a parser that corrects nothing."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.wrong: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        self.wrong += [f"<{tag}> is not closed" for tag in self._open]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._open += [tag] if tag not in VOID else []
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self._open or self._open.pop() != tag:
+            self.wrong.append(f"</{tag}>")
+
+    def handle_comment(self, data: str) -> None:
+        self.wrong.append(f"<!--{data}")
+
+
+def local(element: Element) -> str:
+    """An element's name without its namespace."""
+    return str(element.tag).rpartition("}")[2]
+
+
+def said(element: Element) -> str:
+    """The text of an element, signs that are hidden from screen readers left out."""
+    inner = "" if element.get("aria-hidden") == "true" else element.text or ""
+    return inner + "".join(said(child) + (child.tail or "") for child in element)
+
+
+def digest(text: str) -> str:
+    """sha256 as a Content-Security-Policy has it."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,91 @@
+"""Pairs of scores that are counted say to the last bit what the same pairs say one by one."""
+
+from collections import Counter
+from math import fsum, sqrt
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_eval import regression
+from rag_eval.evidence import Baseline, Evidence, folded
+from rag_eval.gates import Gate, Statistics
+from rag_eval.results import Scores, looked_up
+from rag_eval.scoring import Completeness
+from rag_eval.stats import mcnemar, paired_spread, percentile_flip, sign_flip
+from runs import question
+
+COMPLETE = Completeness(25, 25, 0, 0, 0, 0)
+SHARES = st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.7, 1.0])
+OF_METRIC = {
+    "precision": st.sampled_from([0.0, 1.0]),
+    "mrr": SHARES,
+    "latency_total_ms.p95": st.sampled_from([0.1, 12.5, 80.0, 81.0, 1e6 / 3]),
+}
+
+
+def rows_of(name):
+    """Pairs of a metric, each side with a score at least once."""
+    score = OF_METRIC[name] | st.none()
+    usable = lambda pairs: all(any(one is not None for one in side) for side in zip(*pairs, strict=True))  # noqa: E731
+    return st.lists(st.tuples(score, score), min_size=1, max_size=25).filter(usable)
+
+
+def plainly_compared(name, pairs):
+    """Both values and the number of cases with a score on either side."""
+    both = [pair for pair in pairs if pair != (None, None)]
+    sides = ([score for score in side if score is not None] for side in zip(*both, strict=True))
+    return *(round(float(folded(name, Counter(side)).number), 12) for side in sides), len(both)
+
+
+def plain_p(name, pairs):
+    """The test over a list of pairs, drawn by all of them."""
+    both = [pair for pair in pairs if pair != (None, None)]
+    seed = f"{name}{sorted(map(repr, both))}".encode()
+    if name.startswith("latency"):
+        return percentile_flip([(b, a) for a, b in both], 95, seed)
+    if name == "precision" and all(None not in pair for pair in both):
+        return mcnemar(both.count((1.0, 0.0)), both.count((0.0, 1.0)))
+    return sign_flip(both, seed)
+
+
+def plain_spread(pairs):
+    """A pair's share in the difference of the two means, one pair after another."""
+    sides = [[score for score in side if score is not None] for side in zip(*pairs, strict=True)]
+    means = [fsum(side) / len(side) for side in sides]
+
+    def share(pair):
+        terms = zip(pair, means, sides, (1, -1), strict=True)
+        return sum(sign * (score - mean) / len(side) for score, mean, side, sign in terms if score is not None)
+
+    return sqrt(len(pairs) * fsum(share(pair) ** 2 for pair in pairs))
+
+
+@pytest.mark.parametrize("name", OF_METRIC)
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_a_gate_on_worsening_is_judged_as_pair_by_pair(name, data):
+    rows, column = data.draw(rows_of(name)), name.partition(".")[0]
+    before, after = (
+        [question(f"Q{n:02}", **({} if row[side] is None else {column: row[side]})) for n, row in enumerate(rows)]
+        for side in (0, 1)
+    )
+    direction = "max_rise" if name.startswith("latency") else "max_drop"
+    now = Evidence(after, {}, COMPLETE, {name: "c"}, Baseline(before, {name: "c"}))
+    found = next(regression.compared([Gate(name, direction, "0")], now, Statistics())).comparison
+    assert (found.baseline, found.value, found.n) == plainly_compared(name, rows)
+    assert found.p == plain_p(name, rows)
+
+
+@given(rows_of("mrr"))
+def test_the_spread_of_counted_pairs_is_that_of_the_list(pairs):
+    assert paired_spread(Counter(pairs)) == paired_spread(pairs) == pytest.approx(plain_spread(pairs), rel=1e-15)
+
+
+@given(st.lists(st.none() | st.booleans(), max_size=20), st.booleans())
+def test_a_column_is_looked_up_as_case_by_case(kept, mixed):
+    places = {"chr": 0, "mrr": 1}
+    cases = [Scores(places, (score, None)) for score in kept]
+    cases += [{"chr": 0.0}, Scores({"mrr": 0, "chr": 1}, (None, True))] if mixed else []
+    for column in ("chr", "mrr", "other"):
+        assert looked_up(cases, column) == [case.get(column) for case in cases]

@@ -1,0 +1,139 @@
+"""What a row's profile comes to is what its case would come to; whatever was met before."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cases import gold_row, trace_row
+from rag_eval.assessing import Assessor
+from rag_eval.case import Case
+from rag_eval.labels import example08, label
+from rag_eval.metrics import METRICS, measures
+from rag_eval.model import Gold, Settings, Trace
+from rag_eval.profile import ELSEWHERE, Terms, has_profile, missing, seen
+from strategies import CLAIMS, IDS, gold_fields, ids, trace_fields
+
+COLUMNS = list({one.column: one for one in measures((1, 3)) if one.metric.level == "case"}.values())
+TERMS = [
+    Settings(),
+    Settings(k=1, token="  not in context \n"),
+    Settings(phrases=("the kind", "thirty")),
+    Settings(builtin=True),
+]
+MANY = [f"x{number}" for number in range(12)]
+
+plain_golds = st.fixed_dictionaries(
+    {
+        "answerable": st.booleans(),
+        "gold_claim_substr": st.lists(st.sampled_from(["kept", "30 days", "Thirty"]), max_size=2),
+        "gold_citations": ids | st.just([*MANY, "a", "b"]),
+    },
+    optional={"tags": st.just(["smoke"]), "category": st.just("faq")},
+)
+cited = ids | st.just([*IDS, *MANY])
+answers = st.one_of(
+    st.fixed_dictionaries({"claim": st.sampled_from(CLAIMS)}, optional={"citations": cited}).map(
+        lambda answer: {"answer_json": answer}
+    ),
+    st.fixed_dictionaries(
+        {"answer": st.sampled_from([*CLAIMS, "kept [citations: [a, b]]"])}, optional={"citations": cited}
+    ),
+)
+plain_traces = st.builds(
+    lambda answer, rest: {**answer, **rest},
+    answers,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "retrieved_ids": ids | st.just([*MANY, *IDS, *(f"y{number}" for number in range(9))]),
+            "latency_ms": st.just({"total": 20}),
+            "run": st.just("one"),
+        },
+    ),
+)
+golds = st.one_of(plain_golds, plain_golds, gold_fields(), gold_fields(attacks=True))
+traces = st.one_of(plain_traces, plain_traces, trace_fields)
+
+
+def outcome(gold, row, terms):
+    """The outcome by the definitions alone, in the order of the columns of an assessor."""
+    case = Case(gold, Trace.from_row(row, gold.qid, 1), terms)
+    scores = {one.column: one.score(case) for one in COLUMNS}
+    return scores, label(case), example08(case), case.ranking.level if case.in_a and case.ranking else ""
+
+
+def found(assessor, came):
+    return dict(zip(assessor.columns, came.scores, strict=True)), *came[1:4]
+
+
+@settings(max_examples=600, derandomize=True, deadline=None, database=None)
+@given(st.lists(st.tuples(golds, traces), min_size=1, max_size=12), st.sampled_from(TERMS))
+def test_a_row_comes_to_what_its_case_comes_to_whatever_was_met_before(pairs, terms):
+    made = [(Gold.from_row(gold_row(**gold), 1), trace_row(**trace)) for gold, trace in pairs]
+    assessor = Assessor({gold.qid: gold for gold, _ in made}, COLUMNS, terms)
+    for gold, row in made:
+        assert found(assessor, assessor.row(gold, row, 1)) == outcome(gold, row, terms)
+        alone = assessor.fresh(assessor.pool)
+        trace = Trace.from_row(row, gold.qid, 1)
+        assert alone.row(gold, row, 1) == alone.trace(gold, trace) == alone.exactly(gold, trace)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@given(st.lists(golds, min_size=1, max_size=8))
+def test_an_item_without_a_trace_comes_to_what_its_case_comes_to(items):
+    assessor = Assessor({}, COLUMNS, Settings())
+    for gold in [Gold.from_row(gold_row(**one), 1) for one in items]:
+        assert assessor.missing(gold) == Assessor({}, COLUMNS, Settings()).exactly(gold, Trace.missing(gold.qid, None))
+
+
+def profile(gold, row):
+    trace = Trace.from_row(trace_row(**row), "Q1", 1)
+    answer = trace.claim, trace.citations, trace.retrieved
+    return seen(Gold.from_row(gold_row(**gold), 1), *answer, Terms.of(Settings()))[0]
+
+
+GOLD = {"gold_claim_substr": ["thirty days"], "gold_citations": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"claim": "Thirty days.", "citations": ["a"]}, {"claim": "It is thirty days, I think", "citations": ["b"]}),
+        ({"claim": "A week.", "citations": ["c", "c"]}, {"claim": "A month", "citations": ["x"]}),
+        ({"claim": "not in context", "citations": []}, {"claim": "not in context", "citations": []}),
+    ],
+)
+def test_cases_that_differ_in_words_alone_have_one_profile(one, other):
+    first, second = ({"answer_json": answer, "retrieved_ids": ["a", "b", "c", "x"]} for answer in (one, other))
+    assert profile(GOLD, first) == profile(GOLD, second)
+
+
+@pytest.mark.parametrize("ids", [["b", "a"], ["a", "c"], ["c", "a", "b"], []])
+def test_cases_that_rank_otherwise_have_profiles_of_their_own(ids):
+    answer = {"claim": "Thirty days.", "citations": []}
+    same = {"answer_json": answer, "retrieved_ids": ["a", "b", "c"]}
+    assert (profile(GOLD, same) == profile(GOLD, {**same, "retrieved_ids": ids})) == (sorted(ids) == ["a", "b"])
+
+
+def test_only_items_that_ids_decide_have_a_profile():
+    assert has_profile(Gold.from_row(gold_row(**GOLD, expected_answer="Thirty days."), 1))
+    for fields in ({"relevance_grades": {"a": 2}}, {"supports": []}, {"attack": {"kind": "input"}}, {"doc_grades": {}}):
+        assert not has_profile(Gold.from_row(gold_row(**GOLD, **fields), 1))
+
+
+def test_a_missing_item_is_told_by_what_its_empty_answer_could_not_hold():
+    items = [
+        {"gold_citations": ["a"]},
+        {"gold_citations": ["b"]},
+        {"gold_claim_substr": ["kept!"]},
+        {"answerable": False},
+    ]
+    profiles = [missing(Gold.from_row(gold_row(**one), 1)) for one in items]
+    assert profiles[0] == profiles[1]
+    assert len(set(profiles)) == 3
+
+
+def test_metrics_by_profile_need_nothing_that_no_profile_knows():
+    known = {"trace.citations"}
+    assert {name for one in METRICS.values() if one.by_profile for name in one.needs} <= known
+    assert not ELSEWHERE & {"answer", "answer_json", "citations", "retrieved_ids", "chunks", "run", "qid"}

@@ -1,0 +1,123 @@
+"""What each command loads: modules are counted instead of milliseconds, which no machine repeats."""
+
+import gc
+import re
+import subprocess
+import sys
+
+import pytest
+
+from project import GATES, GOLD, TRACE, gates, gold_of, json_lines, trace_of
+from rag_eval import stats
+from rag_eval.commands._shared import uncollected
+from rag_eval.later import Later
+
+SLOW = [
+    "jsonschema",
+    "jsonschema_rs",
+    "orjson",
+    "referencing",
+    "tabulate",
+    "importlib.metadata",
+    "dataclasses",
+    "inspect",
+]
+SLOW += ["inspect", "pathlib", "urllib.parse", "subprocess", "socket", "tempfile", "email.message", "random"]
+SLOW += [
+    "statistics",
+    "difflib",
+    "numpy",
+    "dask",
+    "urllib3",
+    "rag_eval.semantic",
+    "rag_eval.grounding",
+    "rag_eval.refusing",
+]
+JUDGING = ["yaml", "hashlib", "decimal", "rag_eval.metrics", "rag_eval.gates", "rag_eval.report", "rag_eval.stats"]
+LIGHT = [*SLOW, *JUDGING]
+HELP = ["--help", "--version", "score --help", "compare --help", "gate --help", "gold --help", "demo --help"]
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A folder with six questions in the usual places."""
+    for name, of in ((GOLD, gold_of), (TRACE, trace_of)):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(json_lines(map(of, range(1, 7))))
+    return tmp_path
+
+
+def loaded_by(code, cwd, names):
+    """Which of ``names`` a fresh interpreter has loaded by ``code``, beside what it had before."""
+    ask = f"sys.__stdout__.write(' '.join(set({names!r}) & set(sys.modules) - before))"
+    code = f"import sys; before = set(sys.modules); sys.stdout = sys.stderr; {code}; {ask}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def by_command(words, cwd, names):
+    """The same of a command; ``--help`` and ``--version`` leave by SystemExit."""
+    code = f"import contextlib; from rag_eval import cli\nwith contextlib.suppress(SystemExit): cli.main({words!r})\n"
+    return loaded_by(f"exec({code!r})", cwd, names)
+
+
+def test_importing_the_package_loads_nothing_else(tmp_path):
+    assert loaded_by("import rag_eval", tmp_path, LIGHT) == []
+
+
+def test_format_scores_loads_only_what_it_needs(project):
+    assert set(by_command(["score", "--format", "scores"], project, LIGHT)) <= {"decimal"}
+
+
+@pytest.mark.parametrize("words", HELP)
+def test_to_show_help_nothing_is_loaded_that_works(words, tmp_path):
+    assert by_command(words.split(), tmp_path, LIGHT) == []
+
+
+@pytest.mark.parametrize("form", ["markdown", "csv", "junit"])
+def test_a_small_run_is_judged_and_rendered_without_what_is_slow_to_load(form, project):
+    assert by_command(["score", "--format", form], project, SLOW) == []
+
+
+def test_without_a_baseline_no_test_is_loaded(project):
+    (project / GATES).write_text(gates())
+    tests = [f"rag_eval.stats.{name}" for name in ("paired", "paired_percentile", "paired_swap", "power", "draws")]
+    assert by_command(["score", "--format", "markdown"], project, tests) == []
+
+
+def test_every_name_of_statistics_is_there_and_no_other():
+    assert {name for names in stats._HOMES.values() for name in names} == set(stats.__all__)
+    assert all(callable(getattr(stats, name)) for name in stats.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'medain'"):
+        _ = stats.medain
+
+
+def test_what_a_run_has_built_is_not_walked_when_it_ends():
+    with uncollected():
+        walked = [one["collections"] for one in gc.get_stats()]
+        held = [[number] for number in range(10_000)]
+    held.append([])
+    assert (gc.isenabled(), len(held)) == (True, 10_001)
+    assert [one["collections"] for one in gc.get_stats()] == walked
+
+
+def test_a_gates_file_adds_yaml_alone(project):
+    (project / GATES).write_text(gates())
+    assert by_command(["score", "--format", "markdown"], project, SLOW) == []
+
+
+@pytest.mark.parametrize("method", ["finditer", "findall", "search", "match", "fullmatch", "split"])
+@pytest.mark.parametrize("text", ["", "ab", "xabyABz", "a b"])
+def test_a_pattern_compiled_later_finds_the_same(method, text):
+    later, now = Later("ab", re.IGNORECASE), re.compile("ab", re.IGNORECASE)
+    found, wanted = (getattr(each, method)(text) for each in (later, now))
+    if method == "finditer":
+        found, wanted = [one.span() for one in found], [one.span() for one in wanted]
+    elif method in ("search", "match", "fullmatch"):
+        found, wanted = (one and one.span() for one in (found, wanted))
+    assert found == wanted
+
+
+def test_a_pattern_compiled_later_replaces_the_same():
+    assert Later("a+").sub("-", "baab") == "b-b"
