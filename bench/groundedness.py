@@ -1,6 +1,6 @@
 """How well groundedness agrees with people, beside plain token precision; minimal pairs; what a case costs.
 
-    python bench/groundedness.py [--data ../shared/data] [--repeats 9]
+    python bench/groundedness.py [--data ../shared/data] [--repeats 9] [--thresholds]
 
 Prints Markdown tables. An answer is positive where people found it faithful. The area under the ROC curve is given for
 both halves of each set, parted by a hash of the question: what was chosen by looking was chosen on ``fit``. The figures
@@ -12,6 +12,7 @@ little supported.
 from __future__ import annotations
 
 import argparse
+import gc
 import re
 import time
 from bisect import bisect_left, bisect_right
@@ -23,6 +24,8 @@ from typing import NamedTuple
 import groundedness_pairs as minimal
 
 from rag_eval.grounding import ASSERTION, ground, groundedness, supported
+from rag_eval.grounding.claims import parts
+from rag_eval.grounding.words import forget, keys
 from rag_eval.text import content_words
 
 CHUNKS, CHARACTERS = 5, 800
@@ -148,6 +151,32 @@ def flags(data: Path) -> None:
         )
 
 
+def thresholds(data: Path) -> None:
+    """Print, for every threshold of assertions, how well verdicts agree with people: the mean over the three sets."""
+    sets = [[(ground(one.claim, one.chunks), one) for one in answers(data, folder)] for folder in SETS]
+    print("| assertion | claim_support, fit | claim_support, held out | Youden's index, fit |")
+    print("|---|---|---|---|")
+    for percent in range(30, 85, 5):
+        limits = percent / 100, (percent - 10) / 100
+        means = [sum(_support_area(rows, limits, part) for rows in sets) / len(sets) for part in (False, True)]
+        youden = sum(_youden([row for row in rows if not row[1].held_out], limits) for rows in sets) / len(sets)
+        print(f"| {limits[0]:.2f} | {means[0]:.3f} | {means[1]:.3f} | {youden:.3f} |")
+
+
+def _support_area(rows, limits, part):
+    """The area under the ROC curve of the share of sentences that are supported."""
+    shares = [([supported(one, *limits) for one in found], of) for found, of in rows if of.held_out == part]
+    shares = [([one for one in verdicts if one is not None], of) for verdicts, of in shares]
+    return area([(sum(verdicts) / len(verdicts), of.faithful) for verdicts, of in shares if verdicts])
+
+
+def _youden(rows, limits):
+    """How much oftener an unfaithful answer has an unsupported sentence than a faithful one."""
+    some = [(any(supported(one, *limits) is False for one in found), of.faithful) for found, of in rows]
+    bad, good = ([flag for flag, faithful in some if faithful == which] for which in (False, True))
+    return sum(bad) / len(bad) - sum(good) / len(good)
+
+
 def _or_one(score):
     return 1.0 if score is None else score
 
@@ -179,22 +208,65 @@ def pairs(data: Path) -> None:
 
 
 def cost(data: Path, repeats: int) -> None:
-    """Processor time of a case: an answer of 300 characters and five chunks of 800, no two texts the same."""
+    """Print the processor time of a case: an answer of 300 characters and five chunks of 800, taken in turns.
+
+    Without the collector of garbage, as ``rag-eval score`` runs.
+    """
+    gc.disable()
     rows = answers(data, "mtrag")
+    kinds = {"chunks of other questions": _strangers(rows), "chunks of its own question": _own(rows)}
+    ways = {
+        "not seen before": _first,
+        "chunks seen before": _again,
+        "chunks read": lambda _, chunks: keys(chunks),
+        "answer read": lambda claim, _: parts(claim),
+        "token precision": token_precision,
+    }
+    print(f"\n| µs a case, the least of {repeats} rounds | cases | {' | '.join(ways)} |")
+    print("|---" * (len(ways) + 2) + "|")
+    for name, cases in kinds.items():
+        times = [[_spent(way, cases) for way in ways.values()] for _ in range(repeats)]
+        print(f"| {name} | {len(cases)} | {' | '.join(f'{min(own) * 1e6:.0f}' for own in zip(*times, strict=True))} |")
+    loop = min(_loop() for _ in range(repeats))
+    print(f"\nFor comparison, this machine adds 100,000 numbers in {loop * 1e6:.0f} µs.")
+
+
+def _strangers(rows):
+    """Cases of which no two have a text in common."""
     text = " ".join(dict.fromkeys(chunk for one in rows for chunk in one.chunks))
     cut = [text[start : start + CHARACTERS] for start in range(0, len(text) - CHARACTERS, CHARACTERS)]
-    claims = list(dict.fromkeys(one.claim[:CLAIM] for one in rows if len(one.claim) >= CLAIM))
+    claims = dict.fromkeys(one.claim[:CLAIM] for one in rows if len(one.claim) >= CLAIM)
     cases = [(claim, cut[CHUNKS * place : CHUNKS * (place + 1)]) for place, claim in enumerate(claims)]
-    cases = [case for case in cases if len(case[1]) == CHUNKS]
-    times = []
-    for _ in range(repeats):
-        began = time.process_time()
-        for case in cases:
-            groundedness(ground(*case))
-        times.append((time.process_time() - began) / len(cases))
-    loop = min(_loop() for _ in range(repeats))
-    print(f"\n{len(cases)} cases: {min(times) * 1e6:.0f} µs a case.")
-    print(f"For comparison, this machine adds 100,000 numbers in {loop * 1e6:.0f} µs.")
+    return [case for case in cases if len(case[1]) == CHUNKS]
+
+
+def _own(rows):
+    """Cases with the first 4,000 characters that were retrieved for them."""
+    long = [(one.claim[:CLAIM], "\n".join(one.chunks)) for one in rows if len(one.claim) >= CLAIM]
+    long = [(claim, text) for claim, text in long if len(text) >= CHUNKS * CHARACTERS]
+    return [
+        (claim, [text[start : start + CHARACTERS] for start in range(0, CHUNKS * CHARACTERS, CHARACTERS)])
+        for claim, text in long
+    ]
+
+
+def _spent(way, cases):
+    """Processor time of a case in seconds; the first time is not counted."""
+    for case in cases:
+        way(*case)
+    began = time.process_time()
+    for case in cases:
+        way(*case)
+    return (time.process_time() - began) / len(cases)
+
+
+def _first(claim, chunks):
+    forget()
+    _again(claim, chunks)
+
+
+def _again(claim, chunks):
+    groundedness(ground(claim, chunks))
 
 
 def _loop():
@@ -207,7 +279,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=minimal.DATA)
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument(
+        "--thresholds", action="store_true", help="print how verdicts agree at other thresholds, no more"
+    )
     args = parser.parse_args()
+    if args.thresholds:
+        thresholds(args.data)
+        return
     agreement(args.data)
     flags(args.data)
     pairs(args.data)

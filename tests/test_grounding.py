@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval.grounding import evidence, ground, groundedness, supported
+from rag_eval.grounding.words import keys, remembered
 
 SOURCE = (
     "Marie Curie was born in Warsaw in 1867. She shared the 1903 Nobel Prize in Physics with Pierre Curie, and won the "
@@ -102,7 +103,49 @@ def test_evidence_names_the_chunk_the_span_and_what_is_missing():
 
 
 def test_evidence_says_what_the_place_says_otherwise():
-    assert one("She did patent the isolation process.").mismatches == ("negation: patent",)
+    assert one("She did patent the isolation process.").mismatches == (("negation", "patent"),)
+
+
+FILLER = " ".join(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
+DENIED = {
+    "negation": (
+        "Rugby league is not considered the most similar sport to American football.",
+        "Rugby league is the most similar sport to American football.",
+    ),
+    "number": (
+        "Students of Curie won the 1867 Nobel Prize.",
+        f"Students of Curie won the 1911 Nobel Prize. {FILLER} {FILLER} She was born in 1867.",
+    ),
+    "unit": ("The street outside was 2.5 miles long.", OTHER),
+}
+
+
+@pytest.mark.parametrize("reason", DENIED)
+def test_a_sentence_that_is_otherwise_word_for_word_is_unsupported(reason):
+    claim, chunk = DENIED[reason]
+    found = one(claim, chunk)
+    assert (found.supported, [reason for reason, _ in found.mismatches]) == (False, [reason])
+    assert found.support > 0.55
+
+
+def test_what_a_source_denies_of_something_else_is_no_denial():
+    chunk = "Support can not restore them. For thirty days, deleted records are kept."
+    assert one("Deleted records are kept for 30 days.", chunk).supported is True
+
+
+def test_a_number_that_is_made_up_is_said_once():
+    found = one("She shared the 1909 Nobel Prize in Physics with Pierre Curie.")
+    assert (found.numbers, found.mismatches) == (("1909",), ())
+
+
+@given(
+    texts=st.lists(
+        st.text(max_size=80) | st.sampled_from(["a\0b", "1,\0000", "U.S.\0", "caf\u00e9 \u2013 25%"]), max_size=5
+    )
+)
+def test_texts_read_at_once_are_read_as_each_alone(texts):
+    assert keys(texts) == [keys([text])[0] for text in texts]
+    assert remembered(texts) == remembered(texts) == keys(texts)
 
 
 def test_a_number_that_stands_elsewhere_in_a_small_form_is_no_evidence():

@@ -28,8 +28,8 @@ def pairs(bench):
 
 
 # Set, published figure of token precision over the answers of models, floor of groundedness over them, over all.
-AREAS = [("begin", 0.941, 0.951, 0.951), ("mtrag", 0.932, 0.935, 0.940), ("clapnq", 0.932, 0.936, 0.957)]
-HELD_OUT = {"begin": 0.95, "mtrag": 0.94, "clapnq": 0.939}
+AREAS = [("begin", 0.941, 0.951, 0.951), ("mtrag", 0.932, 0.935, 0.940), ("clapnq", 0.932, 0.938, 0.958)]
+HELD_OUT = {"begin": 0.95, "mtrag": 0.94, "clapnq": 0.94}
 
 
 @pytest.mark.parametrize(("folder", "published", "models", "everything"), AREAS)
@@ -56,7 +56,7 @@ def test_wrong_twins_score_lower_and_kept_ones_are_not_flagged(bench, pairs):
     wrong = {make.__name__ for make in bench.minimal.WRONG}
     rows = bench.minimal.measured(pairs, bench.engine, bench.flagged)
     lower = {kind: found / count for kind, count, found, _ in rows if kind in wrong}
-    assert min(lower.values()) >= 0.78, lower
+    assert min(lower.values()) >= 0.8, lower
     assert sum(found for kind, _, found, _ in rows if kind in wrong) >= 0.9 * sum(
         count for kind, count, *_ in rows if kind in wrong
     )

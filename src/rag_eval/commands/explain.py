@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from rag_eval.commands._shared import add_inputs, gates_path
+from rag_eval.commands._shared import add_inputs, gates_path, printed_json
 from rag_eval.errors import UsageError
 from rag_eval.safe import log_line, one_line
 
@@ -23,6 +23,7 @@ EXAMPLES = """\
   rag-eval explain precision
   rag-eval explain recall@5
   rag-eval explain A0001 --gold eval/gold.jsonl --trace runs/trace.jsonl
+  rag-eval explain A0001 --format json
 """
 _WIDTH = 200
 
@@ -31,13 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("subject", metavar="METRIC|QID", help="a metric's name, or the qid of a question")
     add_inputs(parser)
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="text (default); json of a question")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the explanation; a name that is a metric's is explained as one."""
     metric = _metric(args.subject)
-    lines = list(metric_lines(metric)) if metric else case_lines(args)
-    for line in lines:
+    if args.format == "json":
+        sys.stdout.write(_json(args, metric))
+        return 0
+    for line in list(metric_lines(metric)) if metric else case_lines(args):
         sys.stdout.write(log_line(line) + "\n")
     return 0
 
@@ -82,8 +86,22 @@ def _example_lines(name: str) -> Iterator[str]:
             yield from (f"  {key:<10} {dumps(value, ensure_ascii=False)}" for key, value in one.case.items())
 
 
+def _json(args: argparse.Namespace, metric: Metric | None) -> str:
+    from rag_eval.commands._explained import document
+
+    if metric is not None:
+        raise UsageError(f"'{metric.name}' is a metric; for metrics say: rag-eval metrics --format json")
+    return printed_json(document(*_cases(args)))
+
+
 def case_lines(args: argparse.Namespace) -> list[str]:
     """One question: what was asked, answered and retrieved, and every score."""
+    cases, wanted = _cases(args)
+    return [line for case in cases for line in _case(case, wanted)]
+
+
+def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
+    """The runs of a question, one case each, and what is measured."""
     from rag_eval import app
     from rag_eval.case import Case
     from rag_eval.files.rows import read_gold
@@ -100,9 +118,8 @@ def case_lines(args: argparse.Namespace) -> list[str]:
         raise UsageError(_nothing(args.subject, policy.gold, golds))
     found = {trace.run: trace for trace in app.traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid}
     reader.ledger.stop_on_problems()
-    settings, wanted = policy.settings, measures(options.cutoffs or app.DEFAULT_CUTOFFS)
     traces = list(found.values()) or [Trace.missing(gold.qid, None)]
-    return [line for trace in traces for line in _case(Case(gold, trace, settings), wanted)]
+    return [Case(gold, trace, policy.settings) for trace in traces], [*measures(options.cutoffs or app.DEFAULT_CUTOFFS)]
 
 
 def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
@@ -171,13 +188,21 @@ def _refused(case: Case) -> str:
 
 def _sentences(case: Case) -> Iterator[str]:
     """Each sentence of the answer with what bears it out, where the chunks are at hand."""
+    from rag_eval.commands._explained import chunk_shown, otherwise, shown
+
     for found in case.evidence:
         verdict = {None: "not checked", True: "supported", False: "not supported"}[found.supported]
-        yield f"  {verdict} ({found.kind}, {found.support:.2f}): {one_line(found.text, _WIDTH)}"
+        text = one_line(shown(case, found.start, found.end), _WIDTH)
+        yield f"  {verdict} ({found.kind}, {found.support:.2f}): {text}"
         if found.chunk is not None and found.span is not None:
             chunk = [chunk for chunk in case.ranked_chunks if "text" in chunk][found.chunk]
-            yield f"    by {one_line(chunk['id'], 60)}: {one_line(chunk['text'][slice(*found.span)], _WIDTH)}"
-        lacking = {"in no chunk": found.missing, "made up": found.numbers, "but": found.mismatches}
+            place = one_line(chunk_shown(case, chunk["text"], found.span), _WIDTH)
+            yield f"    by {one_line(chunk['id'], 60)}: {place}"
+        missing, numbers = (
+            [shown(case, *span) for span in spans] for spans in (found.missing_spans, found.number_spans)
+        )
+        wrong = [f"{reason}: {word}" for reason, word in otherwise(case, found)]
+        lacking = {"in no chunk": missing, "made up": numbers, "but": wrong}
         yield from (f"    {what}: {_listed(words)}" for what, words in lacking.items() if words)
     if case.evidence:
         yield ""

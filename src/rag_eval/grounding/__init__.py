@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from rag_eval.grounding.claims import parts
 from rag_eval.grounding.evidence import Evidence, evidence
+from rag_eval.grounding.mismatches import DENYING
 from rag_eval.grounding.places import Index
 from rag_eval.grounding.support import support_of
-from rag_eval.grounding.words import keys
+from rag_eval.grounding.words import remembered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,18 +49,18 @@ class Checked(NamedTuple):
 def ground(claim: str, chunks: Sequence[str]) -> list[Checked]:
     """The sentences of ``claim``, each with its support by the texts of ``chunks``."""
     found = parts(claim)
-    sources = [*map(keys, chunks)]
+    sources = remembered(chunks)
     index = Index(found, sources)
-    left = Counter(chain.from_iterable(sources))
+    left = dict(Counter(chain.from_iterable(sources)))  # a plain one is quicker to change
     return [Checked(part, support_of(part, index), _repeated(part.keys, left)) for part in found]
 
 
-def _repeated(words: list[str], left: Counter[str]) -> int:
+def _repeated(words: list[str], left: dict[str, int]) -> int:
     """How many of ``words`` are in ``left``; they are taken out of it."""
     held = 0
     for word in words:
-        if left.get(word):
-            left[word] -= 1
+        if count := left.get(word):
+            left[word] = count - 1
             held += 1
     return held
 
@@ -84,8 +85,8 @@ def groundedness(checked: Sequence[Checked]) -> float | None:
 def supported(one: Checked, assertion: float = ASSERTION, inference: float = INFERENCE) -> bool | None:
     """Whether a sentence is supported; None where it is not checked.
 
-    It is when its support is enough for its kind, no number in it is made up, and the place that supports it best does
-    not deny what it affirms or the other way round.
+    It is when its support is enough for its kind, no number in it is made up, and a place that holds nearly all of its
+    words does not deny what it affirms or the other way round, and has no other number or unit in the place of its own.
     """
     part, support, _ = one
     if part.kind == "general":
@@ -100,5 +101,5 @@ def makes(answer: str, claim: str) -> bool:
 
 
 def _holds(support: Support, least: float) -> bool:
-    denied = any(wrong.reason == "negation" for wrong in support.mismatches)
+    denied = any(wrong.reason in DENYING for wrong in support.mismatches)
     return support.number >= least and not support.fabricated and not denied

@@ -10,6 +10,10 @@ from rag_eval.grounding.lexicon import FUNCTION, GENERAL, SELF, TENTATIVE
 from rag_eval.grounding.sentences import sentences
 from rag_eval.grounding.words import LONGEST, MEMORY, keys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 Kind = Literal["general", "inference", "assertion"]
 
 NUMBER_WEIGHT, SELF_WEIGHT, REPEATED = 2.5, 1.3, 0.2
@@ -46,12 +50,10 @@ def parts(claim: str) -> list[Part]:
     found: list[Part] = []
     seen: set[str] = set()
     shift = 0
-    for start, end in sentences(claim):
+    spans = [*_without_items(claim)]
+    for (start, end), read in zip(spans, keys([claim[start:end] for start, end in spans]), strict=True):
         if len(found) == MOST:
             break
-        item = _ITEM.match(claim, start, end)
-        start = item.end() if item else start
-        read = keys(claim[start:end])
         weights = [*map(_WEIGHTS.__getitem__, read)]
         content = [*compress(range(len(read)), weights)]
         if content:
@@ -61,6 +63,13 @@ def parts(claim: str) -> list[Part]:
             seen.update(read)
             shift += len(content) + 1  # a bit between two sentences: their words are no neighbours
     return found
+
+
+def _without_items(claim: str) -> Iterator[tuple[int, int]]:
+    """The sentences of ``claim`` without the numbers and bullets of lists before them."""
+    for start, end in sentences(claim):
+        item = _ITEM.match(claim, start, end)
+        yield (item.end() if item else start), end
 
 
 def _numbers(read: list[str], content: list[int]) -> list[int]:

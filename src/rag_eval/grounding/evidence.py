@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rag_eval.grounding.places import BLOCK, FURTHEST, span
-from rag_eval.grounding.words import keys, words
+from rag_eval.grounding.places import BLOCK, span
+from rag_eval.grounding.words import remembered, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Evidence(NamedTuple):
     ``start`` and ``end`` are characters of the claim, ``span`` characters of the chunk; ``chunk`` is its place among
     the chunks. Both are None where no word of the sentence was found. ``missing`` are the content words that are in no
     chunk, ``names`` those of them that start with a capital; ``numbers`` have no basis; ``mismatches`` are what the
-    place says otherwise.
+    place says otherwise, as ``(reason, word)``. The spans say where missing words and numbers stand in the claim.
     """
 
     text: str
@@ -44,36 +44,59 @@ class Evidence(NamedTuple):
     missing: tuple[str, ...]
     numbers: tuple[str, ...]
     names: tuple[str, ...]
-    mismatches: tuple[str, ...]
+    mismatches: tuple[tuple[str, str], ...]
+    missing_spans: tuple[tuple[int, int], ...]
+    number_spans: tuple[tuple[int, int], ...]
 
 
 def evidence(one: Checked, claim: str, chunks: Sequence[str], supported: bool | None) -> Evidence:
     """The evidence for one sentence of ``claim`` in the texts of ``chunks``; ``supported`` None: it is not checked."""
     part, support, _ = one
     text = claim[part.start : part.end]
-    missing = [text[start:end] for start, end in _missing(text, one)]
-    numbers = [text[slice(*offsets(text)[part.content[bit]])] for bit in support.fabricated]
-    names = [word for word in missing if word[:1].isupper() and not text.startswith(word)]
-    chunk = None if support.place is None else support.place // FURTHEST
-    where = None if chunk is None else _span(part, support.place % FURTHEST, chunks[chunk])  # type: ignore[operator]
-    reasons = [f"{wrong.reason}: {wrong.key}" for wrong in support.mismatches]
-    found = tuple(numbers), tuple(names), tuple(dict.fromkeys(reasons))
+    places = offsets(text)
+    spans = [*map(places.__getitem__, part.content)]
+    missing = [
+        spans[bit] for bit in range(len(spans)) if not support.found >> bit & 1 and spans[bit][0] < spans[bit][1]
+    ]
+    numbers = [spans[bit] for bit in support.fabricated]
+    words = [text[start:end] for start, end in missing]
+    chunk, first = support.place or (None, 0)
     return Evidence(
-        text, part.start, part.end, part.kind, support.number, supported, chunk, where, tuple(missing), *found
+        text=text,
+        start=part.start,
+        end=part.end,
+        kind=part.kind,
+        support=support.number,
+        supported=supported,
+        chunk=chunk,
+        span=None if chunk is None else _span(part, first, chunks[chunk]),
+        missing=tuple(words),
+        numbers=tuple([text[start:end] for start, end in numbers]),
+        names=tuple([word for word in words if word[:1].isupper() and not text.startswith(word)]),
+        mismatches=_otherwise(one, [text[start:end] for start, end in places]),
+        missing_spans=_moved(missing, part.start),
+        number_spans=_moved(numbers, part.start),
     )
 
 
-def _missing(text: str, one: Checked) -> list[tuple[int, int]]:
-    spans = offsets(text)
-    lacking = [place for bit, place in enumerate(one.part.content) if not one.support.found >> bit & 1]
-    return [spans[place] for place in lacking if spans[place][0] < spans[place][1]]
+def _otherwise(one: Checked, written: list[str]) -> tuple[tuple[str, str], ...]:
+    """What the place says otherwise of words as ``written``, less the numbers that no place says at all."""
+    part, support, _ = one
+    made_up = {("number", part.keys[part.content[bit]]) for bit in support.fabricated}
+    as_written = {key: word for key, word in zip(part.keys, written, strict=True) if word}
+    found = [wrong[:2] for wrong in support.mismatches if wrong[:2] not in made_up]
+    return tuple(dict.fromkeys((reason, as_written.get(key, key)) for reason, key in found))
+
+
+def _moved(spans: list[tuple[int, int]], by: int) -> tuple[tuple[int, int], ...]:
+    return tuple([(start + by, end + by) for start, end in spans])
 
 
 def _span(part: Part, first: int, text: str) -> tuple[int, int]:
     """From the first to the last of the sentence's content words in the window that starts at a word."""
     content = {part.keys[place] for place in part.content}
     last = first + span(len(part.keys)) * BLOCK
-    held = [first + place for place, key in enumerate(keys(text)[first:last]) if key in content]
+    held = [first + place for place, key in enumerate(remembered([text])[0][first:last]) if key in content]
     spans = offsets(text)
     return spans[held[0]][0], spans[held[-1]][1]
 

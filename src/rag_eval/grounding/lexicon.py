@@ -72,7 +72,12 @@ ORDINAL_WORDS = {
     )
 } | {"twentieth": "20"}
 MONTHS = "january february march april may june july august september october november december".split()
-LARGE = frozenset("hundred thousand million billion trillion dozen".split())
+UNITS = (
+    "hundred thousand million billion trillion dozen percent point century decade year month week day hour minute "
+    "second mile kilometer meter foot inch mph knot kilogram gram pound ton ounce acre hectare liter gallon degree "
+    "dollar euro"
+)
+"""What numbers are counted in."""
 
 SHORT_FORMS = {
     "jan": "january", "feb": "february", "apr": "april", "jun": "june", "jul": "july", "aug": "august",

@@ -1,22 +1,29 @@
 """Where a sentence and the place that holds its words say different things of them.
 
 Each check looks at the words around a word that both sides hold: is it denied here and not there, all here and some
-there, certain here and possible there.
+there, certain here and possible there. Numbers have to stand there too, with the same unit.
 """
 
 from __future__ import annotations
 
+from itertools import compress, pairwise, takewhile
 from typing import NamedTuple
 
-from rag_eval.grounding.lexicon import DOUBT, FUNCTION, HEDGES, NEGATIONS, QUANTIFIERS
+from rag_eval.grounding.lexicon import DOUBT, FUNCTION, HEDGES, NEGATIONS, QUANTIFIERS, UNITS
+from rag_eval.grounding.words import key as folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rag_eval.grounding.claims import Part
+
 REACH = 5  # words after a mark in which the word that it is about stands
 _QUANTITIES = frozenset(QUANTIFIERS)
-_MARKS = NEGATIONS | _QUANTITIES | DOUBT
+_MARKS = NEGATIONS | _QUANTITIES | HEDGES
+_UNITS = frozenset(map(folded, UNITS.split()))
+DENYING = frozenset({"negation", "number", "unit"})
+"""Reasons that make a sentence unsupported, whatever its support."""
 _TURNS = frozenset("but although though while however because".split())
 
 
@@ -28,36 +35,134 @@ class Mismatch(NamedTuple):
     weight: float
 
 
-def mismatches(claim: list[str], content: frozenset[str], window: list[str]) -> list[Mismatch]:
-    """Why ``window``, the keys of a place in a chunk, does not say what the keys of ``claim`` say.
+class Sentence(NamedTuple):
+    """A sentence of a claim: ``content`` are the keys that are no function words, ``marks`` the places of marks."""
 
-    ``content`` are the keys of ``claim`` that are no function words.
-    """
-    here, there = _MARKS.intersection(claim), _MARKS.intersection(window)
-    if not (here or there):
-        return []
-    found: list[Mismatch] = []
-    held = content.intersection(window)
-    if not (NEGATIONS.isdisjoint(here) and NEGATIONS.isdisjoint(there)):
-        found.extend(_denials(claim, window, held))
-    if not _QUANTITIES.isdisjoint(here):
-        found.extend(_quantities(claim, window, held))
-    if not DOUBT.isdisjoint(there):
-        found.extend(_doubts(claim, window, held))
+    keys: list[str]
+    content: frozenset[str]
+    marks: list[int]
+    numbers: list[str]
+
+    @classmethod
+    def of(cls, part: Part) -> Sentence:
+        """The sentence that ``part`` is."""
+        keys, content = part.keys, part.content
+        numbers = [keys[content[bit]] for bit in part.numbers]
+        return cls(keys, frozenset([keys[place] for place in content]), _marks_of(keys), numbers)
+
+
+def _marks_of(words: list[str]) -> list[int]:
+    return [*compress(range(len(words)), map(_MARKS.__contains__, words))]
+
+
+def mismatches(sentence: Sentence, window: list[str]) -> list[Mismatch]:
+    """Why ``window``, the keys of a place that holds nearly all content words of a sentence, does not say the same."""
+    found = [*_numbers(sentence, window)] if sentence.numbers else []
+    marks = _marks_of(window)
+    return [*found, *_marked(sentence, window, marks)] if marks or sentence.marks else found
+
+
+def _numbers(sentence: Sentence, window: list[str]) -> Iterable[Mismatch]:
+    """Numbers that are not there, though they are elsewhere; and those that count something else there."""
+    there, counted_here, counted_there = frozenset(window), _counted(sentence.keys), _counted(window)
+    for number in dict.fromkeys(sentence.numbers):
+        if number not in there:
+            yield Mismatch("number", number, 0.5)
+        elif number in counted_there:
+            for unit in sorted(counted_here.get(number, set()) - counted_there[number]):
+                yield Mismatch("unit", unit, 0.5)
+
+
+def _counted(words: list[str]) -> dict[str, set[str]]:
+    """What numbers count, by number."""
+    found: dict[str, set[str]] = {}
+    for before, word in pairwise(words):
+        if word in _UNITS:
+            found.setdefault(before, set()).add(word)
     return found
 
 
-def _denials(claim: list[str], window: list[str], held: frozenset[str]) -> Iterable[Mismatch]:
-    for key in sorted(held.intersection(_marked(claim, NEGATIONS)) - _around(window, NEGATIONS)):
+def _marked(sentence: Sentence, window: list[str], marks: list[int]) -> list[Mismatch]:
+    own, other = _Marked(sentence.keys, sentence.marks), _Marked(window, marks)
+    held = sentence.content.intersection(window)
+    here_said, there_said = own.said(), other.said()
+    found: list[Mismatch] = []
+    if not (NEGATIONS.isdisjoint(here_said) and NEGATIONS.isdisjoint(there_said)):
+        found.extend(_denials(own, other, held))
+    if not _QUANTITIES.isdisjoint(here_said):
+        found.extend(_quantities(own, other, held))
+    if not DOUBT.isdisjoint(there_said):
+        found.extend(_doubts(own, other, held))
+    return found
+
+
+class _Marked(NamedTuple):
+    """Words, and where marks stand among them."""
+
+    words: list[str]
+    places: list[int]
+
+    def said(self) -> list[str]:
+        """The marks themselves."""
+        return [self.words[place] for place in self.places]
+
+    def about(self, marks: frozenset[str], of: frozenset[str]) -> set[str]:
+        """The next word ``of`` some behind each mark. The first word of all answers: "No, …"."""
+        return {word for place in self.places if self.words[place] in marks for word in self._next(place, of)}
+
+    def right_before(self, marks: frozenset[str]) -> set[str]:
+        """The next word behind each mark that is no function word."""
+        found = [self._content(place, marks) for place in self.places if self.words[place] in marks]
+        return {word for words in found for word in words}
+
+    def around(self, marks: frozenset[str]) -> set[str]:
+        """The words that stand within reach of a mark."""
+        found: set[str] = set()
+        for place in self.places:
+            if self.words[place] in marks:
+                found.update(self.words[max(0, place - 3) : place + 2 + REACH])
+        return found
+
+    def kinds(self) -> dict[str, set[str]]:
+        """The kinds of quantity that are said of words; "the most" is none."""
+        found: dict[str, set[str]] = {}
+        for place in self.places:
+            kind = QUANTIFIERS.get(self.words[place])
+            if kind and place and not (kind == "most" and self.words[place - 1] == "the"):
+                for word in self._content(place, _QUANTITIES):
+                    found.setdefault(word, set()).add(kind)
+        return found
+
+    def _next(self, place: int, of: frozenset[str]) -> list[str]:
+        """The first word ``of`` some within reach behind a mark."""
+        return [word for word in self._behind(place) if word in of][:1]
+
+    def _content(self, place: int, marks: frozenset[str]) -> list[str]:
+        """The first content word within reach behind a mark."""
+        return [word for word in self._behind(place) if word not in FUNCTION and word not in marks][:1]
+
+    def _behind(self, place: int) -> Iterable[str]:
+        """The words within reach behind a mark, up to where the sentence takes a turn; none behind the first word."""
+        near = self.words[place + 1 : place + 1 + REACH] if place else ()
+        return near if _TURNS.isdisjoint(near) else takewhile(lambda word: word not in _TURNS, near)
+
+
+def _denials(claim: _Marked, window: _Marked, held: frozenset[str]) -> Iterable[Mismatch]:
+    """What one side denies and the other does not.
+
+    What the sentence denies may be a word that is not there at all: then the next counts. What the source denies of a
+    word that the sentence does not use is another matter.
+    """
+    for key in sorted(claim.about(NEGATIONS, held) - window.around(NEGATIONS)):
         yield Mismatch("negation", key, 0.9)
-    for key in sorted(held.intersection(_marked(window, NEGATIONS)) - _around(claim, NEGATIONS)):
-        if window.count(key) == 1:
+    for key in sorted(held.intersection(window.right_before(NEGATIONS)) - claim.around(NEGATIONS)):
+        if window.words.count(key) == 1:
             yield Mismatch("negation", key, 0.9)
 
 
-def _quantities(claim: list[str], window: list[str], held: frozenset[str]) -> Iterable[Mismatch]:
-    there = _kinds(window)
-    for key, kinds in _kinds(claim).items():
+def _quantities(claim: _Marked, window: _Marked, held: frozenset[str]) -> Iterable[Mismatch]:
+    there = window.kinds()
+    for key, kinds in claim.kinds().items():
         if key in held:
             for kind in sorted(kinds - there.get(key, set())):
                 if key in there:
@@ -66,42 +171,7 @@ def _quantities(claim: list[str], window: list[str], held: frozenset[str]) -> It
                     yield Mismatch("quantifier", key, 0.4)
 
 
-def _doubts(claim: list[str], window: list[str], held: frozenset[str]) -> Iterable[Mismatch]:
-    for key in sorted(held.intersection(_marked(window, DOUBT)) - _around(claim, HEDGES)):
-        if window.count(key) == 1:
+def _doubts(claim: _Marked, window: _Marked, held: frozenset[str]) -> Iterable[Mismatch]:
+    for key in sorted(held.intersection(window.right_before(DOUBT)) - claim.around(HEDGES)):
+        if window.words.count(key) == 1:
             yield Mismatch("hedge", key, 0.5)
-
-
-def _marked(words: list[str], marks: frozenset[str]) -> set[str]:
-    """The words that marks are about: of each the next that is no function word. One at the start answers: "No, …"."""
-    found = set()
-    for place, word in enumerate(words):
-        if word in marks and place:
-            for other in words[place + 1 : place + 1 + REACH]:
-                if other in _TURNS:
-                    break
-                if other not in FUNCTION and other not in marks:
-                    found.add(other)
-                    break
-    return found
-
-
-def _around(words: list[str], marks: frozenset[str]) -> set[str]:
-    """The words that stand within reach of a mark."""
-    found: set[str] = set()
-    for place, word in enumerate(words):
-        if word in marks:
-            found.update(words[max(0, place - 3) : place + 2 + REACH])
-    return found
-
-
-def _kinds(words: list[str]) -> dict[str, set[str]]:
-    """The kinds of quantity that are said of words."""
-    found: dict[str, set[str]] = {}
-    for place, word in enumerate(words):
-        if word in _QUANTITIES and place and not (words[place - 1] == "the" and QUANTIFIERS[word] == "most"):
-            for other in words[place + 1 : place + 1 + REACH]:
-                if other not in FUNCTION and other not in QUANTIFIERS:
-                    found.setdefault(other, set()).add(QUANTIFIERS[word])
-                    break
-    return found

@@ -6,28 +6,27 @@ claim that stands in it; a window of neighbouring blocks is the *or* of their nu
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from functools import reduce
+from itertools import compress
 from operator import or_
 from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rag_eval.grounding.claims import Part
 
 BLOCK_BITS = 4
 BLOCK = 1 << BLOCK_BITS
-FURTHEST = 1 << 40  # more words than a chunk has
 
 
-class Windows(NamedTuple):
-    """Runs of neighbouring blocks: the bits of the words found in each, and where each starts.
+class Place(NamedTuple):
+    """The place among the chunks of one, and that of a word in it."""
 
-    A start is ``chunk * FURTHEST + word``: whole numbers cost the collector of garbage nothing.
-    """
-
-    masks: list[int]
-    starts: list[int]
+    chunk: int
+    word: int
 
 
 class Index:
@@ -38,29 +37,26 @@ class Index:
 
     def __init__(self, parts: Sequence[Part], sources: Sequence[list[str]]) -> None:
         self.sources = sources
-        bits = _bits(parts)
-        self._blocks = [_blocks(source, bits) for source in sources]
-        self._windows: dict[int, Windows] = {}
-        self.found = pairs = 0
-        for mask in self.windows(2).masks:
-            self.found |= mask
-            pairs |= mask & mask >> 1
-        self.pairs = pairs
+        widest = max([span(len(part.keys)) for part in parts], default=2)
+        self._blocks, self._firsts = _blocks(sources, _bits(parts), widest)
+        self._windows: dict[int, list[int]] = {}
+        self.found = reduce(or_, self._blocks, 0)
+        self.pairs = reduce(or_, [mask & mask >> 1 for mask in self.windows(2)], 0)
 
-    def windows(self, span: int) -> Windows:
-        """The windows of ``span`` blocks whose first block holds a word of the claim."""
+    def windows(self, span: int) -> list[int]:
+        """The bits of the words found in each run of ``span`` blocks; 0 where the first of them holds none.
+
+        Next to each window stand those that overlap with it.
+        """
         if span not in self._windows:
-            self._windows[span] = self._widened(span)
+            masks = _together(self._blocks, span)
+            self._windows[span] = [mask if first else 0 for mask, first in zip(masks, self._blocks, strict=True)]
         return self._windows[span]
 
-    def _widened(self, span: int) -> Windows:
-        found = Windows([], [])
-        for chunk, blocks in enumerate(self._blocks):
-            masks = _together(blocks, span)
-            starts = [block for block, mask in enumerate(blocks) if mask]
-            found.starts.extend([chunk * FURTHEST + (block << BLOCK_BITS) for block in starts])
-            found.masks.extend([masks[block] for block in starts])
-        return found
+    def place(self, window: int) -> Place:
+        """Where a window starts, by its place among the windows."""
+        chunk = bisect_right(self._firsts, window) - 1
+        return Place(chunk, window - self._firsts[chunk] << BLOCK_BITS)
 
 
 def _together(blocks: list[int], span: int) -> list[int]:
@@ -89,14 +85,18 @@ def _bits(parts: Sequence[Part]) -> dict[str, int]:
     return bits
 
 
-def _blocks(source: list[str], bits: dict[str, int]) -> list[int]:
-    """For each block of ``source`` the bits of the words found in it."""
-    masks = [*map(bits.get, source)]
-    return [_or(filter(None, masks[start : start + BLOCK])) for start in range(0, len(masks), BLOCK)]
+def _blocks(sources: Sequence[list[str]], bits: dict[str, int], widest: int) -> tuple[list[int], list[int]]:
+    """The blocks of all sources in one list, for each the bits of the words in it; and where each source starts.
 
-
-def _or(masks: Iterable[int]) -> int:
-    together = 0
-    for mask in masks:
-        together |= mask
-    return together
+    Behind each source are so many empty blocks that no window reaches into the next.
+    """
+    blocks: list[int] = []
+    firsts = []
+    for source in sources:
+        firsts.append(len(blocks))
+        own = [0] * ((len(source) >> BLOCK_BITS) + widest)
+        masks = [*map(bits.get, source)]
+        for place in compress(range(len(masks)), masks):
+            own[place >> BLOCK_BITS] |= masks[place]  # type: ignore[operator]
+        blocks += own
+    return blocks, firsts

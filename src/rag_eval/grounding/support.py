@@ -9,26 +9,26 @@ found, and the best place counts: another chunk never lowers the support of a se
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import compress, pairwise
 from math import prod
 from typing import NamedTuple
 
-from rag_eval.grounding.mismatches import mismatches
+from rag_eval.grounding.mismatches import Sentence, mismatches
 from rag_eval.grounding.numbers import fabricated
-from rag_eval.grounding.places import BLOCK, FURTHEST, span
+from rag_eval.grounding.places import BLOCK, span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.grounding.claims import Part
     from rag_eval.grounding.mismatches import Mismatch
-    from rag_eval.grounding.places import Index
+    from rag_eval.grounding.places import Index, Place
 
 TOGETHER = 0.35  # the share of support that hangs on one place
 LOOSE, HALF = 0.7, 0.85  # what a word counts that is found far from its neighbours
 BETWEEN = 0.7  # what a missing word counts between two that are found: likely said in other words
 FUNCTION_WEIGHT, ALONE = 0.3, 0.5  # what a function word counts, and which part of that where its neighbours differ
 DISORDER = 0.3  # what a place loses when its words stand in no common order with those of the sentence
-CLOSE = 0.5  # the share of a sentence's content words that makes a place worth a closer look
+CLOSE = 0.8  # the share of a sentence's content words that makes a place worth a closer look
 MOST_PLACES = 8  # places looked at closely, so that a chunk full of repetitions costs no more
 _MARGIN = 3  # words before and behind a window that are read with it
 _FURTHER = 3  # words that may stand between two words in the source beyond those in the sentence
@@ -37,14 +37,15 @@ _FURTHER = 3  # words that may stand between two words in the source beyond thos
 class Support(NamedTuple):
     """The support of a sentence: ``number`` from 0 to 1, ``weight`` in a mean over sentences.
 
-    ``found`` holds a bit for each content word, ``place`` is where the place starts that does best, chunk * FURTHEST +
-    word, ``fabricated`` the places among the content words of numbers without a basis.
+    ``found`` holds a bit for each content word, ``place`` is where the place starts that does best, ``mismatches`` are
+    what it says otherwise if it holds nearly all words, ``fabricated`` the places among the content words of numbers
+    without a basis.
     """
 
     number: float
     weight: float
     found: int
-    place: int | None
+    place: Place | None
     mismatches: tuple[Mismatch, ...]
     fabricated: tuple[int, ...] = ()
 
@@ -52,32 +53,56 @@ class Support(NamedTuple):
 def support_of(part: Part, index: Index) -> Support:
     """The support of one sentence by all chunks."""
     count, shift = len(part.content), part.shift
-    full = (1 << count) - 1
-    found = index.found >> shift & full
-    lacking = fabricated(part, found, index.sources) if part.numbers else ()
+    own = (1 << count) - 1 << shift
+    found = (index.found & own) >> shift
+    lacking = fabricated(part, found, index.sources) if part.numbers else []
     for bit in lacking:
         found &= ~(1 << bit)
-    held, total = _held(part.weights, found, index.pairs >> shift & full)
+    held, total = _held(part.weights, found, (index.pairs & own) >> shift)
     function = (len(part.keys) - count) * FUNCTION_WEIGHT
     total += function
     if not found:
         return Support(0.0, total, 0, None, (), tuple(lacking))
-    windows = index.windows(span(len(part.keys)))
-    hits = [(mask >> shift & full).bit_count() for mask in windows.masks]
-    each, least = sum(part.weights) / count, CLOSE * count
-    far = max([number for number in hits if number < least], default=0)
-    best = _number(held, min(held, far * each), function * ALONE, total)
-    start, wrong = windows.starts[hits.index(far)] if far else None, _NONE
-    close = [place for place, number in enumerate(hits) if number >= least][:MOST_PLACES]
-    for place in sorted(close, key=hits.__getitem__, reverse=True):
-        together = min(held, hits[place] * each)
-        if _number(held, together, function, total) <= best:
+    hits = [(mask & own).bit_count() for mask in index.windows(span(len(part.keys)))]
+    most, least = max(hits), CLOSE * count
+    far = most if most < least else max([number for number in hits if number < least], default=0)
+    each = sum(part.weights) / count
+    number, window, wrong = _number(held, min(held, far * each), function * ALONE, total), hits.index(most), _NONE
+    if far != most:
+        near, window, wrong = _nearest(Wanted(part, held, each, function, total), hits, index)
+        number = max(number, near)
+    return Support(number, total, found, index.place(window), wrong, tuple(lacking))
+
+
+def _nearest(wanted: Wanted, hits: list[int], index: Index) -> tuple[float, int, tuple[Mismatch, ...]]:
+    """The support by the best of the places that hold nearly all words of a sentence, its window, and what it denies.
+
+    What it denies holds even where words that are strewn about would give more support.
+    """
+    best: tuple[float, int, tuple[Mismatch, ...]] = (-1.0, 0, _NONE)
+    for place in sorted(_close(hits, len(wanted.content)), key=hits.__getitem__, reverse=True):
+        together = min(wanted.held, hits[place] * wanted.each)
+        if _number(wanted.held, together, wanted.function, wanted.total) <= best[0]:
             break  # neither this place nor one with fewer words can do better
-        quality, fitting, unlike = _closer(part, index, windows.starts[place])
-        number = _number(held, together * quality, function * fitting, total)
-        if number > best:
-            best, start, wrong = number, windows.starts[place], unlike
-    return Support(best, total, found, start, wrong, tuple(lacking))
+        quality, fitting, unlike = _closer(wanted, index, index.place(place), hits[place])
+        number = _number(wanted.held, together * quality, wanted.function * fitting, wanted.total)
+        if number > best[0]:
+            best = number, place, unlike
+    return best
+
+
+def _close(hits: list[int], count: int) -> list[int]:
+    """The windows that hold enough of ``count`` content words, the first :data:`MOST_PLACES` of them.
+
+    Of windows that overlap, one with fewer words than another is left out, and the first of two that are alike.
+    """
+    least, last = CLOSE * count, len(hits) - 1
+    close = [place for place, number in enumerate(hits) if number >= least]
+    return [
+        place
+        for place in close
+        if hits[place] == count or (hits[place] >= hits[place - 1] and hits[place] > hits[min(place + 1, last)])
+    ][:MOST_PLACES]
 
 
 def _number(held: float, together: float, function: float, total: float) -> float:
@@ -101,18 +126,27 @@ def _held(weights: list[float], found: int, pairs: int) -> tuple[float, float]:
     return held, total
 
 
-def _closer(part: Part, index: Index, start: int) -> tuple[float, float, tuple[Mismatch, ...]]:
+class Wanted:
+    """What a closer look at places asks for: the words of a sentence, its pairs of neighbours, and its weights."""
+
+    def __init__(self, part: Part, held: float, each: float, function: float, total: float) -> None:
+        self.keys, self.content = part.keys, part.content
+        self.held, self.each, self.function, self.total = held, each, function, total
+        self.neighbours = frozenset(pairwise(part.keys))
+        self.sentence = Sentence.of(part)
+        self.width = span(len(part.keys)) * BLOCK
+
+
+def _closer(wanted: Wanted, index: Index, start: Place, hits: int) -> tuple[float, float, tuple[Mismatch, ...]]:
     """How well a place says what the sentence says, 0 to 1; its share of neighbours; what it says otherwise."""
-    chunk, first = divmod(start, FURTHEST)
-    words = index.sources[chunk][max(0, first - _MARGIN) : first + span(len(part.keys)) * BLOCK + _MARGIN]
-    if _copied(part.keys, words):
+    first = start.word
+    words = index.sources[start.chunk][max(0, first - _MARGIN) : first + wanted.width + _MARGIN]
+    if hits == len(wanted.content) and _copied(wanted.keys, words):
         return 1.0, 1.0, _NONE
-    neighbours = set(pairwise(part.keys))
-    same = len(neighbours.intersection(pairwise(words))) / len(neighbours)
-    content = frozenset([part.keys[place] for place in part.content])
-    wrong = mismatches(part.keys, content, words)
-    quality = prod([1 - one.weight for one in wrong]) * (1 - DISORDER * (1 - _ordered(part, words)))
-    return quality, ALONE + (1 - ALONE) * same, tuple(wrong)
+    same = len(wanted.neighbours.intersection(pairwise(words))) / len(wanted.neighbours)
+    wrong = tuple(mismatches(wanted.sentence, words))
+    quality = prod([1 - one.weight for one in wrong]) * (1 - DISORDER * (1 - _ordered(wanted, words)))
+    return quality, ALONE + (1 - ALONE) * same, wrong
 
 
 def _copied(keys: list[str], words: list[str]) -> bool:
@@ -124,13 +158,15 @@ def _copied(keys: list[str], words: list[str]) -> bool:
     return count == 1
 
 
-def _ordered(part: Part, words: list[str]) -> float:
+def _ordered(wanted: Wanted, words: list[str]) -> float:
     """The share of neighbouring content words that stand in ``words`` as in the sentence; turned round count half."""
-    places = dict(zip(words, range(len(words)), strict=True))
+    places = {
+        words[place]: place for place in compress(range(len(words)), map(wanted.sentence.content.__contains__, words))
+    }
     size, before, last = len(words), -1, 0
     kept = pairs = 0.0
-    for place in part.content:
-        key = part.keys[place]
+    for place in wanted.content:
+        key = wanted.keys[place]
         found = places.get(key, -1)
         if found < 0:
             continue

@@ -13,45 +13,88 @@ from rag_eval.grounding.lexicon import AS_WRITTEN, IRREGULAR, MONTHS, NUMBER_WOR
 from rag_eval.grounding.stems import stem
 from rag_eval.text import tokens
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 MEMORY = 1 << 16
 """How many distinct words are remembered at most; then all are forgotten, which changes no result."""
 LONGEST = 64
 """Characters of a word that is remembered."""
+TEXTS = 1 << 12
+"""How many texts are remembered at most, and of how many characters each: chunks that several questions retrieve."""
 
-_WORDS_ONLY = bytes(i if chr(i).isalnum() or chr(i) == "_" else 32 for i in range(128)).lower()
+BETWEEN_TEXTS = "\0"
+"""Stands between texts that are read at once; in a text itself it is read as a space."""
+
+_WORDS_ONLY = bytes(i if not i or chr(i).isalnum() or chr(i) == "_" else 32 for i in range(128)).lower()
 _TABLE = _WORDS_ONLY + bytes(range(128, 256))
 _THOUSANDS = re.compile(r",(?<=[0-9],)(?=[0-9]{3}(?![0-9]))")
 _DECIMAL = re.compile(r"\.(?<=[0-9]\.)(?=[0-9])")
 _COUNTRY = re.compile(r"United (?:States|Kingdom)|U\.[SK]\.|US(?= [a-z])")
 _ISO_DATE = re.compile(r"-(?<=[0-9]{4}-)(0[1-9]|1[0-2])-([0-3][0-9])(?![0-9])")
-_TYPOGRAPHIC = re.compile(rb"\xe2\x80[\x80-\xaf]|\xc2[\xa0\xab\xbb]")  # dashes, quotes, dots and spaces in UTF-8
+_DASHES, _QUOTES = re.compile(rb"\xe2\x80[\x80-\xaf]"), re.compile(rb"\xc2[\xa0\xab\xbb]")
+"""Dashes, quotes, dots and spaces in UTF-8: two patterns, since a search for a fixed start is quick."""
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th|s)", re.ASCII)
 _known: dict[bytes, str] = {}
+_read_before: dict[str, list[str]] = {}
 
 
-def keys(text: str) -> list[str]:
-    """The keys of the words of ``text``, in order.
+def keys(texts: Sequence[str]) -> list[list[str]]:
+    """The keys of the words of each of ``texts``, in order; all texts are cut at once.
 
     The ``t`` of ``don't`` is read as ``not``, and ``cannot`` too; ``%`` and ``$`` are words, ``1,000`` is 1000, ``2.5``
     one word, the month of an ISO date its name.
     """
-    found = _cut(text)
-    try:
-        return [*map(_known.__getitem__, found)]
-    except KeyError:
-        return _read(found)
+    return [_folded(text.split()) for text in _cleaned(texts)]
+
+
+def remembered(texts: Sequence[str]) -> list[list[str]]:
+    """As :func:`keys`, for texts that are read again and again; no list of it may be changed."""
+    found = [*map(_read_before.get, texts)]
+    if None in found:
+        new = [text for text, its_keys in zip(texts, found, strict=True) if its_keys is None]
+        read = dict(zip(new, keys(new), strict=True))
+        found = [read[text] if its_keys is None else its_keys for text, its_keys in zip(texts, found, strict=True)]
+        _remember_texts(read)
+    return found  # type: ignore[return-value]
+
+
+def _remember_texts(read: dict[str, list[str]]) -> None:
+    if len(_read_before) > TEXTS:
+        _read_before.clear()
+    _read_before.update({text: its_keys for text, its_keys in read.items() if len(text) <= TEXTS})
+
+
+def forget() -> None:
+    """Forget the texts that were read, not their words: what the next case takes is what new texts take."""
+    _read_before.clear()
 
 
 def words(text: str) -> list[str]:
     """The words of ``text`` as its keys are made of them, lower-cased."""
-    return [part for word in _cut(text) for part in tokens(word.decode())]
+    [cleaned] = _cleaned([text])
+    return [part for word in cleaned.split() for part in tokens(word.decode())]
 
 
-def _cut(text: str) -> list[bytes]:
-    written = _spelled_out(text).encode(errors="replace")
-    if not text.isascii():
-        written = _TYPOGRAPHIC.sub(b" ", written)
-    return written.translate(_TABLE).split()
+def _cleaned(texts: Sequence[str]) -> list[bytes]:
+    """The texts in lower case, with spaces in place of all ASCII that is no word."""
+    if not texts:
+        return []
+    together = BETWEEN_TEXTS.join(texts)
+    if together.count(BETWEEN_TEXTS) >= len(texts):
+        together = BETWEEN_TEXTS.join([text.replace(BETWEEN_TEXTS, " ") for text in texts])
+    written = _spelled_out(together).encode(errors="replace")
+    if not together.isascii():
+        written = _QUOTES.sub(b" ", _DASHES.sub(b" ", written))
+    return written.translate(_TABLE).split(b"\0")
+
+
+def _folded(found: list[bytes]) -> list[str]:
+    try:
+        return [*map(_known.__getitem__, found)]
+    except KeyError:
+        return _read(found)
 
 
 def _read(found: list[bytes]) -> list[str]:

@@ -1,0 +1,56 @@
+"""A text cut into pieces that each have one state, so that a page can colour them without reading anything.
+
+The pieces, joined, are the text again, but for what is masked.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rag_eval.grounding.evidence import Evidence
+
+PLAIN, MASKED = "plain", "masked"
+VERDICTS = {True: "supported", False: "unsupported", None: "unchecked"}
+STATES = (PLAIN, *VERDICTS.values(), "missing", "made_up", "best", MASKED)
+"""Every state: ``missing`` and ``made_up`` are words of a sentence, ``best`` is what bears it out in a chunk."""
+
+
+class Mark(NamedTuple):
+    """A state for the characters from ``start`` up to, not including, ``end``."""
+
+    start: int
+    end: int
+    state: str
+
+
+class Segment(NamedTuple):
+    """A piece of a text, and its state."""
+
+    text: str
+    state: str
+
+
+def segments(text: str, marks: Iterable[Mark]) -> list[Segment]:
+    """The pieces of ``text``; where marks overlap, the later one counts, and each mask is a piece of its own."""
+    states: list[tuple[str, int]] = [(PLAIN, 0)] * len(text)
+    for number, (start, end, state) in enumerate(marks, 1):
+        states[start:end] = [(state, number if state == MASKED else 0)] * len(states[start:end])
+    found, start = [], 0
+    for (state, _), run in groupby(states):
+        end = start + sum(1 for _ in run)
+        found.append(Segment(text[start:end], state))
+        start = end
+    return found
+
+
+def answer_marks(found: Iterable[Evidence]) -> Iterator[Mark]:
+    """What the evidence of an answer's sentences says of its characters."""
+    for one in found:
+        yield Mark(one.start, one.end, VERDICTS[one.supported])
+        yield from (Mark(*span, "missing") for span in one.missing_spans)
+        yield from (Mark(*span, "made_up") for span in one.number_spans)
