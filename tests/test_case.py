@@ -113,7 +113,7 @@ def test_an_empty_run_is_no_run():
 
 def test_an_item_of_a_json_array_has_no_substrings_and_keeps_its_claim_for_containment():
     row = {"qid": "Q1", "q": "How long?", "answerable": True, "gold_ids": ["a", "a"], "gold_claim": "30 days"}
-    assert Gold.from_array_item(row, 3) == Gold("Q1", "How long?", True, (), ("a",), 3, "30 days")
+    assert Gold.from_array_item(row, 3) == Gold("Q1", "How long?", True, (), ("a",), 3, expected_answer="30 days")
 
 
 def test_an_item_keeps_the_difference_between_an_absent_list_and_an_empty_one():
