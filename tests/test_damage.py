@@ -172,6 +172,12 @@ def test_a_list_shorter_than_k_is_filled_up():
     assert damaged("chunk-below-k", one).trace.retrieved == ("probe-filler-1", "probe-filler-2", "a")
 
 
+def test_of_chunks_with_one_id_the_first_says_the_document_that_fills_up():
+    chunks = [{"id": "a"}, {"id": "a", "doc_id": "d1"}, {"id": "b", "doc_id": "d2"}]
+    one = sample({"relevant_docs": ["d2"]}, {"answer": "Kept 30 days.", "chunks": chunks})
+    assert is_done("chunk-below-k", damaged("chunk-below-k", one))
+
+
 def test_latency_grows_by_ten_seconds_where_the_answer_is_made():
     one = sample(ANSWERABLE, GOOD_ANSWER)
     row = DAMAGE["latency-added"].damage(one)

@@ -92,7 +92,7 @@ def chunk_below_k(sample: Sample) -> Row | None:
         return None
     last = relevant(case)
     fill = [f"probe-filler-{number}" for number in range(1, k + 1)]
-    docs = {chunk["id"]: chunk.get("doc_id") for chunk in case.trace.chunks or ()}
+    docs = {name: chunk.get("doc_id") for name, chunk in case.chunks_by_id.items()}
     by_documents = case.ranking.level == "doc"
 
     def arrange(ids: Sequence[str]) -> list[str]:
