@@ -45,7 +45,7 @@ def found(asked, answer, shuffle=None):
     for one in traces:
         scorer.add(one)
     card = scorer.close()
-    return [(one.code, one.level) for one in findings(Run(card.cases, GATES, card.pool), {})]
+    return [(one.code, one.level) for one in findings(Run(card.cases.outcomes(), GATES, card.pool), {})]
 
 
 def everything(asked):
