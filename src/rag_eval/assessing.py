@@ -151,7 +151,7 @@ class Assessor:
         found = self._known.get(profile)
         if found is None:
             found = self._of_profile(profile, self._case(gold, said))
-        habits = self._habits(lowered, retrieved, cited) if self._watched(own) else 0
+        habits = self._habits(lowered, retrieved, cited)
         if more:
             return self._with_more(found, asked, self._case(gold, said), habits)
         return self.shared(found._replace(habits=habits)) if habits else found
@@ -244,7 +244,7 @@ def _probes(golds: Mapping[str, Gold]) -> list[tuple[str, ...]]:
 
 def _remember(known: dict[K, V], key: K, value: V) -> V:
     """``known[key]``, which is ``value`` if it is new. Bounded: what is remembered must not grow with the traces."""
-    if key not in known and len(known) >= _REMEMBERED:
+    if len(known) >= _REMEMBERED and key not in known:  # to look a long key up is to hash all of it
         known.clear()
     return known.setdefault(key, value)
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from copy import copy
 from itertools import chain, product
+from operator import eq
 from typing import NamedTuple, overload
 
 from rag_eval.assessing import Assessor
@@ -59,10 +60,6 @@ class Scored(NamedTuple):
     trace_line: int
     habits: int = 0
 
-    def rank(self) -> tuple[str, str]:
-        """The order of cases in a report, which no order of lines can change."""
-        return self.qid, self.run or ""
-
 
 class Cases(Sequence[Scored]):
     """All cases of all runs, sorted by qid and run. Each is made when it is looked at: they may be many millions."""
@@ -96,7 +93,7 @@ class Cases(Sequence[Scored]):
         return _scored((self._golds[at], name, held.outcomes[at], held.lines[at]))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Cases) and len(self) == len(other) and all(map(_equal, self, other))
+        return isinstance(other, Cases) and len(self) == len(other) and all(map(eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -120,10 +117,6 @@ class Cases(Sequence[Scored]):
 def _scored(item: Item) -> Scored:
     gold, run, (scores, label, own, level, habits), line = item
     return Scored(gold.qid, run, scores, label, own, level, gold.line, line, habits)
-
-
-def _equal(one: Scored, other: Scored) -> bool:
-    return one == other
 
 
 class Scorecard(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_eval.engines._work import Work, score_stream
 from rag_eval.errors import UsageError
-from rag_eval.files.source import LEAST, large
+from rag_eval.files.source import large
 from rag_eval.how import ENGINES
 from rag_eval.progress import SILENT, Watched
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_eval.files.source import Reader
     from rag_eval.how import How
 
-__all__ = ["LEAST", "Task", "Work", "score"]
+__all__ = ["Task", "Work", "score"]
 
 
 class Task(NamedTuple):
