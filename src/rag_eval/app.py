@@ -10,7 +10,7 @@ from rag_eval.errors import UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
 from rag_eval.files.pairs import finder, paired, pairing
-from rag_eval.files.rows import item_hashes, read_gold, read_traces
+from rag_eval.files.rows import item_hashes, read_gold, read_told, read_traces
 from rag_eval.files.source import Reader, large
 from rag_eval.how import USUAL
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
@@ -386,7 +386,7 @@ def _counted(reader: Reader, golds: dict[str, Gold], path: str, scorer: Referenc
             found = found or finder(pairing(golds, reader.ledger, path), reader.ledger, path, sound=True)
             return found(row, line)
 
-        scorer.take(read_traces(reader, path), qid_of)
+        scorer.take(read_told(reader, path, scorer.enough), qid_of)
         return scorer.close()
     from rag_eval import engines
     from rag_eval.pairing import Questions

@@ -19,6 +19,7 @@ from rag_eval.metrics.operations import unpriced
 from rag_eval.model import OPTIONAL, Trace, retrieved, said
 from rag_eval.partial import Outcome
 from rag_eval.profile import ELSEWHERE, Terms, has_profile, missing, seen
+from rag_eval.telling import Probing, Teller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from rag_eval.case import Ranking
     from rag_eval.metrics import Measure
-    from rag_eval.model import Gold, Settings
+    from rag_eval.model import Gold, Settings, Told
     from rag_eval.profile import Seen
     from rag_eval.tally import Score
 
@@ -90,6 +91,8 @@ class Assessor:
         self._same: dict[Outcome, Outcome] = {}
         self._shapes: dict[tuple[str, ...], Shape] = {}
         self._bare = self._shape({})
+        self._golds = golds
+        self._teller: list[Teller] = []  # one, made when it is needed, of all that are fresh from this one
         self._probes = _probes(golds)
         # A claim that is shorter than what it would have to hold need not be searched; honest ones mostly are.
         self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else sys.maxsize
@@ -104,6 +107,38 @@ class Assessor:
         other = copy(self)
         other.pool, other.unpriced = pool, set()
         return other
+
+    def enough(self, row: Row) -> tuple[str, ...] | None:
+        """What rows of the same fields have to tell besides what all do; None where they come to more than they tell.
+
+        Then what they tell is all that they come to, whatever the item.
+        """
+        shape = self._shape(row)
+        asked = {
+            name for group, wanted in zip(self._groups, shape.wider, strict=True) if wanted for name in group.fields
+        }
+        if not shape.profiled or "usage" in row or asked - {"chunks"}:
+            return None
+        needed = asked or ("chunks" in row and not all(map(has_profile, self._golds.values())))
+        return ("chunks",) if needed else ()
+
+    def told(self, slots: Sequence[int | None], told: Told) -> list[Outcome | None]:
+        """What the traces of items come to, as far as it is known from others of their profiles."""
+        teller = self._teller[0] if self._teller else self._make_teller()
+        known: Iterable[Outcome | None] = map(self._known.get, teller.profiles(slots, told))  # type: ignore[arg-type]
+        shape = self._shape({"chunks": ()}) if told.chunks else self._bare
+        if not shape.more:
+            return list(known)
+        entries, items = told.entries(), teller.items
+        return [
+            one and self._with_more(one, shape.plain, Case(items[slot], told.trace(entry), self._settings), 0)  # type: ignore[index]
+            for one, slot, entry in zip(known, slots, entries, strict=True)
+        ]
+
+    def _make_teller(self) -> Teller:
+        telltales = [text for texts in self._probes[: self._untold + 1] for text in texts]
+        self._teller.append(Teller(self._golds.values(), self._terms, Probing(self._shortest, telltales, self._tells)))
+        return self._teller[0]
 
     def row(self, gold: Gold, row: Row, line: int) -> Outcome:
         """What a valid trace row comes to under its gold item."""
@@ -122,11 +157,11 @@ class Assessor:
 
     def trace(self, gold: Gold, trace: Trace) -> Outcome:
         """What a trace comes to under its gold item."""
-        plain = gold.plain
-        if not trace.plain or not (plain or has_profile(gold)):
+        plain, bare = gold.plain, trace.plain
+        if not (bare or trace.profiled) or not (plain or has_profile(gold)):
             return self.exactly(gold, trace)
         found = seen(gold, trace.claim, trace.citations, trace.retrieved, self._terms)
-        return self._profiled(gold, found, self._bare.more or not plain, self._all, trace)
+        return self._profiled(gold, found, self._bare.more or not plain or not bare, self._all, trace)
 
     def exactly(self, gold: Gold, trace: Trace) -> Outcome:
         """The same, without regard to profiles."""

@@ -37,6 +37,12 @@ class Log:
         self.slots, self.lines = array("Q"), array("Q")
         self.outcomes: list[Outcome] = []
 
+    def add(self, slot: int, outcome: Outcome, line: int) -> None:
+        """Note what the trace of a line came to."""
+        self.slots.append(slot)
+        self.outcomes.append(outcome)
+        self.lines.append(line)
+
 
 class Aside(NamedTuple):
     """What a scorer found besides scores.

@@ -13,14 +13,18 @@ from copy import copy
 from typing import Any, NamedTuple
 
 from rag_eval.errors import UsageError
+from rag_eval.model import Told
+from rag_eval.telling import searchable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.model import Gold
 
     Row = dict[str, Any]
+    QidOf = Callable[[Row, int], str | None]
+    Batch = Told | Iterable[tuple[int, Row]]
 
 _FEW = 200
 DEFAULT_GATES = {"precision": "0.80", "chr": "0.75", "under": "0.05", "over": "0.10"}
@@ -80,6 +84,7 @@ class ReferenceScorer:
     def __init__(self, golds: Mapping[str, Gold], k: int, token: str) -> None:
         self._golds, self._k, self._token = list(golds.values()), k, token.lower()
         self._slots = {qid: slot for slot, qid in enumerate(golds)}
+        self._wanted: list[tuple[str, ...] | None] = []  # filled when needed, for all that are fresh from this one
         self._hold_nothing()
 
     def _hold_nothing(self, *, apart: bool = False) -> None:
@@ -87,8 +92,19 @@ class ReferenceScorer:
         self._log: tuple[array[int], bytearray] | None = (array("Q"), bytearray()) if apart else None
         self._known = self._unknown = self._unread = 0
 
-    def take(self, rows: Iterable[tuple[int, Row]], qid_of: Callable[[Row, int], str | None]) -> None:
+    def enough(self, row: Row) -> tuple[str, ...] | None:
+        """Nothing besides what all rows tell; None where more is read of rows of the same fields."""
+        return () if "answer_json" in row else None
+
+    def take(self, batches: Iterable[Batch], qid_of: QidOf) -> None:
         """Look at valid trace rows with their lines; ``qid_of`` is told of each one without an id that is read."""
+        for batch in batches:
+            if isinstance(batch, Told):
+                self._take_told(batch, qid_of)
+            else:
+                self._take_rows(batch, qid_of)
+
+    def _take_rows(self, rows: Iterable[tuple[int, Row]], qid_of: QidOf) -> None:
         slots, golds, k, token = self._slots, self._golds, self._k, self._token
         for line, row in rows:
             qid, answer = row.get("qid") or row.get("q_id"), row.get("answer_json")
@@ -101,13 +117,45 @@ class ReferenceScorer:
             if slot is None:
                 self._unknown += 1
                 continue
-            came = outcome(golds[slot], answer, row.get("retrieved_ids"), k, token) | SEEN
-            if self._log is None:
-                self._known += 1
-                self._seen[slot] = came
+            own = answer or {"claim": ""}
+            came = outcome(golds[slot], own["claim"], own.get("citations"), row.get("retrieved_ids"), k, token)
+            self._put((slot,), (came | SEEN,))
+
+    def _take_told(self, told: Told, qid_of: QidOf) -> None:
+        slots = list(map(self._slots.get, told.qids))
+        if None not in slots:
+            self._put(slots, self._outcomes(slots, told))  # type: ignore[arg-type]  # each has a place
+            return
+        for slot, came, (line, qid, *_) in zip(slots, self._outcomes(slots, told), told.entries(), strict=True):
+            if slot is not None:
+                self._put((slot,), (came,))
+            elif qid:
+                self._unknown += 1
+            elif line in told.rows:
+                self._take_rows([(line, told.rows[line])], qid_of)
+
+    def _outcomes(self, slots: Sequence[int | None], told: Told) -> Iterator[int]:
+        golds, k, token = self._golds, self._k, self._token
+        if not self._wanted:
+            self._wanted.extend([searchable(gold.citations) for gold in golds])
+        apart = f'"{told.between}"'
+        for slot, (_, _, _, claim, cited, ranked) in zip(slots, told.entries(), strict=True):
+            wanted = None if slot is None else self._wanted[slot]
+            if slot is None:
+                yield 0
+            elif wanted is None or (cited and apart in cited):
+                yield outcome(golds[slot], claim, told.ids(cited or ""), told.ids(ranked), k, token) | SEEN
             else:
-                self._log[0].append(slot)
-                self._log[1].append(came)
+                yield _outcome_told(golds[slot], wanted, claim, cited or "", ranked, k, token) | SEEN
+
+    def _put(self, slots: Sequence[int], outcomes: Iterable[int]) -> None:
+        if self._log is None:
+            self._known += len(slots)
+            for slot, came in zip(slots, outcomes, strict=True):
+                self._seen[slot] = came
+        else:
+            self._log[0].extend(slots)
+            self._log[1].extend(outcomes)
 
     def fresh(self, pool: frozenset[str] | None = None, *, apart: bool = False) -> ReferenceScorer:  # noqa: ARG002
         """A scorer of the same kind that holds no trace yet; one that is ``apart`` is to be asked for its part."""
@@ -142,27 +190,45 @@ class ReferenceScorer:
         found = Counter({came & ~SEEN: count for came, count in outcomes.items()})
         for slot in range(len(self._golds)) if missing else ():
             if not self._seen[slot]:
-                found[outcome(self._golds[slot], None, None, self._k, self._token)] += 1
+                found[outcome(self._golds[slot], "", None, None, self._k, self._token)] += 1
         taken = len(self._golds) - missing
         return Counts(found, missing, self._known - taken, self._unknown, self._unread)
 
 
-def outcome(gold: Gold, answer: Row | None, retrieved: Sequence[str] | None, k: int, token: str) -> int:
-    """One case as the reference scorer sees it: from the trace's ``answer_json`` and ``retrieved_ids``.
+def outcome(
+    gold: Gold, claim: str, cited: Sequence[str] | None, retrieved: Sequence[str] | None, k: int, token: str
+) -> int:
+    """One case as the reference scorer sees it; where there is no answer the claim is empty.
 
     ``token`` is the refusal token, lower-cased.
     """
-    retrieved = retrieved or ()
-    claim = (answer.get("claim") or "").strip().lower() if answer else ""
+    ranked, cites, said = retrieved or (), cited or (), claim.strip().lower()
     if not gold.answerable:
-        return 0 if claim == token else SHIPPED
-    bits = ANSWERABLE | RECALLED if _within(gold.citations, retrieved[:k]) else ANSWERABLE
-    if claim == token:
+        return 0 if said == token else SHIPPED
+    bits = ANSWERABLE | RECALLED if _within(gold.citations, ranked[:k]) else ANSWERABLE
+    if said == token:
         return bits
-    cites = (answer.get("citations") if answer else None) or ()
-    if not _within(cites, retrieved) or not _overlaps(gold.citations, cites):
+    if not _within(cites, ranked) or not _overlaps(gold.citations, cites):
         return bits | SHIPPED
-    return bits | SHIPPED | HIT | RIGHT if _contains(gold.substrings, claim) else bits | SHIPPED | HIT
+    return bits | SHIPPED | HIT | RIGHT if _contains(gold.substrings, said) else bits | SHIPPED | HIT
+
+
+def _outcome_told(gold: Gold, wanted: Sequence[str], claim: str, cited: str, ranked: str, k: int, token: str) -> int:
+    """The same for ids as they stand in JSON, of which one at most is cited."""
+    said = claim.strip().lower()
+    if not gold.answerable:
+        return 0 if said == token else SHIPPED
+    bits = ANSWERABLE | RECALLED
+    for one in wanted:
+        place = ranked.find(one)
+        if place < 0 or ranked.count('"', 0, place) >= 2 * k:
+            bits = ANSWERABLE
+            break
+    if said == token:
+        return bits
+    if not (cited in ranked and cited in wanted if cited else not wanted):
+        return bits | SHIPPED
+    return bits | SHIPPED | HIT | RIGHT if _contains(gold.substrings, said) else bits | SHIPPED | HIT
 
 
 def scores(counts: Counts, k: int, gates: Mapping[str, str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import NamedTuple, overload
 from rag_eval.assessing import Assessor
 from rag_eval.folds import FOLDS
 from rag_eval.held import Held
+from rag_eval.model import Told
 from rag_eval.partial import Aside, Log, packed
 
 TYPE_CHECKING = False
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from rag_eval.tally import Score, Tally, Value
 
     Row = dict[str, Any]
+    QidOf = Callable[[Row, int], str | None]
+    Batch = Told | Iterable[tuple[int, Row]]
     Item = tuple[Gold, str | None, Outcome, int]
 
 _SETTLE = 1 << 16  # traces, until they are let take the places of earlier ones
@@ -182,11 +185,47 @@ class Scorer:
         self._duplicate = self._unknown = 0
         self._apart = apart
 
-    def take(self, rows: Iterable[tuple[int, Row]], qid_of: Callable[[Row, int], str | None]) -> None:
+    def enough(self, row: Row) -> tuple[str, ...] | None:
+        """What rows of the same fields have to tell besides what all do; None where they come to more than that."""
+        return self._assessor.enough(row)
+
+    def take(self, batches: Iterable[Batch], qid_of: QidOf) -> None:
         """Score valid trace rows with their lines, each in place of an earlier one of the same run and qid.
 
         ``qid_of`` finds the qid of a row that does not simply say it, or says what is wrong.
         """
+        for batch in batches:
+            if isinstance(batch, Told):
+                self._take_told(batch, qid_of)
+            else:
+                self._take_rows(batch, qid_of)
+            if not self._apart and any(len(log.slots) >= _SETTLE for log in self._logs.values()):
+                self._settle()
+
+    def _take_told(self, told: Told, qid_of: QidOf) -> None:
+        slots = list(map(self._slots.get, told.qids))
+        outcomes = self._assessor.told(slots, told)
+        if not all(outcomes) or (told.runs and told.runs.count(told.runs[0]) < len(slots)):
+            self._take_apart(told, slots, outcomes, qid_of)
+            return
+        log = self._log(told.runs[0] or None if told.runs else None)
+        log.slots.extend(slots)  # type: ignore[arg-type]  # where there is an outcome there is an item
+        log.outcomes.extend(outcomes)  # type: ignore[arg-type]
+        log.lines.extend(range(told.first, told.first + len(slots)))
+
+    def _take_apart(self, told: Told, slots: list[int | None], outcomes: list[Outcome | None], qid_of: QidOf) -> None:
+        """Take traces one by one: some are of other profiles, items or runs, or written otherwise."""
+        for slot, known, entry in zip(slots, outcomes, told.entries(), strict=True):
+            line, qid, run = entry[:3]
+            if slot is not None:
+                outcome = known or self._assessor.trace(self._in_order[slot], told.trace(entry))
+                self._log(run or None).add(slot, outcome, line)
+            elif qid:
+                self._unknown += qid not in self._beyond
+            elif line in told.rows:
+                self._take_rows([(line, told.rows[line])], qid_of)
+
+    def _take_rows(self, rows: Iterable[tuple[int, Row]], qid_of: QidOf) -> None:
         slot_of, golds, outcome_of = self._slots.get, self._in_order, self._assessor.row
         of: str | None = None
         log = self._log(of)
@@ -198,16 +237,10 @@ class Scorer:
             if slot is None:
                 self._unknown += qid is not None and qid not in self._beyond
                 continue
-            outcome = outcome_of(golds[slot], row, line)
             run = row.get("run") or None
             if run != of:
                 of, log = run, self._log(run)
-            log.slots.append(slot)
-            log.outcomes.append(outcome)
-            log.lines.append(line)
-            if not line % _SETTLE and not self._apart:
-                self._settle()
-                log = self._log(run)
+            log.add(slot, outcome_of(golds[slot], row, line), line)
 
     def add(self, trace: Trace) -> None:
         """Score a trace, in place of an earlier one of the same run and qid."""
@@ -216,9 +249,7 @@ class Scorer:
             self._unknown += trace.qid not in self._beyond
         else:
             log = self._log(trace.run)
-            log.slots.append(slot)
-            log.outcomes.append(self._assessor.trace(self._in_order[slot], trace))
-            log.lines.append(trace.line)
+            log.add(slot, self._assessor.trace(self._in_order[slot], trace), trace.line)
             if len(log.slots) == _SETTLE and not self._apart:
                 self._settle()
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, Protocol
 from rag_eval.files.log import Log, Replay
 from rag_eval.files.pairs import finder, pairing
 from rag_eval.files.part import Part
-from rag_eval.files.rows import json_lines, read_traces
+from rag_eval.files.rows import read_told, told_lines
 from rag_eval.files.source import Reader, Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from typing import Self
 
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from rag_eval.files.log import Logged
     from rag_eval.files.part import File, Range
     from rag_eval.files.source import Digest
-    from rag_eval.model import Gold
+    from rag_eval.model import Gold, Told
     from rag_eval.pairing import Questions
     from rag_eval.progress import Watch
 
     Row = dict[str, Any]
+    Batch = Told | Iterable[tuple[int, Row]]
     Pieces = Callable[["Work", list[Range]], AbstractContextManager[Iterator["Piece"]]]
     """What gives the pieces of ranges in their order; it may end early, and is asked again for what is left then."""
 
@@ -46,7 +47,14 @@ class Scorer(Protocol):
         """One of the same kind that holds nothing; one that is ``apart`` is to be asked for its partial."""
         ...
 
-    def take(self, rows: Iterable[tuple[int, Row]], qid_of: Callable[[Row, int], str | None]) -> None:
+    def enough(self, row: Row) -> Collection[str] | None:
+        """What rows of the same fields have to tell besides what all do; None where they come to more than that.
+
+        What they can tell: see :class:`rag_eval.model.Told`.
+        """
+        ...
+
+    def take(self, batches: Iterable[Batch], qid_of: Callable[[Row, int], str | None]) -> None:
         """Take valid trace rows with their lines; ``qid_of`` finds the qid of a row that does not simply say it."""
         ...
 
@@ -93,7 +101,7 @@ class Piece(NamedTuple):
 def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -> Scorer:
     """A trace file, read as a stream."""
     scorer = work.scorer.fresh()
-    scorer.take(read_traces(reader, path, digest), _qids(work, reader.ledger, path))
+    scorer.take(read_told(reader, path, scorer.enough, digest), _qids(work, reader.ledger, path))
     return scorer
 
 
@@ -106,7 +114,7 @@ def score_range(work: Work, path: str, file: File, cut: Range) -> Piece:
     except (OSError, Unreadable) as error:
         log.problem(path, 0, "", f"cannot be read: {error}", "Check the disk, or write the file again.")
         return Piece(scorer.partial(), log.closed(0, cut=True), scorer.pool)
-    scorer.take(json_lines(reader, part, "trace"), _qids(work, log, path))
+    scorer.take(told_lines(reader, part, scorer.enough), _qids(work, log, path))
     return Piece(scorer.partial(), log.closed(part.count, cut=part.cut), scorer.pool)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from rag_eval.files.contract import Contract
 from rag_eval.files.kinds import foreign, looks_like, unknown_fields
@@ -14,15 +14,23 @@ from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from rag_eval.files.source import Digest, Reader, Source
+    from rag_eval.files.template import Template
+    from rag_eval.model import Told
 
     Row = dict[str, Any]
+    Batch = Told | Iterable[tuple[int, Row]]
+    Enough = Callable[[Row], Collection[str] | None]
     Found = tuple[Iterator[tuple[int, Row]], Callable[[Row, int], Gold]]
 
+T = TypeVar("T")
 SHAPES = 1000
 """Of so many sets of fields, a row each is looked at for fields that no contract knows."""
+
+_TEMPLATES = 20
+"""How often it is tried to read a file as one of its lines is written: to make an expression takes milliseconds."""
 
 MANY_SHAPES = f"has rows of more than {SHAPES:,} sets of fields: fields of further ones may be unknown unnoticed"
 
@@ -55,6 +63,15 @@ def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
 
 def read_traces(reader: Reader, path: str, digest: Digest | None = None) -> Iterator[tuple[int, Row]]:
     """Line number and row of each valid trace of ``path``, as a stream."""
+    yield from _traces(reader, path, digest, lambda source: json_lines(reader, source, "trace"))
+
+
+def read_told(reader: Reader, path: str, enough: Enough, digest: Digest | None = None) -> Iterator[Batch]:
+    """The valid traces of ``path`` as a stream of batches: see :func:`told_lines`."""
+    yield from _traces(reader, path, digest, lambda source: told_lines(reader, source, enough))
+
+
+def _traces(reader: Reader, path: str, digest: Digest | None, read: Callable[[Source], Iterator[T]]) -> Iterator[T]:
     source = reader.open(path, digest)
     if source is None:
         return
@@ -63,7 +80,7 @@ def read_traces(reader: Reader, path: str, digest: Digest | None = None) -> Iter
             hint = "Write one trace a line; jq -c '.[]' does it."
             reader.ledger.problem(path, 1, "", "is a JSON array; traces are JSON Lines", hint)
             return
-        yield from json_lines(reader, source, "trace")
+        yield from read(source)
 
 
 def _of_folder(reader: Reader, path: str, digest: Digest | None, kept: dict[str, Row] | None) -> dict[str, Gold]:
@@ -130,21 +147,68 @@ def _groups_fit(gold: Gold) -> bool:
 def json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int, Row]]:
     """Line and row of each line that keeps the schema ``kind``."""
     # Not one by one through a generator: that would take as long as pairing a row.
-    return chain.from_iterable(_numbered(reader, source, kind))
+    return chain.from_iterable(_batches(reader, source, kind, None))  # type: ignore[arg-type]  # none of them tells
 
 
-def _numbered(reader: Reader, source: Source, kind: str) -> Iterator[Iterable[tuple[int, Row]]]:
+def told_lines(reader: Reader, source: Source, enough: Enough) -> Iterator[Batch]:
+    """The valid traces by the batch: what they tell, or their rows.
+
+    ``enough`` says of rows of some fields what they are to tell besides; None where that would not be all.
+    """
+    return _batches(reader, source, "trace", None if source.small else enough)
+
+
+def _batches(reader: Reader, source: Source, kind: str, enough: Enough | None) -> Iterator[Batch]:
     contract, ledger = Contract(kind, reader.limits.depth, bulk=not source.small), reader.ledger
     shapes = _Shapes(contract, ledger, source.path)
+    alike = _Alike(contract, shapes, enough) if enough else None
     for first, lines in source.batches():
+        told = alike and alike.told(first, lines)
+        if told:
+            yield told
+            continue
         rows = contract.accept_all(lines)
         if rows is None:
             yield shapes.looked_at(_one_by_one(contract, ledger, source.path, kind, first, lines))
         else:
             numbered = enumerate(rows, first)
             yield numbered if shapes.know(rows) else shapes.looked_at(numbered)
+            if alike:
+                alike.learn(rows[-1], lines[-1])
         if ledger.foreign == source.path:
             return
+
+
+class _Alike:
+    """Reads batches of traces that are written as an earlier one was."""
+
+    def __init__(self, contract: Contract, shapes: _Shapes, enough: Enough) -> None:
+        self._contract, self._shapes, self._enough = contract, shapes, enough
+        self._template: Template | None = None
+        self._left = _TEMPLATES
+
+    def learn(self, row: Row, line: bytes) -> None:
+        """Read what follows as ``line`` is written, which holds ``row``."""
+        more = self._enough(row) if self._left else None
+        if more is not None:
+            from rag_eval.files.template import template
+
+            self._left -= 1
+            self._template = template(self._contract.schema, row, line, more)
+
+    def told(self, first: int, lines: list[bytes]) -> Told | None:
+        """What the lines tell, with the rows of those written otherwise; None where all have to take another way."""
+        told = self._template.told(first, lines) if self._template else None
+        if told is None or all(told.qids):
+            return told
+        others = [place for place, qid in enumerate(told.qids) if not qid]
+        if len(others) * 2 >= len(lines):
+            self._template = None
+            return None
+        rows = self._contract.accept_all([lines[place] for place in others])
+        if rows is None or not self._shapes.know(rows):
+            return None
+        return told._replace(rows={first + place: row for place, row in zip(others, rows, strict=True)})
 
 
 class _Shapes:

@@ -1,0 +1,320 @@
+"""What a template tells of lines is what the exact way reads in them; what it is not sure of it leaves alone."""
+
+import json
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from cases import gold_row
+from rag_eval.files import source
+from rag_eval.files.contract import Contract, load
+from rag_eval.files.ledger import Ledger
+from rag_eval.files.rows import read_told, read_traces
+from rag_eval.files.source import Reader
+from rag_eval.files.template import template
+from rag_eval.metrics import measures
+from rag_eval.model import Gold, Settings, Told, Trace
+from rag_eval.profile import Terms, seen
+from rag_eval.reference import ReferenceScorer
+from rag_eval.scoring import Scorer
+from rag_eval.telling import Probing, Teller
+from strategies import CLAIMS, chunk, flags, ids, milliseconds, usage
+
+SCHEMA = load("trace")
+EXACT = Contract("trace")
+LAYOUTS = [(", ", ": "), (",", ":")]
+
+odd = st.text(st.sampled_from('ab,: "\\/{}[]\n\té\u2028😀\x7f'), max_size=12)
+texts = odd | st.sampled_from(CLAIMS)
+names = st.text(st.sampled_from('ab,: "\\é'), min_size=1, max_size=4)
+lists = ids | st.lists(names, max_size=4)
+shares = st.floats(0, 1) | st.sampled_from([0, 1])
+answers = st.one_of(
+    st.fixed_dictionaries({"answer_json": st.fixed_dictionaries({"claim": texts}, optional={"citations": lists})}),
+    st.fixed_dictionaries({"answer": texts | st.just('no. citations: [a, "b" c]')}, optional={"citations": lists}),
+)
+others = {
+    "run": st.sampled_from(["", "one", "two"]),
+    "retrieved_ids": lists,
+    "chunks": st.lists(chunk, max_size=3),
+    "ts": st.floats(-1e20, 1e20) | st.integers(-(10**17), 10**17),
+    "confidence": shares,
+    "policy_flags": flags | st.lists(odd, max_size=2),
+    "latency_ms": milliseconds,
+    "usage": usage,
+    "scope": st.fixed_dictionaries({"mode": st.sampled_from(["on", "off"])}),
+    "guardrail": st.fixed_dictionaries({"score": shares, "blocked": st.booleans(), "leaks": flags}),
+    "model": st.none() | st.booleans() | odd | st.integers(0, 9) | st.floats(0, 9),
+    "free": st.dictionaries(
+        st.sampled_from(["a b", "c.d", "e"]), odd | st.lists(st.integers(), max_size=2), max_size=2
+    ),
+}
+rows = st.builds(
+    lambda qid, asked, answer, rest: {"qid": qid, "q": asked, **answer, **rest},
+    st.sampled_from(["Q1", "Q2", "", 'Q"', "é"]),
+    odd,
+    answers,
+    st.fixed_dictionaries({}, optional=others),
+)
+
+
+def written(row, layout=LAYOUTS[0], ascii_only=True):
+    return json.dumps(row, separators=layout, ensure_ascii=ascii_only).encode()
+
+
+def exactly(line):
+    """What a line says, by the exact way; None where it says nothing, or is wrong."""
+    row = EXACT.examine(line)[0]
+    return row and Trace.from_row(row, row.get("qid", ""), 1)
+
+
+def told_of(made, lines):
+    """What a template tells of lines: a trace each, or None."""
+    told = made.told(1, lines)
+    if told is None:
+        return [None] * len(lines)
+    return [told.trace((1, *entry[1:])) if entry[1] else None for entry in told.entries()]
+
+
+def bare(trace):
+    """As much of a trace as rows tell."""
+    return trace[:7]
+
+
+def alike(row, other):
+    """The row with what another one says in the fields that both have."""
+    if isinstance(row, dict) and isinstance(other, dict):
+        return {name: alike(value, other.get(name, value)) for name, value in row.items()}
+    return other if isinstance(other, type(row)) else row
+
+
+@st.composite
+def damaged(draw, line):
+    """A line with some characters of its own or of JSON put in place of others."""
+    data = bytearray(line)
+    for _ in range(draw(st.integers(1, 3))):
+        begin = draw(st.integers(0, len(data)))
+        end = min(len(data), begin + draw(st.integers(0, 3)))
+        data[begin:end] = draw(
+            st.sampled_from(b'"\\,:{}[]01-.eE \t\r\x00\x1f\xff\xc3' + bytes(line[:40])).map(lambda one: bytes([one]))
+            | st.just(b"")
+        )
+    return bytes(data).replace(b"\n", b" ")
+
+
+@settings(max_examples=1500, derandomize=True, deadline=None, database=None)
+@given(st.data(), rows, rows, st.sampled_from(LAYOUTS), st.booleans())
+def test_what_is_told_is_what_stands_there(data, row, other, layout, ascii_only):
+    first = written(row, layout, ascii_only)
+    made = exactly(first) and template(SCHEMA, row, first)
+    if not made:
+        return
+    second = written(alike(row, other), layout, ascii_only)
+    lines = [first, second, data.draw(damaged(first)), data.draw(damaged(second)), b""]
+    for line, found in zip(lines, told_of(made, lines), strict=True):
+        assert found is None or bare(found) == bare(exactly(line)), line
+    for line in lines:
+        (found,) = told_of(made, [line])
+        assert found is None or bare(found) == bare(exactly(line)), line
+
+
+PLAIN = {
+    "qid": "Q1",
+    "q": 'What is "it"?',
+    "run": "one",
+    "retrieved_ids": ["a#1", "b [2]", "é"],
+    "answer_json": {"claim": 'It is "it".\n\tSo — 😀', "citations": ["a#1"]},
+    "latency_ms": {"retrieve": 12, "generate": 30.25},
+    "chunks": [{"id": "a#1", "text": "x", "score": 0.5}, {"id": "a#1", "text": "y", "score": -1}],
+    "guardrail": {"score": 0.25, "blocked": False, "leaks": []},
+    "trace_id": None,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_that_a_program_writes_alike_are_all_told(layout):
+    more = {"answer_json": {"claim": "No.", "citations": []}, "retrieved_ids": [], "run": "", "trace_id": 7.5}
+    lines = [
+        written({**PLAIN, "qid": f"Q{number}", **changed}, layout, False) for number, changed in enumerate([{}, more])
+    ]
+    assert None not in told_of(template(SCHEMA, PLAIN, lines[0]), lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        rb'{"qid": "Q1", "answer": "a", "answer": "b"}',
+        rb'{"answer": "a", "qid": "Q1"}',
+        rb'{"qid": "Q1", "answer": "a"} ',
+        rb'{"qid": "Q1",  "answer": "a"}',
+        rb'{"qid": "Q1", "answer": "a\\"}',
+        rb'{"qid": "Q1", "answer": "a\u00"}',
+        rb'{"qid": "Q1", "answer": "\ud800"}',
+        rb'{"qid": "Q1", "answer": "\udc00\ud800"}',
+        rb'{"qid": "Q\u0031", "answer": "a"}',
+        rb'{"qid": "", "answer": "a"}',
+        b'{"qid": "Q1", "answer": "a\tb"}',
+        b'{"qid": "Q1", "answer": "a\xffb"}',
+        b'{"qid": "Q1", "answer": "a\x00b"}',
+        b'\xef\xbb\xbf{"qid": "Q1", "answer": "a"}',
+        b'{"qid": "' + b"Q" * 201 + b'", "answer": "a"}',
+    ],
+)
+def test_what_is_written_otherwise_is_left_to_the_exact_way(line):
+    good = b'{"qid": "Q1", "answer": "a"}'
+    made = template(SCHEMA, json.loads(good), good)
+    assert None not in told_of(made, [good])
+    assert told_of(made, [line]) == [None]
+
+
+def test_a_break_in_a_string_does_not_make_one_row_of_two_lines():
+    good = b'{"qid": "Q1", "answer": "a"}'
+    made = template(SCHEMA, json.loads(good), good)
+    assert told_of(made, [b'{"qid": "Q1", "answer": "a', b'b"}']) == [None, None]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"q": "no id", "answer": "a"},
+        {"qid": "Q1", "q_id": "Q2", "answer": "a"},
+        {"qid": "Q1", "error": "down"},
+        {"qid": "Q1", "answer": "a", "chunks": [{"id": "a"}]},
+        {"qid": "Q1", "answer": "a", 'k"ey': 1},
+        {"qid": "Q1", "answer": "a", "free": [[1]]},
+    ],
+)
+def test_there_is_no_template_where_more_is_to_be_known(row):
+    assert template(SCHEMA, row, written(row)) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "more"),
+    [
+        ("", {"additionalProperties": False}),
+        ("", {"if": {}}),
+        ("", {"anyOf": [{"minProperties": 1}]}),
+        ("qid", {"pattern": "^Q"}),
+        ("q", {"pattern": "^Q"}),
+        ("q", {"enum": ['"']}),
+        ("ts", {"exclusiveMinimum": 0}),
+        ("ts", {"maximum": 100}),
+        ("ts", {"minimum": 1}),
+        ("ts", {"type": ["number", "null"]}),
+        ("retrieved_ids", {"minItems": 1}),
+        ("retrieved_ids", {"items": {"type": "string", "minLength": 2}}),
+    ],
+)
+def test_a_schema_that_says_more_than_is_known_has_no_template(field, more):
+    row = {"qid": "Q1", "q": "Q", "answer": "a", "ts": 1, "retrieved_ids": ["a"]}
+    assert template(SCHEMA, row, written(row))
+    fields = SCHEMA["properties"]
+    changed = {"properties": {**fields, field: {**fields[field], **more}}} if field else more
+    assert template({**SCHEMA, **changed}, row, written(row)) is None
+
+
+# Files: what is told in place of rows changes nothing of what they come to.
+
+GOLDS = [
+    gold_row(qid="Q1", gold_citations=["a", "b"], gold_claim_substr=["30 days"]),
+    gold_row(qid="Q2", answerable=False),
+    gold_row(qid="é", gold_citations=["c", "a", ", "], gold_claim_substr=["the kind", "thirty"]),
+    gold_row(qid="Q4", gold_citations=['a"b'], expected_answer="kept for 30 days"),
+    gold_row(qid="Q5", gold_citations=["a"], supports=[{"rel_path": "manual.md", "heading_path": ""}]),
+]
+COLUMNS = measures((1, 3))
+many = st.just([f"x{number}" for number in range(25)])
+file_rows = st.lists(
+    st.builds(
+        lambda qid, claim, cited, ranked, rest: {
+            "qid": qid,
+            "answer_json": {"claim": claim, "citations": cited},
+            "retrieved_ids": ranked,
+            **rest,
+        },
+        st.sampled_from(["Q1", "Q2", "é", "Q4", "Q5", "unknown"]),
+        texts,
+        lists,
+        lists | many,
+        st.fixed_dictionaries(
+            {}, optional={"run": st.sampled_from(["", "one"]), "chunks": st.lists(chunk, max_size=2)}
+        ),
+    ),
+    min_size=4,
+    max_size=40,
+)
+
+
+def scorers(columns):
+    golds = {row["qid"]: Gold.from_row(row, line) for line, row in enumerate(GOLDS, 1)}
+    own = [one for one in COLUMNS if one.metric.perspective in columns]
+    return Scorer(golds, own, Settings()), ReferenceScorer(golds, 2, "not in context")
+
+
+def taken(scorer, batches, notes):
+    scorer = scorer.fresh()
+    scorer.take(batches, lambda row, line: notes.append((row, line)))
+    return scorer.close()
+
+
+@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@given(
+    file_rows,
+    st.booleans(),
+    st.sampled_from([("answers", "refusals", "citations", "retrieval"), ("safety", "pipeline")]),
+)
+@example(
+    [{"qid": "Q1", "answer_json": {"claim": "x", "citations": ["a"]}, "retrieved_ids": ["c", "c", "b"]}] * 40,
+    True,
+    ("retrieval",),
+)
+def test_a_file_comes_to_the_same_whether_rows_are_told_or_read(found, ascii_only, columns):
+    data = b"\n".join(written(row, ascii_only=ascii_only) for row in found)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(source, "_BLOCK", 300)
+        patched.setattr(source, "_SMALL", 0)
+        for scorer in scorers(columns):
+            reader, notes, others = Reader(Ledger(), held={"t": data}), [], []
+            told = taken(scorer, read_told(reader, "t", scorer.enough), notes)
+            read = taken(scorer, [read_traces(reader, "t")], others)
+            assert (told, notes) == (read, others)
+
+
+def test_most_of_a_file_written_alike_is_told(monkeypatch):
+    monkeypatch.setattr(source, "_SMALL", 0)
+    lines = [written({**PLAIN, "qid": f"Q{number}"}) for number in range(3000)]
+    reader = Reader(Ledger(), held={"t": b"\n".join(lines)})
+    batches = list(read_told(reader, "t", lambda _: ()))
+    assert sum(len(one.qids) for one in batches if isinstance(one, Told)) > 2000
+    assert all(isinstance(one, Told) for one in batches[1:])
+
+
+# Profiles of batches are those of their answers.
+
+TERMS = [Terms.of(Settings()), Terms.of(Settings(phrases=("the kind",)))]
+
+
+@settings(max_examples=600, derandomize=True, deadline=None, database=None)
+@given(file_rows, st.sampled_from(TERMS))
+def test_a_told_profile_is_that_of_the_answer(found, terms):
+    golds = [Gold.from_row(row, 1) for row in GOLDS]
+    slot_of = {gold.qid: slot for slot, gold in enumerate(golds)}
+    made = template(SCHEMA, found[0], written(found[0], ascii_only=False))
+    same = [alike(found[0], row) for row in found]
+    told = made and made.told(1, [written(row, ascii_only=False) for row in same])
+    if not told:
+        return
+    slots = [slot_of.get(qid) for qid in told.qids]
+    profiles = Teller(golds, terms, Probing(10**6, (), bool)).profiles(slots, told)
+    for slot, profile, entry in zip(slots, profiles, told.entries(), strict=True):
+        if profile is not None:
+            trace = told.trace(entry)
+            assert profile == seen(golds[slot], trace.claim, trace.citations, trace.retrieved, terms)[0]
+        elif slot is not None:
+            assert (
+                not golds[slot].plain
+                or len(told.ids(entry[5])) > 20
+                or len(set(told.ids(entry[4] or ""))) >= 5
+                or ", " in golds[slot].citations
+            )
