@@ -95,16 +95,17 @@ class Gold(NamedTuple):
     @classmethod
     def from_row(cls, row: Row, line: int) -> Gold:
         """The item of a valid JSONL row."""
+        substrings = tuple([text.lower() for text in row["gold_claim_substr"]])
         own = (
             row["qid"],
             row["question"],
             row["answerable"],
-            tuple([text.lower() for text in row["gold_claim_substr"]]),
+            substrings,
             tuple(dict.fromkeys(row["gold_citations"])),
             line,
         )
         if len(row) == _REQUIRED:  # most items say no more, and there may be millions
-            return cls(*own)
+            return cls.plainly(*own)
         get = row.get
         return cls(
             *own,
@@ -134,6 +135,19 @@ class Gold(NamedTuple):
             _tuple(get("expected_documents")),
         )
 
+    @classmethod
+    def plainly(
+        cls,
+        qid: str,
+        question: str,
+        answerable: bool,
+        substrings: tuple[str, ...],
+        citations: tuple[str, ...],
+        line: int,
+    ) -> Gold:
+        """The item that says no more than this."""
+        return tuple.__new__(cls, (qid, question, answerable, substrings, citations, line, *_ABSENT))
+
     @property
     def plain(self) -> bool:
         """Whether there is nothing in it but what every item has, and what slices go by."""
@@ -147,6 +161,7 @@ class Gold(NamedTuple):
 
 
 _REQUIRED = 5  # fields of a row that every item has
+_ABSENT = tuple(Gold._field_defaults.values())
 _RARE = Gold._fields.index("expected_answer")
 _NOTHING = (None,) * (len(Gold._fields) - _RARE)
 
@@ -175,7 +190,7 @@ class Told(NamedTuple):
     retrieved: Iterable[str]
     between: str
     rows: Mapping[int, Row]
-    chunks: Sequence[Sequence[Chunk]] = ()
+    chunks: Sequence[Sequence[Chunk] | None] = ()
 
     def entries(self) -> Iterator[Entry]:
         """Number, qid, run, claim, citations and retrieved ids of each line."""
@@ -186,8 +201,9 @@ class Told(NamedTuple):
         """The trace of one of the entries."""
         line, qid, run, claim, cited, ranked = entry
         cites = None if cited is None else tuple(dict.fromkeys(self.ids(cited)))
-        told = Trace(qid, run or None, claim, cites, tuple(dict.fromkeys(self.ids(ranked))), line)
-        return told._replace(chunks=tuple(self.chunks[line - self.first])) if self.chunks else told
+        chunks = _tuple(self.chunks[line - self.first] if self.chunks else None)
+        ids = tuple(dict.fromkeys(self.ids(ranked)))
+        return Trace(qid, run or None, claim, cites, ids, line, chunks=chunks)
 
     def ids(self, listed: str) -> list[str]:
         """The ids of a list, repeats among them."""
@@ -380,5 +396,5 @@ def _blank(found: re.Match[str]) -> str:
     return " " * len(found[0])
 
 
-def _tuple(value: list[Any] | None) -> tuple[Any, ...] | None:
+def _tuple(value: Sequence[Any] | None) -> tuple[Any, ...] | None:
     return None if value is None else tuple(value)

@@ -14,23 +14,25 @@ from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rag_eval.files.source import Digest, Reader, Source
-    from rag_eval.files.template import Template
+    from rag_eval.files.template import Enough
     from rag_eval.model import Told
 
     Row = dict[str, Any]
     Batch = Told | Iterable[tuple[int, Row]]
-    Enough = Callable[[Row], Collection[str] | None]
     Found = tuple[Iterator[tuple[int, Row]], Callable[[Row, int], Gold]]
 
 T = TypeVar("T")
 SHAPES = 1000
 """Of so many sets of fields, a row each is looked at for fields that no contract knows."""
 
-_TEMPLATES = 20
-"""How often it is tried to read a file as one of its lines is written: to make an expression takes milliseconds."""
+_FEW = 1_000
+"""Rows that take the way of few even in a large file: they may be all that are not written alike."""
+
+_TRIES, _RARE = 20, 10
+"""How often a way of writing is learned of a file, which takes milliseconds, and of how many lines one has to be."""
 
 MANY_SHAPES = f"has rows of more than {SHAPES:,} sets of fields: fields of further ones may be unknown unnoticed"
 
@@ -94,8 +96,15 @@ def _of_file(reader: Reader, path: str, digest: Digest | None, kept: dict[str, R
     if source is None:
         return {}
     with source:
+        if kept is None and source.first_byte != b"[":
+            items = chain.from_iterable(_batches(reader, source, "gold", plain=False))
+            return unique(items, _item, reader.ledger, path)
         rows, make = _gold_rows(reader, source)
         return unique(_kept(rows, kept), make, reader.ledger, path)
+
+
+def _item(found: Gold | Row, line: int) -> Gold:
+    return found if isinstance(found, Gold) else Gold.from_row(found, line)
 
 
 def _gold_rows(reader: Reader, source: Source) -> Found:
@@ -120,9 +129,7 @@ def _keeping(rows: Iterator[tuple[int, Row]], kept: dict[str, Row]) -> Iterator[
         yield line, row
 
 
-def unique(
-    rows: Iterator[tuple[int, Row]], make: Callable[[Row, int], Gold], ledger: Ledger, path: str
-) -> dict[str, Gold]:
+def unique(rows: Iterator[tuple[int, T]], make: Callable[[T, int], Gold], ledger: Ledger, path: str) -> dict[str, Gold]:
     """The items of rows by qid; one that names a qid again, or groups what is not there, is a problem."""
     golds: dict[str, Gold] = {}
     for line, row in rows:
@@ -147,7 +154,7 @@ def _groups_fit(gold: Gold) -> bool:
 def json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int, Row]]:
     """Line and row of each line that keeps the schema ``kind``."""
     # Not one by one through a generator: that would take as long as pairing a row.
-    return chain.from_iterable(_batches(reader, source, kind, None))  # type: ignore[arg-type]  # none of them tells
+    return chain.from_iterable(_batches(reader, source, kind, plain=True))
 
 
 def told_lines(reader: Reader, source: Source, enough: Enough) -> Iterator[Batch]:
@@ -155,17 +162,17 @@ def told_lines(reader: Reader, source: Source, enough: Enough) -> Iterator[Batch
 
     ``enough`` says of rows of some fields what they are to tell besides; None where that would not be all.
     """
-    return _batches(reader, source, "trace", None if source.small else enough)
+    return _batches(reader, source, "trace", enough, plain=False)
 
 
-def _batches(reader: Reader, source: Source, kind: str, enough: Enough | None) -> Iterator[Batch]:
-    contract, ledger = Contract(kind, reader.limits.depth, bulk=not source.small), reader.ledger
+def _batches(reader: Reader, source: Source, kind: str, enough: Enough | None = None, *, plain: bool) -> Iterator[Any]:
+    contract, ledger = Contract(kind, reader.limits.depth, few=None if source.small else _FEW), reader.ledger
     shapes = _Shapes(contract, ledger, source.path)
-    alike = _Alike(contract, shapes, enough) if enough else None
+    alike = None if plain or source.small else _Alike(contract, shapes, enough)
     for first, lines in source.batches():
-        told = alike and alike.told(first, lines)
-        if told:
-            yield told
+        batch = alike.batch(first, lines) if alike else None
+        if batch is not None:
+            yield batch
             continue
         rows = contract.accept_all(lines)
         if rows is None:
@@ -180,35 +187,34 @@ def _batches(reader: Reader, source: Source, kind: str, enough: Enough | None) -
 
 
 class _Alike:
-    """Reads batches of traces that are written as an earlier one was."""
+    """Reads batches of lines that are written as earlier ones were: traces, if it is said when they tell ``enough``."""
 
-    def __init__(self, contract: Contract, shapes: _Shapes, enough: Enough) -> None:
-        self._contract, self._shapes, self._enough = contract, shapes, enough
-        self._template: Template | None = None
-        self._left = _TEMPLATES
+    def __init__(self, contract: Contract, shapes: _Shapes, enough: Enough | None) -> None:
+        from rag_eval.files.template import Golds, Traces  # not for small files: start-up time
+
+        self._contract, self._shapes = contract, shapes
+        self._template: Any = Traces(contract.schema, enough) if enough else Golds(contract.schema)
+        self._left, self._worth = _TRIES, True
 
     def learn(self, row: Row, line: bytes) -> None:
         """Read what follows as ``line`` is written, which holds ``row``."""
-        more = self._enough(row) if self._left else None
-        if more is not None:
-            from rag_eval.files.template import template
-
+        if self._left:
             self._left -= 1
-            self._template = template(self._contract.schema, row, line, more)
+            self._template.learn(row, line)
 
-    def told(self, first: int, lines: list[bytes]) -> Told | None:
-        """What the lines tell, with the rows of those written otherwise; None where all have to take another way."""
-        told = self._template.told(first, lines) if self._template else None
-        if told is None or all(told.qids):
-            return told
-        others = [place for place, qid in enumerate(told.qids) if not qid]
-        if len(others) * 2 >= len(lines):
-            self._template = None
+    def batch(self, first: int, lines: list[bytes]) -> Any:
+        """What the lines hold, with the rows of those written otherwise; None where all have to take another way."""
+        found = self._template.read(first, lines) if self._worth else None
+        if found is None:
             return None
-        rows = self._contract.accept_all([lines[place] for place in others])
+        others = self._template.others(found)
+        rows = self._contract.accept_all([lines[place] for place in others]) if others else []
         if rows is None or not self._shapes.know(rows):
             return None
-        return told._replace(rows={first + place: row for place, row in zip(others, rows, strict=True)})
+        if len(others) * _RARE > len(lines):
+            self._worth = self._left > 0 or len(others) * 2 < len(lines)
+            self.learn(rows[0], lines[others[0]])
+        return self._template.filled(first, found, dict(zip(others, rows, strict=True)))
 
 
 class _Shapes:

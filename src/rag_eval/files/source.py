@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
 _SMALL = 192 * 1024
-LEAST = 4 << 20
+LEAST = 12 << 20
 """Bytes of a trace file from which it is shared out."""
 BOM = b"\xef\xbb\xbf"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
