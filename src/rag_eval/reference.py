@@ -84,7 +84,7 @@ class ReferenceScorer:
     def __init__(self, golds: Mapping[str, Gold], k: int, token: str) -> None:
         self._golds, self._k, self._token = list(golds.values()), k, token.lower()
         self._slots = {qid: slot for slot, qid in enumerate(golds)}
-        self._wanted: list[tuple[str, ...] | None] = []  # filled when needed, for all that are fresh from this one
+        self._searchable = bytearray()  # filled when needed, for all that are fresh from this one
         self._hold_nothing()
 
     def _hold_nothing(self, *, apart: bool = False) -> None:
@@ -136,17 +136,16 @@ class ReferenceScorer:
 
     def _outcomes(self, slots: Sequence[int | None], told: Told) -> Iterator[int]:
         golds, k, token = self._golds, self._k, self._token
-        if not self._wanted:
-            self._wanted.extend([searchable(gold.citations) for gold in golds])
+        if not self._searchable:
+            self._searchable.extend([searchable(gold.citations) for gold in golds])
         apart = f'"{told.between}"'
         for slot, (_, _, _, claim, cited, ranked) in zip(slots, told.entries(), strict=True):
-            wanted = None if slot is None else self._wanted[slot]
             if slot is None:
                 yield 0
-            elif wanted is None or (cited and apart in cited):
-                yield outcome(golds[slot], claim, told.ids(cited or ""), told.ids(ranked), k, token) | SEEN
+            elif self._searchable[slot] and not (cited and apart in cited):
+                yield _outcome_told(golds[slot], claim, cited or "", ranked, k, token) | SEEN
             else:
-                yield _outcome_told(golds[slot], wanted, claim, cited or "", ranked, k, token) | SEEN
+                yield outcome(golds[slot], claim, told.ids(cited or ""), told.ids(ranked), k, token) | SEEN
 
     def _put(self, slots: Sequence[int], outcomes: Iterable[int]) -> None:
         if self._log is None:
@@ -213,20 +212,20 @@ def outcome(
     return bits | SHIPPED | HIT | RIGHT if _contains(gold.substrings, said) else bits | SHIPPED | HIT
 
 
-def _outcome_told(gold: Gold, wanted: Sequence[str], claim: str, cited: str, ranked: str, k: int, token: str) -> int:
+def _outcome_told(gold: Gold, claim: str, cited: str, ranked: str, k: int, token: str) -> int:
     """The same for ids as they stand in JSON, of which one at most is cited."""
     said = claim.strip().lower()
     if not gold.answerable:
         return 0 if said == token else SHIPPED
     bits = ANSWERABLE | RECALLED
-    for one in wanted:
-        place = ranked.find(one)
+    for one in gold.citations:
+        place = ranked.find(f'"{one}"')
         if place < 0 or ranked.count('"', 0, place) >= 2 * k:
             bits = ANSWERABLE
             break
     if said == token:
         return bits
-    if not (cited in ranked and cited in wanted if cited else not wanted):
+    if not (cited in ranked and cited[1:-1] in gold.citations if cited else not gold.citations):
         return bits | SHIPPED
     return bits | SHIPPED | HIT | RIGHT if _contains(gold.substrings, said) else bits | SHIPPED | HIT
 

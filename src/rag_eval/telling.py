@@ -42,7 +42,7 @@ class Teller:
     def __init__(self, golds: Iterable[Gold], terms: Terms, probing: Probing) -> None:
         self.items = items = list(golds)
         self._answerable = [gold.answerable for gold in items]
-        self._ids = [searchable(gold.citations) if gold.plain else None for gold in items]
+        self._ids = [gold.citations if gold.plain and searchable(gold.citations) else None for gold in items]
         self._texts = [gold.substrings for gold in items]
         self._terms, self._probing = terms, probing
 
@@ -86,9 +86,10 @@ class Teller:
             right = refused or not texts or _holds(texts, lowered)
             hits, begins = 0, []
             for one in wanted:
-                if cited and one in cited:
+                quoted = f'"{one}"'
+                if cited and quoted in cited:
                     hits += 1
-                begin = ranked.find(one)
+                begin = ranked.find(quoted)
                 if begin >= 0:
                     begins.append(begin)
             ranks = _ranks(begins, ranked, apart) if begins else ()
@@ -121,9 +122,7 @@ def _ranks(begins: list[int], ranked: str, apart: str) -> Sequence[int]:
     return [ranked.count('"', 0, begin) // 2 + 1 for begin in begins]
 
 
-def searchable(ids: Sequence[str]) -> tuple[str, ...] | None:
-    """Ids as they stand in a list; None where one cannot be told there from what is not an id."""
+def searchable(ids: Sequence[str]) -> bool:
+    """Whether each id, in quotes, can be told in a list from what is not an id."""
     text = "".join(ids)
-    if '"' in text or "\\" in text or not all(ids) or ", " in ids or "," in ids:
-        return None
-    return tuple([f'"{one}"' for one in ids])
+    return not ('"' in text or "\\" in text or "" in ids or ", " in ids or "," in ids)
