@@ -54,7 +54,8 @@ class Evidence:
         self._metrics, self._contracts = metrics, contracts
         self._columns: dict[tuple[str, str], Counter[Shown]] = {}
         self._pairs: dict[tuple[str, str], Pairs] = {}
-        self._parts: dict[str, tuple[list[Scores], list[Scores], list[Scores]]] = {}
+        self._parts: dict[str, tuple[list[Scores], list[int]]] = {}
+        self._shared: dict[str, tuple[list[Scores], list[Scores], list[int]]] = {}
         self._sizes: Counter[str] | None = None
         self._together = list(paired(baseline.questions, questions)) if baseline else []
 
@@ -106,8 +107,10 @@ class Evidence:
         """
         column = measure(name).column
         if (column, part) not in self._pairs:
-            _, old, new = self._of_part(part)
-            counted = Counter(zip(looked_up(old, column), looked_up(new, column), strict=True))
+            old, new, counts = self._both(part)
+            counted: Pairs = Counter()
+            for pair in zip(looked_up(old, column), looked_up(new, column), counts, strict=True):
+                counted[pair[:2]] += pair[2]
             counted.pop((None, None), None)
             self._pairs[column, part] = counted
         return self._pairs[column, part]
@@ -115,18 +118,31 @@ class Evidence:
     def _column(self, name: str, part: str) -> Counter[Shown]:
         column = measure(name).column
         if (column, part) not in self._columns:
-            counted = Counter(looked_up(self._of_part(part)[0], column))
-            counted.pop(None, None)
-            self._columns[column, part] = counted  # type: ignore[assignment]
+            cases, counts = self._alone(part)
+            counted: Counter[Shown] = Counter()
+            for score, count in zip(looked_up(cases, column), counts, strict=True):
+                if score is not None:
+                    counted[score] += count
+            self._columns[column, part] = counted
         return self._columns[column, part]
 
-    def _of_part(self, part: str) -> tuple[list[Scores], list[Scores], list[Scores]]:
-        """The scores of a slice's cases, and those of baseline and run in one order: looked out once a slice."""
+    def _alone(self, part: str) -> tuple[list[Scores], list[int]]:
+        """The scores in a slice, each once, with how many cases they are of: looked out once a slice."""
         if part not in self._parts:
             cases = [case.scores for case in self.questions if not part or part in case.slices]
-            both = [(old, new) for old, new in self._together if not part or part in new.slices]
-            self._parts[part] = cases, [old.scores for old, _ in both], [new.scores for _, new in both]
+            known, counts = {id(one): one for one in cases}, Counter(map(id, cases))
+            self._parts[part] = list(known.values()), [counts[own] for own in known]
         return self._parts[part]
+
+    def _both(self, part: str) -> tuple[list[Scores], list[Scores], list[int]]:
+        """The scores of a slice's cases under baseline and run, each pair once, with how many cases they are of."""
+        if part not in self._shared:
+            both = [(old.scores, new.scores) for old, new in self._together if not part or part in new.slices]
+            pairs = [(id(old), id(new)) for old, new in both]
+            known, counts = dict(zip(pairs, both, strict=True)), Counter(pairs)
+            old, new = [old for old, _ in known.values()], [new for _, new in known.values()]
+            self._shared[part] = old, new, [counts[own] for own in known]
+        return self._shared[part]
 
 
 def paired(before: Iterable[Question], after: Sequence[Question]) -> Iterator[tuple[Question, Question]]:

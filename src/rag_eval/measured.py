@@ -15,11 +15,11 @@ from rag_eval.tally import Value, as_shown, tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold
-    from rag_eval.scoring import Item, Scorecard
+    from rag_eval.scoring import Scorecard
     from rag_eval.stats import Interval
     from rag_eval.tally import Shown
 
@@ -44,22 +44,24 @@ def as_result(measure: Measure, value: Value, found: Interval | None) -> MetricR
     return own._replace(low=found.low, high=found.high, small=found.small) if found else own
 
 
-def questions_of(
-    card: Scorecard, golds: Mapping[str, Gold], hashes: Mapping[str, str], fields: Sequence[str]
-) -> tuple[Question, ...]:
-    """The cases of a scorecard with the ``hashes`` of their gold items and their slices by ``fields``."""
+def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[str]) -> tuple[Question, ...]:
+    """The cases of a scorecard with the ``hashes`` of their gold items and their slices by ``fields``.
+
+    What cases share is one object, for they may be millions: scores of all that came to the same, slices of all runs.
+    """
+    return tuple(map(Question._make, _cases(card, hashes, fields)))
+
+
+def _cases(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     places = {name: place for place, name in enumerate(card.columns)}
-    parts = {qid: slices_of(gold, fields) for qid, gold in golds.items()} if fields else {}
-    return tuple([_question(one, places, hashes, parts) for one in card.cases.items()])
-
-
-def _question(
-    case: Item, places: Mapping[str, int], hashes: Mapping[str, str], parts: Mapping[str, tuple[str, ...]]
-) -> Question:
-    gold, run, outcome, line = case
-    own = gold.qid, run, gold.question[:_QUESTION_SHOWN], gold.answerable, outcome.label, outcome.example08
-    last = gold.line, line, hashes.get(gold.qid, ""), parts.get(gold.qid, ())
-    return Question(*own, Scores(places, outcome.scores), *last)
+    scores = {id(outcome): Scores(places, outcome.scores) for outcome, _ in card.cases.outcomes()}
+    last: Gold | None = None
+    for gold, run, outcome, line in card.cases.items():
+        if gold is not last:  # the runs of an item stand together
+            last, qid, text, hashed = gold, gold.qid, gold.question[:_QUESTION_SHOWN], hashes.get(gold.qid, "")
+            answerable, slices, own_line = gold.answerable, slices_of(gold, fields) if fields else (), gold.line
+        _, label, own, _, _ = outcome
+        yield qid, run, text, answerable, label, own, scores[id(outcome)], own_line, line, hashed, slices
 
 
 def _of_cases(card: Scorecard) -> list[Valued]:

@@ -164,7 +164,7 @@ class Earlier(NamedTuple):
 
 def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """The report of a scorecard under a policy."""
-    questions = questions_of(card, golds, context.hashes, context.fields)
+    questions = questions_of(card, context.hashes, context.fields)
     report = Report(
         version=__version__,
         verdict="passed",
