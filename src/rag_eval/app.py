@@ -378,7 +378,7 @@ def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, i
 
 def _counted(reader: Reader, golds: dict[str, Gold], path: str, scorer: ReferenceScorer, how: How) -> Counts:
     """What the reference scorer counts in a trace file; only a large one is shared out."""
-    if how.engine == "process" and (how.jobs == 1 or not large(path)):
+    if how.engine == "process" and (how.jobs == 1 or not large(path, scorer.least_shared)):
         found: Callable[[dict[str, Any], int], str | None] | None = None
 
         def qid_of(row: dict[str, Any], line: int) -> str | None:

@@ -80,6 +80,8 @@ class ReferenceScorer:
     """
 
     pool: frozenset[str] | None = None
+    least_shared = 12 << 20
+    """Bytes of a file from which it is shared out: a row takes little time."""
 
     def __init__(self, golds: Mapping[str, Gold], k: int, token: str) -> None:
         self._golds, self._k, self._token = list(golds.values()), k, token.lower()

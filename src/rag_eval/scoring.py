@@ -137,11 +137,18 @@ class Scorecard(NamedTuple):
 
     def tallies(self) -> dict[str, Tally]:
         """The multiset of the scores of each column."""
-        found: list[Tally] = [Counter() for _ in self.columns]
-        for outcome, count in self.cases.outcomes():
-            for counted, score in zip(found, outcome.scores, strict=True):
-                if score is not None:
+        outcomes = self.cases.outcomes()
+        # Many may have come to something of their own: what one case came to each is counted at once.
+        once = [outcome.scores for outcome, count in outcomes if count == 1]
+        found: list[Counter[Any]] = [Counter(own) for own in zip(*once, strict=True)] or [
+            Counter() for _ in self.columns
+        ]
+        for outcome, count in outcomes:
+            if count > 1:
+                for counted, score in zip(found, outcome.scores, strict=True):
                     counted[score] += count
+        for counted in found:
+            del counted[None]
         return dict(zip(self.columns, found, strict=True))
 
     def labels(self) -> dict[str, int]:
@@ -163,6 +170,9 @@ class Scorer:
     The last trace of a (run, qid) wins. Memory grows with the gold set and the runs, not with the trace file. Traces of
     items ``beyond`` those asked are read and left alone.
     """
+
+    least_shared = 4 << 20
+    """Bytes of a file from which it is shared out."""
 
     def __init__(
         self,

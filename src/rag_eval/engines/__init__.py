@@ -49,7 +49,8 @@ def _shared(task: Task) -> Scorer | None:
         raise UsageError(f"unknown engine '{how.engine[:40]}'. There are: {', '.join(ENGINES)}")
     if how.scheduler and how.engine != "dask":
         raise UsageError("a scheduler is dask's: say --engine dask too, or leave --scheduler out")
-    if task.path in task.reader.held or (how.engine == "process" and (how.jobs == 1 or not large(task.path))):
+    alone = how.jobs == 1 or not large(task.path, task.work.scorer.least_shared)
+    if task.path in task.reader.held or (how.engine == "process" and alone):
         return None
     scorer: Scorer | None = import_module(ENGINES[how.engine]).run(task)
     return scorer

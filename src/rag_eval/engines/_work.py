@@ -47,6 +47,11 @@ class Scorer(Protocol):
         """One of the same kind that holds nothing; one that is ``apart`` is to be asked for its partial."""
         ...
 
+    @property
+    def least_shared(self) -> int:
+        """Bytes of a file from which further processes pay: to have them takes 60 ms of processor time."""
+        ...
+
     def enough(self, row: Row) -> Collection[str] | None:
         """What rows of the same fields have to tell besides what all do; None where they come to more than that.
 

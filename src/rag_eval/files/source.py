@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
 _SMALL = 192 * 1024
-LEAST = 12 << 20
-"""Bytes of a trace file from which it is shared out."""
 BOM = b"\xef\xbb\xbf"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -275,10 +273,10 @@ def is_url(path: str) -> bool:
     return "://" in path
 
 
-def large(path: str) -> bool:
-    """Whether a trace file is so large that further processes pay: to have them takes 60 ms of processor time."""
+def large(path: str, least: int) -> bool:
+    """Whether a file is of ``least`` bytes or more."""
     try:
-        return os.stat(path).st_size >= LEAST  # noqa: PTH116 - pathlib costs start-up time
+        return os.stat(path).st_size >= least  # noqa: PTH116 - pathlib costs start-up time
     except (OSError, ValueError):
         return False
 

@@ -61,8 +61,8 @@ _STATED = Later(
 )
 _BEARER = Later(r"(?i)(?<!\w)bearer\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)")
 _CUES = ("pass", "pwd", "secret", "token", "credential", "bearer")
-_KEYS = ("api", "access", "private", "account", "auth")
-"""What makes a key one of those that are meant, besides *secret*: *key* alone stands in every other answer."""
+_KEYS = [f"{kind}{gap}key" for kind in ("api", "access", "private", "account", "auth") for gap in ("", " ", "_", "-")]
+"""What keys are called that are meant, besides *secret*: *key* alone stands in every other answer."""
 _ENDS = "\"'`*.,;:)]}>"
 _NO_VALUE = Later(
     r"(?i)[<{$\[(*]|^%.*%$|x{4}|\.{3}|your|example|placeholder|changeme|redacted|://|^/"
@@ -116,7 +116,7 @@ def entropy(text: str) -> float:
 def _announces(lowered: str) -> bool:
     if any([cue in lowered for cue in _CUES]):
         return True
-    return "key" in lowered and any([kind in lowered for kind in _KEYS])
+    return "key" in lowered and any([name in lowered for name in _KEYS])
 
 
 def _by_chance(value: str) -> bool:
