@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
     Schema = Mapping[str, Any]
 
+_MOST = 3
 LAYOUTS = ((", ", ": "), (",", ":"))
 """What stands between members, and after a key: as Python writes JSON, and as most others do."""
 
@@ -49,24 +50,42 @@ class Way(NamedTuple):
     between: str
 
 
-class Lines:
-    """Reads lines that are written in one of several ways."""
+class Found(NamedTuple):
+    """What stands in lines: the columns of each way by the names of its groups, empty where another way matches.
 
-    def __init__(self, ways: Sequence[Way]) -> None:
-        self._find = re.compile(f"(?m)^(?:{'|'.join([one.expression for one in ways])}|(.*+))$").findall
-        ends = list(accumulate(len(one.names) for one in ways))
-        self._spans = [(one.names, end - len(one.names), end) for one, end in zip(ways, ends, strict=True)]
+    ``between`` parts the members of lists; ``escaped`` says that there are escapes in them.
+    """
 
-    def read(self, text: str, count: int) -> list[dict[str, Sequence[str]]] | None:
-        """The columns of each way by the names of its groups, empty where a line is written in another one.
+    columns: Sequence[Mapping[str, Sequence[str]]]
+    between: str
+    escaped: bool
 
-        ``text`` is that of ``count`` lines; None where it is not sure of them.
-        """
-        found = self._find(text)
-        if len(found) != count:  # else two lines might have been taken for one, with its break in a string
+
+class Ways:
+    """The ways in which the lines of a file are written, as far as they are known."""
+
+    def __init__(self) -> None:
+        self._ways: list[Way] = []
+
+    def add(self, made: Way) -> None:
+        """Know one more: in place of the oldest where they are many, and of those that part lists otherwise."""
+        if made in self._ways:
+            return
+        same = [one for one in self._ways if one.between == made.between]
+        self._ways = [*same, made][-_MOST:]
+        self._find = re.compile(f"(?m)^(?:{'|'.join([one.expression for one in self._ways])}|(.*+))$").findall
+        ends = list(accumulate(len(one.names) for one in self._ways))
+        self._spans = [(one.names, end - len(one.names), end) for one, end in zip(self._ways, ends, strict=True)]
+
+    def read(self, lines: Sequence[bytes]) -> Found | None:
+        """What lines hold; None where no way is known, or where only a look at each line can tell."""
+        text = sure(b"\n".join(lines)) if self._ways else None
+        found = self._find(text) if text else []
+        if not text or len(found) != len(lines):  # two lines could be taken for one, with its break in a string
             return None
         columns = list(zip(*found, strict=True))
-        return [dict(zip(names, columns[begin:end], strict=True)) for names, begin, end in self._spans]
+        own = [dict(zip(names, columns[begin:end], strict=True)) for names, begin, end in self._spans]
+        return Found(own, self._ways[0].between, "\\" in text)
 
 
 def way(schema: Schema, row: Row, line: bytes, wanted: Collection[str]) -> Way | None:

@@ -11,7 +11,7 @@ import json
 from itertools import repeat
 from typing import Any
 
-from rag_eval.files.pattern import Lines, Way, sure, way
+from rag_eval.files.pattern import Ways, way
 from rag_eval.model import Gold, Told, inline_citations
 
 TYPE_CHECKING = False
@@ -24,39 +24,34 @@ if TYPE_CHECKING:
     Enough = Callable[[Row], Collection[str] | None]
     """What rows of the same fields have to tell besides what all do; None where they come to more than they tell."""
 
-_WAYS = 3
 _CLAIM, _CITED, _RANKED = "answer_json.claim", "answer_json.citations", "retrieved_ids"
 _ANSWER, _LISTED, _CHUNKS = "answer", "citations", "chunks"
 _GOLD = ("qid", "question", "answerable", "gold_claim_substr", "gold_citations")
 
 
 class Traces:
-    """The ways in which traces are written; ``enough`` says of which it will do what they tell."""
+    """Reads traces by the ways in which they are written; ``enough`` says of which it will do what they tell."""
 
     def __init__(self, schema: Schema, enough: Enough) -> None:
-        self._schema, self._enough = schema, enough
-        self._ways: list[Way] = []
-        self._lines: Lines | None = None
+        self._schema, self._enough, self._ways = schema, enough, Ways()
 
     def learn(self, row: Row, line: bytes) -> None:
-        """Read further lines as this one is written, if that can be, in place of all others if they are many."""
+        """Read further lines as this one is written, if that can be."""
         more, own = self._enough(row), _told_by(row)
         made = way(self._schema, row, line, own.union(more)) if own and more is not None else None
-        if made is not None and made not in self._ways:
-            same = [one for one in self._ways if one.between == made.between]  # as one batch has one kind of list
-            self._ways = [*same, made][-_WAYS:]
-            self._lines = Lines(self._ways)
+        if made is not None:
+            self._ways.add(made)
 
     def read(self, first: int, lines: Sequence[bytes]) -> Told | None:
         """What lines tell, the number of the first of which is ``first``; None where only a look at each can tell."""
-        text = sure(b"\n".join(lines))
-        found = self._lines.read(text, len(lines)) if self._lines and text else None
-        if not found or not text:
+        found = self._ways.read(lines)
+        if found is None:
             return None
-        told = self._told(first, found[0])
-        for columns in found[1:]:
-            told = _merged(told, self._told(first, columns))
-        return told if "\\" not in text and not any(_ANSWER in one for one in found) else _unescaped(told)
+        told, *others = [_told(first, columns, found.between) for columns in found.columns]
+        for other in others:
+            told = _merged(told, other)
+        inline = any([_ANSWER in columns for columns in found.columns])
+        return _unescaped(told) if found.escaped or inline else told
 
     def others(self, told: Told) -> list[int]:
         """The places of lines that tell nothing."""
@@ -66,56 +61,51 @@ class Traces:
         """With rows for the lines at some places."""
         return told._replace(rows={first + place: row for place, row in rows.items()}) if rows else told
 
-    def _told(self, first: int, columns: Columns) -> Told:
-        between, claims = self._ways[0].between, columns.get(_CLAIM) or columns[_ANSWER]
-        cited: Iterable[str | None] = columns.get(_CITED) or columns.get(_LISTED) or repeat(None)
-        if _ANSWER in columns and _LISTED not in columns:
-            cited = [_inline(claim, between) for claim in claims]
-        ranked, chunks = (
-            columns.get(_RANKED) or repeat(""),
-            [_loads(f"[{one}]") for one in columns.get(_CHUNKS, ())],
-        )
-        return Told(first, columns["qid"], columns.get("run", ()), claims, cited, ranked, between, {}, chunks)
-
 
 class Golds:
-    """The ways in which gold items are written that say no more than they have to."""
+    """Reads gold items that say no more than they have to by the ways in which they are written."""
 
     def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-        self._ways: list[Way] = []
-        self._lines: Lines | None = None
+        self._schema, self._ways = schema, Ways()
 
     def learn(self, row: Row, line: bytes) -> None:
         """Read further lines as this one is written, if that can be."""
         made = way(self._schema, row, line, _GOLD) if row.keys() == set(_GOLD) else None
-        if made is not None and made not in self._ways:
-            self._ways = [*self._ways, made][-_WAYS:]
-            self._lines = Lines(self._ways)
+        if made is not None:
+            self._ways.add(made)
 
-    def read(self, first: int, lines: Sequence[bytes]) -> list[Any] | None:
+    def read(self, first: int, lines: Sequence[bytes]) -> list[Gold | Row | None] | None:
         """The items in lines, the number of the first of which is ``first``; None for those written otherwise."""
-        text = sure(b"\n".join(lines))
-        found = self._lines.read(text, len(lines)) if self._lines and text else None
-        if not found:
+        found = self._ways.read(lines)
+        if found is None:
             return None
-        golds: list[Any] = [None] * len(lines)
-        for columns, one in zip(found, self._ways, strict=True):
-            _fill(golds, first, columns, f'"{one.between}"')
+        golds: list[Gold | Row | None] = [None] * len(lines)
+        for columns in found.columns:
+            _fill(golds, first, columns, f'"{found.between}"')
         return golds
 
-    def others(self, golds: Sequence[Any]) -> list[int]:
+    def others(self, golds: Sequence[Gold | Row | None]) -> list[int]:
         """The places of lines that were not read."""
-        return [place for place, one in enumerate(golds) if one is None] if None in golds else []
+        return [] if all(golds) else [place for place, one in enumerate(golds) if one is None]
 
-    def filled(self, first: int, golds: list[Any], rows: Mapping[int, Row]) -> Iterable[tuple[int, Any]]:
+    def filled(self, first: int, golds: list[Gold | Row | None], rows: Mapping[int, Row]) -> Iterable[tuple[int, Any]]:
         """With rows for the lines at some places; each with its number."""
         for place, row in rows.items():
             golds[place] = row
         return enumerate(golds, first)
 
 
-def _fill(golds: list[Any], first: int, columns: Columns, apart: str) -> None:
+def _told(first: int, columns: Columns, between: str) -> Told:
+    claims = columns.get(_CLAIM) or columns[_ANSWER]
+    cited: Iterable[str | None] = columns.get(_CITED) or columns.get(_LISTED) or repeat(None)
+    if _ANSWER in columns and _LISTED not in columns:
+        cited = [_inline(claim, between) for claim in claims]
+    ranked = columns.get(_RANKED) or repeat("")
+    chunks = [_loads(f"[{one}]") for one in columns.get(_CHUNKS, ())]
+    return Told(first, columns["qid"], columns.get("run", ()), claims, cited, ranked, between, {}, chunks)
+
+
+def _fill(golds: list[Gold | Row | None], first: int, columns: Columns, apart: str) -> None:
     for place, (qid, question, answerable, texts, ids) in enumerate(
         zip(*[columns[name] for name in _GOLD], strict=True)
     ):
