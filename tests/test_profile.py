@@ -10,7 +10,7 @@ from rag_eval.case import Case
 from rag_eval.labels import example08, label
 from rag_eval.metrics import METRICS, measures
 from rag_eval.model import Gold, Settings, Trace
-from rag_eval.profile import ELSEWHERE, Terms, has_profile, missing, seen
+from rag_eval.profile import MARKS, Terms, has_profile, missing, seen
 from strategies import CLAIMS, IDS, gold_fields, ids, trace_fields
 
 COLUMNS = list({one.column: one for one in measures((1, 3)) if one.metric.level == "case"}.values())
@@ -48,6 +48,9 @@ plain_traces = st.builds(
             "retrieved_ids": ids | st.just([*MANY, *IDS, *(f"y{number}" for number in range(9))]),
             "latency_ms": st.just({"total": 20}),
             "run": st.just("one"),
+            "abstained": st.booleans(),
+            "ok": st.booleans(),
+            "timed_out": st.booleans(),
         },
     ),
 )
@@ -136,4 +139,4 @@ def test_a_missing_item_is_told_by_what_its_empty_answer_could_not_hold():
 def test_metrics_by_profile_need_nothing_that_no_profile_knows():
     known = {"trace.citations"}
     assert {name for one in METRICS.values() if one.by_profile for name in one.needs} <= known
-    assert not ELSEWHERE & {"answer", "answer_json", "citations", "retrieved_ids", "chunks", "run", "qid"}
+    assert set(MARKS) <= set(Trace._fields)

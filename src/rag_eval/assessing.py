@@ -18,7 +18,7 @@ from rag_eval.labels import example08, label
 from rag_eval.metrics.operations import unpriced
 from rag_eval.model import OPTIONAL, Trace, retrieved, said
 from rag_eval.partial import Outcome
-from rag_eval.profile import ELSEWHERE, Terms, has_profile, missing, seen
+from rag_eval.profile import MARKS, Terms, has_profile, missing, seen
 from rag_eval.telling import Probing, Teller
 
 TYPE_CHECKING = False
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+_UNMARKED = (None,) * len(MARKS)
 _REMEMBERED = 50_000
 _SHAPES = 1_000
 _MOST_TOLD = 0.8  # of the probes: a claim that says as much says what everybody wants to hear
@@ -64,11 +65,13 @@ class Group(NamedTuple):
 class Shape(NamedTuple):
     """What rows of the same fields have in common.
 
-    ``profiled``: no field tells what no profile knows. ``plain`` and ``wider`` say for each group whether it may apply
-    to a plain item, and to any other; ``more`` whether there is anything to do for a plain item beyond its profile.
+    ``failed``: an error may stand for an answer. ``marked``: the system says something of its answer. ``plain`` and
+    ``wider`` say for each group whether it may apply to a plain item, and to any other; ``more`` whether there is
+    anything to do for a plain item beyond its profile.
     """
 
-    profiled: bool
+    failed: bool
+    marked: bool
     plain: tuple[bool, ...]
     wider: tuple[bool, ...]
     more: bool
@@ -117,7 +120,7 @@ class Assessor:
         asked = {
             name for group, wanted in zip(self._groups, shape.wider, strict=True) if wanted for name in group.fields
         }
-        if not shape.profiled or "usage" in row or asked - {"chunks"}:
+        if shape.failed or shape.marked or "usage" in row or asked - {"chunks"}:
             return None
         needed = asked or ("chunks" in row and not all(map(has_profile, self._golds.values())))
         return ("chunks",) if needed else ()
@@ -144,11 +147,12 @@ class Assessor:
         """What a valid trace row comes to under its gold item."""
         shape = self._shapes.get(tuple(row)) or self._shape(row)
         plain = gold.plain
-        if not shape.profiled or not (plain or has_profile(gold)):
+        if shape.failed or not (plain or has_profile(gold)):
             return self.exactly(gold, Trace.from_row(row, gold.qid, line))
         answer, ids = row.get("answer_json"), row.get("retrieved_ids")
         given, cited = said(row) if answer is None else (answer["claim"], answer.get("citations"))
-        own = seen(gold, given, cited, retrieved(row) if ids is None else ids, self._terms)
+        marks = tuple(map(row.get, MARKS)) if shape.marked else ()
+        own = seen(gold, given, cited, retrieved(row) if ids is None else ids, self._terms, marks)
         found = self._known.get(own[0])
         more = shape.more or not plain
         if found is None or more or self._watched(own):
@@ -158,9 +162,11 @@ class Assessor:
     def trace(self, gold: Gold, trace: Trace) -> Outcome:
         """What a trace comes to under its gold item."""
         plain, bare = gold.plain, trace.plain
-        if not (bare or trace.profiled) or not (plain or has_profile(gold)):
+        if trace.error is not None or not trace.answered or not (plain or has_profile(gold)):
             return self.exactly(gold, trace)
-        found = seen(gold, trace.claim, trace.citations, trace.retrieved, self._terms)
+        marks = (trace.abstained, trace.ok, trace.timed_out)
+        said = marks if marks != _UNMARKED else ()
+        found = seen(gold, trace.claim, trace.citations, trace.retrieved, self._terms, said)
         return self._profiled(gold, found, self._bare.more or not plain or not bare, self._all, trace)
 
     def exactly(self, gold: Gold, trace: Trace) -> Outcome:
@@ -229,7 +235,8 @@ class Assessor:
         plain = tuple([wanted and not group.of_gold for group, wanted in zip(self._groups, wider, strict=True)])
         if len(self._shapes) >= _SHAPES:
             self._shapes.clear()
-        shape = Shape(ELSEWHERE.isdisjoint(names), plain, wider, any(plain) or "usage" in row)
+        marked = not names.isdisjoint(MARKS)
+        shape = Shape("error" in names, marked, plain, wider, any(plain) or "usage" in row)
         return self._shapes.setdefault(tuple(row), shape)
 
     def _habits(self, said: str, retrieved: Sequence[str], cited: Collection[str]) -> int:

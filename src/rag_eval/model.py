@@ -267,11 +267,6 @@ class Trace(NamedTuple):
         """Whether there is an answer, and nothing beyond what was answered, cited and retrieved."""
         return self[_TOLD:] == _UNTOLD
 
-    @property
-    def profiled(self) -> bool:
-        """Whether there is an answer, and nothing in place of what it says tells what it is."""
-        return self.answered and (self.error, self.abstained, self.ok, self.timed_out) == (None,) * 4
-
     @classmethod
     def missing(cls, qid: str, run: str | None) -> Trace:
         """What a gold item without a trace is scored as: an empty, shipped answer."""

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from rag_eval.model import Gold, Settings
 
     Profile = tuple[Any, ...]
+    Marks = tuple[bool | None, ...]
     Seen = tuple[Profile, str, Sequence[str], Collection[str]]
 
-ELSEWHERE = frozenset(("q_id", "case_id", "error", "abstained", "ok", "timed_out"))
-"""Fields of a trace that say what no profile knows."""
+MARKS = ("abstained", "ok", "timed_out")
+"""What the system says of its own answer; the first decides over the text whether it refused."""
 
 _FEW = 8
 
@@ -44,10 +45,13 @@ def has_profile(gold: Gold) -> bool:
     return by_ids and gold.supports is None and gold.attack is None
 
 
-def seen(gold: Gold, given: str, cited: Collection[str] | None, ids: Sequence[str], terms: Terms) -> Seen:
+def seen(
+    gold: Gold, given: str, cited: Collection[str] | None, ids: Sequence[str], terms: Terms, marks: Marks = ()
+) -> Seen:
     """The profile of an answer as it was ``given``, for an item that has one, and what it was read off.
 
     That is the claim in lower case without space around it, the ids that were retrieved, and those that are cited.
+    ``marks`` are the values of :data:`MARKS` if the system says any of them.
     """
     among = set(ids)
     if len(among) != len(ids):
@@ -57,13 +61,16 @@ def seen(gold: Gold, given: str, cited: Collection[str] | None, ids: Sequence[st
     refused = by_token = lowered == terms.token
     if terms.worded and not refused:
         refused = refused_in_words(claim, terms.settings)
+    if marks and marks[0] is not None:
+        refused = marks[0]
     exact = refused and not cited and given == terms.settings.token
     cites = cited or ()
     if len(cites) > 1:
         cites = set(cites)
     valid = len(among.intersection(cites)) if cites else 0
     if not gold.answerable:
-        return (refused, by_token, exact, cited is not None, not claim, len(cites), valid), lowered, ids, cites
+        own: Profile = (refused, by_token, exact, cited is not None, not claim, len(cites), valid)
+        return (marks, *own) if marks else own, lowered, ids, cites
     wanted = gold.citations
     right = refused or _holds(lowered, gold.substrings)
     rank_of = ids.index if len(wanted) <= _FEW else {one: place for place, one in enumerate(ids)}.__getitem__
@@ -76,7 +83,7 @@ def seen(gold: Gold, given: str, cited: Collection[str] | None, ids: Sequence[st
     if len(found) > 1:
         found.sort()
     own = refused, by_token, exact, cited is not None, not claim, len(cites), valid, right, len(wanted), hits, *found
-    return own, lowered, ids, cites
+    return (marks, *own) if marks else own, lowered, ids, cites
 
 
 def missing(gold: Gold) -> Profile:
