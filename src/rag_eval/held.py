@@ -23,15 +23,20 @@ class Held:
         self.outcomes: list[Outcome] = [_NOTHING] * size
         self.lines = array("Q", bytes(8 * size))
 
-    def put(self, slots: Sequence[int], outcomes: Iterable[Outcome], lines: Iterable[int]) -> int:
-        """Let traces take their places in the order in which they came; how many of these were taken."""
-        own, own_lines, before = self.outcomes, self.lines, 0
-        for slot, outcome, line in zip(slots, outcomes, lines, strict=True):
+    def put(self, slots: Sequence[int], outcomes: Sequence[Outcome], lines: Sequence[int], begun: int = 0) -> int:
+        """Let traces take their places in the order in which they came; how many of these were taken.
+
+        ``lines`` count from the one that is ``begun`` lines on.
+        """
+        own, own_lines = self.outcomes, self.lines
+        last = dict(zip(slots, range(len(slots)), strict=True))  # of each place the trace that keeps it
+        taken = len(slots) - len(last)
+        for slot, at in last.items():
             if own_lines[slot]:
-                before += 1
-            own[slot] = outcome
-            own_lines[slot] = line
-        return before
+                taken += 1
+            own[slot] = outcomes[at]
+            own_lines[slot] = lines[at] + begun
+        return taken
 
     def missing(self, golds: Iterable[Gold]) -> Iterator[tuple[int, Gold]]:
         """The places that no trace took, with their gold items."""

@@ -303,8 +303,8 @@ class Scorer:
         self._unknown += partial.aside.unknown
         outcomes = [self._assessor.shared(one) for one in partial.outcomes]
         for run, slots, places, lines in partial.runs:
-            came = slots, map(outcomes.__getitem__, places), map(before.__add__, lines)
-            self._duplicate += self._of_run(run).put(*came)
+            came = list(map(outcomes.__getitem__, places))
+            self._duplicate += self._of_run(run).put(slots, came, lines, before)
 
     @property
     def pool(self) -> frozenset[str] | None:

@@ -119,6 +119,8 @@ def _ranks(begins: list[int], ranked: str, apart: str) -> Sequence[int]:
         return [len(set(ranked[1 : begin + 1].split(apart))) for begin in begins]
     if len(begins) == 1:
         return (len(before),)
+    if len(begins) == 2:
+        return ranked.count('"', 0, begins[0]) // 2 + 1, len(before)
     return [ranked.count('"', 0, begin) // 2 + 1 for begin in begins]
 
 
