@@ -71,6 +71,10 @@ def exactly(line):
     return row and Trace.from_row(row, row.get("qid", ""), 1)
 
 
+def batch_of(lines):
+    return source.Batch(1, b"\n".join(lines))
+
+
 def learned(*pairs, more=()):
     """How the lines of some rows are written."""
     made = Traces(SCHEMA, lambda _: more)
@@ -81,7 +85,7 @@ def learned(*pairs, more=()):
 
 def told_of(made, lines):
     """What is told of lines: a trace each, or None."""
-    told = made.read(1, lines)
+    told = made.read(batch_of(lines))
     if told is None:
         return [None] * len(lines)
     return [told.trace(entry)._replace(line=1) if entry[1] else None for entry in told.entries()]
@@ -262,7 +266,7 @@ def test_the_items_read_are_those_that_stand_there(data, found, layout, ascii_on
     for row, line in zip(found, lines, strict=True):
         made.learn(row, line)
     lines += [data.draw(damaged(line)) for line in lines]
-    for line, gold in zip(lines, made.read(1, lines) or [], strict=False):
+    for line, gold in zip(lines, made.read(batch_of(lines)) or [], strict=False):
         row = exact.examine(line)[0]
         assert gold is None or gold._replace(line=1) == Gold.from_row(row, 1), line
 
@@ -277,14 +281,14 @@ def test_items_without_an_answer_and_with_one_are_all_read():
     made = Golds(GOLD_SCHEMA)
     for row, line in zip(found[:2], lines, strict=False):
         made.learn(row, line)
-    assert made.read(1, lines) == [Gold.from_row(row, number) for number, row in enumerate(found, 1)]
+    assert made.read(batch_of(lines)) == [Gold.from_row(row, number) for number, row in enumerate(found, 1)]
 
 
 def test_an_item_without_an_answer_is_not_taken_for_one_that_has_what_is_right():
     lines = [written(gold_row(answerable=False)), written(gold_row(answerable=False, gold_citations=["a"]))]
     made = Golds(GOLD_SCHEMA)
     made.learn(gold_row(answerable=False), lines[0])
-    assert made.read(1, lines)[1] is None
+    assert made.read(batch_of(lines))[1] is None
 
 
 @pytest.mark.parametrize(
@@ -393,7 +397,7 @@ def test_a_told_profile_is_that_of_the_answer(found, terms):
     slot_of = {gold.qid: slot for slot, gold in enumerate(golds)}
     same = [alike(found[0], row) for row in found]
     lines = [written(row, ascii_only=False) for row in same]
-    told = learned((found[0], lines[0])).read(1, lines)
+    told = learned((found[0], lines[0])).read(batch_of(lines))
     if not told:
         return
     slots = [slot_of.get(qid) for qid in told.qids]

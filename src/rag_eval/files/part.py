@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rag_eval.files.source import Reader
+    from rag_eval.files.source import Batch, Reader
 
 _BLOCK = 64 * 1024
 
@@ -70,11 +70,11 @@ class Part(Source):
         """Whether reading ended before the part did."""
         return self._cut
 
-    def batches(self) -> Iterator[tuple[int, list[bytes]]]:
+    def batches(self) -> Iterator[Batch]:
         """Lines by the block, as those of a whole file."""
-        for number, lines in super().batches():
-            self.count = number + len(lines) - 1
-            yield number, lines
+        for batch in super().batches():
+            self.count = batch.first + batch.count - 1
+            yield batch
 
     def _begin(self) -> None:
         # What a file is, its first bytes say; in the middle the same bytes mean nothing.

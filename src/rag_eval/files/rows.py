@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from rag_eval.files.source import Batch as Lines
     from rag_eval.files.source import Digest, Reader, Source
     from rag_eval.files.template import Enough
     from rag_eval.model import Told
@@ -169,11 +170,12 @@ def _batches(reader: Reader, source: Source, kind: str, enough: Enough | None = 
     contract, ledger = Contract(kind, reader.limits.depth, few=None if source.small else _FEW), reader.ledger
     shapes = _Shapes(contract, ledger, source.path)
     alike = None if plain or source.small else _Alike(contract, shapes, enough)
-    for first, lines in source.batches():
-        batch = alike.batch(first, lines) if alike else None
-        if batch is not None:
-            yield batch
+    for batch in source.batches():
+        known = alike.batch(batch) if alike else None
+        if known is not None:
+            yield known
             continue
+        first, lines = batch.first, batch.lines()
         rows = contract.accept_all(lines)
         if rows is None:
             yield shapes.looked_at(_one_by_one(contract, ledger, source.path, kind, first, lines))
@@ -202,19 +204,23 @@ class _Alike:
             self._left -= 1
             self._template.learn(row, line)
 
-    def batch(self, first: int, lines: list[bytes]) -> Any:
+    def batch(self, batch: Lines) -> Any:
         """What the lines hold, with the rows of those written otherwise; None where all have to take another way."""
-        found = self._template.read(first, lines) if self._worth else None
+        found = self._template.read(batch) if self._worth else None
         if found is None:
             return None
         others = self._template.others(found)
-        rows = self._contract.accept_all([lines[place] for place in others]) if others else []
+        return self._with_others(batch, found, others) if others else self._template.filled(batch, found, {})
+
+    def _with_others(self, batch: Lines, found: Any, others: list[int]) -> Any:
+        lines = batch.lines()
+        rows = self._contract.accept_all([lines[place] for place in others])
         if rows is None or not self._shapes.know(rows):
             return None
-        if len(others) * _RARE > len(lines):
-            self._worth = self._left > 0 or len(others) * 2 < len(lines)
+        if len(others) * _RARE > batch.count:
+            self._worth = self._left > 0 or len(others) * 2 < batch.count
             self.learn(rows[0], lines[others[0]])
-        return self._template.filled(first, found, dict(zip(others, rows, strict=True)))
+        return self._template.filled(batch, found, dict(zip(others, rows, strict=True)))
 
 
 class _Shapes:

@@ -93,6 +93,19 @@ class Reader(NamedTuple):
         return open_url(path)
 
 
+class Batch:
+    """Some lines: the number of the first of them, their text without the last line's end, and how many they are."""
+
+    __slots__ = ("count", "first", "text")
+
+    def __init__(self, first: int, text: bytes) -> None:
+        self.first, self.text, self.count = first, text, text.count(b"\n") + 1
+
+    def lines(self) -> list[bytes]:
+        """Each of them."""
+        return self.text.split(b"\n")
+
+
 class Source:
     """An open file. Use as a context manager; ``lines`` and ``whole`` read it once."""
 
@@ -140,33 +153,37 @@ class Source:
         """Whether so little is to be read that the quick libraries would take longer to load than they save."""
         return not self._packed and _size(self._file) <= _SMALL
 
-    def batches(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Lines by the block, blank ones among them, with the number of the first one.
+    def batches(self) -> Iterator[Batch]:
+        """Lines by the block, blank ones among them.
 
         An over-long line is a problem and stands in its batch as a blank one, so that the numbers stay right.
         """
         longest, number, begun = self.limits.line_mib * MIB, 1, _Begun()
         for block in self._blocks():
-            lines = block.split(b"\n")
-            if len(lines) > 1:
-                lines[0] = begun.end(lines[0])
-                begun.add(lines.pop(), longest)
-                self._shorten(lines, number, longest)
-                yield number, lines[: self.limits.lines + 1 - number]
-                number += len(lines)
-            else:
-                begun.add(block, longest)
+            end = block.rfind(b"\n")
+            if end >= 0:
+                batch = Batch(number, begun.end(block[:end]))
+                yield self._within(batch, longest)
+                number += batch.count
+                block = block[end + 1 :]
+            begun.add(block, longest)
             if self._too_many(number if begun else number - 1):
                 return
         if begun and not self._cut:
-            last = [begun.end(b"")]
-            self._shorten(last, number, longest)
-            yield number, last
+            yield self._within(Batch(number, begun.end(b"")), longest)
+
+    def _within(self, batch: Batch, longest: int) -> Batch:
+        """As much of a batch as the limits allow."""
+        if len(batch.text) <= longest and batch.first + batch.count <= self.limits.lines + 1:
+            return batch
+        lines = batch.lines()
+        self._shorten(lines, batch.first, longest)
+        return Batch(batch.first, b"\n".join(lines[: self.limits.lines + 1 - batch.first]))
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Number and bytes of each line that is not blank."""
-        for first, batch in self.batches():
-            for number, line in enumerate(batch, first):
+        for batch in self.batches():
+            for number, line in enumerate(batch.lines(), batch.first):
                 if line and not line.isspace():
                     yield number, line
 
@@ -189,7 +206,7 @@ class Source:
         return True
 
     def _shorten(self, lines: list[bytes], first: int, longest: int) -> None:
-        for place, line in enumerate(lines) if len(lines[0]) > _BLOCK or longest < 2 * _BLOCK else ():
+        for place, line in enumerate(lines):
             if len(line) > longest:
                 hint = "Raise limits.line_mib if it is meant."
                 self._complain(first + place, f"a line of more than {self.limits.line_mib} MiB", hint)

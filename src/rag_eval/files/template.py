@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from rag_eval.files.source import Batch
+
     Row = dict[str, Any]
     Schema = Mapping[str, Any]
     Columns = Mapping[str, Sequence[str]]
@@ -42,12 +44,12 @@ class Traces:
         if made is not None:
             self._ways.add(made)
 
-    def read(self, first: int, lines: Sequence[bytes]) -> Told | None:
-        """What lines tell, the number of the first of which is ``first``; None where only a look at each can tell."""
-        found = self._ways.read(lines)
+    def read(self, batch: Batch) -> Told | None:
+        """What lines tell; None where only a look at each can tell."""
+        found = self._ways.read(batch)
         if found is None:
             return None
-        told, *others = [_told(first, columns, found.between) for columns in found.columns]
+        told, *others = [_told(batch.first, columns, found.between) for columns in found.columns]
         for other in others:
             told = _merged(told, other)
         inline = any([_ANSWER in columns for columns in found.columns])
@@ -57,9 +59,9 @@ class Traces:
         """The places of lines that tell nothing."""
         return [] if all(told.qids) else [place for place, qid in enumerate(told.qids) if not qid]
 
-    def filled(self, first: int, told: Told, rows: Mapping[int, Row]) -> Told:
+    def filled(self, batch: Batch, told: Told, rows: Mapping[int, Row]) -> Told:
         """With rows for the lines at some places."""
-        return told._replace(rows={first + place: row for place, row in rows.items()}) if rows else told
+        return told._replace(rows={batch.first + place: row for place, row in rows.items()}) if rows else told
 
 
 class Golds:
@@ -74,25 +76,27 @@ class Golds:
         if made is not None:
             self._ways.add(made)
 
-    def read(self, first: int, lines: Sequence[bytes]) -> list[Gold | Row | None] | None:
-        """The items in lines, the number of the first of which is ``first``; None for those written otherwise."""
-        found = self._ways.read(lines)
+    def read(self, batch: Batch) -> list[Gold | Row | None] | None:
+        """The items in lines, None for those written otherwise; None where only a look at each line can tell."""
+        found = self._ways.read(batch)
         if found is None:
             return None
-        golds: list[Gold | Row | None] = [None] * len(lines)
+        golds: list[Gold | Row | None] = [None] * batch.count
         for columns in found.columns:
-            _fill(golds, first, columns, f'"{found.between}"')
+            _fill(golds, batch.first, columns, f'"{found.between}"')
         return golds
 
     def others(self, golds: Sequence[Gold | Row | None]) -> list[int]:
         """The places of lines that were not read."""
         return [] if all(golds) else [place for place, one in enumerate(golds) if one is None]
 
-    def filled(self, first: int, golds: list[Gold | Row | None], rows: Mapping[int, Row]) -> Iterable[tuple[int, Any]]:
+    def filled(
+        self, batch: Batch, golds: list[Gold | Row | None], rows: Mapping[int, Row]
+    ) -> Iterable[tuple[int, Any]]:
         """With rows for the lines at some places; each with its number."""
         for place, row in rows.items():
             golds[place] = row
-        return enumerate(golds, first)
+        return enumerate(golds, batch.first)
 
 
 def _told(first: int, columns: Columns, between: str) -> Told:
