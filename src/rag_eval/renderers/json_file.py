@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import orjson
@@ -97,14 +98,21 @@ def from_json(value: dict[str, Any]) -> Report:
 
 def _made(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
     """A noun of its fields: lists frozen, and whole numbers whole, which JSON may write as 3.0."""
+    whole = _whole(kind)
+    return kind(**{name: _fit(part, name in whole) for name, part in entry.items()})
+
+
+@cache
+def _whole(kind: Callable[..., Any]) -> frozenset[str]:
+    """The fields of a noun that are whole numbers."""
     kinds = {name: str(getattr(said, "__forward_arg__", said)) for name, said in kind.__annotations__.items()}
-    return kind(**{name: _fit(part, kinds.get(name, "")) for name, part in entry.items()})
+    return frozenset(name for name, said in kinds.items() if said in ("int", "int | None"))
 
 
-def _fit(part: Any, kind: str) -> Any:
+def _fit(part: Any, whole: bool) -> Any:
     if isinstance(part, list):
         return tuple(part)
-    return int(part) if isinstance(part, float) and kind in ("int", "int | None") else part
+    return int(part) if whole and isinstance(part, float) else part
 
 
 def _labelled(case: Question) -> Question:
