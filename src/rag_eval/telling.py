@@ -1,7 +1,8 @@
 """The profiles of many traces at once, read off what their rows tell: lists of ids are looked at as the text they are.
 
 Of a trace there is no more to be made than its profile, mostly, and a run may have millions of them. So this is one
-loop without calls; :func:`rag_eval.profile.seen` says the same of one answer, and tests hold the two together.
+loop with few calls, which would take a quarter of its time; :func:`rag_eval.profile.seen` says the same of one answer,
+and tests hold the two together.
 """
 
 from __future__ import annotations
