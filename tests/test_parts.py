@@ -164,7 +164,7 @@ GOLDS = {qid: Gold.from_row(gold_row(qid=qid), line) for line, qid in enumerate(
 def test_each_line_is_in_one_part(step):
     data = b"first\n\nthird line\r\n" + b"x" * 300 + b"\nlast"
     parts = [Part(NAME, Reader(Ledger()), Bytes(data), one) for one in ranges(len(data), step)]
-    assert b"".join(line + b"\n" for part in parts for batch in part.batches() for line in batch.lines())[:-1] == data
+    assert b"".join(line + b"\n" for part in parts for batch in part.batches() for line in batch.each())[:-1] == data
     assert sum(part.count for part in parts) == 5
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cases import gold_row, trace_row
-from rag_eval import assessing
+from rag_eval import assessing, scoring
 from rag_eval.errors import UsageError
 from rag_eval.metrics import measure, measures
 from rag_eval.model import Gold, Settings, Trace
@@ -133,3 +133,20 @@ def test_what_the_scorer_remembers_does_not_grow_with_the_traces_and_changes_no_
     values = [assessing._remember(known, key, [key]) for key in (1, 2, 1, 3, 4, 1)]
     assert values == [[1], [2], [1], [3], [4], [1]]
     assert len(known) <= 3
+
+
+def test_what_waits_to_take_its_place_does_not_grow_with_the_runs(monkeypatch):
+    monkeypatch.setattr(scoring, "_SETTLE", 20)
+    scorer = Scorer(GOLDS, PRECISION, Settings())
+
+    def batches():
+        for first in range(1, 1001, 10):
+            answer = {"claim": "30 days"}
+            rows = [
+                {"qid": "Q1", "run": f"run {line % 50}", "answer_json": answer} for line in range(first, first + 10)
+            ]
+            yield enumerate(rows, first)
+            assert sum(len(log.slots) for log in scorer._logs.values()) < 20
+
+    scorer.take(batches(), lambda row, _: row["qid"])
+    assert scorer.close().completeness == Completeness(150, 50, 100, 950, 0, 0)

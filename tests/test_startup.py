@@ -70,6 +70,16 @@ def test_format_scores_loads_only_what_it_needs(project):
     assert set(by_command(["score", "--format", "scores"], project, LIGHT)) <= {"decimal"}
 
 
+def test_format_scores_loads_nothing_of_how_cases_are_scored(project):
+    scoring = ["assessing", "case", "files.template", "metrics", "profile", "scoring", "telling", "text"]
+    assert by_command(["score", "--format", "scores"], project, [f"rag_eval.{name}" for name in scoring]) == []
+
+
+def test_a_small_run_loads_nothing_of_how_large_files_are_read(project):
+    names = ["rag_eval.files.bulk", "rag_eval.files.pattern", "rag_eval.files.template", "rag_eval.telling"]
+    assert by_command(["score", "--format", "markdown"], project, names) == []
+
+
 @pytest.mark.parametrize("words", HELP)
 def test_to_show_help_nothing_is_loaded_that_works(words, tmp_path):
     assert by_command(words.split(), tmp_path, LIGHT) == []

@@ -10,16 +10,18 @@ from cases import gold_row
 from rag_eval.files import source
 from rag_eval.files.contract import Contract, load
 from rag_eval.files.ledger import Ledger
+from rag_eval.files.lines import Lines
 from rag_eval.files.pattern import way
 from rag_eval.files.rows import read_told, read_traces
 from rag_eval.files.source import Reader
 from rag_eval.files.template import Golds, Traces
 from rag_eval.metrics import measures
-from rag_eval.model import Gold, Settings, Told, Trace
+from rag_eval.model import Gold, Settings, Trace
 from rag_eval.profile import Terms, seen
 from rag_eval.reference import ReferenceScorer
 from rag_eval.scoring import Scorer
 from rag_eval.telling import Probing, Teller
+from rag_eval.told import Told
 from strategies import CLAIMS, chunk, flags, ids, milliseconds, usage
 
 SCHEMA = load("trace")
@@ -72,7 +74,7 @@ def exactly(line):
 
 
 def batch_of(lines):
-    return source.Batch(1, b"\n".join(lines))
+    return Lines(1, b"\n".join(lines))
 
 
 def learned(*pairs, more=()):

@@ -19,7 +19,6 @@ from rag_eval.metrics.operations import unpriced
 from rag_eval.model import OPTIONAL, Trace, retrieved, said
 from rag_eval.partial import Outcome
 from rag_eval.profile import MARKS, Terms, has_profile, missing, seen
-from rag_eval.telling import Probing, Teller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,9 +26,11 @@ if TYPE_CHECKING:
 
     from rag_eval.case import Ranking
     from rag_eval.metrics import Measure
-    from rag_eval.model import Gold, Settings, Told
+    from rag_eval.model import Gold, Settings
     from rag_eval.profile import Seen
     from rag_eval.tally import Score
+    from rag_eval.telling import Teller
+    from rag_eval.told import Told
 
     Row = dict[str, Any]
     Scores = tuple[Score | None, ...]
@@ -93,7 +94,7 @@ class Assessor:
         self._ranked: dict[tuple[bool, Ranking | None], Scores] = {}
         self._same: dict[Outcome, Outcome] = {}
         self._shapes: dict[tuple[str, ...], Shape] = {}
-        self._bare = self._shape({})
+        self._bare, self._with_chunks = self._shape({}), self._shape({"chunks": []})
         self._golds = golds
         self._teller: list[Teller] = []  # one, made when it is needed, of all that are fresh from this one
         self._probes = _probes(golds)
@@ -129,7 +130,7 @@ class Assessor:
         """What the traces of items come to, as far as it is known from others of their profiles."""
         teller = self._teller[0] if self._teller else self._make_teller()
         known: Iterable[Outcome | None] = map(self._known.get, teller.profiles(slots, told))  # type: ignore[arg-type]
-        shape = self._shape({"chunks": ()}) if told.chunks else self._bare
+        shape = self._with_chunks if told.chunks else self._bare
         if not shape.more:
             return list(known)
         entries, items = told.entries(), teller.items
@@ -139,6 +140,8 @@ class Assessor:
         ]
 
     def _make_teller(self) -> Teller:
+        from rag_eval.telling import Probing, Teller  # only large files need it: start-up time
+
         telltales = [text for texts in self._probes[: self._untold + 1] for text in texts]
         self._teller.append(Teller(self._golds.values(), self._terms, Probing(self._shortest, telltales, self._tells)))
         return self._teller[0]
@@ -164,9 +167,9 @@ class Assessor:
         plain, bare = gold.plain, trace.plain
         if trace.error is not None or not trace.answered or not (plain or has_profile(gold)):
             return self.exactly(gold, trace)
-        marks = (trace.abstained, trace.ok, trace.timed_out)
-        said = marks if marks != _UNMARKED else ()
-        found = seen(gold, trace.claim, trace.citations, trace.retrieved, self._terms, said)
+        marks = trace.abstained, trace.ok, trace.timed_out
+        answer = trace.claim, trace.citations, trace.retrieved
+        found = seen(gold, *answer, self._terms, () if marks == _UNMARKED else marks)
         return self._profiled(gold, found, self._bare.more or not plain or not bare, self._all, trace)
 
     def exactly(self, gold: Gold, trace: Trace) -> Outcome:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from itertools import count, repeat
 from typing import Any, NamedTuple, Protocol, TypedDict
 
 from rag_eval.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Required
 
     Row = dict[str, Any]
-    Entry = tuple[int, str, str | None, str, str | None, str]
 
 _INLINE_CITATIONS = Later(r"citations\s*:\s*\[", re.IGNORECASE)
 _CITATION_LIST = Later(r"citations\s*+:\s*+\[[^\[\]]*+\]", re.IGNORECASE)
@@ -171,43 +169,6 @@ def item_hash(source: bytes) -> str:
     from hashlib import sha256
 
     return f"sha256:{sha256(source).hexdigest()}"
-
-
-class Told(NamedTuple):
-    """What trace rows tell besides what only some metrics look at: a column for each field, an entry for each line.
-
-    Of a line that tells nothing so far the qid is empty: it is blank, or has its row in ``rows`` by its number.
-    ``cited`` and ``retrieved`` are ids as they stand in JSON, in quotes and parted by ``between``; none of them is
-    empty or has an escape, and None says that no list was given. ``runs`` and ``chunks`` are none at all
-    where they are not told.
-    """
-
-    first: int
-    qids: Sequence[str]
-    runs: Sequence[str]
-    claims: Sequence[str]
-    cited: Iterable[str | None]
-    retrieved: Iterable[str]
-    between: str
-    rows: Mapping[int, Row]
-    chunks: Sequence[Sequence[Chunk] | None] = ()
-
-    def entries(self) -> Iterator[Entry]:
-        """Number, qid, run, claim, citations and retrieved ids of each line."""
-        columns = self.qids, self.runs or repeat(None), self.claims, self.cited, self.retrieved
-        return zip(count(self.first), *columns)
-
-    def trace(self, entry: Entry) -> Trace:
-        """The trace of one of the entries."""
-        line, qid, run, claim, cited, ranked = entry
-        cites = None if cited is None else tuple(dict.fromkeys(self.ids(cited)))
-        chunks = _tuple(self.chunks[line - self.first] if self.chunks else None)
-        ids = tuple(dict.fromkeys(self.ids(ranked)))
-        return Trace(qid, run or None, claim, cites, ids, line, chunks=chunks)
-
-    def ids(self, listed: str) -> list[str]:
-        """The ids of a list, repeats among them."""
-        return listed[1:-1].split(f'"{self.between}"') if listed else []
 
 
 class Trace(NamedTuple):

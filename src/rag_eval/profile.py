@@ -61,6 +61,7 @@ def seen(
     refused = by_token = lowered == terms.token
     if terms.worded and not refused:
         refused = refused_in_words(claim, terms.settings)
+    own = (marks,) if marks else ()  # as one: no profile without marks is as one with them
     if marks and marks[0] is not None:
         refused = marks[0]
     exact = refused and not cited and given == terms.settings.token
@@ -69,8 +70,7 @@ def seen(
         cites = set(cites)
     valid = len(among.intersection(cites)) if cites else 0
     if not gold.answerable:
-        own: Profile = (refused, by_token, exact, cited is not None, not claim, len(cites), valid)
-        return (marks, *own) if marks else own, lowered, ids, cites
+        return (*own, refused, by_token, exact, cited is not None, not claim, len(cites), valid), lowered, ids, cites
     wanted = gold.citations
     right = refused or _holds(lowered, gold.substrings)
     rank_of = ids.index if len(wanted) <= _FEW else {one: place for place, one in enumerate(ids)}.__getitem__
@@ -82,8 +82,8 @@ def seen(
             found.append(rank_of(one) + 1)
     if len(found) > 1:
         found.sort()
-    own = refused, by_token, exact, cited is not None, not claim, len(cites), valid, right, len(wanted), hits, *found
-    return (marks, *own) if marks else own, lowered, ids, cites
+    more = refused, by_token, exact, cited is not None, not claim, len(cites), valid, right, len(wanted), hits, *found
+    return (*own, *more), lowered, ids, cites
 
 
 def missing(gold: Gold) -> Profile:

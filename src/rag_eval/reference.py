@@ -13,20 +13,19 @@ from copy import copy
 from typing import Any, NamedTuple
 
 from rag_eval.errors import UsageError
-from rag_eval.model import Told
-from rag_eval.telling import searchable
+from rag_eval.told import Told, searchable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.model import Gold
+    from rag_eval.told import Batch, QidOf
 
     Row = dict[str, Any]
-    QidOf = Callable[[Row, int], str | None]
-    Batch = Told | Iterable[tuple[int, Row]]
 
 _FEW = 200
+_NO_ANSWER: Row = {"claim": ""}
 DEFAULT_GATES = {"precision": "0.80", "chr": "0.75", "under": "0.05", "over": "0.10"}
 FLOORS = {"precision": "precision", "chr": "chr"}
 CEILINGS = {"under": "under_refusal", "over": "over_refusal"}
@@ -107,7 +106,7 @@ class ReferenceScorer:
                 self._take_rows(batch, qid_of)
 
     def _take_rows(self, rows: Iterable[tuple[int, Row]], qid_of: QidOf) -> None:
-        slots, golds, k, token = self._slots, self._golds, self._k, self._token
+        slots, golds = self._slots, self._golds
         for line, row in rows:
             qid, answer = row.get("qid") or row.get("q_id"), row.get("answer_json")
             if not qid or answer is None:
@@ -119,9 +118,9 @@ class ReferenceScorer:
             if slot is None:
                 self._unknown += 1
                 continue
-            own = answer or {"claim": ""}
-            came = outcome(golds[slot], own["claim"], own.get("citations"), row.get("retrieved_ids"), k, token)
-            self._put((slot,), (came | SEEN,))
+            own = answer or _NO_ANSWER
+            came = self._outcome(golds[slot], own["claim"], own.get("citations") or (), row.get("retrieved_ids") or ())
+            self._put((slot,), (came,))
 
     def _take_told(self, told: Told, qid_of: QidOf) -> None:
         slots = list(map(self._slots.get, told.qids))
@@ -137,17 +136,24 @@ class ReferenceScorer:
                 self._take_rows([(line, told.rows[line])], qid_of)
 
     def _outcomes(self, slots: Sequence[int | None], told: Told) -> Iterator[int]:
-        golds, k, token = self._golds, self._k, self._token
+        """What each trace came to; 0 where there is no item. Ids are looked for in lists as they stand in JSON."""
+        golds, apart = self._golds, f'"{told.between}"'
         if not self._searchable:
             self._searchable.extend([searchable(gold.citations) for gold in golds])
-        apart = f'"{told.between}"'
         for slot, (_, _, _, claim, cited, ranked) in zip(slots, told.entries(), strict=True):
             if slot is None:
                 yield 0
-            elif self._searchable[slot] and not (cited and apart in cited):
-                yield _outcome_told(golds[slot], claim, cited or "", ranked, k, token) | SEEN
+                continue
+            gold = golds[slot]
+            if self._searchable[slot] and not (cited and apart in cited):
+                hit = cited in ranked and cited[1:-1] in gold.citations if cited else not gold.citations
+                yield _bits(gold, claim, _leads(gold.citations, ranked, self._k), hit, self._token)
             else:
-                yield outcome(golds[slot], claim, told.ids(cited or ""), told.ids(ranked), k, token) | SEEN
+                yield self._outcome(gold, claim, told.ids(cited or ""), told.ids(ranked))
+
+    def _outcome(self, gold: Gold, claim: str, cites: Sequence[str], ranked: Sequence[str]) -> int:
+        recalled = _within(gold.citations, ranked[: self._k])
+        return _bits(gold, claim, recalled, _within(cites, ranked) and _overlaps(gold.citations, cites), self._token)
 
     def _put(self, slots: Sequence[int], outcomes: Iterable[int]) -> None:
         if self._log is None:
@@ -191,45 +197,34 @@ class ReferenceScorer:
         found = Counter({came & ~SEEN: count for came, count in outcomes.items()})
         for slot in range(len(self._golds)) if missing else ():
             if not self._seen[slot]:
-                found[outcome(self._golds[slot], "", None, None, self._k, self._token)] += 1
+                found[self._outcome(self._golds[slot], "", (), ()) & ~SEEN] += 1
         taken = len(self._golds) - missing
         return Counts(found, missing, self._known - taken, self._unknown, self._unread)
 
 
-def outcome(
-    gold: Gold, claim: str, cited: Sequence[str] | None, retrieved: Sequence[str] | None, k: int, token: str
-) -> int:
+def _bits(gold: Gold, claim: str, recalled: bool, hit: bool, token: str) -> int:
     """One case as the reference scorer sees it; where there is no answer the claim is empty.
 
-    ``token`` is the refusal token, lower-cased.
+    ``hit`` says that the citations are right, ``token`` is the refusal token, lower-cased.
     """
-    ranked, cites, said = retrieved or (), cited or (), claim.strip().lower()
-    if not gold.answerable:
-        return 0 if said == token else SHIPPED
-    bits = ANSWERABLE | RECALLED if _within(gold.citations, ranked[:k]) else ANSWERABLE
-    if said == token:
-        return bits
-    if not _within(cites, ranked) or not _overlaps(gold.citations, cites):
-        return bits | SHIPPED
-    return bits | SHIPPED | HIT | RIGHT if _contains(gold.substrings, said) else bits | SHIPPED | HIT
-
-
-def _outcome_told(gold: Gold, claim: str, cited: str, ranked: str, k: int, token: str) -> int:
-    """The same for ids as they stand in JSON, of which one at most is cited."""
     said = claim.strip().lower()
     if not gold.answerable:
-        return 0 if said == token else SHIPPED
-    bits = ANSWERABLE | RECALLED
-    for one in gold.citations:
-        place = ranked.find(f'"{one}"')
-        if place < 0 or ranked.count('"', 0, place) >= 2 * k:
-            bits = ANSWERABLE
-            break
+        return SEEN if said == token else SEEN | SHIPPED
+    bits = SEEN | ANSWERABLE | RECALLED if recalled else SEEN | ANSWERABLE
     if said == token:
         return bits
-    if not (cited in ranked and cited[1:-1] in gold.citations if cited else not gold.citations):
+    if not hit:
         return bits | SHIPPED
     return bits | SHIPPED | HIT | RIGHT if _contains(gold.substrings, said) else bits | SHIPPED | HIT
+
+
+def _leads(wanted: Sequence[str], ranked: str, k: int) -> bool:
+    """Whether all that is wanted is among the first ``k`` of a list as it stands in JSON."""
+    for one in wanted:
+        place = ranked.find(f'"{one}"')
+        if place < 0 or ranked.count('"', 0, place) >= 2 * k:
+            return False
+    return True
 
 
 def scores(counts: Counts, k: int, gates: Mapping[str, str]) -> dict[str, Any]:

@@ -12,22 +12,21 @@ from typing import NamedTuple, overload
 from rag_eval.assessing import Assessor
 from rag_eval.folds import FOLDS
 from rag_eval.held import Held
-from rag_eval.model import Told
 from rag_eval.partial import Aside, Log, packed
+from rag_eval.told import Told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
     from typing import Any
 
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings, Trace
     from rag_eval.partial import Outcome, Partial
     from rag_eval.tally import Score, Tally, Value
+    from rag_eval.told import Batch, QidOf
 
     Row = dict[str, Any]
-    QidOf = Callable[[Row, int], str | None]
-    Batch = Told | Iterable[tuple[int, Row]]
     Item = tuple[Gold, str | None, Outcome, int]
 
 _SETTLE = 1 << 16  # traces, until they are let take the places of earlier ones
@@ -192,7 +191,7 @@ class Scorer:
     def _hold_nothing(self, *, apart: bool = False) -> None:
         self._logs: dict[str | None, Log] = {}
         self._held: dict[str | None, Held] = {}
-        self._duplicate = self._unknown = 0
+        self._duplicate = self._unknown = self._waiting = 0
         self._apart = apart
 
     def enough(self, row: Row) -> tuple[str, ...] | None:
@@ -209,11 +208,12 @@ class Scorer:
                 self._take_told(batch, qid_of)
             else:
                 self._take_rows(batch, qid_of)
-            if not self._apart and any(len(log.slots) >= _SETTLE for log in self._logs.values()):
+            if self._waiting >= _SETTLE and not self._apart:
                 self._settle()
 
     def _take_told(self, told: Told, qid_of: QidOf) -> None:
         slots = list(map(self._slots.get, told.qids))
+        self._waiting += len(slots)
         outcomes = self._assessor.told(slots, told)
         if not all(outcomes) or (told.runs and told.runs.count(told.runs[0]) < len(slots)):
             self._take_apart(told, slots, outcomes, qid_of)
@@ -251,6 +251,7 @@ class Scorer:
             if run != of:
                 of, log = run, self._log(run)
             log.add(slot, outcome_of(golds[slot], row, line), line)
+            self._waiting += 1
 
     def add(self, trace: Trace) -> None:
         """Score a trace, in place of an earlier one of the same run and qid."""
@@ -260,7 +261,8 @@ class Scorer:
         else:
             log = self._log(trace.run)
             log.add(slot, self._assessor.trace(self._in_order[slot], trace), trace.line)
-            if len(log.slots) == _SETTLE and not self._apart:
+            self._waiting += 1
+            if self._waiting >= _SETTLE and not self._apart:
                 self._settle()
 
     def close(self) -> Scorecard:
@@ -320,6 +322,7 @@ class Scorer:
                 continue
             self._duplicate += self._of_run(run).put(log.slots, log.outcomes, log.lines)
         self._logs.clear()
+        self._waiting = 0
 
     def _of_run(self, run: str | None) -> Held:
         return self._held.get(run) or self._held.setdefault(run, Held(len(self._in_order)))

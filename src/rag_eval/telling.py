@@ -12,13 +12,15 @@ from typing import NamedTuple
 
 from rag_eval.case import refused_in_words
 from rag_eval.integrity import LEAST_CITED, LEAST_POOL
+from rag_eval.told import searchable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rag_eval.model import Gold, Told
+    from rag_eval.model import Gold
     from rag_eval.profile import Profile, Terms
+    from rag_eval.told import Told
 
 _LEAST_LONG = len('"a",') * LEAST_POOL  # characters of a list that may be a long one
 
@@ -123,9 +125,3 @@ def _ranks(begins: list[int], ranked: str, apart: str) -> Sequence[int]:
     if len(begins) == 2:
         return ranked.count('"', 0, begins[0]) // 2 + 1, len(before)
     return [ranked.count('"', 0, begin) // 2 + 1 for begin in begins]
-
-
-def searchable(ids: Sequence[str]) -> bool:
-    """Whether each id, in quotes, can be told in a list from what is not an id."""
-    text = "".join(ids)
-    return not ('"' in text or "\\" in text or "" in ids or ", " in ids or "," in ids)

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from rag_eval.files.log import Logged
     from rag_eval.files.part import File, Range
     from rag_eval.files.source import Digest
-    from rag_eval.model import Gold, Told
+    from rag_eval.model import Gold
     from rag_eval.pairing import Questions
     from rag_eval.progress import Watch
+    from rag_eval.told import Batch, QidOf
 
     Row = dict[str, Any]
-    Batch = Told | Iterable[tuple[int, Row]]
     Pieces = Callable[["Work", list[Range]], AbstractContextManager[Iterator["Piece"]]]
     """What gives the pieces of ranges in their order; it may end early, and is asked again for what is left then."""
 
@@ -59,7 +59,7 @@ class Scorer(Protocol):
         """
         ...
 
-    def take(self, batches: Iterable[Batch], qid_of: Callable[[Row, int], str | None]) -> None:
+    def take(self, batches: Iterable[Batch], qid_of: QidOf) -> None:
         """Take valid trace rows with their lines; ``qid_of`` finds the qid of a row that does not simply say it."""
         ...
 
@@ -142,5 +142,5 @@ def merged(work: Work, reader: Reader, path: str, cuts: list[Range], pieces: Pie
     return scorer
 
 
-def _qids(work: Work, ledger: Ledger, path: str) -> Callable[[Row, int], str | None]:
+def _qids(work: Work, ledger: Ledger, path: str) -> QidOf:
     return finder(pairing(work.golds, ledger, path, work.questions), ledger, path, sound=work.sound)

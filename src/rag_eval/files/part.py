@@ -14,7 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rag_eval.files.source import Batch, Reader
+    from rag_eval.files.lines import Lines
+    from rag_eval.files.source import Reader
 
 _BLOCK = 64 * 1024
 
@@ -70,7 +71,7 @@ class Part(Source):
         """Whether reading ended before the part did."""
         return self._cut
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[Lines]:
         """Lines by the block, as those of a whole file."""
         for batch in super().batches():
             self.count = batch.first + batch.count - 1

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from rag_eval.files.source import Batch
+    from rag_eval.files.lines import Lines
 
     Row = dict[str, Any]
     Schema = Mapping[str, Any]
@@ -79,11 +79,11 @@ class Ways:
         ends = list(accumulate(len(one.names) for one in self._ways))
         self._spans = [(one.names, end - len(one.names), end) for one, end in zip(self._ways, ends, strict=True)]
 
-    def read(self, batch: Batch) -> Found | None:
+    def read(self, lines: Lines) -> Found | None:
         """What lines hold; None where no way is known, or where only a look at each line can tell."""
-        text = sure(batch.text) if self._ways else None
+        text = sure(lines.text) if self._ways else None
         found = self._find(text) if text else []
-        if not text or len(found) != batch.count:  # two lines could be taken for one, with its break in a string
+        if not text or len(found) != lines.count:  # two lines could be taken for one, with its break in a string
             return None
         columns = list(zip(*found, strict=True))
         own = [dict(zip(names, columns[begin:end], strict=True)) for names, begin, end in self._spans]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rag_eval.files.contract import Contract
 from rag_eval.files.kinds import foreign, looks_like, unknown_fields
@@ -14,15 +14,15 @@ from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from rag_eval.files.source import Batch as Lines
+    from rag_eval.files.lines import Lines
     from rag_eval.files.source import Digest, Reader, Source
     from rag_eval.files.template import Enough
-    from rag_eval.model import Told
+    from rag_eval.told import Batch
 
     Row = dict[str, Any]
-    Batch = Told | Iterable[tuple[int, Row]]
+    Schema = dict[str, Any]
     Found = tuple[Iterator[tuple[int, Row]], Callable[[Row, int], Gold]]
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ def _of_file(reader: Reader, path: str, digest: Digest | None, kept: dict[str, R
         return {}
     with source:
         if kept is None and source.first_byte != b"[":
-            items = chain.from_iterable(_batches(reader, source, "gold", plain=False))
+            items = chain.from_iterable(_batches(reader, source, "gold", _golds))
             return unique(items, _item, reader.ledger, path)
         rows, make = _gold_rows(reader, source)
         return unique(_kept(rows, kept), make, reader.ledger, path)
@@ -155,7 +155,7 @@ def _groups_fit(gold: Gold) -> bool:
 def json_lines(reader: Reader, source: Source, kind: str) -> Iterator[tuple[int, Row]]:
     """Line and row of each line that keeps the schema ``kind``."""
     # Not one by one through a generator: that would take as long as pairing a row.
-    return chain.from_iterable(_batches(reader, source, kind, plain=True))
+    return chain.from_iterable(_batches(reader, source, kind))
 
 
 def told_lines(reader: Reader, source: Source, enough: Enough) -> Iterator[Batch]:
@@ -163,39 +163,71 @@ def told_lines(reader: Reader, source: Source, enough: Enough) -> Iterator[Batch
 
     ``enough`` says of rows of some fields what they are to tell besides; None where that would not be all.
     """
-    return _batches(reader, source, "trace", enough, plain=False)
+
+    def traces(schema: Schema) -> Template:
+        from rag_eval.files.template import Traces  # not for small files: start-up time
+
+        return Traces(schema, enough)
+
+    return _batches(reader, source, "trace", traces)
 
 
-def _batches(reader: Reader, source: Source, kind: str, enough: Enough | None = None, *, plain: bool) -> Iterator[Any]:
+def _golds(schema: Schema) -> Template:
+    from rag_eval.files.template import Golds  # as above
+
+    return Golds(schema)
+
+
+def _batches(
+    reader: Reader, source: Source, kind: str, template: Callable[[Schema], Template] | None = None
+) -> Iterator[Any]:
+    """The rows of a file by the block; in a large one what ``template`` reads in place of them."""
     contract, ledger = Contract(kind, reader.limits.depth, few=None if source.small else _FEW), reader.ledger
     shapes = _Shapes(contract, ledger, source.path)
-    alike = None if plain or source.small else _Alike(contract, shapes, enough)
-    for batch in source.batches():
-        known = alike.batch(batch) if alike else None
+    alike = _Alike(contract, shapes, template(contract.schema)) if template and not source.small else None
+    for lines in source.batches():
+        known = alike.read(lines) if alike else None
         if known is not None:
             yield known
             continue
-        first, lines = batch.first, batch.lines()
-        rows = contract.accept_all(lines)
+        first, each = lines.first, lines.each()
+        rows = contract.accept_all(each)
         if rows is None:
-            yield shapes.looked_at(_one_by_one(contract, ledger, source.path, kind, first, lines))
+            yield shapes.looked_at(_one_by_one(contract, ledger, source.path, kind, first, each))
         else:
             numbered = enumerate(rows, first)
             yield numbered if shapes.know(rows) else shapes.looked_at(numbered)
             if alike:
-                alike.learn(rows[-1], lines[-1])
+                alike.learn(rows[-1], each[-1])
         if ledger.foreign == source.path:
             return
 
 
+class Template(Protocol):
+    """Reads lines by the ways in which rows of its kind are written; what it finds in them is its own affair."""
+
+    def learn(self, row: Row, line: bytes) -> None:
+        """Read further lines as this one is written, which holds ``row``, if that can be."""
+        ...
+
+    def read(self, lines: Lines) -> Any:
+        """What lines hold; None where only a look at each can tell."""
+        ...
+
+    def others(self, found: Any) -> list[int]:
+        """The places of lines that are written otherwise."""
+        ...
+
+    def filled(self, lines: Lines, found: Any, rows: Mapping[int, Row]) -> Any:
+        """What lines hold, with the rows of those written otherwise by their places."""
+        ...
+
+
 class _Alike:
-    """Reads batches of lines that are written as earlier ones were: traces, if it is said when they tell ``enough``."""
+    """Reads lines that are written as earlier ones were, which ``template`` knows how to do."""
 
-    def __init__(self, contract: Contract, shapes: _Shapes, enough: Enough | None) -> None:
-        from rag_eval.files.template import Golds, Traces  # not for small files: start-up time
-
-        self._contract, self._shapes = contract, shapes
-        self._template: Any = Traces(contract.schema, enough) if enough else Golds(contract.schema)
+    def __init__(self, contract: Contract, shapes: _Shapes, template: Template) -> None:
+        self._contract, self._shapes, self._template = contract, shapes, template
         self._left, self._worth = _TRIES, True
 
     def learn(self, row: Row, line: bytes) -> None:
@@ -204,23 +236,23 @@ class _Alike:
             self._left -= 1
             self._template.learn(row, line)
 
-    def batch(self, batch: Lines) -> Any:
+    def read(self, lines: Lines) -> Any:
         """What the lines hold, with the rows of those written otherwise; None where all have to take another way."""
-        found = self._template.read(batch) if self._worth else None
+        found = self._template.read(lines) if self._worth else None
         if found is None:
             return None
         others = self._template.others(found)
-        return self._with_others(batch, found, others) if others else self._template.filled(batch, found, {})
+        return self._with_others(lines, found, others) if others else self._template.filled(lines, found, {})
 
-    def _with_others(self, batch: Lines, found: Any, others: list[int]) -> Any:
-        lines = batch.lines()
-        rows = self._contract.accept_all([lines[place] for place in others])
+    def _with_others(self, lines: Lines, found: Any, others: list[int]) -> Any:
+        each = lines.each()
+        rows = self._contract.accept_all([each[place] for place in others])
         if rows is None or not self._shapes.know(rows):
             return None
-        if len(others) * _RARE > batch.count:
-            self._worth = self._left > 0 or len(others) * 2 < batch.count
-            self.learn(rows[0], lines[others[0]])
-        return self._template.filled(batch, found, dict(zip(others, rows, strict=True)))
+        if len(others) * _RARE > lines.count:
+            self._worth = self._left > 0 or len(others) * 2 < lines.count
+            self.learn(rows[0], each[others[0]])
+        return self._template.filled(lines, found, dict(zip(others, rows, strict=True)))
 
 
 class _Shapes:

@@ -10,6 +10,7 @@ from typing import BinaryIO, NamedTuple, Protocol, Self
 
 from rag_eval.errors import MissingExtra
 from rag_eval.files.limits import DEFAULTS, MIB, Limits
+from rag_eval.files.lines import Begun, Lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,19 +94,6 @@ class Reader(NamedTuple):
         return open_url(path)
 
 
-class Batch:
-    """Some lines: the number of the first of them, their text without the last line's end, and how many they are."""
-
-    __slots__ = ("count", "first", "text")
-
-    def __init__(self, first: int, text: bytes) -> None:
-        self.first, self.text, self.count = first, text, text.count(b"\n") + 1
-
-    def lines(self) -> list[bytes]:
-        """Each of them."""
-        return self.text.split(b"\n")
-
-
 class Source:
     """An open file. Use as a context manager; ``lines`` and ``whole`` read it once."""
 
@@ -153,16 +141,16 @@ class Source:
         """Whether so little is to be read that the quick libraries would take longer to load than they save."""
         return not self._packed and _size(self._file) <= _SMALL
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[Lines]:
         """Lines by the block, blank ones among them.
 
         An over-long line is a problem and stands in its batch as a blank one, so that the numbers stay right.
         """
-        longest, number, begun = self.limits.line_mib * MIB, 1, _Begun()
+        longest, number, begun = self.limits.line_mib * MIB, 1, Begun()
         for block in self._blocks():
             end = block.rfind(b"\n")
             if end >= 0:
-                batch = Batch(number, begun.end(block[:end]))
+                batch = Lines(number, begun.end(block[:end]))
                 yield self._within(batch, longest)
                 number += batch.count
                 block = block[end + 1 :]
@@ -170,20 +158,20 @@ class Source:
             if self._too_many(number if begun else number - 1):
                 return
         if begun and not self._cut:
-            yield self._within(Batch(number, begun.end(b"")), longest)
+            yield self._within(Lines(number, begun.end(b"")), longest)
 
-    def _within(self, batch: Batch, longest: int) -> Batch:
+    def _within(self, batch: Lines, longest: int) -> Lines:
         """As much of a batch as the limits allow."""
         if len(batch.text) <= longest and batch.first + batch.count <= self.limits.lines + 1:
             return batch
-        lines = batch.lines()
+        lines = batch.each()
         self._shorten(lines, batch.first, longest)
-        return Batch(batch.first, b"\n".join(lines[: self.limits.lines + 1 - batch.first]))
+        return Lines(batch.first, b"\n".join(lines[: self.limits.lines + 1 - batch.first]))
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Number and bytes of each line that is not blank."""
         for batch in self.batches():
-            for number, line in enumerate(batch.lines(), batch.first):
+            for number, line in enumerate(batch.each(), batch.first):
                 if line and not line.isspace():
                     yield number, line
 
@@ -333,29 +321,6 @@ def _first_block(stream: Stream) -> bytes:
 def too_many_lines(limits: Limits) -> tuple[int, str, str, str]:
     """Line, place, message and hint of the problem of a file with more lines than are read."""
     return limits.lines + 1, "", f"more than {limits.lines:,} lines", "Split the file or raise limits.lines."
-
-
-class _Begun:
-    """A line whose end is not read yet. Its parts are joined once: a long line is not copied block by block."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def __bool__(self) -> bool:
-        return self._size > 0
-
-    def add(self, part: bytes, longest: int) -> None:
-        """Take the next part; of a line that is too long already, only that is kept."""
-        if self._size <= longest:
-            self._parts.append(part)
-            self._size += len(part)
-
-    def end(self, part: bytes) -> bytes:
-        """The whole line, which ends with ``part``."""
-        line = b"".join((*self._parts, part))
-        self._parts, self._size = [], 0
-        return line
 
 
 class _Hashed:

@@ -12,13 +12,14 @@ from itertools import repeat
 from typing import Any
 
 from rag_eval.files.pattern import Ways, way
-from rag_eval.model import Gold, Told, inline_citations
+from rag_eval.model import Gold, inline_citations
+from rag_eval.told import Told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from rag_eval.files.source import Batch
+    from rag_eval.files.lines import Lines
 
     Row = dict[str, Any]
     Schema = Mapping[str, Any]
@@ -44,12 +45,12 @@ class Traces:
         if made is not None:
             self._ways.add(made)
 
-    def read(self, batch: Batch) -> Told | None:
+    def read(self, lines: Lines) -> Told | None:
         """What lines tell; None where only a look at each can tell."""
-        found = self._ways.read(batch)
+        found = self._ways.read(lines)
         if found is None:
             return None
-        told, *others = [_told(batch.first, columns, found.between) for columns in found.columns]
+        told, *others = [_told(lines.first, columns, found.between) for columns in found.columns]
         for other in others:
             told = _merged(told, other)
         inline = any([_ANSWER in columns for columns in found.columns])
@@ -59,9 +60,9 @@ class Traces:
         """The places of lines that tell nothing."""
         return [] if all(told.qids) else [place for place, qid in enumerate(told.qids) if not qid]
 
-    def filled(self, batch: Batch, told: Told, rows: Mapping[int, Row]) -> Told:
+    def filled(self, lines: Lines, told: Told, rows: Mapping[int, Row]) -> Told:
         """With rows for the lines at some places."""
-        return told._replace(rows={batch.first + place: row for place, row in rows.items()}) if rows else told
+        return told._replace(rows={lines.first + place: row for place, row in rows.items()}) if rows else told
 
 
 class Golds:
@@ -76,14 +77,14 @@ class Golds:
         if made is not None:
             self._ways.add(made)
 
-    def read(self, batch: Batch) -> list[Gold | Row | None] | None:
+    def read(self, lines: Lines) -> list[Gold | Row | None] | None:
         """The items in lines, None for those written otherwise; None where only a look at each line can tell."""
-        found = self._ways.read(batch)
+        found = self._ways.read(lines)
         if found is None:
             return None
-        golds: list[Gold | Row | None] = [None] * batch.count
+        golds: list[Gold | Row | None] = [None] * lines.count
         for columns in found.columns:
-            _fill(golds, batch.first, columns, f'"{found.between}"')
+            _fill(golds, lines.first, columns, f'"{found.between}"')
         return golds
 
     def others(self, golds: Sequence[Gold | Row | None]) -> list[int]:
@@ -91,12 +92,12 @@ class Golds:
         return [] if all(golds) else [place for place, one in enumerate(golds) if one is None]
 
     def filled(
-        self, batch: Batch, golds: list[Gold | Row | None], rows: Mapping[int, Row]
+        self, lines: Lines, golds: list[Gold | Row | None], rows: Mapping[int, Row]
     ) -> Iterable[tuple[int, Any]]:
         """With rows for the lines at some places; each with its number."""
         for place, row in rows.items():
             golds[place] = row
-        return enumerate(golds, batch.first)
+        return enumerate(golds, lines.first)
 
 
 def _told(first: int, columns: Columns, between: str) -> Told:

@@ -1,0 +1,67 @@
+"""What rows of traces tell, many at once, where nobody asks for more of them."""
+
+from __future__ import annotations
+
+from itertools import count, repeat
+from typing import Any, NamedTuple
+
+from rag_eval.model import Trace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from rag_eval.model import Chunk
+
+    Row = dict[str, Any]
+    Entry = tuple[int, str, str | None, str, str | None, str]
+
+
+class Told(NamedTuple):
+    """What trace rows tell besides what only some metrics look at: a column for each field, an entry for each line.
+
+    Of a line that tells nothing so far the qid is empty: it is blank, or has its row in ``rows`` by its number.
+    ``cited`` and ``retrieved`` are ids as they stand in JSON, in quotes and parted by ``between``; none of them is
+    empty or has an escape, and None says that no list was given. ``runs`` and ``chunks`` are none at all
+    where they are not told.
+    """
+
+    first: int
+    qids: Sequence[str]
+    runs: Sequence[str]
+    claims: Sequence[str]
+    cited: Iterable[str | None]
+    retrieved: Iterable[str]
+    between: str
+    rows: Mapping[int, Row]
+    chunks: Sequence[Sequence[Chunk] | None] = ()
+
+    def entries(self) -> Iterator[Entry]:
+        """Number, qid, run, claim, citations and retrieved ids of each line."""
+        columns = self.qids, self.runs or repeat(None), self.claims, self.cited, self.retrieved
+        return zip(count(self.first), *columns)
+
+    def trace(self, entry: Entry) -> Trace:
+        """The trace of one of the entries."""
+        line, qid, run, claim, cited, ranked = entry
+        cites = None if cited is None else tuple(dict.fromkeys(self.ids(cited)))
+        chunks = self.chunks[line - self.first] if self.chunks else None
+        ids = tuple(dict.fromkeys(self.ids(ranked)))
+        return Trace(qid, run or None, claim, cites, ids, line, chunks=None if chunks is None else tuple(chunks))
+
+    def ids(self, listed: str) -> list[str]:
+        """The ids of a list, repeats among them."""
+        return listed[1:-1].split(f'"{self.between}"') if listed else []
+
+
+def searchable(ids: Sequence[str]) -> bool:
+    """Whether each id, in quotes, can be told in a list from what is not an id."""
+    text = "".join(ids)
+    return not ('"' in text or "\\" in text or "" in ids or ", " in ids or "," in ids)
+
+
+if TYPE_CHECKING:
+    Batch = Told | Iterable[tuple[int, Row]]
+    """What some traces tell, or valid rows with their lines."""
+    QidOf = Callable[[Row, int], str | None]
+    """What finds the qid of a row, in a line, that does not simply say it, or says what is wrong."""
