@@ -46,7 +46,7 @@ class Work(NamedTuple):
 WORKS = (
     Work("100 questions, --format scores", "100", "--format scores"),
     Work("100 questions, gates and Markdown", "100", "--gates gates.yml --format markdown"),
-    Work("10,000 traces, --format scores", "1000 10000", "--format scores"),
+    Work("10,000 traces, --format scores", "1000 10000", "--jobs 1 --format scores"),
     Work("10,000 traces, core and retrieval metrics", "1000 10000", f"--jobs 1 --perspective {CORE} --format markdown"),
     Work("100 traces with chunk texts, every metric", "100 100 --chunks", "--jobs 1 --format markdown"),
 )
