@@ -12,7 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval.later import Later
-from rag_eval.leaks import CATEGORIES, DETECTORS, Leak, copied, internal, leaks_of, masked, personal, secrets, without
+from rag_eval.leaks import (
+    CATEGORIES,
+    DETECTORS,
+    Leak,
+    copied,
+    internal,
+    leaks_of,
+    masked,
+    personal,
+    secrets,
+    suspects,
+    without,
+)
 from rag_eval.model import Safety
 from rag_eval.text import tokens
 
@@ -355,6 +367,20 @@ FRAGMENTS = [
 ]
 
 
+LEAKING = [
+    "jo@acme.org",
+    "+49 30 901820",
+    "123-45-6789",
+    "4111 1111 1111 1111",
+    "DE89 3704 0044 0532 0130 00",
+    f"ghp_{'a1' * 18}",
+    "-----BEGIN PRIVATE KEY-----",
+    "https://jo:s3cret@host",
+    "API Key: Zx81kk42qq",
+    "bearer Zx81kk42qqZx81kk42qqaa",
+]
+
+
 @settings(max_examples=30)
 @given(st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=4))
 def test_a_long_string_takes_time_in_proportion(parts):
@@ -365,6 +391,18 @@ def test_a_long_string_takes_time_in_proportion(parts):
         for _ in detector.spans(text):
             pass
     assert time.process_time() - begun < 20
+
+
+@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@given(st.lists(st.lists(st.sampled_from([*FRAGMENTS, *LEAKING]), max_size=5).map(" ".join), max_size=8))
+def test_no_text_that_is_not_suspected_has_anything_in_it(texts):
+    """Alone, where each detector is asked, and among others."""
+    suspected = suspects(texts, Safety())
+    assert suspected == {place for place, text in enumerate(texts) if suspects([text], Safety())}
+    for place, text in enumerate(texts):
+        found = [span for detector in DETECTORS for span in detector.spans(text)]
+        assert place in suspected or not found
+    assert suspects(texts, Safety(internal_ids=("EMP-[0-9]",))) == set(range(len(texts)))
 
 
 def repeats_within(parsed, inside=False):

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from rag_eval.leaks.among import Search
     from rag_eval.model import Safety
 
     Spans = Iterator[tuple[int, int]]
@@ -34,26 +35,33 @@ class Leak(NamedTuple):
 
 
 class Detector(NamedTuple):
-    """A detector that needs the text alone: the spans that it finds there."""
+    """A detector that needs the text alone.
+
+    ``spans`` are those that it finds in a text. ``among`` gives the places of those texts in which it may find any,
+    cheaply and many at once.
+    """
 
     name: str
     category: str
+    among: Search
     spans: Callable[[str], Spans]
 
 
 DETECTORS = (
-    Detector("e-mail address", PERSONAL, personal.mail_addresses),
-    Detector("phone number", PERSONAL, personal.phone_numbers),
-    Detector("US social security number", PERSONAL, personal.social_security_numbers),
-    Detector("payment card number", PERSONAL, personal.card_numbers),
-    Detector("IBAN", PERSONAL, personal.ibans),
-    Detector("key of a known format", SECRETS, secrets.known_keys),
-    Detector("private key", SECRETS, secrets.private_keys),
-    Detector("password in a URL", SECRETS, secrets.passwords_in_urls),
-    Detector("stated secret", SECRETS, secrets.stated_secrets),
+    Detector("e-mail address", PERSONAL, personal.with_at_sign, personal.mail_addresses),
+    Detector("phone number", PERSONAL, personal.with_long_number, personal.phone_numbers),
+    Detector("US social security number", PERSONAL, personal.with_long_number, personal.social_security_numbers),
+    Detector("payment card number", PERSONAL, personal.with_long_number, personal.card_numbers),
+    Detector("IBAN", PERSONAL, personal.with_account, personal.ibans),
+    Detector("key of a known format", SECRETS, secrets.with_long_word, secrets.known_keys),
+    Detector("private key", SECRETS, secrets.with_key, secrets.private_keys),
+    Detector("password in a URL", SECRETS, secrets.with_address, secrets.passwords_in_urls),
+    Detector("stated secret", SECRETS, secrets.announcing, secrets.stated_secrets),
 )
 """Every detector that needs the text alone; to add one, add a row. A change of what one finds is a new version of the
 leakage metrics."""
+
+_SEARCHES = tuple(dict.fromkeys([detector.among for detector in DETECTORS]))
 
 
 def leaks_of(text: str, expected: Sequence[str], chunks: Iterable[Sequence[str]], safety: Safety) -> tuple[Leak, ...]:
@@ -67,6 +75,13 @@ def leaks_of(text: str, expected: Sequence[str], chunks: Iterable[Sequence[str]]
     run = copied.first_run(text, chunks, safety.verbatim_words, expected)
     found += [Leak(VERBATIM, f"{safety.verbatim_words} words of a chunk", *run, text[slice(*run)])] if run else []
     return tuple(sorted(found, key=lambda leak: (leak.start, leak.end, leak.detector)))
+
+
+def suspects(texts: Sequence[str], safety: Safety) -> set[int]:
+    """The places of those among ``texts`` in which a detector may find something; in the others none does."""
+    if safety.internal_ids:
+        return set(range(len(texts)))
+    return set().union(*[among(texts) for among in _SEARCHES])
 
 
 def masked(text: str) -> str:
@@ -89,8 +104,9 @@ def without(text: str, found: Iterable[Leak]) -> str:
 
 
 def _found(text: str, safety: Safety) -> Iterator[Leak]:
+    held = {among: among((text,)) for among in _SEARCHES}
     for detector in DETECTORS:
-        for start, end in detector.spans(text):
+        for start, end in detector.spans(text) if held[detector.among] else ():
             yield Leak(detector.category, detector.name, start, end, text[start:end])
     for pattern in _compiled(tuple(safety.internal_ids)):
         for start, end in internal.names(pattern, text):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rag_eval.later import Later
+from rag_eval.leaks.among import among
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ _MAIL = Later(
 _FILES = frozenset("png jpg jpeg gif svg webp avif ico pdf js css json ts py md txt html zip".split())
 """What reads as the end of an address but is that of a file, as in icon@2x.png."""
 
-_NUMBER = Later(r"[0-9](?:[ .\-/()]{0,3}[0-9]){6}")
-"""What every phone and card number holds."""
+_GAPS = b" .-/()"
+_FIGURES = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x41 if 0x41 <= byte <= 0x5A else byte for byte in range(256))
+"""All figures as 0 and all capital letters as A, of a text's bytes."""
 _GAP = r"[ .\-/()]{0,2}"
 _BEFORE, _AFTER = r"(?<![\w.,:+/\-])", r"(?![\w\-]|[.,:/][0-9])"
 _INTERNATIONAL = Later(rf"(?<![\w+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])")
@@ -56,7 +58,6 @@ _ISSUERS = (
 )
 """Lengths, and ranges of the first digits, of Visa; Mastercard; American Express; Discover, JCB, UnionPay; Diners."""
 
-_ACCOUNT = Later(r"[A-Z]{2}[0-9]{2}[ A-Z0-9]{11}")
 _IBAN = Later(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?: ?[A-Z0-9]){11,30}")
 _IBAN_LENGTHS = {
     country: int(entry[2:])
@@ -70,12 +71,29 @@ _IBAN_LENGTHS = {
 }
 
 
+@among
+def with_at_sign(text: str) -> bool:
+    """The places of texts that may hold an address."""
+    return "@" in text
+
+
+@among
+def with_long_number(text: str) -> bool:
+    """The places of texts with seven figures that gaps alone part: every phone and card number has as many."""
+    return b"0000000" in text.encode(errors="replace").translate(_FIGURES, _GAPS)
+
+
+@among
+def with_account(text: str) -> bool:
+    """The places of texts that may hold an IBAN: two capital letters and two figures."""
+    return b"AA00" in text.encode(errors="replace").translate(_FIGURES)
+
+
 def mail_addresses(text: str) -> Spans:
     """Addresses with a domain that ends in letters; ``git@`` and files such as icon@2x.png are none."""
-    if "@" in text:
-        for found in _MAIL.finditer(text):
-            if found[1].lower() not in _FILES and not found[0].startswith("git@"):
-                yield found.span()
+    for found in _MAIL.finditer(text):
+        if found[1].lower() not in _FILES and not found[0].startswith("git@"):
+            yield found.span()
 
 
 def phone_numbers(text: str) -> Spans:
@@ -84,8 +102,6 @@ def phone_numbers(text: str) -> Spans:
     International with ``+`` or ``00`` and a gap; North American in 3-3-4; French in pairs; with a leading zero, a gap
     and nine to twelve digits; Japanese with two hyphens.
     """
-    if not _NUMBER.search(text):
-        return
     reached = 0
     for start, end in sorted(_phone_spans(text)):
         if start >= reached:
@@ -95,13 +111,12 @@ def phone_numbers(text: str) -> Spans:
 
 def social_security_numbers(text: str) -> Spans:
     """``123-45-6789`` in the ranges that are given out; nine digits in a row are any number."""
-    if "-" in text:
-        yield from (found.span() for found in _SSN.finditer(text))
+    yield from (found.span() for found in _SSN.finditer(text))
 
 
 def card_numbers(text: str) -> Spans:
     """13 to 19 digits, in groups as cards have them or in a row, of an issuer's range and with Luhn's check digit."""
-    for found in _CARD.finditer(text) if _NUMBER.search(text) else ():
+    for found in _CARD.finditer(text):
         digits = _digits(found[0])
         if _issued(digits) and luhn(digits):
             yield found.span()
@@ -109,7 +124,7 @@ def card_numbers(text: str) -> Spans:
 
 def ibans(text: str) -> Spans:
     """A country, as many characters as it gives its accounts, and a checksum that is right (ISO 13616)."""
-    for found in _IBAN.finditer(text) if _ACCOUNT.search(text) else ():
+    for found in _IBAN.finditer(text):
         span = _account(found[0])
         if span:
             yield found.start(), found.start() + span

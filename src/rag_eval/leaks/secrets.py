@@ -6,10 +6,11 @@ from collections import Counter
 from math import log2
 
 from rag_eval.later import Later
+from rag_eval.leaks.among import among
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     Spans = Iterator[tuple[int, int]]
 
@@ -48,7 +49,9 @@ FORMATS = {
 
 # A key begins where its word does: so nothing is scanned twice.
 _STARTS = Later("|".join(rf"(?<![{_WORD}])(?:{form})" for form in FORMATS.values()))
-_SHORTEST = 20
+_SHORTEST, _SHORT = 20, 8
+_SIGNS = bytes(0x78 if 0x21 <= byte <= 0x7E else 0x20 for byte in range(256))
+"""All that a word of ASCII is made of as x, of a text's bytes."""
 _LONG_WORD = Later(rf"[!-~]{{{_SHORTEST},}}")
 _PRIVATE = Later(
     r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
@@ -61,8 +64,8 @@ _STATED = Later(
 )
 _BEARER = Later(r"(?i)(?<!\w)bearer\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)")
 _CUES = ("pass", "pwd", "secret", "token", "credential", "bearer")
-_KEYS = [f"{kind}{gap}key" for kind in ("api", "access", "private", "account", "auth") for gap in ("", " ", "_", "-")]
-"""What keys are called that are meant, besides *secret*: *key* alone stands in every other answer."""
+_KINDS, _APART = ("api", "access", "private", "account", "auth"), " _-"
+"""Which keys are meant, besides *secret* ones, and what parts the words: *key* alone stands in every other answer."""
 _ENDS = "\"'`*.,;:)]}>"
 _NO_VALUE = Later(
     r"(?i)[<{$\[(*]|^%.*%$|x{4}|\.{3}|your|example|placeholder|changeme|redacted|://|^/"
@@ -73,10 +76,56 @@ LEAST_ENTROPY = 2.5
 """Bits a character: six that all differ have a little more, eight that all differ have three."""
 
 
+@among
+def with_long_word(text: str) -> bool:
+    """The places of texts that may hold a key: one word of so many characters."""
+    return b"x" * _SHORTEST in text.encode(errors="replace").translate(_SIGNS)
+
+
+@among
+def with_key(text: str) -> bool:
+    """The places of texts that may hold a private key."""
+    return "KEY" in text or "PuTTY" in text
+
+
+@among
+def with_address(text: str) -> bool:
+    """The places of texts that may hold a URL."""
+    return "://" in text
+
+
+def announcing(texts: Sequence[str]) -> list[int]:
+    """The places of texts that name a secret of some kind, and have a word that may be one."""
+    whole = "\n".join(texts).lower()
+    cues = [*[cue for cue in _CUES if cue in whole], *_keys(whole)]
+    named = [at for at, text in enumerate(texts) if _holds(cues, text.lower())] if cues else []
+    return [at for at in named if _has_mixed_word(texts[at])]
+
+
+def _keys(lowered: str) -> set[str]:
+    """What keys are called in a text, of those that are meant."""
+    found = set()
+    for before in lowered.split("key")[:-1]:
+        bare = before.rstrip(_APART)
+        if bare.endswith(_KINDS):
+            found.update([f"{kind}{before[len(bare) :]}key" for kind in _KINDS if bare.endswith(kind)])
+    return found
+
+
+def _holds(cues: Iterable[str], text: str) -> bool:
+    for cue in cues:  # noqa: SIM110 - for the few that there are, any() takes longer
+        if cue in text:
+            return True
+    return False
+
+
+def _has_mixed_word(text: str) -> bool:
+    """Whether a word is as long as a secret, with a figure in it."""
+    return any([any(map(str.isdigit, word)) for word in text.split() if len(word) >= _SHORT])
+
+
 def known_keys(text: str) -> Spans:
     """Keys of :data:`FORMATS`."""
-    if max(map(len, text.split()), default=0) < _SHORTEST:
-        return
     for word in _LONG_WORD.finditer(text):
         for found in _STARTS.finditer(word[0]):
             yield word.start() + found.start(), word.start() + found.end()
@@ -84,14 +133,12 @@ def known_keys(text: str) -> Spans:
 
 def private_keys(text: str) -> Spans:
     """The first line of a private key in PEM, PuTTY's or age's form."""
-    if "KEY" in text or "PuTTY" in text:
-        yield from (found.span() for found in _PRIVATE.finditer(text))
+    yield from (found.span() for found in _PRIVATE.finditer(text))
 
 
 def passwords_in_urls(text: str) -> Spans:
     """The password of ``scheme://user:password@host``, unless it stands for one."""
-    if "://" in text:
-        yield from (found.span(1) for found in _IN_URL.finditer(text) if not _NO_VALUE.search(found[1]))
+    yield from (found.span(1) for found in _IN_URL.finditer(text) if not _NO_VALUE.search(found[1]))
 
 
 def stated_secrets(text: str) -> Spans:
@@ -100,7 +147,7 @@ def stated_secrets(text: str) -> Spans:
     Words, numbers and dates joined by hyphens, dots and the like are none, nor is what stands for a value, as in
     ``<your-token>``.
     """
-    for pattern in (_STATED, _BEARER) if _announces(text.lower()) else ():
+    for pattern in (_STATED, _BEARER):
         for found in pattern.finditer(text):
             value = found[1].rstrip(_ENDS)
             if _by_chance(value):
@@ -113,13 +160,7 @@ def entropy(text: str) -> float:
     return -sum(count / len(text) * log2(count / len(text)) for count in counts)
 
 
-def _announces(lowered: str) -> bool:
-    if any([cue in lowered for cue in _CUES]):
-        return True
-    return "key" in lowered and any([name in lowered for name in _KEYS])
-
-
 def _by_chance(value: str) -> bool:
-    if len(value) < 8 or not any(map(str.isdigit, value)) or not any(map(str.isalpha, value)):
+    if len(value) < _SHORT or not any(map(str.isdigit, value)) or not any(map(str.isalpha, value)):
         return False
     return not _NO_VALUE.search(value) and not _WORDS.fullmatch(value) and entropy(value) >= LEAST_ENTROPY
