@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from math import frexp
 from operator import getitem
+from struct import unpack
 from typing import NamedTuple
 
 from rag_eval.stats.draws import DRAWS, chance, key_of, p_value
@@ -175,9 +176,8 @@ def _bunched(gains: Sequence[int], key: bytes) -> Sequence[int]:
     size = -(-len(gains) // MOST_SWAPS)
     if size < 2:
         return gains
-    drawn = chance(key, b"bunches", 0, _KEY * len(gains))
-    keys = [drawn[at : at + _KEY] for at in range(0, len(drawn), _KEY)]
-    shuffled = [gain for _, gain in sorted(zip(keys, gains, strict=True))]
+    keys = unpack(f">{len(gains)}Q", chance(key, b"bunches", 0, _KEY * len(gains)))
+    shuffled = list(map(gains.__getitem__, sorted(range(len(gains)), key=keys.__getitem__)))
     return [sum(shuffled[at : at + size]) for at in range(0, len(shuffled), size)]
 
 
