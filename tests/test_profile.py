@@ -11,7 +11,7 @@ from rag_eval.labels import example08, label
 from rag_eval.metrics import METRICS, measures
 from rag_eval.model import Gold, Settings, Trace
 from rag_eval.profile import MARKS, Terms, has_profile, missing, seen
-from strategies import CLAIMS, IDS, gold_fields, ids, trace_fields
+from strategies import CLAIMS, IDS, chunk, gold_fields, ids, trace_fields
 
 COLUMNS = list({one.column: one for one in measures((1, 3)) if one.metric.level == "case"}.values())
 TERMS = [
@@ -31,8 +31,9 @@ plain_golds = st.fixed_dictionaries(
     optional={"tags": st.just(["smoke"]), "category": st.just("faq")},
 )
 cited = ids | st.just([*IDS, *MANY])
+LEAKING = ["30 days: jo@acme.org", "Call +49 30 901820.", "The api key is Zx81kk42qq", "AKIAIOSFODNN7EXAMPLF"]
 answers = st.one_of(
-    st.fixed_dictionaries({"claim": st.sampled_from(CLAIMS)}, optional={"citations": cited}).map(
+    st.fixed_dictionaries({"claim": st.sampled_from([*CLAIMS, *LEAKING])}, optional={"citations": cited}).map(
         lambda answer: {"answer_json": answer}
     ),
     st.fixed_dictionaries(
@@ -51,6 +52,9 @@ plain_traces = st.builds(
             "abstained": st.booleans(),
             "ok": st.booleans(),
             "timed_out": st.booleans(),
+            "chunks": st.lists(chunk, max_size=2),
+            "guardrail": st.fixed_dictionaries({"blocked": st.booleans()}),
+            "policy_flags": st.sampled_from([["guardrail_blocked"], []]),
         },
     ),
 )
@@ -66,7 +70,7 @@ def outcome(gold, row, terms):
 
 
 def found(assessor, came):
-    return dict(zip(assessor.columns, came.scores, strict=True)), *came[1:4]
+    return dict(zip(assessor.columns, (*came.scores, *came.own), strict=True)), *came[1:4]
 
 
 @settings(max_examples=600, derandomize=True, deadline=None, database=None)

@@ -21,7 +21,7 @@ from rag_eval.profile import Terms, seen
 from rag_eval.reference import ReferenceScorer
 from rag_eval.scoring import Scorer
 from rag_eval.telling import Probing, Teller
-from rag_eval.told import Told
+from rag_eval.told import TOLD, Told
 from strategies import CLAIMS, chunk, flags, ids, milliseconds, usage
 
 SCHEMA = load("trace")
@@ -95,7 +95,8 @@ def told_of(made, lines):
 
 def bare(trace, more):
     """As much of a trace as rows tell, and ``more``."""
-    return trace and (trace[:5], trace[6], [getattr(trace, name) for name in more])
+    fields = {"policy_flags": "flags", "latency_ms": "latency"}
+    return trace and (trace[:5], trace[6], [getattr(trace, fields.get(name, name)) for name in more])
 
 
 def alike(row, other):
@@ -120,7 +121,7 @@ def damaged(draw, line):
 
 
 @settings(max_examples=600, derandomize=True, deadline=None, database=None)
-@given(st.data(), rows, rows, st.sampled_from(LAYOUTS), st.booleans(), st.sampled_from([(), ("chunks",)]))
+@given(st.data(), rows, rows, st.sampled_from(LAYOUTS), st.booleans(), st.sampled_from([(), ("chunks",), TOLD]))
 def test_what_is_told_is_what_stands_there(data, row, other, layout, ascii_only, more):
     first, second = written(row, layout, ascii_only), written(other, layout, ascii_only)
     third = written(alike(row, other), layout, ascii_only)
@@ -319,8 +320,10 @@ GOLDS = [
     gold_row(qid="é", gold_citations=["c", "a", ", "], gold_claim_substr=["the kind", "thirty"]),
     gold_row(qid="Q4", gold_citations=['a"b'], expected_answer="kept for 30 days"),
     gold_row(qid="Q5", gold_citations=["a"], supports=[{"rel_path": "manual.md", "heading_path": ""}]),
+    gold_row(qid="Q6", gold_citations=["a"], expected_outcome="uncertain", required_flags=["no_context"]),
 ]
 COLUMNS = measures((1, 3))
+LEAKS = ["Write to jo@acme.org.", "Call +49 30 901820 for 30 days.", "The api key is Zx81kk42qq."]
 many = st.just([f"x{number}" for number in range(25)])
 file_rows = st.lists(
     st.builds(
@@ -330,12 +333,21 @@ file_rows = st.lists(
             "retrieved_ids": ranked,
             **rest,
         },
-        st.sampled_from(["Q1", "Q2", "é", "Q4", "Q5", "unknown"]),
-        texts,
+        st.sampled_from(["Q1", "Q2", "é", "Q4", "Q5", "Q6", "unknown"]),
+        texts | st.sampled_from(LEAKS),
         lists,
         lists | many,
         st.fixed_dictionaries(
-            {}, optional={"run": st.sampled_from(["", "one"]), "chunks": st.lists(chunk, max_size=2)}
+            {},
+            optional={
+                "run": st.sampled_from(["", "one"]),
+                "chunks": st.lists(chunk, max_size=2),
+                "latency_ms": milliseconds,
+                "usage": usage,
+                "policy_flags": flags,
+                "guardrail": st.fixed_dictionaries({"score": shares, "blocked": st.booleans()}),
+                "confidence": shares,
+            },
         ),
     ),
     min_size=4,
@@ -359,7 +371,9 @@ def taken(scorer, batches, notes):
 @given(
     file_rows,
     st.booleans(),
-    st.sampled_from([("answers", "refusals", "citations", "retrieval"), ("safety", "pipeline")]),
+    st.sampled_from(
+        [("answers", "refusals", "citations", "retrieval"), ("safety", "pipeline"), ("operations", "safety")]
+    ),
 )
 @example(
     [{"qid": "Q1", "answer_json": {"claim": "x", "citations": ["a"]}, "retrieved_ids": ["c", "c", "b"]}] * 40,

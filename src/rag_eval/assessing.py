@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import sys
 from copy import copy
+from itertools import chain, repeat
 from math import ceil
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from rag_eval.case import Case
+from rag_eval.case import Case, lazy
 from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
 from rag_eval.labels import example08, label
+from rag_eval.leaks import suspects
 from rag_eval.metrics.operations import unpriced
 from rag_eval.model import OPTIONAL, Trace, retrieved, said
 from rag_eval.partial import Outcome
 from rag_eval.profile import MARKS, Terms, has_profile, missing, seen
+from rag_eval.told import TOLD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +30,10 @@ if TYPE_CHECKING:
     from rag_eval.case import Ranking
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings
-    from rag_eval.profile import Seen
+    from rag_eval.profile import Profile, Seen
     from rag_eval.tally import Score
     from rag_eval.telling import Teller
-    from rag_eval.told import Told
+    from rag_eval.told import Entry, Told
 
     Row = dict[str, Any]
     Scores = tuple[Score | None, ...]
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 _UNMARKED = (None,) * len(MARKS)
+_LOUD = frozenset(("chunks", "guardrail", "policy_flags"))
+"""What is known of an answer besides its text by which it may leak, or be kept back."""
 _REMEMBERED = 50_000
 _SHAPES = 1_000
 _MOST_TOLD = 0.8  # of the probes: a claim that says as much says what everybody wants to hear
@@ -47,35 +52,59 @@ class Group(NamedTuple):
     """Columns that need the same optional fields.
 
     ``fields`` are those of a trace row without which none of them applies, ``has`` are where a case has them all.
+    ``quietly`` says that they hang on the profile where there is nothing to find in an answer. ``members`` are the
+    names of what they are, where each is a member of the one field. ``begin`` and ``end`` are their places, among what
+    cases have alike where they hang on the profile, else among what may differ in every case.
     """
 
     fields: frozenset[str]
     has: tuple[Callable[[Case], object], ...]
     of_gold: bool
+    quietly: bool
+    members: tuple[str, ...]
     columns: list[Measure]
-    nothing: Scores
+    begin: int
+    end: int
 
     def scores(self, case: Case) -> Scores:
         """The scores of a case; where it lacks a field they are not even asked for."""
         for has in self.has:
             if has(case) is None:
-                return self.nothing
+                return (None,) * len(self.columns)
         return tuple([one.score(case) for one in self.columns])
+
+    def of_values(self, values: Sequence[Mapping[str, float] | None]) -> Iterable[Scores]:
+        """The scores of many cases by what stands in their one field."""
+        known: set[str] = set().union(*[one for one in values if one])
+        nothing = [None] * len(values)
+        return zip(*[_floats(name, values) if name in known else nothing for name in self.members], strict=True)
+
+
+class Asked(NamedTuple):
+    """Which groups may apply to a case, and whether there is anything to do for it beyond its profile.
+
+    ``by_values`` says that what its fields hold is all that decides.
+    """
+
+    groups: tuple[Group, ...]
+    more: bool
+    by_values: bool
 
 
 class Shape(NamedTuple):
     """What rows of the same fields have in common.
 
-    ``failed``: an error may stand for an answer. ``marked``: the system says something of its answer. ``plain`` and
-    ``wider`` say for each group whether it may apply to a plain item, and to any other; ``more`` whether there is
-    anything to do for a plain item beyond its profile.
+    ``failed``: an error may stand for an answer. ``marked``: the system says something of its answer. ``loud``: of what
+    it retrieved, kept back or flagged. Then come what is asked of a plain item and an answer with nothing to find in
+    it, of a plain item and any other answer, and of any other item.
     """
 
     failed: bool
     marked: bool
-    plain: tuple[bool, ...]
-    wider: tuple[bool, ...]
-    more: bool
+    loud: bool
+    quiet: Asked
+    plain: Asked
+    wider: Asked
 
 
 class Assessor:
@@ -86,16 +115,21 @@ class Assessor:
         own = [one for one in columns if one.metric.by_profile]
         self._by_profile = [one for one in own if not one.metric.by_ranking]
         self._by_ranking = [one for one in own if one.metric.by_ranking]
-        self._groups = _grouped([one for one in columns if not one.metric.by_profile])
-        self._all = (True,) * len(self._groups)
-        grouped = [one for group in self._groups for one in group.columns]
-        self.columns = tuple([one.column for one in (*self._by_profile, *self._by_ranking, *grouped)])
-        self._known: dict[tuple[Any, ...], Outcome] = {}
+        quietly = _grouped([one for one in columns if one.metric.quietly], len(own))
+        others = _grouped([one for one in columns if not one.metric.quietly and not one.metric.by_profile])
+        self._groups = [*quietly, *others]
+        self._all, self._quietly, self._still = map(_asked, (self._groups, quietly, others))
+        self._wary = bool(quietly)
+        in_groups = [[one for group in groups for one in group.columns] for groups in (quietly, others)]
+        self._nothing, self._no_own = ((None,) * len(side) for side in in_groups)
+        self.columns = tuple([one.column for one in chain(self._by_profile, self._by_ranking, *in_groups)])
+        self._known: dict[Profile, Outcome] = {}
+        self._loud: dict[Profile, Outcome] = {}  # of answers in which there may be something to find
         self._ranked: dict[tuple[bool, Ranking | None], Scores] = {}
         self._same: dict[Outcome, Outcome] = {}
+        self._alike: dict[Scores, Scores] = {}
         self._shapes: dict[tuple[str, ...], Shape] = {}
-        self._bare, self._with_chunks = self._shape({}), self._shape({"chunks": []})
-        self._golds = golds
+        self._bare, self._golds = self._shape({}), golds
         self._teller: list[Teller] = []  # one, made when it is needed, of all that are fresh from this one
         self._probes = _probes(golds)
         # A claim that is shorter than what it would have to hold need not be searched; honest ones mostly are.
@@ -118,26 +152,50 @@ class Assessor:
         Then what they tell is all that they come to, whatever the item.
         """
         shape = self._shape(row)
-        asked = {
-            name for group, wanted in zip(self._groups, shape.wider, strict=True) if wanted for name in group.fields
-        }
-        if shape.failed or shape.marked or "usage" in row or asked - {"chunks"}:
+        if shape.failed or shape.marked:
             return None
-        needed = asked or ("chunks" in row and not all(map(has_profile, self._golds.values())))
-        return ("chunks",) if needed else ()
+        needed = {"usage", *(_LOUD if self._wary else ())}
+        needed.update(*[group.fields for group in shape.wider.groups])
+        plain, ranked = self._kinds
+        needed.update([name for name in TOLD if not (plain or (name == "chunks" and ranked))])
+        return tuple(sorted(needed.intersection(row, TOLD)))
+
+    @lazy
+    def _kinds(self) -> tuple[bool, bool]:
+        """Whether all items are plain, and whether all have a profile."""
+        golds = self._golds.values()
+        return all([gold.plain for gold in golds]), all(map(has_profile, golds))
 
     def told(self, slots: Sequence[int | None], told: Told) -> list[Outcome | None]:
         """What the traces of items come to, as far as it is known from others of their profiles."""
         teller = self._teller[0] if self._teller else self._make_teller()
-        known: Iterable[Outcome | None] = map(self._known.get, teller.profiles(slots, told))  # type: ignore[arg-type]
-        shape = self._with_chunks if told.chunks else self._bare
-        if not shape.more:
+        shape = self._shape(told.more)
+        loud = shape.loud and self._wary
+        known: Iterable[Outcome | None] = map((self._loud if loud else self._known).get, teller.profiles(slots, told))  # type: ignore[arg-type]
+        if self._wary and not loud:
+            known = list(known)
+            for place in suspects(told.claims, self._settings.safety):
+                known[place] = None
+        asked = shape.plain if loud else shape.quiet
+        if not asked.more:
             return list(known)
-        entries, items = told.entries(), teller.items
-        return [
-            one and self._with_more(one, shape.plain, Case(items[slot], told.trace(entry), self._settings), 0)  # type: ignore[index]
-            for one, slot, entry in zip(known, slots, entries, strict=True)
-        ]
+        if asked.by_values:
+            return self._with_values(list(known), asked, told)
+        cases = zip(known, slots, told.entries(), strict=True)
+        return [one and self._of_told(one, asked, slot, told, entry) for one, slot, entry in cases]
+
+    def _of_told(self, found: Outcome, asked: Asked, slot: int | None, told: Told, entry: Entry) -> Outcome:
+        gold = self._teller[0].items[slot]  # type: ignore[index]  # of those that have an outcome there is an item
+        return self._with_more(found, asked, Case(gold, told.trace(entry), self._settings), 0)
+
+    def _with_values(self, known: list[Outcome | None], asked: Asked, told: Told) -> list[Outcome | None]:
+        """The outcomes with the scores that are numbers in fields: those of many cases at once."""
+        owns: Iterable[Scores] = repeat(self._no_own, len(known))
+        for group in asked.groups:
+            (field,) = group.fields
+            values = group.of_values(told.more[field])
+            owns = [(*own[: group.begin], *one, *own[group.end :]) for own, one in zip(owns, values, strict=True)]
+        return [one and self.shared(one._replace(own=own)) for one, own in zip(known, owns, strict=True)]
 
     def _make_teller(self) -> Teller:
         from rag_eval.telling import Probing, Teller  # only large files need it: start-up time
@@ -156,10 +214,12 @@ class Assessor:
         given, cited = said(row) if answer is None else (answer["claim"], answer.get("citations"))
         marks = tuple(map(row.get, MARKS)) if shape.marked else ()
         own = seen(gold, given, cited, retrieved(row) if ids is None else ids, self._terms, marks)
-        found = self._known.get(own[0])
-        more = shape.more or not plain
-        if found is None or more or self._watched(own):
-            return self._profiled(gold, own, more, shape.plain if plain else shape.wider, row)
+        known, asked = self._known, shape.quiet if plain else shape.wider
+        if self._wary and (shape.loud or not plain or suspects((given,), self._settings.safety)):
+            known, asked = self._loud, shape.plain if plain else shape.wider
+        found = known.get(own[0])
+        if found is None or asked.more or self._watched(own):
+            return self._profiled(gold, own, known, asked, row)
         return found
 
     def trace(self, gold: Gold, trace: Trace) -> Outcome:
@@ -169,8 +229,11 @@ class Assessor:
             return self.exactly(gold, trace)
         marks = trace.abstained, trace.ok, trace.timed_out
         answer = trace.claim, trace.citations, trace.retrieved
-        found = seen(gold, *answer, self._terms, () if marks == _UNMARKED else marks)
-        return self._profiled(gold, found, self._bare.more or not plain or not bare, self._all, trace)
+        own = seen(gold, *answer, self._terms, () if marks == _UNMARKED else marks)
+        known, asked = self._known, self._bare.quiet if plain and bare else self._still if plain else self._all
+        if self._wary and (_is_loud(trace) or not plain or suspects((trace.claim,), self._settings.safety)):
+            known, asked = self._loud, self._bare.plain if plain and bare else self._all
+        return self._profiled(gold, own, known, asked, trace)
 
     def exactly(self, gold: Gold, trace: Trace) -> Outcome:
         """The same, without regard to profiles."""
@@ -190,13 +253,30 @@ class Assessor:
         """The outcome, as one object for all cases that come to it: most come to few."""
         return _remember(self._same, outcome, outcome)
 
-    def _profiled(self, gold: Gold, own: Seen, more: bool, asked: Sequence[bool], said: Row | Trace) -> Outcome:
+    def all_shared(self, outcomes: Iterable[Outcome]) -> list[Outcome]:
+        """The same of many that come from elsewhere, with what they have alike."""
+        known: dict[int, Scores] = {}
+        found = []
+        for one in outcomes:
+            scores = known.get(id(one.scores))
+            if scores is None:
+                scores = known[id(one.scores)] = _remember(self._alike, one.scores, one.scores)
+            found.append(self.shared(Outcome(scores, *one[1:])))
+        return found
+
+    def _profiled(
+        self, gold: Gold, own: Seen, known: dict[Profile, Outcome], asked: Asked, said: Row | Trace
+    ) -> Outcome:
         profile, lowered, retrieved, cited = own
-        found = self._known.get(profile)
+        found = known.get(profile)
         if found is None:
-            found = self._of_profile(profile, self._case(gold, said))
+            case = self._case(gold, said)
+            found = self._outcome(case)
+            if known is self._known and self._wary:
+                found = self._with_more(found, self._quietly, case, 0)
+            _remember(known, profile, self.shared(found))
         habits = self._habits(lowered, retrieved, cited)
-        if more:
+        if asked.more:
             return self._with_more(found, asked, self._case(gold, said), habits)
         return self.shared(found._replace(habits=habits)) if habits else found
 
@@ -204,25 +284,21 @@ class Assessor:
         trace = said if isinstance(said, Trace) else Trace.from_row(said, gold.qid, 1)  # its line is in no score
         return Case(gold, trace, self._settings)
 
-    def _of_profile(self, profile: tuple[Any, ...], case: Case) -> Outcome:
-        found = self._outcome(case)
-        nothing = tuple([one for group in self._groups for one in group.nothing])
-        return _remember(self._known, profile, self.shared(found._replace(scores=(*found.scores, *nothing))))
-
     def _outcome(self, case: Case) -> Outcome:
-        """What hangs on the profile: the first scores, the labels."""
-        scores = (*[one.score(case) for one in self._by_profile], *self._ranking_scores(case))
+        """What hangs on the profile: the first scores, the labels. No group has a score yet."""
+        scores = (*[one.score(case) for one in self._by_profile], *self._ranking_scores(case), *self._nothing)
         level = case.ranking.level if case.in_a and case.ranking else ""
-        return Outcome(scores, label(case), example08(case), level, 0)
+        return Outcome(_remember(self._alike, scores, scores), label(case), example08(case), level, 0, self._no_own)
 
-    def _with_more(self, found: Outcome, asked: Sequence[bool], case: Case, habits: int) -> Outcome:
+    def _with_more(self, found: Outcome, asked: Asked, case: Case, habits: int) -> Outcome:
         """The outcome of a profile with the scores of the groups that are asked for."""
         if case.trace.usage and (model := unpriced(case)):
             self.unpriced.add(model)
-        scores = list(found.scores[: len(self._by_profile) + len(self._by_ranking)])
-        for group, wanted in zip(self._groups, asked, strict=True):
-            scores += group.scores(case) if wanted else group.nothing
-        return self.shared(found._replace(scores=tuple(scores), habits=habits))
+        alike, own = list(found.scores), list(found.own)
+        for group in asked.groups:
+            (alike if group.quietly else own)[group.begin : group.end] = group.scores(case)
+        scores = tuple(alike)
+        return self.shared(found._replace(scores=_remember(self._alike, scores, scores), own=tuple(own), habits=habits))
 
     def _ranking_scores(self, case: Case) -> Scores:
         """The scores that hang on the ranking alone: computed once for all cases that rank alike."""
@@ -232,15 +308,17 @@ class Assessor:
             scores = _remember(self._ranked, key, tuple([one.score(case) for one in self._by_ranking]))
         return scores
 
-    def _shape(self, row: Row) -> Shape:
+    def _shape(self, row: Mapping[str, Any]) -> Shape:
         names = row.keys()
-        wider = tuple([group.fields <= names for group in self._groups])
-        plain = tuple([wanted and not group.of_gold for group, wanted in zip(self._groups, wider, strict=True)])
+        wider = [group for group in self._groups if group.fields <= names]
+        plain = [group for group in wider if not group.of_gold]
+        quiet = [group for group in plain if not group.quietly]
         if len(self._shapes) >= _SHAPES:
             self._shapes.clear()
-        marked = not names.isdisjoint(MARKS)
-        shape = Shape("error" in names, marked, plain, wider, any(plain) or "usage" in row)
-        return self._shapes.setdefault(tuple(row), shape)
+        counts = "usage" in names  # what it cost may be open
+        asked = _asked(quiet, counts), _asked(plain, counts), _asked(wider, counts=True)
+        marks = "error" in names, not names.isdisjoint(MARKS), not names.isdisjoint(_LOUD)
+        return self._shapes.setdefault(tuple(row), Shape(*marks, *asked))
 
     def _habits(self, said: str, retrieved: Sequence[str], cited: Collection[str]) -> int:
         found, count = 0, len(retrieved)
@@ -275,6 +353,10 @@ class Assessor:
         return True
 
 
+def _is_loud(trace: Trace) -> bool:
+    return trace.chunks is not None or trace.guardrail is not None or trace.flags is not None
+
+
 def _probes(golds: Mapping[str, Gold]) -> list[tuple[str, ...]]:
     """The substrings of the first questions, by qid, that want different things; none where there are too few."""
     found: dict[tuple[str, ...], None] = {}
@@ -294,17 +376,32 @@ def _remember(known: dict[K, V], key: K, value: V) -> V:
     return known.setdefault(key, value)
 
 
-def _grouped(columns: Iterable[Measure]) -> list[Group]:
+def _asked(groups: Sequence[Group], counts: bool = False) -> Asked:
+    """``counts`` says that a case counts its tokens, which may have no price."""
+    return Asked(tuple(groups), counts or bool(groups), not counts and all([group.members for group in groups]))
+
+
+def _grouped(columns: Iterable[Measure], begin: int = 0) -> list[Group]:
     """The columns by the optional fields that they need, so that those of absent ones are not even asked."""
-    found: dict[tuple[str, ...], list[Measure]] = {}
+    found: dict[tuple[Any, ...], list[Measure]] = {}
     for one in columns:
-        found.setdefault(tuple([name for name in one.metric.needs if name in OPTIONAL]), []).append(one)
-    return [_group(needs, group) for needs, group in found.items()]
+        needs = tuple([name for name in one.metric.needs if name in OPTIONAL])
+        found.setdefault((needs, bool(one.metric.member)), []).append(one)
+    groups: list[Group] = []
+    for (needs, *_), own in found.items():
+        groups.append(_group(needs, own, groups[-1].end if groups else begin))
+    return groups
 
 
-def _group(needs: Sequence[str], columns: list[Measure]) -> Group:
+def _group(needs: Sequence[str], columns: list[Measure], begin: int) -> Group:
     # What is cited may stand in the answer's text: no field says that there is nothing.
     fields = frozenset(name.split(".")[1] for name in needs if name.startswith("trace.") and name != "trace.citations")
     has = tuple(attrgetter(name) for name in dict.fromkeys(OPTIONAL[name] for name in needs))
     of_gold = any(name.startswith("gold.") for name in needs)
-    return Group(fields, has, of_gold, columns, (None,) * len(columns))
+    members = tuple([one.metric.member for one in columns])
+    alone = members if all(members) and len(fields) == 1 and not of_gold else ()
+    return Group(fields, has, of_gold, columns[0].metric.quietly, alone, columns, begin, begin + len(columns))
+
+
+def _floats(name: str, values: Iterable[Mapping[str, float] | None]) -> list[float | None]:
+    return [float(one[name]) if one and name in one else None for one in values]

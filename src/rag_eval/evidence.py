@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_eval import folds
 from rag_eval.metrics import measure
-from rag_eval.results import looked_up
+from rag_eval.results import Layouts, apart, looked_up
 from rag_eval.tally import Value
 
 TYPE_CHECKING = False
@@ -54,8 +54,11 @@ class Evidence:
         self._metrics, self._contracts = metrics, contracts
         self._columns: dict[tuple[str, str], Counter[Shown]] = {}
         self._pairs: dict[tuple[str, str], Pairs] = {}
-        self._parts: dict[str, tuple[list[Scores], list[int]]] = {}
-        self._shared: dict[str, tuple[list[Scores], list[Scores], list[int]]] = {}
+        self._parts: dict[tuple[str, bool], tuple[list[Scores], list[int]]] = {}
+        self._shared: dict[tuple[str, bool], tuple[list[Scores], list[Scores], list[int]]] = {}
+        self._layouts = [
+            Layouts([case.scores for case in side]) for side in (questions, (baseline and baseline.questions) or ())
+        ]
         self._sizes: Counter[str] | None = None
         self._together = list(paired(baseline.questions, questions)) if baseline else []
 
@@ -107,7 +110,7 @@ class Evidence:
         """
         column = measure(name).column
         if (column, part) not in self._pairs:
-            old, new, counts = self._both(part)
+            old, new, counts = self._both(part, all(side.shares(column) for side in self._layouts))
             counted: Pairs = Counter()
             for pair in zip(looked_up(old, column), looked_up(new, column), counts, strict=True):
                 counted[pair[:2]] += pair[2]
@@ -118,7 +121,7 @@ class Evidence:
     def _column(self, name: str, part: str) -> Counter[Shown]:
         column = measure(name).column
         if (column, part) not in self._columns:
-            cases, counts = self._alone(part)
+            cases, counts = self._alone(part, self._layouts[0].shares(column))
             counted: Counter[Shown] = Counter()
             for score, count in zip(looked_up(cases, column), counts, strict=True):
                 if score is not None:
@@ -126,23 +129,27 @@ class Evidence:
             self._columns[column, part] = counted
         return self._columns[column, part]
 
-    def _alone(self, part: str) -> tuple[list[Scores], list[int]]:
-        """The scores in a slice, each once, with how many cases they are of: looked out once a slice."""
-        if part not in self._parts:
-            cases = [case.scores for case in self.questions if not part or part in case.slices]
-            known, counts = {id(one): one for one in cases}, Counter(map(id, cases))
-            self._parts[part] = list(known.values()), [counts[own] for own in known]
-        return self._parts[part]
+    def _alone(self, part: str, shared: bool) -> tuple[list[Scores], list[int]]:
+        """The scores in a slice, each once, with how many cases they are of: looked out once a slice.
 
-    def _both(self, part: str) -> tuple[list[Scores], list[Scores], list[int]]:
+        ``shared`` says that those which cases share are enough.
+        """
+        if (part, shared) not in self._parts:
+            cases = [case.scores for case in self.questions if not part or part in case.slices]
+            keys, known = apart(cases, shared)
+            counts = Counter(keys)
+            self._parts[part, shared] = list(known.values()), [counts[key] for key in known]
+        return self._parts[part, shared]
+
+    def _both(self, part: str, shared: bool) -> tuple[list[Scores], list[Scores], list[int]]:
         """The scores of a slice's cases under baseline and run, each pair once, with how many cases they are of."""
-        if part not in self._shared:
-            both = [(old.scores, new.scores) for old, new in self._together if not part or part in new.slices]
-            pairs = [(id(old), id(new)) for old, new in both]
-            known, counts = dict(zip(pairs, both, strict=True)), Counter(pairs)
-            old, new = [old for old, _ in known.values()], [new for _, new in known.values()]
-            self._shared[part] = old, new, [counts[own] for own in known]
-        return self._shared[part]
+        if (part, shared) not in self._shared:
+            together = [(old.scores, new.scores) for old, new in self._together if not part or part in new.slices]
+            (old_keys, old), (new_keys, new) = (apart([pair[side] for pair in together], shared) for side in (0, 1))
+            counts = Counter(zip(old_keys, new_keys, strict=True))
+            olds, news = [old[key] for key, _ in counts], [new[key] for _, key in counts]
+            self._shared[part, shared] = olds, news, list(counts.values())
+        return self._shared[part, shared]
 
 
 def paired(before: Iterable[Question], after: Sequence[Question]) -> Iterator[tuple[Question, Question]]:

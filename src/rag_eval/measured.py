@@ -54,14 +54,14 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
 
 def _cases(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     places = {name: place for place, name in enumerate(card.columns)}
-    scores = {id(outcome): Scores(places, outcome.scores) for outcome, _ in card.cases.outcomes()}
+    scores = {id(outcome): Scores(places, outcome.scores, outcome.own) for outcome, _ in card.cases.outcomes()}
     last: Gold | None = None
     for gold, run, outcome, line in card.cases.items():
         if gold is not last:  # the runs of an item stand together
             last, qid, text, hashed = gold, gold.qid, gold.question[:_QUESTION_SHOWN], hashes.get(gold.qid, "")
             answerable, slices, own_line = gold.answerable, slices_of(gold, fields) if fields else (), gold.line
-        _, label, own, _, _ = outcome
-        yield qid, run, text, answerable, label, own, scores[id(outcome)], own_line, line, hashed, slices
+        _, label, example08, *_ = outcome
+        yield qid, run, text, answerable, label, example08, scores[id(outcome)], own_line, line, hashed, slices
 
 
 def _of_cases(card: Scorecard) -> list[Valued]:

@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """What a case came to, whichever it is."""
+    """What a case came to, whichever it is.
+
+    ``scores`` are what most cases have alike, as one object; ``own`` those that may differ in every case, such as what
+    hangs on texts or was measured, in the order of the columns that follow. It is empty where no column does.
+    """
 
     scores: Scores
     label: str
     example08: str
     level: str
     habits: int
+    own: Scores = ()
 
 
 class Log:

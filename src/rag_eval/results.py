@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rag_eval.tally import Score
 
 T = TypeVar("T")
-_PLACES, _KEPT = attrgetter("places"), attrgetter("kept")
+_PLACES, _KEPT, _OWN = map(attrgetter, ("places", "kept", "own"))
+_SHOWN = {float, type(None)}
 
 
 class MetricResult(NamedTuple):
@@ -46,16 +47,23 @@ class Scores(Mapping[str, Shown]):
     """A case's score by column, of those that apply: what the scorer keeps, made a number where it is asked for.
 
     As dicts the scores of many cases would take more room than all else that is known of them, and most are never
-    looked at. ``places`` says where a column stands in ``kept``; all cases share one.
+    looked at. ``places`` says where a column stands in ``kept``, which cases share that score alike, or after that in
+    ``own``, which differ; all cases of a run share it, and it says how many there are of either.
     """
 
-    __slots__ = ("kept", "places")
+    __slots__ = ("kept", "own", "places")
 
-    def __init__(self, places: Mapping[str, int], kept: Sequence[Score | None]) -> None:
-        self.places, self.kept = places, kept
+    def __init__(
+        self, places: Mapping[str, int], kept: Sequence[Score | None], own: Sequence[Score | None] = ()
+    ) -> None:
+        self.places, self.kept, self.own = places, kept, own
+
+    def _at(self, place: int) -> Score | None:
+        shared = len(self.kept)
+        return self.kept[place] if place < shared else self.own[place - shared]
 
     def __getitem__(self, column: str) -> Shown:
-        score = self.kept[self.places[column]]
+        score = self._at(self.places[column])
         if score is None:
             raise KeyError(column)
         return as_shown(score)
@@ -63,34 +71,64 @@ class Scores(Mapping[str, Shown]):
     def get(self, column: str, default: T | None = None) -> Shown | T | None:  # type: ignore[override]
         """As a dict's; gates ask it of every case."""
         place = self.places.get(column)
-        score = None if place is None else self.kept[place]
+        score = None if place is None else self._at(place)
         return default if score is None else as_shown(score)
 
     def __iter__(self) -> Iterator[str]:
-        return (column for column, place in self.places.items() if self.kept[place] is not None)
+        return iter(self.as_dict())
 
     def __len__(self) -> int:
-        return sum(score is not None for score in self.kept)
+        return sum(score is not None for score in (*self.kept, *self.own))
 
     def __repr__(self) -> str:
         return repr(self.as_dict())
 
     def as_dict(self) -> dict[str, Shown]:
         """All of them at once."""
-        kept = self.kept
+        kept = (*self.kept, *self.own)
         return {column: as_shown(score) for column, place in self.places.items() if (score := kept[place]) is not None}
+
+
+class Layouts:
+    """How the scores of some cases are laid out."""
+
+    def __init__(self, cases: Sequence[Mapping[str, Shown]]) -> None:
+        scores = [one for one in cases if isinstance(one, Scores)]
+        self._plain = len(scores) < len(cases)
+        self._known = {id(one.places): (one.places, len(one.kept)) for one in scores}
+
+    def shares(self, column: str) -> bool:
+        """Whether all cases with the same shared scores have the same one in a column."""
+        places = [(places.get(column, -1), shared) for places, shared in self._known.values()]
+        return not self._plain and all(place < shared for place, shared in places)
+
+
+def apart(cases: Sequence[Mapping[str, Shown]], shared: bool) -> tuple[list[int], dict[int, Mapping[str, Shown]]]:
+    """For each of the cases what tells it from others, and one of the cases for each of that.
+
+    ``shared`` says that it is enough to tell them apart by the scores that cases share.
+    """
+    keys = list(map(id, map(_KEPT, cases) if shared else cases))
+    return keys, dict(zip(keys, cases, strict=True))
 
 
 def looked_up(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
     """The score of each case in a column, None where it does not apply; what many cases score alike is shown once."""
     if set(map(type, cases)) != {Scores} or len(set(map(id, map(_PLACES, cases)))) > 1:
         return [one.get(column) for one in cases]
-    place = _PLACES(cases[0]).get(column)
+    place, shared = _PLACES(cases[0]).get(column), len(_KEPT(cases[0]))
     if place is None:
         return [None] * len(cases)
-    kept = list(map(itemgetter(place), map(_KEPT, cases)))
-    shown = {score: None if score is None else as_shown(score) for score in set(kept)}
-    return [shown[score] for score in kept]
+    kept = (
+        map(itemgetter(place), map(_KEPT, cases))
+        if place < shared
+        else map(itemgetter(place - shared), map(_OWN, cases))
+    )
+    found = list(kept)
+    if set(map(type, found)) <= _SHOWN:
+        return found
+    shown = {score: None if score is None else as_shown(score) for score in set(found)}
+    return [shown[score] for score in found]
 
 
 class Question(NamedTuple):

@@ -117,8 +117,8 @@ class Cases(Sequence[Scored]):
 
 
 def _scored(item: Item) -> Scored:
-    gold, run, (scores, label, own, level, habits), line = item
-    return Scored(gold.qid, run, scores, label, own, level, gold.line, line, habits)
+    gold, run, (scores, label, example08, level, habits, own), line = item
+    return Scored(gold.qid, run, (*scores, *own), label, example08, level, gold.line, line, habits)
 
 
 class Scorecard(NamedTuple):
@@ -137,18 +137,10 @@ class Scorecard(NamedTuple):
     def tallies(self) -> dict[str, Tally]:
         """The multiset of the scores of each column."""
         outcomes = self.cases.outcomes()
-        # Many may have come to something of their own: what one case came to each is counted at once.
-        once = [outcome.scores for outcome, count in outcomes if count == 1]
-        found: list[Counter[Any]] = [Counter(own) for own in zip(*once, strict=True)] or [
-            Counter() for _ in self.columns
-        ]
-        for outcome, count in outcomes:
-            if count > 1:
-                for counted, score in zip(found, outcome.scores, strict=True):
-                    counted[score] += count
-        for counted in found:
-            del counted[None]
-        return dict(zip(self.columns, found, strict=True))
+        alike = _counted([(outcome.scores, count) for outcome, count in outcomes])
+        own = _counted([(outcome.own, count) for outcome, count in outcomes])
+        nothing: list[Counter[Any]] = [Counter() for _ in self.columns]
+        return dict(zip(self.columns, [*alike, *own] or nothing, strict=True))
 
     def labels(self) -> dict[str, int]:
         """How many cases have each label."""
@@ -161,6 +153,26 @@ class Scorecard(NamedTuple):
         """Each measure's value over the cases to which it applies."""
         tallies, own = self.tallies(), (one for one in self.measures if one.metric.level == "case")
         return {one.name: FOLDS[one.fold].value(tallies[one.column]) for one in own}
+
+
+def _counted(scores: Iterable[tuple[tuple[Score | None, ...], int]]) -> list[Counter[Any]]:
+    """The multiset of the scores of each column, of cases that may have them as one object."""
+    known: dict[int, tuple[Score | None, ...]] = {}
+    counts: Counter[int] = Counter()
+    for one, count in scores:
+        known[id(one)] = one
+        counts[id(one)] += count
+    # Many may have come to something of their own: what one case came to each is counted at once.
+    once = [own for own, count in zip(known.values(), map(counts.__getitem__, known), strict=True) if count == 1]
+    found: list[Counter[Any]] = [Counter(column) for column in zip(*once, strict=True)]
+    for key, own in known.items():
+        found = found or [Counter() for _ in own]
+        if counts[key] > 1:
+            for counted, score in zip(found, own, strict=True):
+                counted[score] += counts[key]
+    for counted in found:
+        del counted[None]
+    return found
 
 
 class Scorer:
@@ -303,7 +315,7 @@ class Scorer:
         self._assessor.pool = self.pool or partial.aside.pool
         self._assessor.unpriced |= partial.aside.unpriced
         self._unknown += partial.aside.unknown
-        outcomes = [self._assessor.shared(one) for one in partial.outcomes]
+        outcomes = self._assessor.all_shared(partial.outcomes)
         for run, slots, places, lines in partial.runs:
             came = list(map(outcomes.__getitem__, places))
             self._duplicate += self._of_run(run).put(slots, came, lines, before)

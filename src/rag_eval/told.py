@@ -11,19 +11,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from rag_eval.model import Chunk
-
     Row = dict[str, Any]
     Entry = tuple[int, str, str | None, str, str | None, str]
 
 
+_TOLD = {
+    "chunks": "chunks",
+    "scope": "scope",
+    "confidence": "confidence",
+    "policy_flags": "flags",
+    "latency_ms": "latency",
+    "usage": "usage",
+    "guardrail": "guardrail",
+}
+TOLD = frozenset(_TOLD)
+"""The fields of a row that only some metrics look at, and that are told where one does."""
+
+
 class Told(NamedTuple):
-    """What trace rows tell besides what only some metrics look at: a column for each field, an entry for each line.
+    """What trace rows tell: a column for each field, an entry for each line.
 
     Of a line that tells nothing so far the qid is empty: it is blank, or has its row in ``rows`` by its number.
     ``cited`` and ``retrieved`` are ids as they stand in JSON, in quotes and parted by ``between``; none of them is
-    empty or has an escape, and None says that no list was given. ``runs`` and ``chunks`` are none at all
-    where they are not told.
+    empty or has an escape, and None says that no list was given. ``runs`` are none at all where no row tells one;
+    ``more`` holds the values of those of :data:`TOLD` that were asked for, None where a row has none.
     """
 
     first: int
@@ -34,7 +45,7 @@ class Told(NamedTuple):
     retrieved: Iterable[str]
     between: str
     rows: Mapping[int, Row]
-    chunks: Sequence[Sequence[Chunk] | None] = ()
+    more: Mapping[str, Sequence[Any]] = {}
 
     def entries(self) -> Iterator[Entry]:
         """Number, qid, run, claim, citations and retrieved ids of each line."""
@@ -45,9 +56,12 @@ class Told(NamedTuple):
         """The trace of one of the entries."""
         line, qid, run, claim, cited, ranked = entry
         cites = None if cited is None else tuple(dict.fromkeys(self.ids(cited)))
-        chunks = self.chunks[line - self.first] if self.chunks else None
         ids = tuple(dict.fromkeys(self.ids(ranked)))
-        return Trace(qid, run or None, claim, cites, ids, line, chunks=None if chunks is None else tuple(chunks))
+        values = {_TOLD[name]: column[line - self.first] for name, column in self.more.items()}
+        more: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
+        return Trace(qid, run or None, claim, cites, ids, line, **more)
 
     def ids(self, listed: str) -> list[str]:
         """The ids of a list, repeats among them."""

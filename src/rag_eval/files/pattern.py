@@ -133,15 +133,17 @@ class _Writer:
 
     def value(self, schema: Schema, value: Any, path: str) -> str:
         """What matches a value of the kind of ``value`` that keeps ``schema``."""
-        if isinstance(value, dict):
-            return self._object(schema, value, path)
         if isinstance(value, list):
             return self._array(schema, value, path)
         if isinstance(value, str) and ("type" in schema or path in self._wanted):
             return self._text(schema, path)
         if path in self._pinned:
             return self._literal(value, path)
-        return _scalar(schema)
+        whole = path in self._wanted
+        if whole:
+            self.names.append(path)
+        made = self._object(schema, value, path) if isinstance(value, dict) else _scalar(schema)
+        return f"({made})" if whole else made
 
     def _literal(self, value: Any, path: str) -> str:
         literal = "true" if value else "false"

@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_eval.files.pattern import Ways, way
 from rag_eval.model import Gold, inline_citations
-from rag_eval.told import Told
+from rag_eval.told import TOLD, Told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     """What rows of the same fields have to tell besides what all do; None where they come to more than they tell."""
 
 _CLAIM, _CITED, _RANKED = "answer_json.claim", "answer_json.citations", "retrieved_ids"
-_ANSWER, _LISTED, _CHUNKS = "answer", "citations", "chunks"
+_ANSWER, _LISTED = "answer", "citations"
+_LISTS = ("chunks", "policy_flags")
+"""Fields of :data:`rag_eval.told.TOLD` of which the group is what stands between the brackets."""
 _GOLD = ("qid", "question", "answerable", "gold_claim_substr", "gold_citations")
 
 
@@ -106,8 +108,15 @@ def _told(first: int, columns: Columns, between: str) -> Told:
     if _ANSWER in columns and _LISTED not in columns:
         cited = [_inline(claim, between) for claim in claims]
     ranked = columns.get(_RANKED) or repeat("")
-    chunks = [_loads(f"[{one}]") for one in columns.get(_CHUNKS, ())]
-    return Told(first, columns["qid"], columns.get("run", ()), claims, cited, ranked, between, {}, chunks)
+    more = {name: _values(columns[name], name in _LISTS) for name in TOLD.intersection(columns)}
+    return Told(first, columns["qid"], columns.get("run", ()), claims, cited, ranked, between, {}, more)
+
+
+def _values(texts: Sequence[str], listed: bool) -> list[Any]:
+    """What stands in a column, None where nothing does: decoded at once, which saves calls."""
+    written = [f"[{text}]" for text in texts] if listed else [text or "null" for text in texts]
+    values: list[Any] = _loads(f"[{','.join(written)}]")
+    return values
 
 
 def _fill(golds: list[Gold | Row | None], first: int, columns: Columns, apart: str) -> None:
@@ -157,7 +166,9 @@ def _merged(told: Told, other: Told) -> Told:
         claims=pick(told.claims, other.claims, ""),
         cited=pick(told.cited, other.cited, None),
         retrieved=pick(told.retrieved, other.retrieved, ""),
-        chunks=pick(told.chunks, other.chunks, None) if told.chunks or other.chunks else (),
+        more={
+            name: pick(told.more.get(name, ()), other.more.get(name, ()), None) for name in {**told.more, **other.more}
+        },
     )
 
 

@@ -28,6 +28,9 @@ class Metric(NamedTuple):
     two values. ``needs`` lists the gold and trace fields without which the metric applies to no case. ``by_ranking``
     says that the score hangs on ``case.in_a`` and ``case.ranking`` alone, so that cases that rank alike are scored
     once; ``by_profile`` that it hangs on what :mod:`rag_eval.profile` sees, as every score of a ranking does.
+    ``quietly`` that it does so for plain items (:attr:`rag_eval.model.Gold.plain`) and answers in which no detector
+    may find anything, where nothing is known of chunks, of the guardrail, or of policy flags. ``member`` says that it
+    is the number of this name in the one object that is needed, as a float, and None where that has none.
     ``settings`` names the parts of :class:`~rag_eval.model.Settings` that a score hangs on. A metric of the level
     ``run`` scores what run.json says instead of a case. ``version`` goes up when the definition changes.
     """
@@ -50,6 +53,8 @@ class Metric(NamedTuple):
     unit: str = ""
     level: Level = "case"
     by_profile: bool = False
+    quietly: bool = False
+    member: str = ""
 
     @property
     def bounded(self) -> bool:
@@ -73,6 +78,8 @@ def metric(
     level: Level = "case",
     name: str = "",
     by_profile: bool = False,
+    quietly: bool = False,
+    member: str = "",
 ) -> Callable[[Callable[..., Score | None]], Metric]:
     """Make a :class:`Metric` of a function: its name, its module's perspective, its docstring's words.
 
@@ -90,7 +97,7 @@ def metric(
         terms = better, scale, applies, fields, source, cutoff, by_ranking, version
         usual = () if by_ranking or level == "run" else ("refusal",)
         asked = usual if settings is None else tuple(settings.split())
-        more = function, folds, asked, unit, level, by_profile or by_ranking
+        more = function, folds, asked, unit, level, by_profile or by_ranking, quietly, member
         return Metric(f"{own}@k" if cutoff else own, perspective, summary, text, *terms, *more)
 
     return build

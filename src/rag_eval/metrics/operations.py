@@ -53,8 +53,8 @@ def _latency(stage: str, what: str) -> Metric:
 
     whole = f"Milliseconds from {what}. The sum over all cases is the time of the suite."
     latency.__doc__ = whole if stage == "total" else f"Milliseconds spent in {what}."
-    own: dict[str, Any] = {"name": f"latency_{stage}_ms", "folds": folds, "scale": "amount", "unit": "ms"}
-    return metric("traces that time it, of attacks too", needs="trace.latency_ms", **own, **_TERMS)(latency)
+    own: dict[str, Any] = {"name": f"latency_{stage}_ms", "folds": folds, "needs": "trace.latency_ms", "member": stage}
+    return metric("traces that time it, of attacks too", scale="amount", unit="ms", **own, **_TERMS)(latency)
 
 
 latency_total_ms = _latency("total", "question to answer")
