@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from cases import ROOT
 from rag_eval.files import report_file, strict_json
 from rag_eval.files.contract import Contract
-from rag_eval.files.document import accept
+from rag_eval.files.document import accept, accept_apart
 from rag_eval.files.ledger import Ledger
+from rag_eval.files.listed import Halves, Listed
 from rag_eval.files.source import Reader
+from rag_eval.renderers.json_file import Questions, alike, from_json
 
 REPORT = (ROOT / "tests" / "gold" / "compared" / "report.json").read_bytes()
 CONTRACT = Contract("report")
@@ -94,3 +96,73 @@ def test_a_file_reads_the_same_either_way_and_its_problems_are_the_same(tmp_path
     assert report_file.read_report(Reader(ledger), str(good)) == json.loads(REPORT)
     assert report_file.read_report(Reader(ledger), str(bad)) is None
     assert [problem.where for problem in ledger.problems] == ["/verdict"]
+
+
+# Lists read a few entries at a time.
+
+
+def whole(entry):
+    """An entry as it stands there."""
+    scores = entry["scores"]
+    return {**entry, "scores": {**scores.shared, **scores.own} if isinstance(scores, Halves) else scores}
+
+
+def apart(data, depth=DEPTH, made=whole):
+    return accept_apart(CONTRACT.schema, data, depth, Listed("questions", "scores", alike, made))
+
+
+BEGIN, END = REPORT.index(b'\n  "questions"'), REPORT.index(b'\n  "notes"')
+inside = st.tuples(
+    st.integers(BEGIN, END),
+    st.sampled_from(['"', "{", "}", "]", ",", "1", "-", "e9", "e30", "\\u0022", "\n", "\n      }", "\n    }\n  ]"])
+    | st.sampled_from(
+        ['"mrr": 1.0,\n        ', '"latency_total_ms": 5.5', "[0.5, true]", "true", '"chr": 1.0, "chr": 1.0']
+    ),
+)
+
+
+def test_the_entries_of_a_report_of_ours_are_those_that_stand_there():
+    assert apart(REPORT) == slowly(REPORT)
+    halves = apart(REPORT, made=lambda entry: entry["scores"])["questions"]
+    assert all(isinstance(one, Halves) for one in halves)
+    assert any(one.own for one in halves)
+    assert len({id(one.shared) for one in halves}) < len(halves)
+
+
+@settings(max_examples=500, derandomize=True, deadline=None, database=None)
+@given(st.lists(inside, min_size=1, max_size=2), st.integers(0, 9))
+def test_an_entry_that_is_accepted_apart_is_accepted_slowly_with_the_same_value(edits, cut):
+    data = REPORT
+    for place, text in edits:
+        data = data[:place] + text.encode() + data[place + cut :]
+    found = apart(data)
+    assert found is None or found == slowly(data)
+
+
+@pytest.mark.parametrize("layout", [{"indent": 2}, {"indent": 1}, {}, {"separators": (",", ":")}])
+def test_another_layout_comes_to_the_same(layout):
+    data = json.dumps(json.loads(REPORT), **layout).encode()
+    assert apart(data) == slowly(data) == json.loads(REPORT)
+
+
+@pytest.mark.parametrize("depth", range(1, 7))
+def test_nesting_counts_in_entries_too(depth):
+    assert apart(REPORT, depth) in (None, slowly(REPORT, depth))
+
+
+def test_a_list_of_the_same_name_elsewhere_is_not_taken_for_it():
+    other = REPORT.replace(b'\n  "run": null', b'\n  "run": {\n  "questions": [\n    {\n    }\n  ]}', 1)
+    assert apart(other) in (None, slowly(other))
+
+
+def test_a_report_is_the_same_whether_its_questions_are_read_apart_or_not():
+    made = Questions()
+    read = accept_apart(CONTRACT.schema, REPORT, DEPTH, made.listed)
+    assert from_json(read) == from_json(json.loads(REPORT))
+
+
+def test_members_that_hang_on_one_another_are_not_read_apart():
+    schema = {"properties": {"list": {"items": {"properties": {"inner": {"type": "object", "required": ["a"]}}}}}}
+    data = b'{\n  "list": [\n    {\n      "inner": {\n        "a": 1\n      }\n    }\n  ]\n}'
+    with pytest.raises(ValueError, match="are not free of one another"):
+        accept_apart(schema, data, DEPTH, Listed("list", "inner", str.isalpha, dict))

@@ -13,7 +13,7 @@ from rag_eval.files.check import json_kind
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
 from rag_eval.finding import Finding
-from rag_eval.renderers.json_file import from_json
+from rag_eval.renderers.json_file import Questions, from_json
 from rag_eval.report import Earlier
 from rag_eval.trees import read
 
@@ -125,7 +125,7 @@ def _at_hand(reader: Reader, path: str) -> _Held | None:
 
 def _recorded(reader: Reader, path: str, held: _Held) -> Report:
     ledger = Ledger()
-    value = read_report(reader._replace(ledger=ledger, held={path: held.data}), path)
+    value = read_report(reader._replace(ledger=ledger, held={path: held.data}), path, Questions().listed)
     if value is None:
         hint = "A baseline is the report.json of an earlier run of this version: score that run again."
         where = f"{path} of {held.ref}" if held.ref else path

@@ -68,9 +68,9 @@ def _scored(path: str, options: Options, notes: list[str]) -> Report:
 
 def _report(reader: object, path: str) -> Report:
     from rag_eval.files.report_file import read_report
-    from rag_eval.renderers.json_file import from_json
+    from rag_eval.renderers.json_file import Questions, from_json
 
-    value = read_report(reader, path)  # type: ignore[arg-type]
+    value = read_report(reader, path, Questions().listed)  # type: ignore[arg-type]
     reader.ledger.stop_on_problems()  # type: ignore[attr-defined]
     report = from_json(value or {})
     _check_scores(path, report)

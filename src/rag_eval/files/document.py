@@ -6,45 +6,179 @@ nothing is: the slow way then says what is wrong, if anything is.
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import Any
 
 import jsonschema_rs
 import orjson
 
 from rag_eval.files.bulk import SAFE, loses_keys
+from rag_eval.files.listed import Halves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from rag_eval.files.contract import Schema
+    from rag_eval.files.listed import Listed
+
+    Row = dict[str, Any]
+
+_OPENS, _PARTS, _CLOSES = b"[\n    {\n", b"\n    },\n    {\n", b"\n    }\n  ]"
+"""How a list of objects is written, two spaces a level. No string holds a line break: none can be taken for these."""
+_INNER_CLOSES = b"\n      }"
+_AT_ONCE, _REMEMBERED, _MOST_CUTS = 500, 20_000, 4
+_FREE = {"type", "description", "examples", "additionalProperties"}
+"""Keywords under which each part of an object keeps the schema where the whole does."""
+
+
+class _Unsure(Exception):
+    """That only a closer look can tell."""
 
 
 def accept(schema: Schema, data: bytes, depth: int) -> Any:
     """The value of a document that keeps its schema; None where only a closer look can tell."""
     try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError:
+        return _sure(_validator(schema), data, orjson.loads(data), depth)
+    except (_Unsure, orjson.JSONDecodeError):
         return None
-    keeps = jsonschema_rs.Draft202012Validator(schema, offline=True).is_valid(value)
-    return value if keeps and not loses_keys(data, value) and _fits(value, depth) else None
+
+
+def accept_apart(schema: Schema, data: bytes, depth: int, listed: Listed) -> Any:
+    """As :func:`accept`, of an object with a list that may be of many objects: with what is made of each.
+
+    Where they are written as we write them they are read a few at a time, and never held all at once.
+    """
+    name, span = listed.name, _span(data, listed.name)
+    if span is None:
+        value = accept(schema, data, depth)
+        return value and {**value, name: [listed.made(entry) for entry in value[name]]}
+    begin, end = span
+    rest = data[:begin] + b"[]" + data[end:]
+    value = accept(schema, rest, depth)
+    # The list that was cut out is the member of the object itself, and not of another one inside it.
+    if value is None or value.get(name) != [] or rest.count(b'"%s"' % name.encode()) > 1:
+        return None
+    try:
+        entries = _Entries(schema["properties"][name]["items"], depth, listed)
+        return {**value, name: [listed.made(entry) for entry in entries.read(_texts(data, span))]}
+    except (_Unsure, orjson.JSONDecodeError):
+        return None
+
+
+def _span(data: bytes, name: str) -> tuple[int, int] | None:
+    """From where to where a list of objects reaches in a document that is written two spaces a level."""
+    key = b'\n  "%s": ' % name.encode()
+    begin = data.find(key + _OPENS)
+    end = data.find(_CLOSES, begin)
+    return None if begin < 0 or end < 0 else (begin + len(key), end + len(_CLOSES))
+
+
+def _texts(data: bytes, span: tuple[int, int]) -> Iterator[bytes]:
+    begin, last = span[0] + len(_OPENS), span[1] - len(_CLOSES)
+    while (end := data.find(_PARTS, begin, last)) >= 0:
+        yield data[begin:end]
+        begin = end + len(_PARTS)
+    yield data[begin:last]
+
+
+class _Entries:
+    """Reads the entries of a list, the inner object of each by itself: much of it stands in others as well."""
+
+    def __init__(self, schema: Schema, depth: int, listed: Listed) -> None:
+        inner = schema["properties"][listed.inner]
+        if not inner.keys() <= _FREE:
+            raise ValueError(f"the members of '{listed.inner}' are not free of one another")
+        self._rows, self._objects = _validator(_many(schema)), _validator(_many(inner))
+        self._depth, self._listed = depth, listed
+        self._opens = b'\n      "%s": {\n' % listed.inner.encode()
+        self._cuts: list[bytes] = []
+        self._known: dict[bytes, Row] = {}
+
+    def read(self, texts: Iterator[bytes]) -> Iterator[Row]:
+        """The entries of texts; _Unsure at the first of which it is open whether it keeps its contract."""
+        while some := list(islice(texts, _AT_ONCE)):
+            rests, inners = zip(*map(self._parts, some), strict=True)
+            entries = self._read(self._rows, rests)
+            for place, halves in self._halves([one for one in enumerate(inners) if one[1] is not None]):
+                entries[place][self._listed.inner] = halves
+            yield from entries
+
+    def _parts(self, text: bytes) -> tuple[bytes, bytes | None]:
+        """An entry without the members of its inner object, and those."""
+        begin = text.find(self._opens)
+        end = text.find(_INNER_CLOSES, begin)
+        if begin < 0 or end < 0:
+            return text, None
+        begin += len(self._opens)
+        return text[:begin] + text[end:], text[begin:end]
+
+    def _halves(self, inners: list[tuple[int, bytes]]) -> Iterator[tuple[int, Halves]]:
+        """The inner objects of entries at some places."""
+        cut = [self._cut(text) for _, text in inners]
+        owns = self._read(self._objects, [own for _, own in cut])
+        for (place, _), (shared, _), own in zip(inners, cut, owns, strict=True):
+            found = Halves(self._shared(shared), own)
+            if not found.shared.keys().isdisjoint(own):
+                raise _Unsure
+            yield place, found
+
+    def _cut(self, text: bytes) -> tuple[bytes, bytes]:
+        """Where the first member stands that may differ in every entry."""
+        for cut in self._cuts:
+            place = text.find(cut)
+            if place >= 0:
+                return text[:place], text[place + 2 :]
+        names = list(self._shared(text))
+        first = next((place for place, name in enumerate(names) if not self._listed.alike(name)), 0)
+        if not first:
+            return text, b""
+        self._cuts = [*self._cuts, b',\n        "%s": ' % names[first].encode()][-_MOST_CUTS:]
+        return self._cut(text)
+
+    def _shared(self, text: bytes) -> Row:
+        found = self._known.get(text)
+        if found is None:
+            if len(self._known) > _REMEMBERED:
+                self._known.clear()
+            (found,) = self._read(self._objects, [text])
+            self._known[text] = found
+        return found
+
+    def _read(self, validator: Any, texts: Sequence[bytes]) -> list[Row]:
+        """The objects whose members stand in texts."""
+        written = b"[{%s}]" % b"},{".join(texts) if texts else b"[]"
+        found: list[Row] = _sure(validator, written, orjson.loads(written), self._depth)
+        return found
+
+
+def _many(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema}
+
+
+def _validator(schema: Schema) -> Any:
+    return jsonschema_rs.Draft202012Validator(schema, offline=True)
+
+
+def _sure(validator: Any, data: bytes, value: Any, depth: int) -> Any:
+    if validator.is_valid(value) and not loses_keys(data, value) and _fits(value, depth):
+        return value
+    raise _Unsure
 
 
 def _fits(value: Any, depth: int) -> bool:
     """Whether it is nested no deeper than ``depth``, and no number may have been an integer beyond 64 bits."""
     level, inside = [value], 0
-    while level:
-        below: list[Any] = []
-        deeper = False
-        for item in level:
-            if type(item) is dict:
-                below += item.values()
-                deeper = True
-            elif type(item) is list:
-                below += item
-                deeper = True
-            elif type(item) is float and not -SAFE < item < SAFE:
+    while level:  # by the level: most of a large document is numbers side by side
+        kinds = set(map(type, level))
+        if float in kinds:
+            floats = [item for item in level if type(item) is float] if len(kinds) > 1 else level
+            if min(floats) <= -SAFE or max(floats) >= SAFE:
                 return False
-        inside += deeper
+        inside += dict in kinds or list in kinds
         if inside > depth:
             return False
-        level = below
+        objects = [item.values() for item in level if type(item) is dict] if dict in kinds else []
+        lists = [item for item in level if type(item) is list] if list in kinds else []
+        level = list(chain.from_iterable(chain(objects, lists)))
     return True

@@ -10,15 +10,19 @@ from rag_eval.files.contract import Contract
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rag_eval.files.listed import Listed
     from rag_eval.files.source import Digest, Reader
 
 _LARGE = 512 * 1024
 """Bytes from which the quick libraries save more than they take to load."""
 
 
-def read_report(reader: Reader, path: str) -> dict[str, Any] | None:
-    """The value of a report.json that keeps its schema, or None with the problems in the ledger."""
-    return read_json(reader, path, "report")
+def read_report(reader: Reader, path: str, listed: Listed | None = None) -> dict[str, Any] | None:
+    """The value of a report.json that keeps its schema, or None with the problems in the ledger.
+
+    ``listed`` says what to make of its questions, which may be too many to be held as they stand there.
+    """
+    return read_json(reader, path, "report", listed=listed)
 
 
 def read_sidecar(reader: Reader, trace: str, digest: Digest) -> dict[str, Any] | None:
@@ -31,7 +35,9 @@ def sidecar_of(trace: str) -> str:
     return os.path.join(os.path.dirname(trace), "run.json")  # noqa: PTH118, PTH120
 
 
-def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = None) -> dict[str, Any] | None:
+def read_json(
+    reader: Reader, path: str, schema: str, digest: Digest | None = None, listed: Listed | None = None
+) -> dict[str, Any] | None:
     """The value of a file that is one JSON object of a schema, or None with the problems in the ledger."""
     source = reader.open(path, digest)
     if source is None:
@@ -41,7 +47,7 @@ def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = No
     if data is None:
         return None
     contract = Contract(schema)
-    if len(data) >= _LARGE and (quick := _quickly(contract, data, reader.limits.depth)) is not None:
+    if len(data) >= _LARGE and (quick := _quickly(contract, data, reader.limits.depth, listed)) is not None:
         return quick
     try:
         value: dict[str, Any] = strict_json.parse(data, reader.limits.depth)
@@ -51,11 +57,17 @@ def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = No
     findings = list(contract.findings(value))
     for finding in findings:
         reader.ledger.problem(path, 0, finding.where, finding.message, finding.hint)
-    return None if findings else value
+    if findings:
+        return None
+    return {**value, listed.name: list(map(listed.made, value[listed.name]))} if listed else value
 
 
-def _quickly(contract: Contract, data: bytes, depth: int) -> dict[str, Any] | None:
-    from rag_eval.files.document import accept
+def _quickly(contract: Contract, data: bytes, depth: int, listed: Listed | None) -> dict[str, Any] | None:
+    from rag_eval.files.document import accept, accept_apart
 
-    value: dict[str, Any] | None = accept(contract.schema, data, depth)
+    value: dict[str, Any] | None
+    if listed is None:
+        value = accept(contract.schema, data, depth)
+    else:
+        value = accept_apart(contract.schema, data, depth, listed)
     return value

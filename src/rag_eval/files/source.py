@@ -178,6 +178,8 @@ class Source:
     def whole(self) -> bytes | None:
         """All bytes, or None with a problem where they cannot all be read or are more than ``limits.whole_mib``."""
         largest, blocks, size = self.limits.whole_mib * MIB, [], 0
+        if isinstance(self._file, io.BytesIO) and self._stream is self._file and _size(self._file) <= largest:
+            return self._file.getvalue().removeprefix(BOM)  # they are at hand: large ones need not be copied
         for block in self._blocks():
             blocks.append(block)
             size += len(block)

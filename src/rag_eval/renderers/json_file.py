@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from itertools import chain
+from sys import intern
 from typing import Any
 
 import orjson
@@ -10,6 +13,7 @@ import orjson
 from rag_eval.baseline import Compared, Effect, Flip
 from rag_eval.blast import GateTurn, GoldChange
 from rag_eval.diagnosis import Diagnosis
+from rag_eval.files.listed import Halves, Listed
 from rag_eval.finding import Finding
 from rag_eval.gates import Comparison, Judged, Statistics
 from rag_eval.metrics import METRICS
@@ -24,12 +28,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from rag_eval.tally import Shown
+
 LABELLED = tuple(name for name, metric in METRICS.items() if metric.scale == "labelled")
 _LISTS = {
     "flips": Flip,
     "effects": Effect,
     "diagnosis": Diagnosis,
-    "questions": Question,
     "notes": Remark,
     "inputs": Input,
     "findings": Finding,
@@ -37,6 +42,8 @@ _LISTS = {
     "gold_changes": GoldChange,
     "gate_turns": GateTurn,
 }
+_SHARED = 20_000
+"""Of so many sets of scores it is remembered what they come to."""
 _MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "baseline": Compared, "scope": Scope}
 
 
@@ -58,7 +65,7 @@ def as_json(report: Report) -> dict[str, Any]:
 def _fields(report: Report) -> dict[str, Any]:
     """The report in plain values but for the scores of its cases."""
     fields = report._asdict()
-    for name in _LISTS:
+    for name in (*_LISTS, "questions"):
         fields[name] = [entry._asdict() for entry in fields[name]]
     fields["metrics"] = _of_metrics(report.metrics)
     fields["completeness"] = report.completeness._asdict()
@@ -77,12 +84,74 @@ def _plain(scores: Any) -> dict[str, Any]:
     return dict(scores)
 
 
+class Questions:
+    """Makes cases of the entries of reports, of which there may be many: what they have alike they share."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[tuple[str, ...], ...], dict[str, int]] = {}
+        self._kept: dict[int, tuple[dict[str, Any], tuple[float, ...]]] = {}
+        self._known: dict[tuple[float, ...], tuple[float, ...]] = {}
+
+    @property
+    def listed(self) -> Listed:
+        """How the questions of a report are to be read."""
+        return Listed("questions", "scores", alike, self.made)
+
+    def made(self, entry: dict[str, Any]) -> Question:
+        """The case of an entry that keeps the schema."""
+        get = entry.__getitem__
+        labels, lines = (
+            (intern(get("label")), intern(get("example08"))),
+            (int(get("gold_line")), int(get("trace_line"))),
+        )
+        rest = *labels, self._scores(get("scores")), *lines, get("gold_sha256"), tuple(get("slices"))
+        return Question(get("qid"), get("run"), get("question"), get("answerable"), *rest)
+
+    def _scores(self, entry: dict[str, Any] | Halves) -> Mapping[str, Shown]:
+        if not isinstance(entry, Halves):
+            entry = Halves(*({name: entry[name] for name in entry if alike(name) is side} for side in (True, False)))
+        shared, own = entry
+        kept, more = self._of_shared(shared), tuple(own.values())
+        if kept is None or not set(map(type, more)) <= {float}:
+            # JSON has no tuples, and whole numbers may be of any size.
+            return {
+                name: tuple(part) if name in LABELLED else part for name, part in chain(shared.items(), own.items())
+            }
+        names = tuple(shared), tuple(own)
+        places = self._places.get(names)
+        if places is None:
+            places = self._places[names] = {name: place for place, name in enumerate(chain(*names))}
+        return Scores(places, kept, more)
+
+    def _of_shared(self, shared: dict[str, Any]) -> tuple[float, ...] | None:
+        """The scores that cases share as one object; None where they are not all of the kind that we write."""
+        found = self._kept.get(id(shared))
+        if found is not None:
+            return found[1]
+        kept = tuple(shared.values())
+        if not set(map(type, kept)) <= {float}:
+            return None
+        kept = self._known.setdefault(kept, kept)
+        if len(self._kept) > _SHARED:
+            self._kept.clear()
+        self._kept[id(shared)] = shared, kept  # held, so that no other one takes its id
+        return kept
+
+
+@cache
+def alike(column: str) -> bool:
+    """Whether many cases score alike in a column, as the profile of an answer says."""
+    metric = METRICS.get(re.sub(r"@\d+$", "@k", column))
+    return metric is not None and (metric.by_profile or metric.quietly)
+
+
 def from_json(value: dict[str, Any]) -> Report:
-    """The report of a value that keeps the schema."""
+    """The report of a value that keeps the schema; its questions may be made already, by :class:`Questions`."""
     fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
     for name, kind in _LISTS.items():
         fields[name] = tuple(_made(kind, entry) for entry in value[name])
-    fields["questions"] = tuple(map(_labelled, fields["questions"]))
+    question = Questions().made
+    fields["questions"] = tuple([one if isinstance(one, Question) else question(one) for one in value["questions"]])
     fields["metrics"] = _metrics(value["metrics"])
     fields["statistics"] = _made(Statistics, value["statistics"])
     fields["gates"] = tuple(_gate(entry) for entry in value["gates"])
@@ -113,12 +182,6 @@ def _fit(part: Any, whole: bool) -> Any:
     if isinstance(part, list):
         return tuple(part)
     return int(part) if whole and isinstance(part, float) else part
-
-
-def _labelled(case: Question) -> Question:
-    """With labelled scores as such: JSON has no tuples."""
-    found = {name: tuple(case.scores[name]) for name in LABELLED if name in case.scores}  # type: ignore[arg-type]
-    return case._replace(scores={**case.scores, **found}) if found else case  # type: ignore[dict-item]
 
 
 def _of_gate(gate: Judged) -> dict[str, Any]:
