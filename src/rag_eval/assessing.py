@@ -10,24 +10,25 @@ import sys
 from copy import copy
 from itertools import chain, repeat
 from math import ceil
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from rag_eval.case import Case, lazy
+from rag_eval.groups import asked_of, grouped
 from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
 from rag_eval.labels import example08, label
 from rag_eval.leaks import suspects
 from rag_eval.metrics.operations import unpriced
-from rag_eval.model import OPTIONAL, Trace, retrieved, said
+from rag_eval.model import Trace, retrieved, said
 from rag_eval.partial import Outcome
 from rag_eval.profile import MARKS, Terms, has_profile, missing, seen
 from rag_eval.told import TOLD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rag_eval.case import Ranking
+    from rag_eval.groups import Asked
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings
     from rag_eval.profile import Profile, Seen
@@ -46,49 +47,6 @@ _LOUD = frozenset(("chunks", "guardrail", "policy_flags"))
 _REMEMBERED = 50_000
 _SHAPES = 1_000
 _MOST_TOLD = 0.8  # of the probes: a claim that says as much says what everybody wants to hear
-
-
-class Group(NamedTuple):
-    """Columns that need the same optional fields.
-
-    ``fields`` are those of a trace row without which none of them applies, ``has`` are where a case has them all.
-    ``quietly`` says that they hang on the profile where there is nothing to find in an answer. ``members`` are the
-    names of what they are, where each is a member of the one field. ``begin`` and ``end`` are their places, among what
-    cases have alike where they hang on the profile, else among what may differ in every case.
-    """
-
-    fields: frozenset[str]
-    has: tuple[Callable[[Case], object], ...]
-    of_gold: bool
-    quietly: bool
-    members: tuple[str, ...]
-    columns: list[Measure]
-    begin: int
-    end: int
-
-    def scores(self, case: Case) -> Scores:
-        """The scores of a case; where it lacks a field they are not even asked for."""
-        for has in self.has:
-            if has(case) is None:
-                return (None,) * len(self.columns)
-        return tuple([one.score(case) for one in self.columns])
-
-    def of_values(self, values: Sequence[Mapping[str, float] | None]) -> Iterable[Scores]:
-        """The scores of many cases by what stands in their one field."""
-        known: set[str] = set().union(*[one for one in values if one])
-        nothing = [None] * len(values)
-        return zip(*[_floats(name, values) if name in known else nothing for name in self.members], strict=True)
-
-
-class Asked(NamedTuple):
-    """Which groups may apply to a case, and whether there is anything to do for it beyond its profile.
-
-    ``by_values`` says that what its fields hold is all that decides.
-    """
-
-    groups: tuple[Group, ...]
-    more: bool
-    by_values: bool
 
 
 class Shape(NamedTuple):
@@ -115,10 +73,10 @@ class Assessor:
         own = [one for one in columns if one.metric.by_profile]
         self._by_profile = [one for one in own if not one.metric.by_ranking]
         self._by_ranking = [one for one in own if one.metric.by_ranking]
-        quietly = _grouped([one for one in columns if one.metric.quietly], len(own))
-        others = _grouped([one for one in columns if not one.metric.quietly and not one.metric.by_profile])
+        quietly = grouped([one for one in columns if one.metric.quietly], len(own))
+        others = grouped([one for one in columns if not one.metric.quietly and not one.metric.by_profile])
         self._groups = [*quietly, *others]
-        self._all, self._quietly, self._still = map(_asked, (self._groups, quietly, others))
+        self._all, self._quietly, self._still = map(asked_of, (self._groups, quietly, others))
         self._wary = bool(quietly)
         in_groups = [[one for group in groups for one in group.columns] for groups in (quietly, others)]
         self._nothing, self._no_own = ((None,) * len(side) for side in in_groups)
@@ -316,7 +274,7 @@ class Assessor:
         if len(self._shapes) >= _SHAPES:
             self._shapes.clear()
         counts = "usage" in names  # what it cost may be open
-        asked = _asked(quiet, counts), _asked(plain, counts), _asked(wider, counts=True)
+        asked = asked_of(quiet, counts), asked_of(plain, counts), asked_of(wider, counts=True)
         marks = "error" in names, not names.isdisjoint(MARKS), not names.isdisjoint(_LOUD)
         return self._shapes.setdefault(tuple(row), Shape(*marks, *asked))
 
@@ -374,34 +332,3 @@ def _remember(known: dict[K, V], key: K, value: V) -> V:
     if len(known) >= _REMEMBERED and key not in known:  # to look a long key up is to hash all of it
         known.clear()
     return known.setdefault(key, value)
-
-
-def _asked(groups: Sequence[Group], counts: bool = False) -> Asked:
-    """``counts`` says that a case counts its tokens, which may have no price."""
-    return Asked(tuple(groups), counts or bool(groups), not counts and all([group.members for group in groups]))
-
-
-def _grouped(columns: Iterable[Measure], begin: int = 0) -> list[Group]:
-    """The columns by the optional fields that they need, so that those of absent ones are not even asked."""
-    found: dict[tuple[Any, ...], list[Measure]] = {}
-    for one in columns:
-        needs = tuple([name for name in one.metric.needs if name in OPTIONAL])
-        found.setdefault((needs, bool(one.metric.member)), []).append(one)
-    groups: list[Group] = []
-    for (needs, *_), own in found.items():
-        groups.append(_group(needs, own, groups[-1].end if groups else begin))
-    return groups
-
-
-def _group(needs: Sequence[str], columns: list[Measure], begin: int) -> Group:
-    # What is cited may stand in the answer's text: no field says that there is nothing.
-    fields = frozenset(name.split(".")[1] for name in needs if name.startswith("trace.") and name != "trace.citations")
-    has = tuple(attrgetter(name) for name in dict.fromkeys(OPTIONAL[name] for name in needs))
-    of_gold = any(name.startswith("gold.") for name in needs)
-    members = tuple([one.metric.member for one in columns])
-    alone = members if all(members) and len(fields) == 1 and not of_gold else ()
-    return Group(fields, has, of_gold, columns[0].metric.quietly, alone, columns, begin, begin + len(columns))
-
-
-def _floats(name: str, values: Iterable[Mapping[str, float] | None]) -> list[float | None]:
-    return [float(one[name]) if one and name in one else None for one in values]

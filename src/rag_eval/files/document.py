@@ -13,14 +13,14 @@ import jsonschema_rs
 import orjson
 
 from rag_eval.files.bulk import SAFE, loses_keys
-from rag_eval.files.listed import Halves
+from rag_eval.listed import Halves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rag_eval.files.contract import Schema
-    from rag_eval.files.listed import Listed
+    from rag_eval.listed import Listed
 
     Row = dict[str, Any]
 

@@ -10,8 +10,8 @@ from rag_eval.files.contract import Contract
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rag_eval.files.listed import Listed
     from rag_eval.files.source import Digest, Reader
+    from rag_eval.listed import Listed
 
 _LARGE = 512 * 1024
 """Bytes from which the quick libraries save more than they take to load."""

@@ -13,9 +13,9 @@ import orjson
 from rag_eval.baseline import Compared, Effect, Flip
 from rag_eval.blast import GateTurn, GoldChange
 from rag_eval.diagnosis import Diagnosis
-from rag_eval.files.listed import Halves, Listed
 from rag_eval.finding import Finding
 from rag_eval.gates import Comparison, Judged, Statistics
+from rag_eval.listed import Halves, Listed
 from rag_eval.metrics import METRICS
 from rag_eval.policy import PolicyChange
 from rag_eval.remarks import Input, Remark

@@ -1,0 +1,92 @@
+"""Columns by what they need of a case, so that those of fields which it lacks are not even asked."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from rag_eval.model import OPTIONAL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rag_eval.case import Case
+    from rag_eval.metrics import Measure
+    from rag_eval.tally import Score
+
+    Scores = tuple[Score | None, ...]
+
+
+class Group(NamedTuple):
+    """Columns that need the same optional fields.
+
+    ``fields`` are those of a trace row without which none of them applies, ``has`` are where a case has them all.
+    ``quietly`` says that they hang on the profile where there is nothing to find in an answer. ``members`` are the
+    names of what they are, where each is a member of the one field. ``begin`` and ``end`` are their places, among what
+    cases have alike where they hang on the profile, else among what may differ in every case.
+    """
+
+    fields: frozenset[str]
+    has: tuple[Callable[[Case], object], ...]
+    of_gold: bool
+    quietly: bool
+    members: tuple[str, ...]
+    columns: list[Measure]
+    begin: int
+    end: int
+
+    def scores(self, case: Case) -> Scores:
+        """The scores of a case; where it lacks a field they are not even asked for."""
+        for has in self.has:
+            if has(case) is None:
+                return (None,) * len(self.columns)
+        return tuple([one.score(case) for one in self.columns])
+
+    def of_values(self, values: Sequence[Mapping[str, float] | None]) -> Iterable[Scores]:
+        """The scores of many cases by what stands in their one field."""
+        known: set[str] = set().union(*[one for one in values if one])
+        nothing = [None] * len(values)
+        return zip(*[_floats(name, values) if name in known else nothing for name in self.members], strict=True)
+
+
+class Asked(NamedTuple):
+    """Which groups may apply to a case, and whether there is anything to do for it beyond its profile.
+
+    ``by_values`` says that what its fields hold is all that decides.
+    """
+
+    groups: tuple[Group, ...]
+    more: bool
+    by_values: bool
+
+
+def asked_of(groups: Sequence[Group], counts: bool = False) -> Asked:
+    """``counts`` says that a case counts its tokens, which may have no price."""
+    return Asked(tuple(groups), counts or bool(groups), not counts and all([group.members for group in groups]))
+
+
+def grouped(columns: Iterable[Measure], begin: int = 0) -> list[Group]:
+    """The columns by the optional fields that they need, so that those of absent ones are not even asked."""
+    found: dict[tuple[Any, ...], list[Measure]] = {}
+    for one in columns:
+        needs = tuple([name for name in one.metric.needs if name in OPTIONAL])
+        found.setdefault((needs, bool(one.metric.member)), []).append(one)
+    groups: list[Group] = []
+    for (needs, *_), own in found.items():
+        groups.append(_group(needs, own, groups[-1].end if groups else begin))
+    return groups
+
+
+def _group(needs: Sequence[str], columns: list[Measure], begin: int) -> Group:
+    # What is cited may stand in the answer's text: no field says that there is nothing.
+    fields = frozenset(name.split(".")[1] for name in needs if name.startswith("trace.") and name != "trace.citations")
+    has = tuple(attrgetter(name) for name in dict.fromkeys(OPTIONAL[name] for name in needs))
+    of_gold = any(name.startswith("gold.") for name in needs)
+    members = tuple([one.metric.member for one in columns])
+    alone = members if all(members) and len(fields) == 1 and not of_gold else ()
+    return Group(fields, has, of_gold, columns[0].metric.quietly, alone, columns, begin, begin + len(columns))
+
+
+def _floats(name: str, values: Iterable[Mapping[str, float] | None]) -> list[float | None]:
+    return [float(one[name]) if one and name in one else None for one in values]
