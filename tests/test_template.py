@@ -17,12 +17,12 @@ from rag_eval.files.source import Reader
 from rag_eval.files.template import Golds, Traces
 from rag_eval.metrics import measures
 from rag_eval.model import Gold, Settings, Trace
-from rag_eval.profile import Terms, seen
+from rag_eval.profile import MARKS, Terms, seen
 from rag_eval.reference import ReferenceScorer
 from rag_eval.scoring import Scorer
 from rag_eval.telling import Probing, Teller
 from rag_eval.told import TOLD, Told
-from strategies import CLAIMS, chunk, flags, ids, milliseconds, usage
+from strategies import CLAIMS, chunk, flags, gold_fields, ids, milliseconds, trace_fields, usage
 
 SCHEMA = load("trace")
 GOLD_SCHEMA = load("gold")
@@ -103,6 +103,8 @@ def alike(row, other):
     """The row with what another one says in the fields that both have."""
     if isinstance(row, dict) and isinstance(other, dict):
         return {name: alike(value, other.get(name, value)) for name, value in row.items()}
+    if isinstance(row, list) and isinstance(other, list) and row and isinstance(row[0], dict):
+        return [alike(row[0], one) for one in other]
     return other if isinstance(other, type(row)) else row
 
 
@@ -390,6 +392,29 @@ def test_a_file_comes_to_the_same_whether_rows_are_told_or_read(found, ascii_onl
             told = taken(scorer, read_told(reader, "t", scorer.enough), notes)
             read = taken(scorer, [read_traces(reader, "t")], others)
             assert (told, notes) == (read, others)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@given(
+    st.lists(gold_fields() | gold_fields(attacks=True), min_size=1, max_size=4),
+    st.lists(trace_fields, min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(0, 2), trace_fields, st.integers(0, 4)), min_size=10, max_size=40),
+)
+def test_whatever_items_ask_and_traces_say_comes_to_the_same(items, ways, found):
+    """Each row says what another does, in one of few ways of writing: with every metric, and every optional field."""
+    golds = {
+        f"Q{place}": Gold.from_row(gold_row(qid=f"Q{place}", **item), place + 1) for place, item in enumerate(items)
+    }
+    plain = [{name: value for name, value in way.items() if name not in ("error", *MARKS)} for way in ways]
+    rows = [{"qid": f"Q{place}", "q": "?", **alike(plain[at % len(plain)], other)} for at, other, place in found]
+    data = b"\n".join(written(row) for row in rows if exactly(written(row)))
+    scorer = Scorer(golds, COLUMNS, Settings())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(source, "_BLOCK", 300)
+        patched.setattr(source, "_SMALL", 0)
+        reader = Reader(Ledger(), held={"t": data})
+        told = taken(scorer, read_told(reader, "t", scorer.enough), [])
+        assert told == taken(scorer, [read_traces(reader, "t")], [])
 
 
 def test_most_of_a_file_written_alike_is_told(monkeypatch):

@@ -199,7 +199,7 @@ class _Writer:
         if wanted and items.get("type") == "string":
             one = f'"{_member(items)}"'
         else:
-            one = self.value(items, value[0] if value else "", path)
+            one = self.value(items, value[0] if value else "", f"{path}[]")  # a path of its own: none is wanted
         return rf"\[{'(' if wanted else '(?:'}(?:{one}(?:{self._between}{one})*+)?+)\]"
 
     def _text(self, schema: Schema, path: str) -> str:
