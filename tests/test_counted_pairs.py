@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rag_eval import regression
 from rag_eval.evidence import Baseline, Evidence, folded
 from rag_eval.gates import Gate, Statistics
-from rag_eval.results import Scores, looked_up
+from rag_eval.results import Layouts, Scores, apart, looked_up
 from rag_eval.scoring import Completeness
 from rag_eval.stats import mcnemar, paired_spread, percentile_flip, sign_flip
 from runs import question
@@ -89,3 +89,18 @@ def test_a_column_is_looked_up_as_case_by_case(kept, mixed):
     cases += [{"chr": 0.0}, Scores({"mrr": 0, "chr": 1}, (None, True))] if mixed else []
     for column in ("chr", "mrr", "other"):
         assert looked_up(cases, column) == [case.get(column) for case in cases]
+
+
+@given(st.lists(st.tuples(st.none() | st.booleans(), st.sampled_from([None, 1.5, 2.5]), st.booleans()), max_size=20))
+def test_cases_are_told_apart_by_what_they_do_not_share(found):
+    shared = {score: (score,) for score, *_ in found}
+    layouts = {"chr": 0, "latency_total_ms": 1}, {"chr": 0, "mrr": 1}
+    cases = [Scores(layouts[other], shared[score], (own,)) for score, own, other in found]
+    at_hand = Layouts(cases)
+    assert (at_hand.shares("chr"), at_hand.shares("other")) == (True, True)
+    assert at_hand.shares("latency_total_ms") == all(other for *_, other in found)
+    for column in ("chr", "latency_total_ms", "mrr", "other"):
+        keys, known = apart(cases, at_hand.shares(column))
+        scores = dict(zip(known, looked_up(list(known.values()), column), strict=True))
+        assert [scores[key] for key in keys] == [case.get(column) for case in cases]
+    assert not Layouts([*cases, {"chr": 0.0}]).shares("chr")

@@ -93,14 +93,13 @@ class Layouts:
     """How the scores of some cases are laid out."""
 
     def __init__(self, cases: Sequence[Mapping[str, Shown]]) -> None:
-        scores = [one for one in cases if isinstance(one, Scores)]
-        self._plain = len(scores) < len(cases)
-        self._known = {id(one.places): (one.places, len(one.kept)) for one in scores}
+        self._plain = bool(set(map(type, cases)) - {Scores})
+        # Cases of one layout share their places: one of them says how many scores are shared.
+        self._known = [] if self._plain else list(dict(zip(map(id, map(_PLACES, cases)), cases, strict=True)).values())
 
     def shares(self, column: str) -> bool:
         """Whether all cases with the same shared scores have the same one in a column."""
-        places = [(places.get(column, -1), shared) for places, shared in self._known.values()]
-        return not self._plain and all(place < shared for place, shared in places)
+        return not self._plain and all(_PLACES(one).get(column, -1) < len(_KEPT(one)) for one in self._known)
 
 
 def apart(cases: Sequence[Mapping[str, Shown]], shared: bool) -> tuple[list[int], dict[int, Mapping[str, Shown]]]:
