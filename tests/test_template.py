@@ -17,7 +17,7 @@ from rag_eval.files.source import Reader
 from rag_eval.files.template import Golds, Traces
 from rag_eval.metrics import measures
 from rag_eval.model import Gold, Settings, Trace
-from rag_eval.profile import MARKS, Terms, seen
+from rag_eval.profile import Terms, seen
 from rag_eval.reference import ReferenceScorer
 from rag_eval.scoring import Scorer
 from rag_eval.telling import Probing, Teller
@@ -47,6 +47,8 @@ others = {
     "policy_flags": flags | st.lists(odd, max_size=2),
     "latency_ms": milliseconds,
     "usage": usage,
+    "ok": st.booleans(),
+    "timed_out": st.booleans(),
     "scope": st.fixed_dictionaries({"mode": st.sampled_from(["on", "off"])}),
     "guardrail": st.fixed_dictionaries({"score": shares, "blocked": st.booleans(), "leaks": flags}),
     "model": st.none() | st.booleans() | odd | st.integers(0, 9) | st.floats(0, 9),
@@ -67,10 +69,11 @@ def written(row, layout=LAYOUTS[0], ascii_only=True):
     return json.dumps(row, separators=layout, ensure_ascii=ascii_only).encode()
 
 
-def exactly(line):
+def exactly(line, without=()):
     """What a line says, by the exact way; None where it says nothing, or is wrong."""
     row = EXACT.examine(line)[0]
-    return row and Trace.from_row(row, row.get("qid", ""), 1)
+    named = row and {name: value for name, value in row.items() if name not in without}
+    return row and Trace.from_row(named, row.get("qid", ""), 1)
 
 
 def batch_of(lines):
@@ -129,11 +132,12 @@ def test_what_is_told_is_what_stands_there(data, row, other, layout, ascii_only,
     third = written(alike(row, other), layout, ascii_only)
     made = learned(*[(one, line) for one, line in ((row, first), (other, second)) if exactly(line)], more=more)
     lines = [first, second, third, data.draw(damaged(first)), data.draw(damaged(third)), b""]
+    without = {"chunks"}.difference(more)  # who does not ask for them does not take what was retrieved from them
     for line, found in zip(lines, told_of(made, lines), strict=True):
-        assert found is None or bare(found, more) == bare(exactly(line), more), line
+        assert found is None or bare(found, more) == bare(exactly(line, without), more), line
     for line in lines:
         (found,) = told_of(made, [line])
-        assert found is None or bare(found, more) == bare(exactly(line), more), line
+        assert found is None or bare(found, more) == bare(exactly(line, without), more), line
 
 
 PLAIN = {
@@ -147,6 +151,16 @@ PLAIN = {
     "guardrail": {"score": 0.25, "blocked": False, "leaks": []},
     "trace_id": None,
 }
+
+
+def test_what_was_retrieved_may_stand_in_the_chunks_alone():
+    row = {"qid": "Q1", "answer": "a", "chunks": [{"id": "a", "text": "x"}]}
+    made = learned((row, written(row)), more=("chunks",))
+    same = {**row, "chunks": [{"id": own, "text": "x"} for own in ("b [2]", "é, a", "b [2]")]}
+    odd = [{**row, "chunks": [{"id": own, "text": "x"}]} for own in ('b"', "b\\c", "")]
+    told = told_of(made, [written(same), *map(written, odd)])
+    assert [one and one.retrieved for one in told] == [("b [2]", "é, a"), None, None, None]
+    assert told_of(learned((row, written(row))), [written(row)])[0].retrieved == ()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -197,7 +211,6 @@ def test_a_break_in_a_string_does_not_make_one_row_of_two_lines():
         {"q": "no id", "answer": "a"},
         {"qid": "Q1", "q_id": "Q2", "answer": "a"},
         {"qid": "Q1", "error": "down"},
-        {"qid": "Q1", "answer": "a", "chunks": [{"id": "a"}]},
         {"qid": "Q1", "answer": "a", 'k"ey': 1},
         {"qid": "Q1", "answer": "a", "free": [[1]]},
     ],
@@ -405,16 +418,16 @@ def test_whatever_items_ask_and_traces_say_comes_to_the_same(items, ways, found)
     golds = {
         f"Q{place}": Gold.from_row(gold_row(qid=f"Q{place}", **item), place + 1) for place, item in enumerate(items)
     }
-    plain = [{name: value for name, value in way.items() if name not in ("error", *MARKS)} for way in ways]
+    plain = [{name: value for name, value in way.items() if name not in ("error", "abstained")} for way in ways]
     rows = [{"qid": f"Q{place}", "q": "?", **alike(plain[at % len(plain)], other)} for at, other, place in found]
     data = b"\n".join(written(row) for row in rows if exactly(written(row)))
-    scorer = Scorer(golds, COLUMNS, Settings())
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(source, "_BLOCK", 300)
         patched.setattr(source, "_SMALL", 0)
-        reader = Reader(Ledger(), held={"t": data})
-        told = taken(scorer, read_told(reader, "t", scorer.enough), [])
-        assert told == taken(scorer, [read_traces(reader, "t")], [])
+        for scorer in (Scorer(golds, COLUMNS, Settings()), ReferenceScorer(golds, 2, "not in context")):
+            reader, notes, others = Reader(Ledger(), held={"t": data}), [], []
+            told = taken(scorer, read_told(reader, "t", scorer.enough), notes)
+            assert (told, notes) == (taken(scorer, [read_traces(reader, "t")], others), others)
 
 
 def test_most_of_a_file_written_alike_is_told(monkeypatch):

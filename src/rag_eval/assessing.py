@@ -25,7 +25,7 @@ from rag_eval.told import TOLD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.case import Ranking
     from rag_eval.groups import Asked
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 _UNMARKED = (None,) * len(MARKS)
+_SILENT = list(_UNMARKED)
 _LOUD = frozenset(("chunks", "guardrail", "policy_flags"))
 """What is known of an answer besides its text by which it may leak, or be kept back."""
 _REMEMBERED = 50_000
@@ -110,9 +111,11 @@ class Assessor:
         Then what they tell is all that they come to, whatever the item.
         """
         shape = self._shape(row)
-        if shape.failed or shape.marked:
+        if shape.failed or "abstained" in row:
             return None
-        needed = {"usage", *(_LOUD if self._wary else ())}
+        needed = {"usage", *MARKS, *(_LOUD if self._wary else ())}
+        if "retrieved_ids" not in row:
+            needed.add("chunks")  # then these are what was retrieved
         needed.update(*[group.fields for group in shape.wider.groups])
         plain, ranked = self._kinds
         needed.update([name for name in TOLD if not (plain or (name == "chunks" and ranked))])
@@ -129,7 +132,8 @@ class Assessor:
         teller = self._teller[0] if self._teller else self._make_teller()
         shape = self._shape(told.more)
         loud = shape.loud and self._wary
-        known: Iterable[Outcome | None] = map((self._loud if loud else self._known).get, teller.profiles(slots, told))  # type: ignore[arg-type]
+        profiles = _marked(teller.profiles(slots, told), told.more) if shape.marked else teller.profiles(slots, told)
+        known: Iterable[Outcome | None] = map((self._loud if loud else self._known).get, profiles)  # type: ignore[arg-type]
         if self._wary and not loud:
             known = list(known)
             for place in suspects(told.claims, self._settings.safety):
@@ -309,6 +313,13 @@ class Assessor:
                 if left < 0:
                     return False
         return True
+
+
+def _marked(profiles: Iterable[Profile | None], more: Mapping[str, Sequence[bool | None]]) -> Iterator[Profile | None]:
+    """The profiles with what the system says of its answers, none of which says whether it abstained."""
+    says = [more.get(name) or repeat(None) for name in MARKS]
+    for profile, *marks in zip(profiles, *says):  # noqa: B905 - endless ones among them
+        yield profile and (profile if marks == _SILENT else (tuple(marks), *profile))
 
 
 def _is_loud(trace: Trace) -> bool:

@@ -23,6 +23,8 @@ _TOLD = {
     "latency_ms": "latency",
     "usage": "usage",
     "guardrail": "guardrail",
+    "ok": "ok",
+    "timed_out": "timed_out",
 }
 TOLD = frozenset(_TOLD)
 """The fields of a row that only some metrics look at, and that are told where one does."""

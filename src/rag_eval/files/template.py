@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     """What rows of the same fields have to tell besides what all do; None where they come to more than they tell."""
 
 _CLAIM, _CITED, _RANKED = "answer_json.claim", "answer_json.citations", "retrieved_ids"
-_ANSWER, _LISTED = "answer", "citations"
+_ANSWER, _LISTED, _CHUNKS = "answer", "citations", "chunks"
 _LISTS = ("chunks", "policy_flags")
 """Fields of :data:`rag_eval.told.TOLD` of which the group is what stands between the brackets."""
 _GOLD = ("qid", "question", "answerable", "gold_claim_substr", "gold_citations")
@@ -107,9 +107,25 @@ def _told(first: int, columns: Columns, between: str) -> Told:
     cited: Iterable[str | None] = columns.get(_CITED) or columns.get(_LISTED) or repeat(None)
     if _ANSWER in columns and _LISTED not in columns:
         cited = [_inline(claim, between) for claim in claims]
-    ranked = columns.get(_RANKED) or repeat("")
     more = {name: _values(columns[name], name in _LISTS) for name in TOLD.intersection(columns)}
-    return Told(first, columns["qid"], columns.get("run", ()), claims, cited, ranked, between, {}, more)
+    qids: Sequence[str] = columns["qid"]
+    ranked: Iterable[str] = columns.get(_RANKED) or repeat("")
+    if _RANKED not in columns and _CHUNKS in more:
+        qids, ranked = _by_chunks(qids, more[_CHUNKS], between)
+    return Told(first, qids, columns.get("run", ()), claims, cited, ranked, between, {}, more)
+
+
+def _by_chunks(qids: Sequence[str], chunks: Sequence[list[Any]], between: str) -> tuple[Sequence[str], Sequence[str]]:
+    """The ids of chunks as a list of ids stands in JSON, with the qids, empty where one cannot stand there as it is."""
+    ids = [[chunk["id"] for chunk in listed] for listed in chunks]
+    sure = ["" if _odd(own) else qid for qid, own in zip(qids, ids, strict=True)]
+    texts = [between.join([f'"{one}"' for one in own]) if qid else "" for qid, own in zip(sure, ids, strict=True)]
+    return sure, texts
+
+
+def _odd(ids: Sequence[str]) -> bool:
+    text = "".join(ids)
+    return '"' in text or "\\" in text or "" in ids
 
 
 def _values(texts: Sequence[str], listed: bool) -> list[Any]:
@@ -133,7 +149,7 @@ def _fill(golds: list[Gold | Row | None], first: int, columns: Columns, apart: s
 
 def _told_by(row: Row) -> frozenset[str]:
     """The fields that say what a trace comes to, as far as the ids and the answer decide; none where more would."""
-    if not row.get("qid") or {"q_id", "case_id"} & row.keys() or ("chunks" in row and _RANKED not in row):
+    if not row.get("qid") or {"q_id", "case_id"} & row.keys():
         return frozenset()
     if "answer_json" in row:
         return frozenset(("qid", "run", _RANKED, _CLAIM, _CITED))
