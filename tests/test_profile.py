@@ -62,10 +62,10 @@ golds = st.one_of(plain_golds, plain_golds, gold_fields(), gold_fields(attacks=T
 traces = st.one_of(plain_traces, plain_traces, trace_fields)
 
 
-def outcome(gold, row, terms):
+def outcome(gold, row, terms, columns=COLUMNS):
     """The outcome by the definitions alone, in the order of the columns of an assessor."""
     case = Case(gold, Trace.from_row(row, gold.qid, 1), terms)
-    scores = {one.column: one.score(case) for one in COLUMNS}
+    scores = {one.column: one.score(case) for one in columns}
     return scores, label(case), example08(case), case.ranking.level if case.in_a and case.ranking else ""
 
 
@@ -83,6 +83,33 @@ def test_a_row_comes_to_what_its_case_comes_to_whatever_was_met_before(pairs, te
         alone = assessor.fresh(assessor.pool)
         trace = Trace.from_row(row, gold.qid, 1)
         assert alone.row(gold, row, 1) == alone.trace(gold, trace) == alone.exactly(gold, trace)
+
+
+SHALLOW = [[one for one in COLUMNS if one.name in names] for names in (("recall@1", "mrr"), ("ndcg@3", "f1@1"), ())]
+
+
+@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@given(
+    st.lists(st.tuples(plain_golds, st.permutations([*IDS, *MANY[:4]]), answers), min_size=2, max_size=12),
+    st.sampled_from(SHALLOW),
+    st.sampled_from([Settings(k=1), Settings(k=4)]),
+)
+def test_what_stands_too_deep_for_all_that_is_asked_changes_nothing(found, columns, terms):
+    pairs = [
+        (Gold.from_row(gold_row(qid=f"Q{place}", **gold), 1), ranked, answer)
+        for place, (gold, ranked, answer) in enumerate(found)
+    ]
+    assessor = Assessor({gold.qid: gold for gold, *_ in pairs}, columns, terms)
+    for gold, ranked, answer in pairs:
+        row = trace_row(**answer, retrieved_ids=ranked)
+        came = assessor.row(gold, row, 1)
+        assert (dict(zip(assessor.columns, came.scores, strict=True)), *came[1:4]) == outcome(gold, row, terms, columns)
+
+
+def test_how_deep_is_looked_hangs_on_what_is_asked():
+    deep = {one.name: Terms.of(Settings(k=2), [one]).depth for one in COLUMNS if one.metric.by_ranking}
+    assert (deep["recall@3"], deep["ndcg@1"], deep["mrr"]) == (3, 2, 2)
+    assert deep["map"] > 10**6
 
 
 @settings(max_examples=200, derandomize=True, deadline=None, database=None)

@@ -1,6 +1,8 @@
 """Traces become cases, whatever order they come in, and what is missing is counted and scored."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cases import gold_row, trace_row
 from rag_eval import assessing, scoring
@@ -8,6 +10,7 @@ from rag_eval.errors import UsageError
 from rag_eval.metrics import measure, measures
 from rag_eval.model import Gold, Settings, Trace
 from rag_eval.scoring import Completeness, Scorer, score
+from strategies import gold_fields, trace_fields
 
 GOLDS = {
     qid: Gold.from_row(gold_row(qid=qid, gold_claim_substr=["30 days"]), line)
@@ -100,6 +103,28 @@ def test_each_measure_has_its_score_in_its_place():
     wanted = measures((1, 3))
     columns = {one.column for one in wanted if one.metric.level == "case"}  # values of one metric share its scores
     assert [len(case.scores) for case in card(*ALL, wanted=wanted).cases] == [len(columns)] * 3
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 200])
+@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@given(
+    st.lists(gold_fields(), min_size=1, max_size=3),
+    st.lists(
+        st.tuples(st.sampled_from(["Q0", "Q1", "unknown"]), st.sampled_from([None, "one"]), trace_fields), max_size=9
+    ),
+)
+def test_traces_at_hand_come_to_what_they_come_to_one_by_one(at_once, items, found):
+    golds = {f"Q{place}": Gold.from_row(gold_row(qid=f"Q{place}", **item), 1) for place, item in enumerate(items)}
+    traces = [
+        Trace.from_row(trace_row(**row), qid, at)._replace(run=run) for at, (qid, run, row) in enumerate(found, 1)
+    ]
+    scorers = [Scorer(golds, measures((1, 3)), Settings()) for _ in range(2)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(scoring, "_AT_ONCE", at_once)
+        scorers[0].add_all(traces)
+    for one in traces:
+        scorers[1].add(one)
+    assert scorers[0].close() == scorers[1].close()
 
 
 def test_pairs_at_hand_are_scored_as_a_file_is():

@@ -441,7 +441,7 @@ def test_most_of_a_file_written_alike_is_told(monkeypatch):
 
 # Profiles of batches are those of their answers.
 
-TERMS = [Terms.of(Settings()), Terms.of(Settings(phrases=("the kind",)))]
+TERMS = [Terms.of(Settings(), COLUMNS), Terms.of(Settings(phrases=("the kind",), k=1)), Terms.of(Settings(k=2))]
 
 
 @settings(max_examples=600, derandomize=True, deadline=None, database=None)

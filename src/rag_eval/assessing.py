@@ -70,7 +70,7 @@ class Assessor:
     """Scores traces, one by one, under the columns asked for. Whatever it remembers changes no outcome."""
 
     def __init__(self, golds: Mapping[str, Gold], columns: Sequence[Measure], settings: Settings) -> None:
-        self._settings, self._terms = settings, Terms.of(settings)
+        self._settings, self._terms = settings, Terms.of(settings, columns)
         own = [one for one in columns if one.metric.by_profile]
         self._by_profile = [one for one in own if not one.metric.by_ranking]
         self._by_ranking = [one for one in own if one.metric.by_ranking]

@@ -6,14 +6,16 @@ a profile comes to is worked out once, in the way that every other case takes.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 from rag_eval.case import refused_in_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
+    from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings
 
     Profile = tuple[Any, ...]
@@ -27,16 +29,24 @@ _FEW = 8
 
 
 class Terms(NamedTuple):
-    """What is asked of every row: the token in lower case, and whether other words refuse too."""
+    """What is asked of every row: the token in lower case, and whether other words refuse too.
+
+    Of what is found behind rank ``depth`` nothing is asked, unless it is the first.
+    """
 
     settings: Settings
     token: str
     worded: bool
+    depth: int = sys.maxsize
 
     @classmethod
-    def of(cls, settings: Settings) -> Terms:
-        """The terms of a run."""
-        return cls(settings, settings.token.lower(), bool(settings.phrases or settings.builtin))
+    def of(cls, settings: Settings, columns: Iterable[Measure] = ()) -> Terms:
+        """The terms of a run that asks for ``columns``."""
+        ranked = [one for one in columns if one.metric.by_ranking and not one.metric.leading]
+        cuts = [sys.maxsize if one.k is None else one.k for one in ranked]
+        return cls(
+            settings, settings.token.lower(), bool(settings.phrases or settings.builtin), max([settings.k, *cuts])
+        )
 
 
 def has_profile(gold: Gold) -> bool:
@@ -81,9 +91,14 @@ def seen(
         if one in among:
             found.append(rank_of(one) + 1)
     if len(found) > 1:
-        found.sort()
+        found = within(sorted(found), terms.depth)
     more = refused, by_token, exact, cited is not None, not claim, len(cites), valid, right, len(wanted), hits, *found
     return (*own, *more), lowered, ids, cites
+
+
+def within(found: list[int], depth: int) -> list[int]:
+    """Those of the ranks, in order, that are asked for: the first, and all that lie within a depth."""
+    return found if found[-1] <= depth else [rank for rank in found if rank <= depth] or found[:1]
 
 
 def missing(gold: Gold) -> Profile:

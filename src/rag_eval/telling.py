@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rag_eval.case import refused_in_words
 from rag_eval.integrity import LEAST_CITED, LEAST_POOL
+from rag_eval.profile import within
 from rag_eval.told import searchable
 
 TYPE_CHECKING = False
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rag_eval.profile import Profile, Terms
     from rag_eval.told import Told
 
+_NOWHERE: list[int] = []
 _LEAST_LONG = len('"a",') * LEAST_POOL  # characters of a list that may be a long one
 
 
@@ -55,7 +57,7 @@ class Teller:
         That is so of items that are not plain, and of answers that may have a habit.
         """
         answerable, all_ids, all_texts = self._answerable, self._ids, self._texts
-        settings, token, worded = self._terms
+        settings, token, worded, depth = self._terms
         exact_token, shortest, telltales, tells = settings.token, *self._probing
         apart = f'"{told.between}"'
         found: list[Profile | None] = [None] * len(slots)
@@ -95,7 +97,9 @@ class Teller:
                 begin = ranked.find(quoted)
                 if begin >= 0:
                     begins.append(begin)
-            ranks = _ranks(begins, ranked, apart) if begins else ()
+            ranks = _ranks(begins, ranked, apart) if begins else _NOWHERE
+            if ranks and ranks[-1] > depth:
+                ranks = within(ranks, depth)
             own = refused, by_token, exact, cited is not None, not claim, cites, valid, right, len(wanted), hits, *ranks
             found[place] = own
         return found
@@ -114,14 +118,14 @@ def _cited(cited: str, ranked: str, apart: str) -> tuple[int, int]:
     return len(among), len(among.intersection(ranked[1:-1].split(apart)))
 
 
-def _ranks(begins: list[int], ranked: str, apart: str) -> Sequence[int]:
+def _ranks(begins: list[int], ranked: str, apart: str) -> list[int]:
     """The ranks of the ids that begin somewhere in a list, in order; an id that stands twice ranks once."""
     begins.sort()
     before = ranked[1 : begins[-1] + 1].split(apart)  # and nothing, which ends before the last one
     if len(set(before)) < len(before):
         return [len(set(ranked[1 : begin + 1].split(apart))) for begin in begins]
     if len(begins) == 1:
-        return (len(before),)
+        return [len(before)]
     if len(begins) == 2:
-        return ranked.count('"', 0, begins[0]) // 2 + 1, len(before)
+        return [ranked.count('"', 0, begins[0]) // 2 + 1, len(before)]
     return [ranked.count('"', 0, begin) // 2 + 1 for begin in begins]

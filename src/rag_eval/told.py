@@ -49,6 +49,22 @@ class Told(NamedTuple):
     rows: Mapping[int, Row]
     more: Mapping[str, Sequence[Any]] = {}
 
+    @classmethod
+    def of(cls, traces: Sequence[Trace]) -> Told:
+        """What traces at hand tell, of those that say nothing else; the others tell nothing."""
+        lists = [(one.citations or (), one.retrieved) for one in traces]
+        sure = [one.plain and searchable((*cited, *ids)) for one, (cited, ids) in zip(traces, lists, strict=True)]
+        return cls(
+            1,
+            [one.qid if known else "" for one, known in zip(traces, sure, strict=True)],
+            (),
+            [one.claim for one in traces],
+            [None if one.citations is None else _listed(one.citations) for one in traces],
+            [_listed(one.retrieved) for one in traces],
+            ",",
+            {},
+        )
+
     def entries(self) -> Iterator[Entry]:
         """Number, qid, run, claim, citations and retrieved ids of each line."""
         columns = self.qids, self.runs or repeat(None), self.claims, self.cited, self.retrieved
@@ -68,6 +84,11 @@ class Told(NamedTuple):
     def ids(self, listed: str) -> list[str]:
         """The ids of a list, repeats among them."""
         return listed[1:-1].split(f'"{self.between}"') if listed else []
+
+
+def _listed(ids: Sequence[str]) -> str:
+    joined = '","'.join(ids)
+    return f'"{joined}"' if ids else ""
 
 
 def searchable(ids: Sequence[str]) -> bool:

@@ -30,7 +30,8 @@ class Metric(NamedTuple):
     once; ``by_profile`` that it hangs on what :mod:`rag_eval.profile` sees, as every score of a ranking does.
     ``quietly`` that it does so for plain items (:attr:`rag_eval.model.Gold.plain`) and answers in which no detector
     may find anything, where nothing is known of chunks, of the guardrail, or of policy flags. ``member`` says that it
-    is the number of this name in the one object that is needed, as a float, and None where that has none.
+    is the number of this name in the one object that is needed, as a float, and None where that has none. ``leading``
+    says that of all that is relevant it looks at the first one found; with a cutoff, at none behind it.
     ``settings`` names the parts of :class:`~rag_eval.model.Settings` that a score hangs on. A metric of the level
     ``run`` scores what run.json says instead of a case. ``version`` goes up when the definition changes.
     """
@@ -55,6 +56,7 @@ class Metric(NamedTuple):
     by_profile: bool = False
     quietly: bool = False
     member: str = ""
+    leading: bool = False
 
     @property
     def bounded(self) -> bool:
@@ -80,6 +82,7 @@ def metric(
     by_profile: bool = False,
     quietly: bool = False,
     member: str = "",
+    leading: bool = False,
 ) -> Callable[[Callable[..., Score | None]], Metric]:
     """Make a :class:`Metric` of a function: its name, its module's perspective, its docstring's words.
 
@@ -97,8 +100,9 @@ def metric(
         terms = better, scale, applies, fields, source, cutoff, by_ranking, version
         usual = () if by_ranking or level == "run" else ("refusal",)
         asked = usual if settings is None else tuple(settings.split())
-        more = function, folds, asked, unit, level, by_profile or by_ranking, quietly, member
-        return Metric(f"{own}@k" if cutoff else own, perspective, summary, text, *terms, *more)
+        more = function, folds, asked, unit, level
+        short = Metric(f"{own}@k" if cutoff else own, perspective, summary, text, *terms, *more)
+        return short._replace(by_profile=by_profile or by_ranking, quietly=quietly, member=member, leading=leading)
 
     return build
 

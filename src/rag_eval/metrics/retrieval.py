@@ -76,7 +76,7 @@ def f1(case: Case, k: int) -> Ratio | None:
     return (2 * matching * found, total) if total else (0, 1)
 
 
-@metric(_LABELLED, source="trec_eval (recip_rank)", scale="share", by_ranking=True)
+@metric(_LABELLED, source="trec_eval (recip_rank)", scale="share", by_ranking=True, leading=True)
 def mrr(case: Case) -> Ratio | None:
     """Mean reciprocal rank: 1 over the rank of the first relevant. 0 if none was retrieved."""
     ranking = _labelled(case)
