@@ -12,7 +12,7 @@ from itertools import chain, repeat
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
-from rag_eval.case import Case, lazy
+from rag_eval.case import Case
 from rag_eval.groups import asked_of, grouped
 from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
 from rag_eval.labels import example08, label
@@ -89,7 +89,9 @@ class Assessor:
         self._alike: dict[Scores, Scores] = {}
         self._shapes: dict[tuple[str, ...], Shape] = {}
         self._bare, self._golds = self._shape({}), golds
-        self._teller: list[Teller] = []  # one, made when it is needed, of all that are fresh from this one
+        # One of each, made when it is needed, of all that are fresh from this one: there may be millions of items.
+        self._teller: list[Teller] = []
+        self._kinds: list[tuple[bool, bool]] = []
         self._probes = _probes(golds)
         # A claim that is shorter than what it would have to hold need not be searched; honest ones mostly are.
         self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else sys.maxsize
@@ -117,15 +119,18 @@ class Assessor:
         if "retrieved_ids" not in row:
             needed.add("chunks")  # then these are what was retrieved
         needed.update(*[group.fields for group in shape.wider.groups])
-        plain, ranked = self._kinds
-        needed.update([name for name in TOLD if not (plain or (name == "chunks" and ranked))])
+        others = TOLD.intersection(row) - needed
+        if others:
+            plain, ranked = self._items_are()
+            needed.update([name for name in others if not (plain or (name == "chunks" and ranked))])
         return tuple(sorted(needed.intersection(row, TOLD)))
 
-    @lazy
-    def _kinds(self) -> tuple[bool, bool]:
+    def _items_are(self) -> tuple[bool, bool]:
         """Whether all items are plain, and whether all have a profile."""
-        golds = self._golds.values()
-        return all([gold.plain for gold in golds]), all(map(has_profile, golds))
+        if not self._kinds:
+            golds = self._golds.values()
+            self._kinds.append((all([gold.plain for gold in golds]), all(map(has_profile, golds))))
+        return self._kinds[0]
 
     def told(self, slots: Sequence[int | None], told: Told) -> list[Outcome | None]:
         """What the traces of items come to, as far as it is known from others of their profiles."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, NamedTuple, Protocol, TypedDict
 
 from rag_eval.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Required
 
     Row = dict[str, Any]
@@ -166,9 +167,14 @@ _NOTHING = (None,) * (len(Gold._fields) - _RARE)
 
 def item_hash(source: bytes) -> str:
     """The hash of a gold item, from its exact bytes in the file, as sign-off signs it."""
-    from hashlib import sha256
+    return f"sha256:{_sha256()(source).hexdigest()}"
 
-    return f"sha256:{sha256(source).hexdigest()}"
+
+@cache
+def _sha256() -> Callable[[bytes], Any]:
+    from hashlib import sha256  # where nothing is hashed it is not loaded; where much is, it is looked up once
+
+    return sha256
 
 
 class Trace(NamedTuple):
