@@ -114,7 +114,25 @@ def apart(data, depth=DEPTH, made=whole):
 BEGIN, END = REPORT.index(b'\n  "questions"'), REPORT.index(b'\n  "notes"')
 inside = st.tuples(
     st.integers(BEGIN, END),
-    st.sampled_from(['"', "{", "}", "]", ",", "1", "-", "e9", "e30", "\\u0022", "\n", "\n      }", "\n    }\n  ]"])
+    st.sampled_from(
+        [
+            '"',
+            "{",
+            "}",
+            "]",
+            ",",
+            "1",
+            "-",
+            "e9",
+            "e30",
+            "\\u0022",
+            "\n",
+            "\n      }",
+            "\n    }\n  ]",
+            "},{",
+            '1}, {"mrr": 1',
+        ]
+    )
     | st.sampled_from(
         ['"mrr": 1.0,\n        ', '"latency_total_ms": 5.5', "[0.5, true]", "true", '"chr": 1.0, "chr": 1.0']
     ),
@@ -151,8 +169,21 @@ def test_nesting_counts_in_entries_too(depth):
 
 
 def test_a_list_of_the_same_name_elsewhere_is_not_taken_for_it():
-    other = REPORT.replace(b'\n  "run": null', b'\n  "run": {\n  "questions": [\n    {\n    }\n  ]}', 1)
-    assert apart(other) in (None, slowly(other))
+    """Nor is the number of questions that a narrowed run tells."""
+    inner = b'{\n  "questions": [\n    {\n      "a": 1\n    }\n  ]}'
+    for other in (with_run(inner), with_run(b'{"questions": 3}'), with_run(b'{"questions": []}')):
+        assert apart(other) == slowly(other) is not None
+    moved = REPORT[:BEGIN] + REPORT[END:].replace(b'"run": null', b'"run": ' + inner + b', "questions": []', 1)
+    assert apart(moved) == slowly(moved)
+
+
+@pytest.mark.parametrize("inserted", ['}, {"mrr": 1', '"a": 1}, {"b": 2', '"x": 1}], "y": [{'])
+def test_an_object_that_ends_early_is_not_taken_for_two(inserted):
+    for cut in (b'"map": ', b'"latency_total_ms": ', b'"qid": '):
+        place = REPORT.index(cut, BEGIN)
+        data = REPORT[:place] + inserted.encode() + b", " + REPORT[place:]
+        assert apart(data) is None
+        assert slowly(data) is None
 
 
 def test_a_report_is_the_same_whether_its_questions_are_read_apart_or_not():

@@ -49,21 +49,24 @@ def accept_apart(schema: Schema, data: bytes, depth: int, listed: Listed) -> Any
 
     Where they are written as we write them they are read a few at a time, and never held all at once.
     """
-    name, span = listed.name, _span(data, listed.name)
-    if span is None:
-        value = accept(schema, data, depth)
-        return value and {**value, name: [listed.made(entry) for entry in value[name]]}
-    begin, end = span
-    rest = data[:begin] + b"[]" + data[end:]
-    value = accept(schema, rest, depth)
-    # The list that was cut out is the member of the object itself, and not of another one inside it.
-    if value is None or value.get(name) != [] or rest.count(b'"%s"' % name.encode()) > 1:
-        return None
+    span = _span(data, listed.name)
     try:
-        entries = _Entries(schema["properties"][name]["items"], depth, listed)
-        return {**value, name: [listed.made(entry) for entry in entries.read(_texts(data, span))]}
+        if span is not None:
+            return _apart(schema, data, depth, listed, span)
     except (_Unsure, orjson.JSONDecodeError):
-        return None
+        pass  # it is written otherwise, or wrong
+    value = accept(schema, data, depth)
+    return value and {**value, listed.name: list(map(listed.made, value[listed.name]))}
+
+
+def _apart(schema: Schema, data: bytes, depth: int, listed: Listed, span: tuple[int, int]) -> Row:
+    name, head, tail = listed.name, data[: span[0]], data[span[1] :]
+    rest = head + b"[]" + tail
+    value: Row = _sure(_validator(schema), rest, orjson.loads(rest), depth)
+    if orjson.loads(head + b"[1]" + tail)[name] != [1]:
+        raise _Unsure  # what was cut out is not the object's own member, but that of another one inside it
+    entries = _Entries(schema["properties"][name]["items"], depth, listed)
+    return {**value, name: list(map(listed.made, entries.read(_texts(data, span))))}
 
 
 def _span(data: bytes, name: str) -> tuple[int, int] | None:
@@ -146,9 +149,11 @@ class _Entries:
         return found
 
     def _read(self, validator: Any, texts: Sequence[bytes]) -> list[Row]:
-        """The objects whose members stand in texts."""
+        """The objects whose members stand in texts, one in each."""
         written = b"[{%s}]" % b"},{".join(texts) if texts else b"[]"
         found: list[Row] = _sure(validator, written, orjson.loads(written), self._depth)
+        if len(found) != len(texts):
+            raise _Unsure
         return found
 
 
