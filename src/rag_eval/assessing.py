@@ -16,7 +16,6 @@ from rag_eval.case import Case
 from rag_eval.groups import asked_of, grouped
 from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
 from rag_eval.labels import example08, label
-from rag_eval.leaks import suspects
 from rag_eval.metrics.operations import unpriced
 from rag_eval.model import Trace, retrieved, said
 from rag_eval.partial import Outcome
@@ -141,7 +140,7 @@ class Assessor:
         known: Iterable[Outcome | None] = map((self._loud if loud else self._known).get, profiles)  # type: ignore[arg-type]
         if self._wary and not loud:
             known = list(known)
-            for place in suspects(told.claims, self._settings.safety):
+            for place in self._suspects(told.claims):
                 known[place] = None
         asked = shape.plain if loud else shape.quiet
         if not asked.more:
@@ -164,6 +163,11 @@ class Assessor:
             owns = [(*own[: group.begin], *one, *own[group.end :]) for own, one in zip(owns, values, strict=True)]
         return [one and self.shared(one._replace(own=own)) for one, own in zip(known, owns, strict=True)]
 
+    def _suspects(self, claims: Sequence[str]) -> set[int]:
+        from rag_eval.leaks import suspects  # only runs that ask for leaks load the detectors
+
+        return suspects(claims, self._settings.safety)
+
     def _make_teller(self) -> Teller:
         from rag_eval.telling import Probing, Teller  # only large files need it: start-up time
 
@@ -182,7 +186,7 @@ class Assessor:
         marks = tuple(map(row.get, MARKS)) if shape.marked else ()
         own = seen(gold, given, cited, retrieved(row) if ids is None else ids, self._terms, marks)
         known, asked = self._known, shape.quiet if plain else shape.wider
-        if self._wary and (shape.loud or not plain or suspects((given,), self._settings.safety)):
+        if self._wary and (shape.loud or not plain or self._suspects((given,))):
             known, asked = self._loud, shape.plain if plain else shape.wider
         found = known.get(own[0])
         if found is None or asked.more or self._watched(own):
@@ -198,7 +202,7 @@ class Assessor:
         answer = trace.claim, trace.citations, trace.retrieved
         own = seen(gold, *answer, self._terms, () if marks == _UNMARKED else marks)
         known, asked = self._known, self._bare.quiet if plain and bare else self._still if plain else self._all
-        if self._wary and (_is_loud(trace) or not plain or suspects((trace.claim,), self._settings.safety)):
+        if self._wary and (_is_loud(trace) or not plain or self._suspects((trace.claim,))):
             known, asked = self._loud, self._bare.plain if plain and bare else self._all
         return self._profiled(gold, own, known, asked, trace)
 
