@@ -100,7 +100,8 @@ def test_cases_are_told_apart_by_what_they_do_not_share(found):
     assert (at_hand.shares("chr"), at_hand.shares("other")) == (True, True)
     assert at_hand.shares("latency_total_ms") == all(other for *_, other in found)
     for column in ("chr", "latency_total_ms", "mrr", "other"):
-        keys, known = apart(cases, at_hand.shares(column))
+        keys = list(apart(cases, at_hand.shares(column)))
+        known = dict(zip(keys, cases, strict=True))
         scores = dict(zip(known, looked_up(list(known.values()), column), strict=True))
         assert [scores[key] for key in keys] == [case.get(column) for case in cases]
     assert not Layouts([*cases, {"chr": 0.0}]).shares("chr")

@@ -136,8 +136,8 @@ class Evidence:
         """
         if (part, shared) not in self._parts:
             cases = [case.scores for case in self.questions if not part or part in case.slices]
-            keys, known = apart(cases, shared)
-            counts = Counter(keys)
+            known = dict(zip(apart(cases, shared), cases, strict=True))
+            counts = Counter(apart(cases, shared))  # once more, for there may be millions
             self._parts[part, shared] = list(known.values()), [counts[key] for key in known]
         return self._parts[part, shared]
 
@@ -145,8 +145,9 @@ class Evidence:
         """The scores of a slice's cases under baseline and run, each pair once, with how many cases they are of."""
         if (part, shared) not in self._shared:
             together = [(old.scores, new.scores) for old, new in self._together if not part or part in new.slices]
-            (old_keys, old), (new_keys, new) = (apart([pair[side] for pair in together], shared) for side in (0, 1))
-            counts = Counter(zip(old_keys, new_keys, strict=True))
+            sides = [[pair[side] for pair in together] for side in (0, 1)]
+            old, new = (dict(zip(apart(side, shared), side, strict=True)) for side in sides)
+            counts = Counter(zip(*[apart(side, shared) for side in sides], strict=True))
             olds, news = [old[key] for key, _ in counts], [new[key] for _, key in counts]
             self._shared[part, shared] = olds, news, list(counts.values())
         return self._shared[part, shared]

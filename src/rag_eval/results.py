@@ -102,13 +102,12 @@ class Layouts:
         return not self._plain and all(_PLACES(one).get(column, -1) < len(_KEPT(one)) for one in self._known)
 
 
-def apart(cases: Sequence[Mapping[str, Shown]], shared: bool) -> tuple[list[int], dict[int, Mapping[str, Shown]]]:
-    """For each of the cases what tells it from others, and one of the cases for each of that.
+def apart(cases: Sequence[Mapping[str, Shown]], shared: bool) -> Iterator[int]:
+    """For each of the cases what tells it from others, as long as they are held.
 
     ``shared`` says that it is enough to tell them apart by the scores that cases share.
     """
-    keys = list(map(id, map(_KEPT, cases) if shared else cases))
-    return keys, dict(zip(keys, cases, strict=True))
+    return map(id, map(_KEPT, cases) if shared else cases)
 
 
 def looked_up(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
