@@ -388,8 +388,7 @@ def test_a_long_string_takes_time_in_proportion(parts):
     text = ("".join(parts) * 100_000)[:100_000]
     begun = time.process_time()
     for detector in DETECTORS:
-        for _ in detector.spans(text):
-            pass
+        list(detector.spans(text))
     assert time.process_time() - begun < 20
 
 

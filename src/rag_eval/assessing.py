@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 _UNMARKED = (None,) * len(MARKS)
-_SILENT = list(_UNMARKED)
 _LOUD = frozenset(("chunks", "guardrail", "policy_flags"))
 """What is known of an answer besides its text by which it may leak, or be kept back."""
 _REMEMBERED = 50_000
@@ -328,7 +327,8 @@ def _marked(profiles: Iterable[Profile | None], more: Mapping[str, Sequence[bool
     """The profiles with what the system says of its answers, none of which says whether it abstained."""
     says = [more.get(name) or repeat(None) for name in MARKS]
     for profile, *marks in zip(profiles, *says):  # noqa: B905 - endless ones among them
-        yield profile and (profile if marks == _SILENT else (tuple(marks), *profile))
+        own = tuple(marks)
+        yield profile and (profile if own == _UNMARKED else (own, *profile))
 
 
 def _is_loud(trace: Trace) -> bool:

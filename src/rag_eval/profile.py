@@ -10,6 +10,7 @@ import sys
 from typing import Any, NamedTuple
 
 from rag_eval.case import refused_in_words
+from rag_eval.text import holds_any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def seen(
     if not gold.answerable:
         return (*own, refused, by_token, exact, cited is not None, not claim, len(cites), valid), lowered, ids, cites
     wanted = gold.citations
-    right = refused or _holds(lowered, gold.substrings)
+    right = refused or not gold.substrings or holds_any(gold.substrings, lowered)
     rank_of = ids.index if len(wanted) <= _FEW else {one: place for place, one in enumerate(ids)}.__getitem__
     hits, found = 0, []
     for one in wanted:
@@ -104,10 +105,3 @@ def within(found: list[int], depth: int) -> list[int]:
 def missing(gold: Gold) -> Profile:
     """The profile of an item that no trace answers."""
     return ("missing", len(gold.citations), not gold.substrings) if gold.answerable else ("missing",)
-
-
-def _holds(claim: str, texts: Sequence[str]) -> bool:
-    for text in texts:  # for the one to three that there mostly are, any() takes longer
-        if text in claim:
-            return True
-    return not texts

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rag_eval.case import refused_in_words
 from rag_eval.integrity import LEAST_CITED, LEAST_POOL
 from rag_eval.profile import within
+from rag_eval.text import holds_any
 from rag_eval.told import searchable
 
 TYPE_CHECKING = False
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from rag_eval.profile import Profile, Terms
     from rag_eval.told import Told
 
-_NOWHERE: list[int] = []
 _LEAST_LONG = len('"a",') * LEAST_POOL  # characters of a list that may be a long one
 
 
@@ -70,7 +70,7 @@ class Teller:
                 continue
             claim = given.strip()
             lowered = claim.lower()
-            if len(lowered) >= shortest and _holds(telltales, lowered) and tells(lowered):
+            if len(lowered) >= shortest and holds_any(telltales, lowered) and tells(lowered):
                 continue
             refused = by_token = lowered == token
             if worded and not refused:
@@ -88,7 +88,7 @@ class Teller:
                 found[place] = refused, by_token, exact, cited is not None, not claim, cites, valid
                 continue
             texts = all_texts[slot]
-            right = refused or not texts or _holds(texts, lowered)
+            right = refused or not texts or holds_any(texts, lowered)
             hits, begins = 0, []
             for one in wanted:
                 quoted = f'"{one}"'
@@ -97,19 +97,10 @@ class Teller:
                 begin = ranked.find(quoted)
                 if begin >= 0:
                     begins.append(begin)
-            ranks = _ranks(begins, ranked, apart) if begins else _NOWHERE
-            if ranks and ranks[-1] > depth:
-                ranks = within(ranks, depth)
+            ranks = within(_ranks(begins, ranked, apart), depth) if begins else ()
             own = refused, by_token, exact, cited is not None, not claim, cites, valid, right, len(wanted), hits, *ranks
             found[place] = own
         return found
-
-
-def _holds(texts: Sequence[str], claim: str) -> bool:
-    for text in texts:  # noqa: SIM110 - for the few that there are, any() takes longer
-        if text in claim:
-            return True
-    return False
 
 
 def _cited(cited: str, ranked: str, apart: str) -> tuple[int, int]:

@@ -8,6 +8,10 @@ from functools import lru_cache
 
 from rag_eval.later import Later
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _WORD = re.compile(r"\w+")
 _APART = "".join(chr(code) if chr(code).isalnum() or chr(code) == "_" else " " for code in range(128))
 _CJK = Later("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
@@ -36,6 +40,14 @@ def tokens(text: str) -> list[str]:
 def content_words(text: str) -> frozenset[str]:
     """The distinct tokens of ``text`` without :data:`STOP_WORDS`."""
     return frozenset(tokens(text)) - STOP_WORDS
+
+
+def holds_any(parts: Iterable[str], text: str) -> bool:
+    """Whether one of the parts occurs in a text."""
+    for part in parts:  # noqa: SIM110 - for the few that there are, any() takes longer
+        if part in text:
+            return True
+    return False
 
 
 @lru_cache(maxsize=4096)

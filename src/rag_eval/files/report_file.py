@@ -65,9 +65,6 @@ def read_json(
 def _quickly(contract: Contract, data: bytes, depth: int, listed: Listed | None) -> dict[str, Any] | None:
     from rag_eval.files.document import accept, accept_apart
 
-    value: dict[str, Any] | None
-    if listed is None:
-        value = accept(contract.schema, data, depth)
-    else:
-        value = accept_apart(contract.schema, data, depth, listed)
+    terms = contract.schema, data, depth
+    value: dict[str, Any] | None = accept_apart(*terms, listed) if listed else accept(*terms)
     return value

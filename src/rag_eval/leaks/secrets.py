@@ -7,10 +7,11 @@ from math import log2
 
 from rag_eval.later import Later
 from rag_eval.leaks.among import among
+from rag_eval.text import holds_any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     Spans = Iterator[tuple[int, int]]
 
@@ -98,7 +99,7 @@ def announcing(texts: Sequence[str]) -> list[int]:
     """The places of texts that name a secret of some kind, and have a word that may be one."""
     whole = "\n".join(texts).lower()
     cues = [*[cue for cue in _CUES if cue in whole], *_keys(whole)]
-    named = [at for at, text in enumerate(texts) if _holds(cues, text.lower())] if cues else []
+    named = [at for at, text in enumerate(texts) if holds_any(cues, text.lower())] if cues else []
     return [at for at in named if _has_mixed_word(texts[at])]
 
 
@@ -110,13 +111,6 @@ def _keys(lowered: str) -> set[str]:
         if bare.endswith(_KINDS):
             found.update([f"{kind}{before[len(bare) :]}key" for kind in _KINDS if bare.endswith(kind)])
     return found
-
-
-def _holds(cues: Iterable[str], text: str) -> bool:
-    for cue in cues:  # noqa: SIM110 - for the few that there are, any() takes longer
-        if cue in text:
-            return True
-    return False
 
 
 def _has_mixed_word(text: str) -> bool:
