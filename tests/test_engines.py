@@ -53,6 +53,18 @@ def test_the_reference_scores_of_processes_and_their_remarks_are_those_of_one(la
     assert any("duplicate" in line for line in alone[1])
 
 
+@pytest.mark.parametrize("size", [0, 1, process._LEAST, 10 * process._LEAST + 1, 655 << 20, 5 << 30, 3 << 40])
+@pytest.mark.parametrize("jobs", [2, 3, 64])
+def test_ranges_are_the_whole_file_and_get_shorter(size, jobs):
+    found = process.shares(size, jobs)
+    assert [one.end for one in found[:-1]] == [one.start for one in found[1:]]
+    assert not size or (found[0].start, found[-1].end) == (0, size)
+    assert len(found) <= process._MOST_RANGES
+    lengths = [one.end - one.start for one in found]
+    assert lengths == sorted(lengths, reverse=True)
+    assert size < jobs * process._LEAST or lengths[0] <= size // jobs
+
+
 def report(folder, how, name="trace.jsonl"):
     return render(app.run(app.Options(str(folder / "gold.jsonl"), str(folder / name), how=how)), "json")
 

@@ -9,7 +9,8 @@ from rag_eval import assessing, scoring
 from rag_eval.errors import UsageError
 from rag_eval.metrics import measure, measures
 from rag_eval.model import Gold, Settings, Trace
-from rag_eval.scoring import Completeness, Scorer, score
+from rag_eval.scorecard import Completeness
+from rag_eval.scoring import Scorer, score
 from strategies import gold_fields, trace_fields
 
 GOLDS = {

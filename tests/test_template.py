@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cases import gold_row
+from rag_eval import waiting
 from rag_eval.files import source
 from rag_eval.files.contract import Contract, load
 from rag_eval.files.ledger import Ledger
@@ -389,17 +390,21 @@ def taken(scorer, batches, notes):
     st.sampled_from(
         [("answers", "refusals", "citations", "retrieval"), ("safety", "pipeline"), ("operations", "safety")]
     ),
+    st.integers(0, 300),
 )
 @example(
     [{"qid": "Q1", "answer_json": {"claim": "x", "citations": ["a"]}, "retrieved_ids": ["c", "c", "b"]}] * 40,
     True,
     ("retrieval",),
+    100,
 )
-def test_a_file_comes_to_the_same_whether_rows_are_told_or_read(found, ascii_only, columns):
+def test_a_file_comes_to_the_same_whether_rows_are_told_or_read(found, ascii_only, columns, largest):
     data = b"\n".join(written(row, ascii_only=ascii_only) for row in found)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(source, "_BLOCK", 300)
         patched.setattr(source, "_SMALL", 0)
+        patched.setattr(waiting, "_LARGEST", largest)
+        patched.setattr(waiting, "_AT_ONCE", 3)
         for scorer in scorers(columns):
             reader, notes, others = Reader(Ledger(), held={"t": data}), [], []
             told = taken(scorer, read_told(reader, "t", scorer.enough), notes)
@@ -428,6 +433,54 @@ def test_whatever_items_ask_and_traces_say_comes_to_the_same(items, ways, found)
             reader, notes, others = Reader(Ledger(), held={"t": data}), [], []
             told = taken(scorer, read_told(reader, "t", scorer.enough), notes)
             assert (told, notes) == (taken(scorer, [read_traces(reader, "t")], others), others)
+
+
+def settled(monkeypatch, scorer, lines):
+    """What a file comes to, with the traces that waited and those that were left, each time that they did not wait."""
+    monkeypatch.setattr(source, "_SMALL", 0)
+    monkeypatch.setattr(source, "_BLOCK", 1_000)
+    times, leave = [], waiting.Waiting.leave
+
+    def watched(self):
+        came, left = self.count, [*leave(self)]
+        times.append((came, sum(len(some.slots) for some in left)))
+        yield from left
+
+    monkeypatch.setattr(waiting.Waiting, "leave", watched)
+    reader = Reader(Ledger(), held={"t": b"\n".join(lines)})
+    return taken(scorer, read_told(reader, "t", scorer.enough), []), times
+
+
+def of_two_questions(claim, rows=3000):
+    own = {"answer_json": {"claim": claim, "citations": ["a"]}, "retrieved_ids": ["c", "b"]}
+    return [written({"qid": f"Q{1 + number % 2}", **own}) for number in range(rows)]
+
+
+plainly = pytest.mark.parametrize("scorer", scorers(("answers", "retrieval")))
+
+
+@plainly
+def test_of_the_traces_of_a_question_the_last_one_alone_is_scored(monkeypatch, scorer):
+    found, times = settled(monkeypatch, scorer, of_two_questions("x"))
+    ((came, left),) = times
+    assert came > 2900
+    assert left == 2
+    assert getattr(found, "completeness", found).duplicate == 2998
+
+
+@plainly
+def test_long_texts_do_not_wait_for_long(monkeypatch, scorer):
+    monkeypatch.setattr(waiting, "_LARGEST", 3_000)
+    found, times = settled(monkeypatch, scorer, of_two_questions("x" * 900))
+    assert len(times) > 100
+    assert max(came for came, _ in times) < 10
+    assert getattr(found, "completeness", found).duplicate == 2998
+
+
+@plainly
+def test_where_there_are_many_questions_no_trace_waits(monkeypatch, scorer):
+    monkeypatch.setattr(waiting, "_MOST", 5)
+    assert settled(monkeypatch, scorer, of_two_questions("x"))[1] == []
 
 
 def test_most_of_a_file_written_alike_is_told(monkeypatch):

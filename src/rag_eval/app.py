@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rag_eval.policy import PolicyChange
     from rag_eval.reference import Counts, ReferenceScorer
     from rag_eval.report import Earlier, Report
-    from rag_eval.scoring import Scorecard
+    from rag_eval.scorecard import Scorecard
 
     Path = str | os.PathLike[str]
 

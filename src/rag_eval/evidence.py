@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.results import MetricResult, Question
-    from rag_eval.scoring import Completeness
+    from rag_eval.scorecard import Completeness
     from rag_eval.stats import Interval
     from rag_eval.tally import Shown
 

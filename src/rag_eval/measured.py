@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold
-    from rag_eval.scoring import Scorecard
+    from rag_eval.scorecard import Scorecard
     from rag_eval.stats import Interval
     from rag_eval.tally import Shown
 

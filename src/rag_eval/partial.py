@@ -52,10 +52,12 @@ class Log:
 class Aside(NamedTuple):
     """What a scorer found besides scores.
 
-    ``unknown`` counts traces. ``pool`` is the long list that habits refer to; ``unpriced`` are models.
+    ``unknown`` counts traces, ``duplicate`` those that another one replaced before anything was made of them. ``pool``
+    is the long list that habits refer to; ``unpriced`` are models.
     """
 
     unknown: int
+    duplicate: int
     pool: frozenset[str] | None
     unpriced: frozenset[str]
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rag_eval.model import Gold
     from rag_eval.told import Batch, QidOf
+    from rag_eval.waiting import Waiting
 
     Row = dict[str, Any]
 
@@ -64,12 +65,16 @@ def parse_gates(text: str) -> dict[str, str]:
 
 
 class Part(NamedTuple):
-    """What a scorer holds of a part of the traces: places of gold items from 0, and what each trace came to."""
+    """What a scorer holds of a part of the traces: places of gold items from 0, and what each trace came to.
+
+    ``replaced`` counts those that another one replaced before anything was made of them.
+    """
 
     slots: array[int]
     outcomes: bytearray
     unknown: int
     unread: int
+    replaced: int
 
 
 class ReferenceScorer:
@@ -91,7 +96,8 @@ class ReferenceScorer:
     def _hold_nothing(self, *, apart: bool = False) -> None:
         self._seen = bytearray() if apart else bytearray(len(self._golds))
         self._log: tuple[array[int], bytearray] | None = (array("Q"), bytearray()) if apart else None
-        self._known = self._unknown = self._unread = 0
+        self._known = self._unknown = self._unread = self._replaced = 0
+        self._waiting: Waiting | None = None  # made for the first that may wait: start-up time
 
     def enough(self, row: Row) -> tuple[str, ...] | None:
         """Nothing besides what all rows tell; None where more is read of rows of the same fields."""
@@ -103,6 +109,7 @@ class ReferenceScorer:
             if isinstance(batch, Told):
                 self._take_told(batch, qid_of)
             else:
+                self._take_left()
                 self._take_rows(batch, qid_of)
 
     def _take_rows(self, rows: Iterable[tuple[int, Row]], qid_of: QidOf) -> None:
@@ -124,8 +131,11 @@ class ReferenceScorer:
 
     def _take_told(self, told: Told, qid_of: QidOf) -> None:
         slots = list(map(self._slots.get, told.qids))
+        if None not in slots and self._wait(slots, told):  # type: ignore[arg-type]  # each has a place
+            return
+        self._take_left()
         if None not in slots:
-            self._put(slots, self._outcomes(slots, told))  # type: ignore[arg-type]  # each has a place
+            self._put(slots, self._outcomes(slots, told))  # type: ignore[arg-type]
             return
         for slot, came, (line, qid, *_) in zip(slots, self._outcomes(slots, told), told.entries(), strict=True):
             if slot is not None:
@@ -134,6 +144,28 @@ class ReferenceScorer:
                 self._unknown += 1
             elif line in told.rows:
                 self._take_rows([(line, told.rows[line])], qid_of)
+
+    def _wait(self, slots: list[int], told: Told) -> bool:
+        """Let traces wait if they may."""
+        from rag_eval.waiting import Waiting  # only large files need it: start-up time
+
+        waiting = self._waiting = self._waiting or Waiting(len(self._golds))
+        if not waiting.suits(told):
+            return False
+        waiting.add(slots, told)
+        if waiting.full:
+            self._take_left()
+        return True
+
+    def _take_left(self) -> None:
+        """Take those of the traces that wait which no other one of them replaces."""
+        if self._waiting is None or not self._waiting.count:
+            return
+        came = self._waiting.count
+        for slots, _, told in self._waiting.leave():
+            self._put(slots, self._outcomes(slots, told))
+            came -= len(slots)
+        self._replaced += came
 
     def _outcomes(self, slots: Sequence[int | None], told: Told) -> Iterator[int]:
         """What each trace came to; 0 where there is no item. Ids are looked for in lists as they stand in JSON."""
@@ -174,7 +206,8 @@ class ReferenceScorer:
         """What it holds, without the gold; of a scorer that is apart."""
         if self._log is None:
             raise ValueError("this scorer has let traces take the places of others")
-        return Part(*self._log, self._unknown, self._unread)
+        self._take_left()
+        return Part(*self._log, self._unknown, self._unread, self._replaced)
 
     def agrees(self, part: Part) -> bool:  # noqa: ARG002
         """Any two parts do."""
@@ -188,9 +221,11 @@ class ReferenceScorer:
         self._known += len(part.slots)
         self._unknown += part.unknown
         self._unread += part.unread
+        self._replaced += part.replaced
 
     def close(self) -> Counts:
         """Outcomes of every gold item; one without a trace is an empty answer."""
+        self._take_left()
         missing = self._seen.count(0)
         outcomes = Counter(self._seen)
         del outcomes[0]
@@ -199,7 +234,7 @@ class ReferenceScorer:
             if not self._seen[slot]:
                 found[self._outcome(self._golds[slot], "", (), ()) & ~SEEN] += 1
         taken = len(self._golds) - missing
-        return Counts(found, missing, self._known - taken, self._unknown, self._unread)
+        return Counts(found, missing, self._known + self._replaced - taken, self._unknown, self._unread)
 
 
 def _bits(gold: Gold, claim: str, recalled: bool, hit: bool, token: str) -> int:

@@ -7,7 +7,7 @@ and tests hold the two together.
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, islice, repeat
 from typing import NamedTuple
 
 from rag_eval.case import refused_in_words
@@ -101,6 +101,12 @@ class Teller:
             own = refused, by_token, exact, cited is not None, not claim, cites, valid, right, len(wanted), hits, *ranks
             found[place] = own
         return found
+
+
+def any_long(told: Told) -> bool:
+    """Whether a trace may have retrieved a list as long as those by which habits are told."""
+    lists = islice(told.retrieved, len(told.qids))  # endless where no row has one
+    return max(map(str.count, lists, repeat('"')), default=0) > 2 * LEAST_POOL
 
 
 def _cited(cited: str, ranked: str, apart: str) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from selectors import EVENT_READ, DefaultSelector
 
 from rag_eval.engines._cores import usable
 from rag_eval.engines._work import Piece, Work, merged, score_range
-from rag_eval.files.part import Local, Range, ranges
+from rag_eval.files.part import Local, Range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from rag_eval.files.source import Digest
 
 _HEAD = 64 << 10
-_LEAST_STEP, _MOST_STEP = 1 << 20, 16 << 20  # bytes of a range: a child holds what one comes to
-_ROUNDS = 4  # ranges a child, so that the last to finish keeps the others waiting for a short time only
+_LEAST, _MOST = 2 << 20, 128 << 20  # bytes of a range: a child holds what one comes to
+_ROUNDS = 2  # ranges a child, of what is left of the file: at the end they are short, and none keeps others waiting
 _MOST_RANGES = 1_000  # their numbers have to fit into a pipe, be it as small as one page
 _BLOCK = 1 << 20
 _NUMBER, _FRAME = struct.Struct("<I"), struct.Struct("<IQ")
@@ -51,10 +51,15 @@ def run(task: Task) -> Scorer | None:
         return _run(task, Local(source.plain.fileno()), source.size, jobs)
 
 
-def step_for(size: int, jobs: int) -> int:
-    """The bytes of a range of a file of ``size`` bytes."""
-    step = min(max(size // (jobs * _ROUNDS), _LEAST_STEP), _MOST_STEP)
-    return max(step, size // _MOST_RANGES + 1)
+def shares(size: int, jobs: int) -> list[Range]:
+    """A file of ``size`` bytes in ranges, long ones first."""
+    least = max(_LEAST, size // _MOST_RANGES + 1)
+    most, begin, found = max(_MOST, least), 0, []
+    while begin < size:
+        step = min(max((size - begin) // (jobs * _ROUNDS), least), most)
+        found.append(Range(begin, min(begin + step, size)))
+        begin += step
+    return found
 
 
 def _run(task: Task, file: Local, size: int, jobs: int) -> Scorer:
@@ -72,7 +77,7 @@ def _run(task: Task, file: Local, size: int, jobs: int) -> Scorer:
             yield children.pieces(hashing.step)
 
     task.how.watch.begin(size)
-    scorer = merged(work, task.reader, task.path, ranges(size, step_for(size, jobs)), pieces, task.how.watch)
+    scorer = merged(work, task.reader, task.path, shares(size, jobs), pieces, task.how.watch)
     while not task.reader.ledger.problems and hashing.step():
         pass
     return scorer

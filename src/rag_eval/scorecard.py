@@ -1,0 +1,167 @@
+"""What scoring comes to: every score of every case, and what each metric makes of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain, product
+from operator import eq
+from typing import NamedTuple, overload
+
+from rag_eval.folds import FOLDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from rag_eval.held import Held
+    from rag_eval.metrics import Measure
+    from rag_eval.model import Gold
+    from rag_eval.partial import Outcome
+    from rag_eval.tally import Score, Tally, Value
+
+    Item = tuple[Gold, str | None, Outcome, int]
+
+
+class Completeness(NamedTuple):
+    """Whether everything asked was answered once.
+
+    Counts of cases; ``duplicate`` and ``unknown`` count trace rows.
+    """
+
+    expected: int
+    scored: int
+    missing: int
+    duplicate: int
+    unknown: int
+    errored: int
+
+
+class Scored(NamedTuple):
+    """What remains of one case: its labels, its lines, its scores, and its habits as :mod:`rag_eval.integrity` asks.
+
+    ``scores`` stand in the order of the scorecard's columns; None says that one does not apply.
+    """
+
+    qid: str
+    run: str | None
+    scores: tuple[Score | None, ...]
+    label: str
+    example08: str
+    level: str
+    gold_line: int
+    trace_line: int
+    habits: int = 0
+
+
+class Cases(Sequence[Scored]):
+    """All cases of all runs, sorted by qid and run. Each is made when it is looked at: they may be many millions."""
+
+    def __init__(self, golds: Sequence[Gold], runs: Mapping[str | None, Held]) -> None:
+        self._golds = golds
+        self._order = sorted(range(len(self._golds)), key=lambda slot: self._golds[slot].qid)
+        self._counted: list[tuple[Outcome, int]] | None = None
+        self._runs = sorted(runs.items(), key=lambda one: one[0] or "")
+
+    def __len__(self) -> int:
+        return len(self._order) * len(self._runs)
+
+    def __iter__(self) -> Iterator[Scored]:
+        return map(_scored, self.items())
+
+    def items(self) -> Iterator[Item]:
+        """Gold item, run, outcome and line of each case: for those who make something else of them."""
+        for slot, (run, held) in product(self._order, self._runs):
+            yield self._golds[slot], run, held.outcomes[slot], held.lines[slot]
+
+    @overload
+    def __getitem__(self, place: int) -> Scored: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Scored, ...]: ...
+    def __getitem__(self, place: int | slice) -> Scored | tuple[Scored, ...]:
+        if isinstance(place, slice):
+            return tuple(map(self.__getitem__, range(*place.indices(len(self)))))
+        slot, run = divmod(range(len(self))[place], len(self._runs))
+        (name, held), at = self._runs[run], self._order[slot]
+        return _scored((self._golds[at], name, held.outcomes[at], held.lines[at]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cases) and len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def questions(self) -> int:
+        """How many gold items there are."""
+        return len(self._order)
+
+    def outcomes(self) -> list[tuple[Outcome, int]]:
+        """What cases came to, each with how many did."""
+        if self._counted is None:
+            self._counted = self._count()
+        return self._counted
+
+    def _count(self) -> list[tuple[Outcome, int]]:
+        found = {id(one): one for _, held in self._runs for one in held.outcomes}
+        counts = Counter(chain.from_iterable(map(id, held.outcomes) for _, held in self._runs))
+        return [(found[own], count) for own, count in counts.items()]
+
+
+def _scored(item: Item) -> Scored:
+    gold, run, (scores, label, example08, level, habits, own), line = item
+    return Scored(gold.qid, run, (*scores, *own), label, example08, level, gold.line, line, habits)
+
+
+class Scorecard(NamedTuple):
+    """All scored cases, sorted by qid and run; ``columns`` names their scores, of which ``measures`` are folds.
+
+    ``unpriced`` are the models, sorted, whose tokens are counted and have no price.
+    """
+
+    measures: tuple[Measure, ...]
+    columns: tuple[str, ...]
+    cases: Cases
+    completeness: Completeness
+    pool: int = 0  # length of the long list that the first such case retrieves
+    unpriced: tuple[str, ...] = ()
+
+    def tallies(self) -> dict[str, Tally]:
+        """The multiset of the scores of each column."""
+        outcomes = self.cases.outcomes()
+        alike = _counted([(outcome.scores, count) for outcome, count in outcomes])
+        own = _counted([(outcome.own, count) for outcome, count in outcomes])
+        nothing: list[Counter[Any]] = [Counter() for _ in self.columns]
+        return dict(zip(self.columns, [*alike, *own] or nothing, strict=True))
+
+    def labels(self) -> dict[str, int]:
+        """How many cases have each label."""
+        found: Counter[str] = Counter()
+        for outcome, count in self.cases.outcomes():
+            found[outcome.label] += count
+        return dict(sorted(found.items()))
+
+    def values(self) -> dict[str, Value]:
+        """Each measure's value over the cases to which it applies."""
+        tallies, own = self.tallies(), (one for one in self.measures if one.metric.level == "case")
+        return {one.name: FOLDS[one.fold].value(tallies[one.column]) for one in own}
+
+
+def _counted(scores: Iterable[tuple[tuple[Score | None, ...], int]]) -> list[Counter[Any]]:
+    """The multiset of the scores of each column, of cases that may have them as one object."""
+    known: dict[int, tuple[Score | None, ...]] = {}
+    counts: Counter[int] = Counter()
+    for one, count in scores:
+        known[id(one)] = one
+        counts[id(one)] += count
+    # Many may have come to something of their own: what one case came to each is counted at once.
+    once = [own for own, count in zip(known.values(), map(counts.__getitem__, known), strict=True) if count == 1]
+    found: list[Counter[Any]] = [Counter(column) for column in zip(*once, strict=True)]
+    for key, own in known.items():
+        found = found or [Counter() for _ in own]
+        if counts[key] > 1:
+            for counted, score in zip(found, own, strict=True):
+                counted[score] += counts[key]
+    for counted in found:
+        del counted[None]
+    return found
