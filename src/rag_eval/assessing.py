@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rag_eval.groups import Asked
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings
+    from rag_eval.partial import Packed
     from rag_eval.profile import Profile, Seen
     from rag_eval.tally import Score
     from rag_eval.telling import Teller
@@ -83,7 +84,7 @@ class Assessor:
         self._known: dict[Profile, Outcome] = {}
         self._loud: dict[Profile, Outcome] = {}  # of answers in which there may be something to find
         self._ranked: dict[tuple[bool, Ranking | None], Scores] = {}
-        self._same: dict[Outcome, Outcome] = {}
+        self._same: dict[tuple[Any, ...], Outcome] = {}
         self._alike: dict[Scores, Scores] = {}
         self._shapes: dict[tuple[str, ...], Shape] = {}
         self._bare, self._golds = self._shape({}), golds
@@ -160,7 +161,7 @@ class Assessor:
             (field,) = group.fields
             values = group.of_values(told.more[field])
             owns = [(*own[: group.begin], *one, *own[group.end :]) for own, one in zip(owns, values, strict=True)]
-        return [one and self.shared(one._replace(own=own)) for one, own in zip(known, owns, strict=True)]
+        return [one and self.owning(one, own) for one, own in zip(known, owns, strict=True)]
 
     def _suspects(self, claims: Sequence[str]) -> set[int]:
         from rag_eval.leaks import suspects  # only runs that ask for leaks load the detectors
@@ -221,18 +222,20 @@ class Assessor:
 
     def shared(self, outcome: Outcome) -> Outcome:
         """The outcome, as one object for all cases that come to it: most come to few."""
-        return _remember(self._same, outcome, outcome)
+        return self.owning(outcome, outcome.own)
 
-    def all_shared(self, outcomes: Iterable[Outcome]) -> list[Outcome]:
-        """The same of many that come from elsewhere, with what they have alike."""
-        known: dict[int, Scores] = {}
-        found = []
-        for one in outcomes:
-            scores = known.get(id(one.scores))
-            if scores is None:
-                scores = known[id(one.scores)] = _remember(self._alike, one.scores, one.scores)
-            found.append(self.shared(Outcome(scores, *one[1:])))
-        return found
+    def owning(self, outcome: Outcome, own: Scores) -> Outcome:
+        """The same with scores of its own."""
+        scores, label, example08, level, habits, _ = outcome
+        # Cases have their scores as one object already: to tell them by it saves looking at each of the scores.
+        key = id(scores), label, example08, level, habits, own
+        found = self._same.get(key)
+        return found or _remember(self._same, key, Outcome(scores, label, example08, level, habits, own))
+
+    def all_shared(self, packed: Packed) -> list[Outcome]:
+        """Outcomes that come from elsewhere, with what they have alike."""
+        kinds = [one._replace(scores=_remember(self._alike, one.scores, one.scores)) for one in packed.kinds]
+        return [self.owning(kinds[kind], own) for kind, own in zip(packed.places, packed.own, strict=True)]
 
     def _profiled(
         self, gold: Gold, own: Seen, known: dict[Profile, Outcome], asked: Asked, said: Row | Trace

@@ -71,11 +71,19 @@ class Logged(NamedTuple):
     lines: array[int]
 
 
+class Packed(NamedTuple):
+    """Outcomes by the column: those there are without what each has of its own, and for each its place and its own."""
+
+    kinds: list[Outcome]
+    places: array[int]
+    own: list[Scores]
+
+
 class Partial(NamedTuple):
     """The logs of a part of the traces, by run in the order in which these came up, and the outcomes in them."""
 
     runs: tuple[Logged, ...]
-    outcomes: list[Outcome]
+    outcomes: Packed
     aside: Aside
 
 
@@ -88,7 +96,21 @@ def packed(logs: Mapping[str | None, Log], aside: Aside) -> Partial:
         for run, log in logs.items()
         if log.slots
     ]
-    return Partial(tuple(runs), known, aside)
+    return Partial(tuple(runs), _by_kind(known), aside)
+
+
+def _by_kind(outcomes: Iterable[Outcome]) -> Packed:
+    places: dict[tuple[object, ...], int] = {}
+    found = Packed([], array("Q"), [])
+    for scores, label, example08, level, habits, own in outcomes:
+        key = id(scores), label, example08, level, habits
+        place = places.get(key)
+        if place is None:
+            place = places[key] = len(found.kinds)
+            found.kinds.append(Outcome(scores, *key[1:]))
+        found.places.append(place)
+        found.own.append(own)
+    return found
 
 
 def _places(outcomes: Iterable[Outcome], places: dict[int, int], known: list[Outcome]) -> Iterator[int]:
