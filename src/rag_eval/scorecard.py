@@ -156,7 +156,7 @@ def _counted(scores: Iterable[tuple[tuple[Score | None, ...], int]]) -> list[Cou
         counts[id(one)] += count
     # Many may have come to something of their own: what one case came to each is counted at once.
     once = [own for own, count in zip(known.values(), map(counts.__getitem__, known), strict=True) if count == 1]
-    found: list[Counter[Any]] = [Counter(column) for column in zip(*once, strict=True)]
+    found = list(map(_counter, zip(*once, strict=True)))
     for key, own in known.items():
         found = found or [Counter() for _ in own]
         if counts[key] > 1:
@@ -165,3 +165,8 @@ def _counted(scores: Iterable[tuple[tuple[Score | None, ...], int]]) -> list[Cou
     for counted in found:
         del counted[None]
     return found
+
+
+def _counter(column: Sequence[Score | None]) -> Counter[Any]:
+    """How often each score stands in a column; many are empty, which is quick to see."""
+    return Counter() if column.count(None) == len(column) else Counter(column)
