@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,9 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from project import GOLDS, TRACES, Project, apart, gates, gold_of, json_lines, trace_of, wrong
-from rag_eval import cli
+from rag_eval import app, baseline_file, cli
 from rag_eval.baseline import disagreeing, flips, must_pass
+from rag_eval.engines import meanwhile
 from rag_eval.evidence import Baseline
 from rag_eval.files.contract import Contract
 from rag_eval.labels import GOOD, MEANING
@@ -55,9 +57,16 @@ def project(begun, tmp_path, monkeypatch):
     return own
 
 
-@pytest.fixture
-def score(capsys, tmp_path):
-    """``rag-eval score``: the report, held to its schema, brought back whole, and judged again to the same bytes."""
+@pytest.fixture(params=["here", "elsewhere"])
+def score(capsys, tmp_path, monkeypatch, request):
+    """``rag-eval score``: the report, held to its schema, brought back whole, and judged again to the same bytes.
+
+    With everything done by this process, and with as much as possible done by others.
+    """
+    if request.param == "elsewhere":
+        monkeypatch.setattr(baseline_file, "LARGE", 0)
+        monkeypatch.setattr(app, "_MANY", 0)
+        monkeypatch.setattr(meanwhile, "cores", lambda _: 2)
 
     def score(*words):
         capsys.readouterr()  # what was recorded before
@@ -99,6 +108,24 @@ def test_a_run_beside_itself_moved_nowhere(project, score):
     found = report["baseline"]
     assert (found["path"], found["cases"], found["changed"], found["gone"], found["new"]) == (BASELINE, 8, 0, 0, 0)
     assert (found["incomparable"], found["rescored"]) == ([], True)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks on Linux alone")
+@pytest.mark.parametrize(("least", "elsewhere"), [(0, True), (1 << 30, False)])
+@pytest.mark.parametrize("base", [[], ["--base", "HEAD"]])
+def test_a_large_baseline_is_read_by_a_process_of_its_own(project, monkeypatch, least, elsewhere, base):
+    begun = []
+
+    class Seen(meanwhile.Meanwhile):
+        def result(self):
+            begun.append(self)
+            return super().result()
+
+    monkeypatch.setattr(baseline_file, "LARGE", least)
+    monkeypatch.setattr(meanwhile, "cores", lambda _: 2)
+    monkeypatch.setattr(meanwhile, "Meanwhile", Seen)
+    assert cli.main(["score", "--quiet", "--baseline", BASELINE, *base]) < 2
+    assert bool(begun) == elsewhere
 
 
 def test_what_broke_is_named_and_fails(project, score):

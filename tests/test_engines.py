@@ -7,13 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cases import ROOT
-from rag_eval import app
-from rag_eval.engines import _cores, process
+from rag_eval import app, flat
+from rag_eval.engines import _children, _cores, meanwhile, process
 from rag_eval.errors import InputError, UsageError
 from rag_eval.how import ENGINES, How
 from rag_eval.renderers import render
@@ -43,7 +44,7 @@ def large(tmp_path_factory):
 
 
 def scores(folder, how):
-    return app.reference_scores(app.Options(str(folder / "gold.jsonl"), str(folder / "trace.jsonl"), how=how))
+    return flat.reference_scores(app.Options(str(folder / "gold.jsonl"), str(folder / "trace.jsonl"), how=how))
 
 
 @linux
@@ -59,7 +60,7 @@ def test_ranges_are_the_whole_file_and_get_shorter(size, jobs):
     found = process.shares(size, jobs)
     assert [one.end for one in found[:-1]] == [one.start for one in found[1:]]
     assert not size or (found[0].start, found[-1].end) == (0, size)
-    assert len(found) <= process._MOST_RANGES
+    assert len(found) <= _children.MOST
     lengths = [one.end - one.start for one in found]
     assert lengths == sorted(lengths, reverse=True)
     assert size < jobs * process._LEAST or lengths[0] <= size // jobs
@@ -107,7 +108,7 @@ def test_a_process_with_threads_is_not_forked(large):
     thread = threading.Thread(target=stop.wait)
     thread.start()
     try:
-        assert not process._may_fork()
+        assert not _children.may_fork()
         assert report(large, How(jobs=2)) == report(large, How(jobs=1))
     finally:
         stop.set()
@@ -124,7 +125,7 @@ def test_what_no_child_delivers_the_parent_scores():
             os.kill(os.getpid(), signal.SIGKILL)
         return number * 10, os.getpid() == parent
 
-    children = process._Children(score, 6, 2)
+    children = _children.Children(score, 6, 2)
     found = list(children.pieces(lambda: False))
     children.close()
     assert [value for value, _ in found] == [0, 10, 20, 30, 40, 50]
@@ -136,7 +137,7 @@ def test_a_defect_in_a_child_is_one_of_the_parent():
     def score(number):
         raise ZeroDivisionError(number)
 
-    children = process._Children(score, 3, 2)
+    children = _children.Children(score, 3, 2)
     own = list(children._pids)
     with pytest.raises(ZeroDivisionError):
         list(children.pieces(lambda: False))
@@ -145,6 +146,35 @@ def test_a_defect_in_a_child_is_one_of_the_parent():
     for pid in own:
         with pytest.raises(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
+
+
+@linux
+def test_work_done_meanwhile_gives_its_result_or_its_error():
+    with closing(meanwhile.Meanwhile(os.getpid)) as one:
+        assert one.result() != os.getpid()
+    with closing(meanwhile.Meanwhile(lambda: 1 / 0)) as one, pytest.raises(ZeroDivisionError):
+        one.result()
+
+
+@linux
+def test_work_that_nobody_asks_for_leaves_no_child():
+    before = children_of(os.getpid())
+    with closing(meanwhile.Meanwhile(lambda: time.sleep(60))):
+        assert len(children_of(os.getpid())) == len(before) + 1
+    assert children_of(os.getpid()) == before
+
+
+@linux
+@pytest.mark.parametrize(("jobs", "items"), [(1, 5), (2, 1), (2, 0), (3, 5)])
+def test_work_is_spread_over_processes_in_the_order_of_the_items(jobs, items):
+    found = meanwhile.spread(lambda item: (item, os.getpid()), [f"i{place}" for place in range(items)], jobs)
+    assert [item for item, _ in found] == [f"i{place}" for place in range(items)]
+    assert (os.getpid() in [pid for _, pid in found]) == (items > 0 and (jobs < 2 or items < 2))
+
+
+def test_one_core_does_one_thing(monkeypatch):
+    monkeypatch.setattr(meanwhile, "usable", lambda: 1)
+    assert (meanwhile.cores(How()), meanwhile.cores(How(jobs=1))) == (1, 1)
 
 
 def children_of(pid):

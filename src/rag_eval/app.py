@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple
 
-from rag_eval.digests import Digests, Undigested
+from rag_eval.digests import Digests
 from rag_eval.errors import UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
-from rag_eval.files.pairs import finder, paired, pairing
-from rag_eval.files.rows import item_hashes, read_gold, read_told, read_traces
-from rag_eval.files.source import Reader, large
+from rag_eval.files.pairs import paired, pairing
+from rag_eval.files.rows import item_hashes, read_gold, read_traces
+from rag_eval.files.source import Reader
 from rag_eval.how import USUAL
-from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
 from rag_eval.narrowing import narrowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rag_eval.authority import Authority
+    from rag_eval.baseline_file import BaselineFile
     from rag_eval.blast import GateTurn
     from rag_eval.finding import Finding
     from rag_eval.gates import Policy
     from rag_eval.how import How
     from rag_eval.metrics import Measure
-    from rag_eval.model import Gold, Trace
+    from rag_eval.model import Gold, Settings, Trace
     from rag_eval.policy import PolicyChange
-    from rag_eval.reference import Counts, ReferenceScorer
-    from rag_eval.report import Earlier, Report
+    from rag_eval.report import Context, Earlier, Report
     from rag_eval.scorecard import Scorecard
 
     Path = str | os.PathLike[str]
 
 DEFAULT_CUTOFFS = (1, 3, 5, 10)
+_MANY = 20_000  # cases from which tests take longer than to have further processes
 
 
 class Options(NamedTuple):
@@ -104,12 +106,23 @@ class Session:
         policies = [each for each in (policy, base) if each]
         self._wanted = wanted(options, *policies)
         self._fields = list(dict.fromkeys(field for each in policies for field in each.fields))
+        self._path = options.baseline or next((each.baseline for each in (base, policy) if each and each.baseline), "")
+        self._file: BaselineFile | None = None
         self.earlier: Earlier | None = None
         self._authority: Authority | None = None
         self.card: Scorecard
 
     def first(self, authority: Authority | None) -> Report:
         """The report under the run's own policy; InputError with every problem of every file."""
+        self._authority = authority
+        if not self._path:
+            return self._first(authority)
+        from rag_eval.baseline_file import BaselineFile
+
+        with closing(BaselineFile(self._reader, self._path, authority, self._options.how)) as self._file:
+            return self._first(authority)
+
+    def _first(self, authority: Authority | None) -> Report:
         from rag_eval.remarks import Input, Remark
         from rag_eval.report import Context, build
         from rag_eval.scope import in_suite
@@ -123,12 +136,19 @@ class Session:
         reader.ledger.stop_on_problems()
         self._hashes = item_hashes(reader, policy.gold, self._golds)
         found = _provenance(about, policy, self._base, digests, authority)
-        self._authority = authority
         self.earlier, said = self._before(policy)
         notes = [Remark(*note) for note in reader.ledger.notes]
         inputs = [Input(*row) for row in digests.rows()]
         own = Context(notes, inputs, about, [*found, *said], self._hashes, self._fields, self.earlier)
-        return build(self.card, self._golds, policy, own)
+        return build(self.card, self._golds, policy, self._by_many(own))
+
+    def _by_many(self, context: Context) -> Context:
+        """With as many processes for the tests as may work, where there are many cases."""
+        if self.earlier is None or len(self.card.cases) < _MANY:
+            return context
+        from rag_eval.engines.meanwhile import cores, spread
+
+        return context._replace(each=partial(spread, jobs=cores(self._options.how)))
 
     def again(self, policy: Policy, gold: bytes | None = None, trace: bytes | None = None) -> Report | None:
         """The report under another policy, or on other gold or traces than the files hold.
@@ -168,8 +188,7 @@ class Session:
     def _before(self, under: Policy) -> tuple[Earlier | None, list[Finding]]:
         """The baseline that the base's policy names, else the head's; the caller's own above both."""
         policies = [each for each in (self._base, self._policy) if each]
-        path = self._options.baseline or next((each.baseline for each in policies if each.baseline), "")
-        if not path:
+        if self._file is None:
             return None, []
         from rag_eval.baseline_file import read_baseline
         from rag_eval.narrowing import of_suite
@@ -180,7 +199,7 @@ class Session:
             return self._scored(under._replace(trace=trace), None, data, None)
 
         asked = bool(self._options.baseline)
-        earlier, said = read_baseline(self._reader, path, trace, self._authority, rescored, asked=asked)
+        earlier, said = read_baseline(self._file, self._reader, trace, self._authority, rescored, asked=asked)
         return earlier and of_suite(earlier, self._golds.keys() - self._asked.keys()), said
 
 
@@ -244,7 +263,7 @@ def _base(options: Options, head: Policy, authority: Authority) -> Policy | None
         return None
     gold, trace = options.gold or policy.gold, options.trace or policy.trace
     return narrowed(policy, options.perspectives, options.suite)._replace(
-        k=_headline(options.cutoffs, policy.k),
+        k=headline(options.cutoffs, policy.k),
         gold=gold if os.path.lexists(gold) else head.gold,
         trace=trace if os.path.lexists(trace) else head.trace,
     )
@@ -255,7 +274,7 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     digests, reader = Digests(), Reader(Ledger(), root=options.root, urls=options.how.engine == "dask")
     policy = _policy(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))
-    k, gold, trace = _headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
+    k, gold, trace = headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
     policy = narrowed(policy, options.perspectives, options.suite)
     return reader, policy._replace(k=k, gold=gold, trace=trace), digests
 
@@ -332,65 +351,6 @@ def _policy(reader: Reader, options: Options, digests: Digests) -> Policy:
     return policy if policy.gates else policy._replace(gates=REFERENCE_GATES)
 
 
-def _headline(cutoffs: Sequence[int], own: int) -> int:
+def headline(cutoffs: Sequence[int], own: int) -> int:
     """The k of labels and diagnosis: the policy's, unless cutoffs are asked for that leave it out."""
     return own if not cutoffs or own in cutoffs else max(cutoffs)
-
-
-def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
-    """The reference scorer's flat JSON, and what it does not say: for ``--format scores``.
-
-    Start-up counts here: without a gates file neither the metrics nor the gates are loaded.
-    """
-    from rag_eval import reference
-
-    reader, gold, trace, k, token, gates = _reference_terms(options, inline)
-    golds = read_gold(reader, gold)
-    counts = _counted(reader, golds, trace, reference.ReferenceScorer(golds, k, token), options.how)
-    reader.ledger.stop_on_problems()
-    said = [str(note) for note in reader.ledger.notes]
-    faults = {name: getattr(counts, name) for name in ("missing", "duplicate", "unknown")}
-    aside = "--format scores counts them and does not gate them."
-    said += [f"{trace}: {number} {name} trace(s); {aside}" for name, number in faults.items() if number]
-    if counts.unread:
-        hint = "it reads qid, q_id and answer_json alone. Other formats read them."
-        said.append(f"{trace}: {counts.unread} trace(s) without what the reference scorer reads; {hint}")
-    return reference.scores(counts, k, gates), said
-
-
-def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, int, str, dict[str, str]]:
-    from rag_eval import reference
-
-    defaults = Settings()
-    if options.gates:
-        reader, policy, _ = open_policy(options)
-        own = {gate.name: gate.threshold for gate in policy.gates}
-        names = reference.FLOORS | reference.CEILINGS
-        gates = {short: own.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
-        terms = reader, policy.gold, policy.trace, policy.k, policy.token
-    else:
-        paths = options.gold or USUAL_GOLD, options.trace or USUAL_TRACE
-        k = _headline(options.cutoffs, defaults.k)
-        gates = reference.DEFAULT_GATES
-        terms = Reader(Ledger(), root=options.root), *paths, k, defaults.token
-    return *terms, reference.parse_gates(inline) if inline else gates
-
-
-def _counted(reader: Reader, golds: dict[str, Gold], path: str, scorer: ReferenceScorer, how: How) -> Counts:
-    """What the reference scorer counts in a trace file; only a large one is shared out."""
-    if how.engine == "process" and (how.jobs == 1 or not large(path, scorer.least_shared)):
-        found: Callable[[dict[str, Any], int], str | None] | None = None
-
-        def qid_of(row: dict[str, Any], line: int) -> str | None:
-            nonlocal found  # to have it takes time, and nearly every row has an id
-            found = found or finder(pairing(golds, reader.ledger, path), reader.ledger, path, sound=True)
-            return found(row, line)
-
-        scorer.take(read_told(reader, path, scorer.enough), qid_of)
-        return scorer.close()
-    from rag_eval import engines
-    from rag_eval.pairing import Questions
-
-    work = engines.Work(golds, scorer, Questions(golds), reader.limits, sound=True)
-    counts: Counts = engines.score(engines.Task(work, reader, path, Undigested(), how)).close()
-    return counts

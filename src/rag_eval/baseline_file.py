@@ -12,20 +12,29 @@ from rag_eval.errors import InputError, Problem
 from rag_eval.files.check import json_kind
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
+from rag_eval.files.source import large
 from rag_eval.finding import Finding
 from rag_eval.renderers.json_file import Questions, from_json
 from rag_eval.report import Earlier
+from rag_eval.results import in_columns, of_columns
 from rag_eval.trees import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rag_eval.authority import Authority
+    from rag_eval.engines.meanwhile import Meanwhile
     from rag_eval.files.source import Reader
+    from rag_eval.how import How
     from rag_eval.report import Report
+    from rag_eval.results import Columns
 
 FOREIGN = "rag-server-run"
+
+
+LARGE = 8 << 20
+"""Bytes of a baseline from which it pays to read it in a process of its own."""
 
 
 class _Held(NamedTuple):
@@ -36,38 +45,122 @@ class _Held(NamedTuple):
     ref: str
 
 
+class Opened(NamedTuple):
+    """A baseline that was read: the sha256 of its bytes, where they are from, and the report that they are.
+
+    ``foreign`` is what there is to say of another framework's.
+    """
+
+    sha256: str
+    ref: str
+    recorded: Report
+    foreign: Finding | None
+
+
+class BaselineFile:
+    """The file of a baseline, as the base has it, else as it is at hand.
+
+    A report is made of a large one by a process of its own from now on, if ``how`` allows for one. To be closed.
+    """
+
+    def __init__(self, reader: Reader, path: str, authority: Authority | None, how: How) -> None:
+        self.path = path
+        self._reader, self._authority = reader, authority
+        self._meanwhile: Meanwhile[_Sent] | None = None
+        self._opened: Opened | None = None
+        self._held = self._find() if authority else None
+        if len(self._held.data) >= LARGE if self._held else large(path, LARGE):
+            self._begin(how)
+
+    def _begin(self, how: How) -> None:
+        from rag_eval.engines.meanwhile import Meanwhile, cores  # most baselines are small: start-up time
+
+        if cores(how) > 1:
+            self._meanwhile = Meanwhile(self._sent)
+            self._held = None  # the process has it: here the room is wanted
+
+    def opened(self) -> Opened | None:
+        """What the file is; None where there is none. InputError where it is no report.json."""
+        if self._opened is None:
+            self._opened = _received(self._meanwhile.result()) if self._meanwhile else self._open()
+        return self._opened
+
+    def close(self) -> None:
+        """Read no more of it."""
+        if self._meanwhile:
+            self._meanwhile.close()
+
+    def _find(self) -> _Held | None:
+        return _at_base(self._authority, self.path) or _at_hand(self._reader, self.path)
+
+    def _open(self) -> Opened | None:
+        held = self._held or self._find()
+        self._held = None
+        if held is None:
+            return None
+        foreign = _values_alone(self._reader, self.path, held)
+        recorded, said = foreign or (_recorded(self._reader, self.path, held), None)
+        return Opened(held.sha256, held.ref, recorded, said)
+
+    def _sent(self) -> _Sent:
+        try:
+            opened = self._open()
+        except InputError as error:
+            return _Sent(problems=error.problems, more=error.more)
+        if opened is None:
+            return _Sent()
+        bare = opened._replace(recorded=opened.recorded._replace(questions=()))
+        return _Sent(bare, in_columns(opened.recorded.questions))
+
+
+class _Sent(NamedTuple):
+    """What is sent of a baseline that was read elsewhere: its questions by the column, or what is wrong with it."""
+
+    bare: Opened | None = None
+    questions: Columns = ((), None)
+    problems: Sequence[Problem] = ()
+    more: int = 0
+
+
+def _received(sent: _Sent) -> Opened | None:
+    if sent.problems:
+        raise InputError(sent.problems, sent.more)
+    if sent.bare is None:
+        return None
+    return sent.bare._replace(recorded=sent.bare.recorded._replace(questions=of_columns(sent.questions)))
+
+
 def read_baseline(
+    file: BaselineFile,
     reader: Reader,
-    path: str,
     trace: str,
     authority: Authority | None,
     rescored: Callable[[str, bytes], Report | None],
     *,
     asked: bool = False,
 ) -> tuple[Earlier | None, list[Finding]]:
-    """The baseline of ``path`` and what there is to say of it; InputError where it is no report.json.
+    """The baseline of ``file`` and what there is to say of it; InputError where it is no report.json.
 
     A file that the gates file names may be yet to come; one that the caller ``asked`` for has to be there.
 
     Where its traces are at hand (``trace``), ``rescored`` gives their report under the gold in use. They have to be
     those that the baseline was made of: other traces are another baseline, and the base has not agreed to that.
     """
-    held = _at_base(authority, path) or _at_hand(reader, path)
-    if held is None and asked:
+    path, opened = file.path, file.opened()
+    if opened is None and asked:
         raise InputError([Problem(path, 0, "", "no such file", "Name the report.json of an earlier run.")])
-    if held is None:
+    if opened is None:
         return None, [
             Finding("no-baseline", "warning", "there is no baseline yet", "Commit a report.json there.", path)
         ]
-    foreign = _values_alone(reader, path, held)
-    recorded = foreign[0] if foreign else _recorded(reader, path, held)
+    recorded = opened.recorded
     traces = (_at_base(authority, trace) or _at_hand(reader, trace)) if trace else None
     own = traces is not None and traces.sha256 in {one.sha256 for one in recorded.inputs if one.role == "trace"}
     now = rescored(trace, traces.data) if traces and own else None
-    found = [*_said(reader, path, held, authority), *([] if own or not trace else [_other_traces(trace, traces)])]
+    found = [*_said(reader, path, opened, authority), *([] if own or not trace else [_other_traces(trace, traces)])]
     found += _narrowed(recorded, path)
-    found += [foreign[1]] if foreign else []
-    return _aged(_earlier(recorded, now, path, held), authority), found
+    found += [opened.foreign] if opened.foreign else []
+    return _aged(_earlier(recorded, now, path, opened), authority), found
 
 
 def _narrowed(recorded: Report, path: str) -> list[Finding]:
@@ -91,7 +184,7 @@ def _aged(earlier: Earlier, authority: Authority | None) -> Earlier:
     return earlier._replace(written=found.commit, commits_ago=found.commits, days_ago=found.days)
 
 
-def _earlier(recorded: Report, now: Report | None, path: str, held: _Held) -> Earlier:
+def _earlier(recorded: Report, now: Report | None, path: str, held: Opened) -> Earlier:
     if now is None:
         return Earlier(recorded, recorded.questions, recorded.contracts, path, held.sha256, held.ref)
     # What the gold asks since then the baseline never answered: that is no failure of its own.
@@ -154,7 +247,7 @@ def _values_alone(reader: Reader, path: str, held: _Held) -> tuple[Report, Findi
     return report, Finding("baseline-values-alone", "warning", message, mend, path)
 
 
-def _said(reader: Reader, path: str, held: _Held, authority: Authority | None) -> list[Finding]:
+def _said(reader: Reader, path: str, held: Opened, authority: Authority | None) -> list[Finding]:
     if authority is None or authority.gates is None:
         return []
     if not held.ref:

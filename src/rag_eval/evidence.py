@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from rag_eval import folds
 from rag_eval.metrics import measure
@@ -13,7 +13,7 @@ from rag_eval.tally import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.results import MetricResult, Question
     from rag_eval.scorecard import Completeness
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     Pairs = Counter[Pair]
     Scores = Mapping[str, Shown]
     Key = tuple[str, str | None]
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 CONFIDENCE = "0.95"
 
@@ -39,8 +42,24 @@ class Baseline(NamedTuple):
     metrics: Mapping[str, MetricResult] = {}
 
 
+class Each(Protocol):
+    """What has work done for each of some items: the results in their order. The work has no effect but these."""
+
+    def __call__(self, work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+        """Have it done."""
+        ...
+
+
+def one_by_one(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    """Here and now."""
+    return list(map(work, items))
+
+
 class Evidence:
-    """A run, and the baseline that it is compared with if there is one."""
+    """A run, and the baseline that it is compared with if there is one.
+
+    ``each`` has the paired tests made, which are many and take long where there are many cases.
+    """
 
     def __init__(
         self,
@@ -49,7 +68,9 @@ class Evidence:
         completeness: Completeness,
         contracts: Mapping[str, str],
         baseline: Baseline | None = None,
+        each: Each = one_by_one,
     ) -> None:
+        self.each = each
         self.questions, self.completeness, self.baseline = questions, completeness, baseline
         self._metrics, self._contracts = metrics, contracts
         self._columns: dict[tuple[str, str], Counter[Shown]] = {}

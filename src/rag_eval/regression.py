@@ -37,17 +37,26 @@ class _Tested(NamedTuple):
 
 def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics) -> Iterator[Judged]:
     """The outcomes of regression gates, in their order, corrected for one another."""
-    tested = [_test(gate, evidence, statistics) for gate in gates]
-    adjusted = iter(_adjusted([one.found.p for one in tested if one.found and one.found.p is not None], statistics))
-    made = sum(bool(one.found and one.found.p is not None) for one in tested)
-    for one in tested:
-        if one.found is not None and one.found.p is not None:
-            found = one.found._replace(adjusted=next(adjusted), alpha=float(statistics.alpha))
-            one = one._replace(found=_seen(one, found, statistics, made))
-        yield _judged(one)
+    beside = [_compare(gate, evidence) for gate in gates]
+    tested = [one for one in beside if one.pairs and one.found and _tests(one.gate, statistics)]
+    found = evidence.each(lambda one: _test(one, statistics, len(tested)), tested)
+    adjusted = _adjusted([one.p for one in found if one.p is not None], statistics)
+    of_gate = {
+        id(one): its._replace(adjusted=corrected, alpha=float(statistics.alpha))
+        for one, its, corrected in zip(tested, found, adjusted, strict=True)
+    }
+    for one in beside:
+        yield _judged(one._replace(found=of_gate.get(id(one), one.found)))
 
 
-def _test(gate: Gate, evidence: Evidence, statistics: Statistics) -> _Tested:
+def _test(one: _Tested, statistics: Statistics, tests: int) -> Comparison:
+    """A comparison with its test, which is one of so many."""
+    found: Comparison = one.found  # type: ignore[assignment]  # what is tested was compared
+    visible, needed = _seen(one, statistics, tests)
+    return found._replace(p=_p(one.gate.name, one.pairs), visible=visible, needed=needed)
+
+
+def _compare(gate: Gate, evidence: Evidence) -> _Tested:
     if evidence.baseline is None:
         return _Tested(gate, Counter(), None, "there is no baseline")
     if not evidence.comparable(gate.name):
@@ -57,9 +66,7 @@ def _test(gate: Gate, evidence: Evidence, statistics: Statistics) -> _Tested:
         return _Tested(gate, Counter(), _by_values(gate.name, *values), "the baseline or the run has no value")
     pairs = evidence.pairs(gate.name, gate.slice)
     found = comparison(gate.name, pairs)
-    if found is None:
-        return _Tested(gate, pairs, None, "no case is in both runs under the same gold")
-    return _Tested(gate, pairs, found._replace(p=_p(gate.name, pairs)) if _tests(gate, statistics) else found)
+    return _Tested(gate, pairs, found, "" if found else "no case is in both runs under the same gold")
 
 
 def _tests(gate: Gate, statistics: Statistics) -> bool:
@@ -113,16 +120,14 @@ def _adjusted(ps: Sequence[float], statistics: Statistics) -> Sequence[float]:
     return holm(ps) if statistics.correction == "holm" else ps
 
 
-def _seen(one: _Tested, found: Comparison, statistics: Statistics, tests: int) -> Comparison:
-    """With the smallest worsening that so many cases could have shown, and how many would show one above the margin."""
+def _seen(one: _Tested, statistics: Statistics, tests: int) -> tuple[float | None, int | None]:
+    """The smallest worsening that so many cases could have shown, and how many would show one above the margin."""
     alpha, margin = float(statistics.alpha), Decimal(one.gate.threshold)
-    tests = tests if statistics.correction == "holm" else 1
     measured = measure(one.gate.name)
     if measured.fold != "mean":  # how far another figure of a run moves by chance has no formula
-        return found
+        return None, None
     counts = folds.counts(measured, one.pairs)
-    seen = (_of_counts if counts else _of_spread)(one, margin, alpha, tests)
-    return found._replace(visible=seen[0], needed=seen[1])
+    return (_of_counts if counts else _of_spread)(one, margin, alpha, tests if statistics.correction == "holm" else 1)
 
 
 def _of_counts(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple[float | None, int | None]:

@@ -10,7 +10,7 @@ from rag_eval import __version__, integrity
 from rag_eval import baseline as earlier
 from rag_eval.baseline import Compared, Effect, Flip
 from rag_eval.diagnosis import Diagnosis, diagnose
-from rag_eval.evidence import Baseline, Evidence
+from rag_eval.evidence import Baseline, Evidence, one_by_one
 from rag_eval.gates import BOUNDS, FULL, Judged, Policy, Statistics, verdict
 from rag_eval.judging import judge_all, rejudged
 from rag_eval.measured import as_result, questions_of, results_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rag_eval.blast import GateTurn, GoldChange
+    from rag_eval.evidence import Each
     from rag_eval.finding import Finding
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold
@@ -126,7 +127,7 @@ class Context(NamedTuple):
     """What is known of a run besides its scores.
 
     ``about`` is what run.json says, ``findings`` what was found already, ``hashes`` those of the gold items by qid,
-    ``fields`` what slices are told by.
+    ``fields`` what slices are told by. ``each`` has the tests made.
     """
 
     notes: Sequence[Remark] = ()
@@ -136,6 +137,7 @@ class Context(NamedTuple):
     hashes: Mapping[str, str] = {}
     fields: Sequence[str] = ()
     earlier: Earlier | None = None
+    each: Each = one_by_one
 
 
 class Earlier(NamedTuple):
@@ -185,13 +187,13 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         findings=(*context.findings, *habits(card, policy)),
         scope=scope_of([policy], card.cases.questions, len(golds)),
     )
-    return _judged(report, policy, context.earlier)
+    return _judged(report, policy, context.earlier, context.each)
 
 
-def evidence(report: Report, before: Earlier | None = None) -> Evidence:
+def evidence(report: Report, before: Earlier | None = None, each: Each = one_by_one) -> Evidence:
     """What gates of a report are judged by."""
     own = report.questions, report.metrics, report.completeness, report.contracts
-    return Evidence(*own, before.baseline if before else None)
+    return Evidence(*own, before.baseline if before else None, each)
 
 
 def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Report:
@@ -245,8 +247,8 @@ def _refusal(policy: Policy) -> dict[str, Any]:
     return {**told, "builtin": VERSION}
 
 
-def _judged(report: Report, policy: Policy, before: Earlier | None) -> Report:
-    now = evidence(report, before)
+def _judged(report: Report, policy: Policy, before: Earlier | None, each: Each = one_by_one) -> Report:
+    now = evidence(report, before, each)
     gates = tuple(judge_all(policy, now))
     gated = [gate for gate in asked(policy) if gate.direction in BOUNDS and not gate.slice]
     limits = {gate.name: float(gate.threshold) for gate in gated}

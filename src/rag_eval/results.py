@@ -12,8 +12,12 @@ from rag_eval.tally import Shown, Value, as_shown
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from rag_eval.tally import Score
+
+    Columns = tuple[Sequence[Sequence[Any]], Sequence[Sequence[Any]] | None]
+    """Those of :class:`Question`, and those of the scores where all of these are :class:`Scores`."""
 
 T = TypeVar("T")
 _PLACES, _KEPT, _OWN = map(attrgetter, ("places", "kept", "own"))
@@ -147,3 +151,24 @@ class Question(NamedTuple):
     trace_line: int
     gold_sha256: str = ""
     slices: tuple[str, ...] = ()
+
+
+def in_columns(questions: Sequence[Question]) -> Columns:
+    """Questions by the column, to be sent to another process: that takes a fraction of what many objects take."""
+    columns = list(zip(*questions, strict=True))
+    scores = columns[_SCORES] if columns else ()
+    if set(map(type, scores)) != {Scores}:
+        return columns, None
+    columns[_SCORES] = ()
+    return columns, tuple([list(map(part, scores)) for part in (_PLACES, _KEPT, _OWN)])
+
+
+def of_columns(columns: Columns) -> tuple[Question, ...]:
+    """The questions that were sent by the column."""
+    others, scores = columns
+    if scores is not None:
+        others = [*others[:_SCORES], list(map(Scores, *scores)), *others[_SCORES + 1 :]]
+    return tuple(map(Question, *others)) if others else ()
+
+
+_SCORES = Question._fields.index("scores")

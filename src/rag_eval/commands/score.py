@@ -99,7 +99,7 @@ def _authority(ref: str | None) -> Authority | None:
 def _scores(args: argparse.Namespace) -> int:
     import json
 
-    from rag_eval import app
+    from rag_eval import app, flat
 
     if args.base:
         raise UsageError("--base judges, which --format scores does not. Leave one of the two out")
@@ -112,7 +112,7 @@ def _scores(args: argparse.Namespace) -> int:
     inline = args.gates if "=" in args.gates else ""
     gates = "" if inline else gates_path(args.gates)
     options = app.Options(args.gold, args.trace, gates, args.k, how=how(args))
-    scores, said = app.reference_scores(options, inline)
+    scores, said = flat.reference_scores(options, inline)
     remark(said, quiet=args.quiet)
     sys.stdout.write(json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
     return 0 if scores["pass"] else 1
