@@ -21,6 +21,7 @@ SLOW = [
     "importlib.metadata",
     "dataclasses",
     "inspect",
+    "typing",
 ]
 SLOW += ["inspect", "pathlib", "urllib.parse", "subprocess", "socket", "tempfile", "email.message", "random"]
 SLOW += [

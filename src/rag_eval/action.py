@@ -11,7 +11,6 @@ import re
 import sys
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from rag_eval import app
 from rag_eval.action_base import ApiHistory, GitHistory, Trigger, authority, head_of, who
@@ -24,11 +23,13 @@ from rag_eval.labels import GOOD, MEANING
 from rag_eval.model import GATES_FILE
 from rag_eval.renderers import RENDERERS, markdown, render, words
 from rag_eval.safe import log_line
+from rag_eval.typed import NamedTuple
 from rag_eval.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, most_of_each, output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.authority import Authority, Signoff
     from rag_eval.comment import Mode

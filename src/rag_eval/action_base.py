@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from rag_eval.authority import Authority, Written, last_written
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.safe import one_line
 from rag_eval.signoff_identity import approvals, authors
 from rag_eval.trees import NOTHING, Entry, Walked
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple
 
 from rag_eval.digests import Digests
 from rag_eval.errors import UsageError
@@ -16,10 +15,12 @@ from rag_eval.files.rows import item_hashes, read_gold, read_traces
 from rag_eval.files.source import Reader
 from rag_eval.how import USUAL
 from rag_eval.narrowing import narrowed
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.authority import Authority
     from rag_eval.baseline_file import BaselineFile

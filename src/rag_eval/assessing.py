@@ -10,7 +10,6 @@ import sys
 from copy import copy
 from itertools import chain, repeat
 from math import ceil
-from typing import Any, NamedTuple, TypeVar
 
 from rag_eval.case import Case
 from rag_eval.groups import asked_of, grouped
@@ -21,10 +20,12 @@ from rag_eval.model import Trace, retrieved, said
 from rag_eval.partial import Outcome
 from rag_eval.profile import MARKS, Terms, has_profile, missing, seen
 from rag_eval.told import TOLD
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from rag_eval.case import Ranking
     from rag_eval.groups import Asked
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
     Scores = tuple[Score | None, ...]
 
-K = TypeVar("K")
-V = TypeVar("V")
+    K = TypeVar("K")
+    V = TypeVar("V")
+
 _UNMARKED = (None,) * len(MARKS)
 _LOUD = frozenset(("chunks", "guardrail", "policy_flags"))
 """What is known of an answer besides its text by which it may leak, or be kept back."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-from typing import Literal, NamedTuple
 
 from rag_eval.errors import UsageError
 from rag_eval.files.work_tree import WorkTree
@@ -12,15 +11,17 @@ from rag_eval.git import Git
 from rag_eval.safe import quoted
 from rag_eval.signoff_frame import Frame
 from rag_eval.trees import NOTHING
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Literal
 
     from rag_eval.signoff_frame import People
     from rag_eval.trees import Snapshot, Tree
 
-Signoff = Literal["policy", "require", "off"]
+    Signoff = Literal["policy", "require", "off"]
 
 
 class Written(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 from rag_eval.evidence import Baseline, Evidence, paired
 from rag_eval.finding import Finding
@@ -13,6 +12,7 @@ from rag_eval.metrics import measure
 from rag_eval.regression import comparison
 from rag_eval.safe import quoted
 from rag_eval.tally import DECIMALS
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

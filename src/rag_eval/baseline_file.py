@@ -6,7 +6,6 @@ The base's file decides, as with gates: to replace the baseline in the same chan
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import NamedTuple
 
 from rag_eval.errors import InputError, Problem
 from rag_eval.files.check import json_kind
@@ -18,6 +17,7 @@ from rag_eval.renderers.json_file import Questions, from_json
 from rag_eval.report import Earlier
 from rag_eval.results import in_columns, of_columns
 from rag_eval.trees import read
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

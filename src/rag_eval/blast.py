@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
-
 from rag_eval.finding import Finding
 from rag_eval.labels import GOOD
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Literal
 
     from rag_eval.gates import Judged
     from rag_eval.results import Question
 
-Verb = Literal["added", "changed", "removed"]
+    Verb = Literal["added", "changed", "removed"]
+
 _NAMED = 5
 
 

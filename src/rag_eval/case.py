@@ -2,44 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, TypeVar, overload
-
 from rag_eval.model import without_citations
 from rag_eval.text import content_words, heading_parts, tokens
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.grounding import Checked, Evidence
     from rag_eval.leaks import Leak
     from rag_eval.model import Chunk, Gold, Settings, Support, Trace
     from rag_eval.refusing import Refusal
 
-T = TypeVar("T")
 BLOCKED = "guardrail_blocked"
 """The policy flag of a question or an answer that was kept back."""
 PHRASE_LIMIT = 200  # characters; a longer claim that holds a refusal phrase is an answer that mentions it
 
 
-class lazy(Generic[T]):  # noqa: N801 - used as a decorator, like property
-    """A property computed at its first use; ``functools.cached_property`` takes a lock for that before Python 3.12."""
+if TYPE_CHECKING:
+    from functools import cached_property
 
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute, self.__doc__ = compute, compute.__doc__
+    lazy = cached_property
+else:
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+    class lazy:  # noqa: N801 - used as a decorator, like property
+        """A property computed at its first use; ``functools.cached_property`` takes a lock for that before 3.12."""
 
-    @overload
-    def __get__(self, case: None, owner: type) -> lazy[T]: ...
-    @overload
-    def __get__(self, case: object, owner: type) -> T: ...
-    def __get__(self, case: object | None, owner: type) -> lazy[T] | T:
-        if case is None:
-            return self
-        value = case.__dict__[self._name] = self._compute(case)
-        return value
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
+            self._compute, self.__doc__ = compute, compute.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self._name = name
+
+        def __get__(self, case: object | None, owner: type) -> Any:
+            if case is None:
+                return self
+            value = case.__dict__[self._name] = self._compute(case)
+            return value
 
 
 class Ranking(NamedTuple):

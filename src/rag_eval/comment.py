@@ -7,20 +7,21 @@ comment of our own account.
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
 from rag_eval.errors import UsageError
 from rag_eval.safe import quoted
+from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Literal
 
     from rag_eval.github import Comment
 
-Mode = Literal["always", "on-change", "on-failure", "off"]
-Action = Literal["created", "updated", "unchanged", "skipped"]
+    Mode = Literal["always", "on-change", "on-failure", "off"]
+    Action = Literal["created", "updated", "unchanged", "skipped"]
 
 MOST_CHARACTERS = 65_536
 """What GitHub takes as the body of a comment, in characters, the marker included."""

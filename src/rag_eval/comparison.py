@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from typing import NamedTuple
 
 from rag_eval import __version__, folds
 from rag_eval.baseline import Flip, flips
@@ -21,6 +20,7 @@ from rag_eval.operations import Spread, spread
 from rag_eval.regression import comparison
 from rag_eval.results import looked_up
 from rag_eval.safe import quoted
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

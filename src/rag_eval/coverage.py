@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any, NamedTuple
 
 from rag_eval.model import OPTIONAL
 from rag_eval.scope import asked
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.gates import Policy
     from rag_eval.metrics import Measure, Metric

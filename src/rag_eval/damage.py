@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from hashlib import sha256
 from math import ceil
-from typing import Any, NamedTuple
 
 from rag_eval.case import Case, matches
 from rag_eval.model import Trace
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from fractions import Fraction
+    from typing import Any
 
     from rag_eval.model import Gold, Settings
 

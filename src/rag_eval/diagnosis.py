@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from rag_eval.metrics import measure
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import exactly, shown
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from typing import NamedTuple, Protocol, TypeVar
 
 from rag_eval import folds
 from rag_eval.metrics import measure
 from rag_eval.results import Layouts, apart, looked_up
 from rag_eval.tally import Value
+from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeVar
 
     from rag_eval.results import MetricResult, Question
     from rag_eval.scorecard import Completeness
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     Scores = Mapping[str, Shown]
     Key = tuple[str, str | None]
 
-S = TypeVar("S")
-T = TypeVar("T")
+    S = TypeVar("S")
+    T = TypeVar("T")
 
 CONFIDENCE = "0.95"
 
@@ -47,7 +48,6 @@ class Each(Protocol):
 
     def __call__(self, work: Callable[[S], T], items: Sequence[S]) -> list[T]:
         """Have it done."""
-        ...
 
 
 def one_by_one(work: Callable[[S], T], items: Sequence[S]) -> list[T]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from rag_eval.gates import BOUNDS
 from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.metrics import measure, of_column
 from rag_eval.tally import as_float
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from rag_eval.case import Case
     from rag_eval.gates import Judged

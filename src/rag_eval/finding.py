@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from rag_eval.typed import NamedTuple
 
-Level = Literal["error", "warning"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Level = Literal["error", "warning"]
 
 
 class Finding(NamedTuple):

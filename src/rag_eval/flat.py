@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rag_eval.app import headline, open_policy
 from rag_eval.digests import Undigested
 from rag_eval.files.ledger import Ledger
@@ -15,6 +13,7 @@ from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from rag_eval.app import Options
     from rag_eval.how import How

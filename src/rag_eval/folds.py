@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from math import ceil, fsum
-from typing import NamedTuple
 
 from rag_eval.tally import DECIMALS, Tally, Value, as_float, mean
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, NamedTuple
 
 from rag_eval.safe import quoted
 from rag_eval.signoff import Side, unsigned
 from rag_eval.signoff_record import Change, Record
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from rag_eval.signoff import Policy
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
 
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Grounding, Safety, Settings
 from rag_eval.objectives import Scoring
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import Value, exactly
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any, Literal
 
     from rag_eval.finding import Finding
     from rag_eval.model import Similarity
 
-Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
-Severity = Literal["error", "warning"]
-Origin = Literal["both", "base", "head"]
+    Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
+    Severity = Literal["error", "warning"]
+    Origin = Literal["both", "base", "head"]
+
 BOUNDS = ("min", "max")
 MARGINS = ("max_drop", "max_rise")
 """Directions: of a value, and of its worsening against the baseline."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from typing import NamedTuple
 
 from rag_eval.errors import RagEvalError
 from rag_eval.safe import one_line, quoted
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ What an answer says is checked before it is passed on: anything else than what w
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from rag_eval.errors import UsageError
@@ -15,10 +14,12 @@ from rag_eval.http_client import Http, Request, text_of
 from rag_eval.http_client import Network as Network
 from rag_eval.safe import quoted
 from rag_eval.trees import object_id
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
 BOT = "github-actions[bot]"
 """The login that writes with a workflow's own token; the API does not tell that token its name."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
 
 from rag_eval import gold_review
 from rag_eval.errors import InputError
@@ -20,6 +19,7 @@ from rag_eval.policy import Effects, PolicyChange, changes, freed
 from rag_eval.report import Base, concluded, habits, levels, rejudge
 from rag_eval.scope import scope_of
 from rag_eval.trees import read
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
 
 from rag_eval import blast, signoff, signoff_frame
 from rag_eval.files.gates_file import beside as beside_file
@@ -16,6 +15,7 @@ from rag_eval.safe import quoted
 from rag_eval.signoff_identity import NO_PROOF, unchecked
 from rag_eval.signoff_policy import proves
 from rag_eval.trees import NOTHING, Irregular, differing, read
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

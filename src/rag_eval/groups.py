@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any, NamedTuple
 
 from rag_eval.model import OPTIONAL
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.case import Case
     from rag_eval.metrics import Measure

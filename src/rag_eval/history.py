@@ -7,7 +7,6 @@ with the oldest, with the best, and each one with the one before it.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
 from rag_eval.errors import UsageError
 from rag_eval.evidence import Baseline, Evidence
@@ -15,6 +14,7 @@ from rag_eval.gates import Gate, Statistics
 from rag_eval.metrics import measure
 from rag_eval.reference import CEILINGS, FLOORS
 from rag_eval.regression import compared, comparison
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import json
 import re
 import time
 from itertools import count
-from typing import NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from rag_eval import __version__
 from rag_eval.errors import MissingExtra, RagEvalError, UsageError
 from rag_eval.safe import one_line, quoted
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from rag_eval.finding import Finding
 from rag_eval.later import Later
 from rag_eval.safe import quoted
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.finding import Level
     from rag_eval.partial import Outcome

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from typing import Any
 
 from rag_eval.evidence import enclosed
 from rag_eval.folds import FOLDS
@@ -16,6 +15,7 @@ from rag_eval.tally import Value, as_shown, tally
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold

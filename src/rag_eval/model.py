@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, NamedTuple, Protocol, TypedDict
 
 from rag_eval.later import Later
+from rag_eval.typed import NamedTuple, Protocol, TypedDict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Required
+    from typing import Any, Required
 
     Row = dict[str, Any]
 

@@ -6,7 +6,8 @@ It is there to choose among runs and decides no gate: a weighted mean hides what
 from __future__ import annotations
 
 from math import fsum
-from typing import NamedTuple
+
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from math import ceil, fsum
-from typing import NamedTuple
+
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

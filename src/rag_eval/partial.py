@@ -6,7 +6,8 @@ Most cases of a run come to one of few outcomes: each is sent once, and of a cas
 from __future__ import annotations
 
 from array import array
-from typing import NamedTuple
+
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

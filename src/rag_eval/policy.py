@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
 
 from rag_eval.gates import COMPLETENESS, REFERENCE_GATES, Judged, Slices, Statistics
 from rag_eval.integrity import LEVELS
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, Literal
 
     Key = tuple[str, ...]
     Rule = Callable[[Any, Any], "Kind"]
 
-Kind = Literal["looser", "stricter", "neutral"]
+    Kind = Literal["looser", "stricter", "neutral"]
 
 
 class PolicyChange(NamedTuple):

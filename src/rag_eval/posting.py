@@ -7,8 +7,6 @@ pull request it belongs to is asked of GitHub by the commit that the event names
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from rag_eval.comment import MOST_CHARACTERS, Posted, marker, post
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files.ledger import Ledger
@@ -18,10 +16,12 @@ from rag_eval.files.source import Reader
 from rag_eval.renderers import markdown
 from rag_eval.renderers.json_file import from_json
 from rag_eval.report import again
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from rag_eval.comment import Mode
     from rag_eval.github import GitHub, Opened

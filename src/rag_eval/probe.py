@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
 
 from rag_eval.damage import KINDS, cases_of
 from rag_eval.gates import MARGINS
 from rag_eval.metrics import measure
 from rag_eval.report import Earlier, build
 from rag_eval.scoring import Scorer
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,14 +7,15 @@ a profile comes to is worked out once, in the way that every other case takes.
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
 
 from rag_eval.case import refused_in_words
 from rag_eval.text import holds_any
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
+    from typing import Any
 
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings

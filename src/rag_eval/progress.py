@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from time import monotonic
-from typing import Protocol
+
+from rag_eval.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

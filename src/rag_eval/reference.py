@@ -10,14 +10,15 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from copy import copy
-from typing import Any, NamedTuple
 
 from rag_eval.errors import UsageError
 from rag_eval.told import Told, searchable
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.model import Gold
     from rag_eval.told import Batch, QidOf

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
-from typing import NamedTuple
 
 from rag_eval import folds
 from rag_eval.gates import Comparison, Judged
 from rag_eval.metrics import measure
 from rag_eval.tally import DECIMALS, exactly
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

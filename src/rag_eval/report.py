@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal, NamedTuple
 
 from rag_eval import __version__, integrity
 from rag_eval import baseline as earlier
@@ -17,10 +16,12 @@ from rag_eval.measured import as_result, questions_of, results_of
 from rag_eval.metrics import measure
 from rag_eval.remarks import Input, Remark, remarks
 from rag_eval.scope import Scope, asked, scope_of
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any, Literal
 
     from rag_eval.blast import GateTurn, GoldChange
     from rag_eval.evidence import Each

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from operator import attrgetter, itemgetter
-from typing import NamedTuple, TypeVar
 
 from rag_eval.tally import Shown, Value, as_shown
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from rag_eval.tally import Score
 
     Columns = tuple[Sequence[Sequence[Any]], Sequence[Sequence[Any]] | None]
     """Those of :class:`Question`, and those of the scores where all of these are :class:`Scores`."""
 
-T = TypeVar("T")
+    T = TypeVar("T")
+
 _PLACES, _KEPT, _OWN = map(attrgetter, ("places", "kept", "own"))
 _SHOWN = {float, type(None)}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import NamedTuple
 
 from rag_eval.errors import UsageError
 from rag_eval.gates import FULL
 from rag_eval.later import Later
 from rag_eval.metrics import measure
 from rag_eval.safe import quoted
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

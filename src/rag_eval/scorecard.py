@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, product
 from operator import eq
-from typing import NamedTuple, overload
 
 from rag_eval.folds import FOLDS
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
+    from typing import Any, overload
 
     from rag_eval.held import Held
     from rag_eval.metrics import Measure
@@ -75,10 +75,13 @@ class Cases(Sequence[Scored]):
         for slot, (run, held) in product(self._order, self._runs):
             yield self._golds[slot], run, held.outcomes[slot], held.lines[slot]
 
-    @overload
-    def __getitem__(self, place: int) -> Scored: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Scored, ...]: ...
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, place: int) -> Scored: ...
+        @overload
+        def __getitem__(self, place: slice) -> tuple[Scored, ...]: ...
+
     def __getitem__(self, place: int | slice) -> Scored | tuple[Scored, ...]:
         if isinstance(place, slice):
             return tuple(map(self.__getitem__, range(*place.indices(len(self)))))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from typing import Any, NamedTuple
 
 from rag_eval import signoff_identity as identity
 from rag_eval.errors import Problem
@@ -27,10 +26,12 @@ from rag_eval.signoff_policy import Advice as Advice
 from rag_eval.signoff_policy import Finding as Finding
 from rag_eval.signoff_policy import Policy as Policy
 from rag_eval.signoff_record import LONGEST_QID, Change, Record
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
+    from typing import Any
 
     Edge = tuple[str | None, str | None, bool]
 

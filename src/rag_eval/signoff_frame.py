@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import posixpath
 import time
-from typing import Any, NamedTuple
 
 from rag_eval import signatures, signoff
 from rag_eval.errors import InputError, Problem, UsageError
@@ -20,10 +19,12 @@ from rag_eval.signoff import Advice, Policy, Side
 from rag_eval.signoff_identity import NO_PROOF
 from rag_eval.signoff_record import Record
 from rag_eval.trees import NOTHING, Irregular, read
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+    from typing import Any
 
     from rag_eval.git import Git
     from rag_eval.signoff_identity import Author, Proof

@@ -7,9 +7,9 @@ compared without regard to case, as GitHub does.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from rag_eval.safe import quoted
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

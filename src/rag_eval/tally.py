@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from math import fsum
-from typing import Any, NamedTuple
+
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
 Ratio = tuple[int, int]
 Labelled = tuple[float, bool]

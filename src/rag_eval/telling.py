@@ -8,13 +8,13 @@ and tests hold the two together.
 from __future__ import annotations
 
 from itertools import count, islice, repeat
-from typing import NamedTuple
 
 from rag_eval.case import refused_in_words
 from rag_eval.integrity import LEAST_CITED, LEAST_POOL
 from rag_eval.profile import within
 from rag_eval.text import holds_any
 from rag_eval.told import searchable
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import count, repeat
-from typing import Any, NamedTuple
 
 from rag_eval.model import Trace
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     Row = dict[str, Any]
     Entry = tuple[int, str, str | None, str, str | None, str]

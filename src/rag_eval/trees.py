@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
 
 from rag_eval.errors import RagEvalError
 from rag_eval.safe import quoted
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ and counted; what it comes to is worked out for those alone that are left.
 from __future__ import annotations
 
 from itertools import islice
-from typing import NamedTuple
 
 from rag_eval.told import Told
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -18,6 +17,7 @@ from rag_eval.model import Trace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from rag_eval.app import Options
     from rag_eval.files.source import Reader

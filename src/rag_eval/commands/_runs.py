@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from rag_eval.errors import UsageError
 from rag_eval.operations import MOST
 from rag_eval.safe import quoted
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

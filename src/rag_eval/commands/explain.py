@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 from rag_eval.commands._shared import add_inputs, gates_path, printed_json
 from rag_eval.errors import UsageError
@@ -14,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from rag_eval.case import Case
     from rag_eval.metrics import Measure, Metric

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from rag_eval.commands._shared import gates_path, printed_json
 from rag_eval.safe import log_line, one_line
@@ -12,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterator
+    from typing import Any
 
 EXAMPLE = "example: rag-eval gold stats --gold eval/gold.jsonl"
 _SHOWN = 20

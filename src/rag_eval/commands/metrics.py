@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, NamedTuple
 
 from rag_eval.commands._shared import add_inputs, gates_path, names, printed_json, uncollected
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from typing import Any
 
     from rag_eval.app import Options
     from rag_eval.coverage import Covered, Field

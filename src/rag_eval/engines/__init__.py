@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import NamedTuple
 
 from rag_eval.engines._work import Work, score_stream
 from rag_eval.errors import UsageError
 from rag_eval.files.source import large
 from rag_eval.how import ENGINES
 from rag_eval.progress import SILENT, Watched
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

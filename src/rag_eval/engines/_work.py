@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple, Protocol
 
 from rag_eval.files.log import Log, Replay
 from rag_eval.files.pairs import finder, pairing
 from rag_eval.files.part import Part
 from rag_eval.files.rows import read_told, told_lines
 from rag_eval.files.source import Reader, Unreadable
+from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
-    from typing import Self
+    from typing import Any, Self
 
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.limits import Limits
@@ -41,43 +41,34 @@ class Scorer(Protocol):
     @property
     def pool(self) -> frozenset[str] | None:
         """What parts have to agree on, None as long as it is open: see :class:`rag_eval.scoring.Scorer`."""
-        ...
 
     def fresh(self, pool: frozenset[str] | None = None, *, apart: bool = False) -> Self:
         """One of the same kind that holds nothing; one that is ``apart`` is to be asked for its partial."""
-        ...
 
     @property
     def least_shared(self) -> int:
         """Bytes of a file from which further processes pay: to have them takes 60 ms of processor time."""
-        ...
 
     def enough(self, row: Row) -> Collection[str] | None:
         """What rows of the same fields have to tell besides what all do; None where they come to more than that.
 
         What they can tell: see :class:`rag_eval.model.Told`.
         """
-        ...
 
     def take(self, batches: Iterable[Batch], qid_of: QidOf) -> None:
         """Take valid trace rows with their lines; ``qid_of`` finds the qid of a row that does not simply say it."""
-        ...
 
     def partial(self) -> Any:
         """What it holds of a part."""
-        ...
 
     def agrees(self, partial: Any) -> bool:
         """Whether a part can be taken as it is."""
-        ...
 
     def absorb(self, partial: Any, before: int) -> None:
         """Take a part that begins ``before`` lines on."""
-        ...
 
     def close(self) -> Any:
         """What all traces come to."""
-        ...
 
 
 class Work(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
 
 from rag_eval import __version__
 from rag_eval.engines._cores import usable
@@ -23,6 +22,7 @@ from rag_eval.safe import quoted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from rag_eval.engines import Task
     from rag_eval.engines._work import Scorer

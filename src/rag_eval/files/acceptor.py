@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sized
+    from typing import Any
 
     Schema = dict[str, Any]
     Check = Callable[[Any], bool]

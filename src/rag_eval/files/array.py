@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
@@ -13,6 +12,7 @@ from rag_eval.files.kinds import foreign, kind_of_row, unknown_fields
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from rag_eval.files.source import Reader, Source
 

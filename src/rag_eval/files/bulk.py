@@ -6,14 +6,13 @@ matter are not accepted here but left to the slow and exact way of :mod:`rag_eva
 
 from __future__ import annotations
 
-from typing import Any
-
 import jsonschema_rs
 import orjson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     Row = dict[str, Any]
     Schema = dict[str, Any]

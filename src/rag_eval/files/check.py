@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
 
 from rag_eval.files import strict_json
 from rag_eval.files.kinds import looks_like
@@ -15,6 +14,7 @@ from rag_eval.importers.labels import SCHEMAS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from rag_eval.files.source import Reader
 

@@ -8,7 +8,6 @@ row. Property tests hold all three to the same verdict.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from rag_eval.files import strict_json
 from rag_eval.files.acceptor import acceptor
@@ -17,6 +16,7 @@ from rag_eval.places import shipped
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from rag_eval.files.bulk import Bulk
     from rag_eval.files.wording import Finding

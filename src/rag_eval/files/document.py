@@ -7,7 +7,6 @@ nothing is: the slow way then says what is wrong, if anything is.
 from __future__ import annotations
 
 from itertools import chain, islice
-from typing import Any
 
 import jsonschema_rs
 import orjson
@@ -18,6 +17,7 @@ from rag_eval.listed import Halves
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from rag_eval.files.contract import Schema
     from rag_eval.listed import Listed

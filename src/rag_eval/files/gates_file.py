@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from decimal import Decimal
-from typing import Any
 
 from rag_eval.errors import UsageError
 from rag_eval.files.acceptor import acceptor
@@ -21,6 +20,7 @@ from rag_eval.slices import FIELDS, is_field, is_slice
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Digest, Reader

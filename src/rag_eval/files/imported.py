@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rag_eval.files.contract import Contract
 from rag_eval.files.inputs import Files
 from rag_eval.files.rows import unique
@@ -13,6 +11,7 @@ from rag_eval.model import Gold
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
 
     from rag_eval.files.source import Reader
     from rag_eval.importers._account import Account

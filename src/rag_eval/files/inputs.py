@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from typing import Any
 
 from rag_eval.files.report_file import read_json
 from rag_eval.files.rows import json_lines
@@ -15,6 +14,7 @@ from rag_eval.importers._account import Account
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from rag_eval.files.source import Digest, Reader, Source
     from rag_eval.importers import Numbered

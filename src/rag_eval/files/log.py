@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from array import array
 from itertools import groupby, islice
-from typing import NamedTuple
 
 from rag_eval.files.ledger import SHOWN, Ledger
 from rag_eval.files.rows import MANY_SHAPES, SHAPES
 from rag_eval.files.source import too_many_lines
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rag_eval.model import Trace
 from rag_eval.pairing import Pairing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
 
     from rag_eval.files.ledger import Ledger
     from rag_eval.model import Gold

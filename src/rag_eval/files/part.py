@@ -6,9 +6,9 @@ Cut a file anywhere, however often: every line is in one part, and in one part a
 from __future__ import annotations
 
 import os
-from typing import NamedTuple, Protocol
 
 from rag_eval.files.source import BOM, Source
+from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ class File(Protocol):
 
     def at(self, place: int, size: int) -> bytes:
         """At most ``size`` bytes from ``place`` on; none at the end of the file."""
-        ...
 
 
 class Local(NamedTuple):

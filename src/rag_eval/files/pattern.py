@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate
-from typing import Any, NamedTuple
+
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.files.lines import Lines
 

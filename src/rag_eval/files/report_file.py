@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rag_eval.files.source import Digest, Reader
     from rag_eval.listed import Listed
 

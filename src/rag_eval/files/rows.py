@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from itertools import chain
-from typing import Any, Protocol, TypeVar
 
 from rag_eval.files.contract import Contract
 from rag_eval.files.kinds import foreign, looks_like, unknown_fields
 from rag_eval.files.ledger import Ledger
 from rag_eval.model import Gold, item_hash
 from rag_eval.safe import quoted
+from rag_eval.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, TypeVar
 
     from rag_eval.files.lines import Lines
     from rag_eval.files.source import Digest, Reader, Source
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     Schema = dict[str, Any]
     Found = tuple[Iterator[tuple[int, Row]], Callable[[Row, int], Gold]]
 
-T = TypeVar("T")
+    T = TypeVar("T")
+
 SHAPES = 1000
 """Of so many sets of fields, a row each is looked at for fields that no contract knows."""
 
@@ -208,19 +210,15 @@ class Template(Protocol):
 
     def learn(self, row: Row, line: bytes) -> None:
         """Read further lines as this one is written, which holds ``row``, if that can be."""
-        ...
 
     def read(self, lines: Lines) -> Any:
         """What lines hold; None where only a look at each can tell."""
-        ...
 
     def others(self, found: Any) -> list[int]:
         """The places of lines that are written otherwise."""
-        ...
 
     def filled(self, lines: Lines, found: Any, rows: Mapping[int, Row]) -> Any:
         """What lines hold, with the rows of those written otherwise by their places."""
-        ...
 
 
 class _Alike:

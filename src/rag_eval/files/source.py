@@ -6,15 +6,16 @@ import io
 import os
 import stat
 import sys
-from typing import BinaryIO, NamedTuple, Protocol, Self
 
 from rag_eval.errors import MissingExtra
 from rag_eval.files.limits import DEFAULTS, MIB, Limits
 from rag_eval.files.lines import Begun, Lines
+from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import BinaryIO, Self
 
     from rag_eval.files.ledger import Ledger
 
@@ -31,7 +32,6 @@ class Stream(Protocol):
 
     def read(self, size: int, /) -> bytes:
         """At most ``size`` bytes, none at the end."""
-        ...
 
 
 class Digest(Protocol):
@@ -39,7 +39,6 @@ class Digest(Protocol):
 
     def update(self, data: bytes, /) -> None:
         """Take the next bytes."""
-        ...
 
 
 class Unreadable(Exception):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from itertools import repeat
-from typing import Any
 
 from rag_eval.files.pattern import Ways, way
 from rag_eval.model import Gold, inline_citations
@@ -18,6 +17,7 @@ from rag_eval.told import TOLD, Told
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.files.lines import Lines
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any, NamedTuple
 
 import yaml
 
 from rag_eval.safe import one_line
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     Event = Any
 

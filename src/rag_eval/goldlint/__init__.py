@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from rag_eval.goldlint import answers, citations, questions, substrings, whole
 from rag_eval.goldlint._sample import Remark, Sample, Seen, watch
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

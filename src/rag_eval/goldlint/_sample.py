@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any, NamedTuple
 
 from rag_eval.case import Case, lazy
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.gates import Policy
     from rag_eval.model import Gold, Settings, Trace

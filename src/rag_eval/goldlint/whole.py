@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
 
 from rag_eval.case import Case
 from rag_eval.folds import FOLDS
@@ -13,6 +12,7 @@ from rag_eval.metrics import measure
 from rag_eval.model import Trace
 from rag_eval.safe import quoted
 from rag_eval.tally import Value, exactly, tally
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

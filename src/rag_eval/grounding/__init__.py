@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import chain
-from typing import NamedTuple
 
 from rag_eval.grounding.claims import parts
 from rag_eval.grounding.evidence import Evidence, evidence
@@ -12,6 +11,7 @@ from rag_eval.grounding.mismatches import DENYING
 from rag_eval.grounding.places import Index
 from rag_eval.grounding.support import support_of
 from rag_eval.grounding.words import remembered
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

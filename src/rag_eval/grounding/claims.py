@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from itertools import compress
-from typing import Literal, NamedTuple
 
 from rag_eval.grounding.lexicon import FUNCTION, GENERAL, SELF, TENTATIVE
 from rag_eval.grounding.sentences import sentences
 from rag_eval.grounding.words import LONGEST, MEMORY, keys
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Literal
 
-Kind = Literal["general", "inference", "assertion"]
+    Kind = Literal["general", "inference", "assertion"]
 
 NUMBER_WEIGHT, SELF_WEIGHT, REPEATED = 2.5, 1.3, 0.2
 LENGTH_WEIGHTS = (0.5, 0.5, 0.63, 0.73, 0.82, 0.89, 0.95, 1.0, 1.05, 1.09, 1.13, 1.17, 1.2)

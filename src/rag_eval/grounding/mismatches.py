@@ -7,10 +7,10 @@ there, certain here and possible there. Numbers have to stand there too, with th
 from __future__ import annotations
 
 from itertools import compress, pairwise, takewhile
-from typing import NamedTuple
 
 from rag_eval.grounding.lexicon import DOUBT, FUNCTION, HEDGES, NEGATIONS, QUANTIFIERS, UNITS
 from rag_eval.grounding.words import key as folded
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

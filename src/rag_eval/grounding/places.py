@@ -10,7 +10,8 @@ from bisect import bisect_right
 from functools import reduce
 from itertools import compress
 from operator import or_
-from typing import NamedTuple
+
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ The pieces, joined, are the text again, but for what is masked.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import NamedTuple
+
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from itertools import compress, pairwise
 from math import prod
-from typing import NamedTuple
 
 from rag_eval.grounding.mismatches import Sentence, mismatches
 from rag_eval.grounding.numbers import fabricated
 from rag_eval.grounding.places import BLOCK, span
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

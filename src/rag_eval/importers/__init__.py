@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, Protocol
 
 from rag_eval.errors import UsageError
+from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any, Literal
 
     from rag_eval.importers._account import Account
     from rag_eval.report import Report

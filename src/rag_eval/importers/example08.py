@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rag_eval.importers import Inputs, Numbered
     from rag_eval.importers._account import Account
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rag_eval.importers import example08
 from rag_eval.importers._account import Account
 from rag_eval.model import Gold, inline_citations
@@ -11,6 +9,8 @@ from rag_eval.pairing import Pairing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rag_eval.importers import Inputs, Numbered
 
     Row = dict[str, Any]

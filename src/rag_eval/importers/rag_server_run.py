@@ -7,7 +7,6 @@ and under no contract, so that nothing is compared with them.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from rag_eval import __version__
 from rag_eval.errors import UsageError
@@ -21,6 +20,8 @@ from rag_eval.scorecard import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rag_eval.importers import Inputs
     from rag_eval.importers._account import Account
     from rag_eval.metrics import Measure

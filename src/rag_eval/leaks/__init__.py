@@ -7,9 +7,9 @@ a run of its characters begins, and repeats nothing that repeats. docs/safety.md
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from rag_eval.leaks import copied, internal, personal, secrets
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

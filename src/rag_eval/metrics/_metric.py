@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any, Literal
 
     from rag_eval.tally import Score
 
-Better = Literal["higher", "lower"]
-Scale = Literal["rate", "share", "real", "count", "amount", "labelled"]
-Level = Literal["case", "run"]
+    Better = Literal["higher", "lower"]
+    Scale = Literal["rate", "share", "real", "count", "amount", "labelled"]
+    Level = Literal["case", "run"]
+
 MEAN = {"": "mean"}
 UNBOUNDED = ("count", "amount")
 """Scales without a greatest score."""

@@ -6,13 +6,12 @@ Time and money are spent on attacks too.
 
 from __future__ import annotations
 
-from typing import Any
-
 from rag_eval.metrics._metric import metric
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from rag_eval.case import Case
     from rag_eval.metrics._metric import Metric

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import NamedTuple
 
 from rag_eval.refusing._arabic import ARABIC
 from rag_eval.refusing._chinese import CHINESE
@@ -25,6 +24,7 @@ from rag_eval.refusing._portuguese import PORTUGUESE
 from rag_eval.refusing._russian import RUSSIAN
 from rag_eval.refusing._spanish import SPANISH
 from rag_eval.refusing._turkish import TURKISH
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

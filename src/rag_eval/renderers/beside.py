@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from rag_eval.labels import GOOD
 from rag_eval.renderers.figures import metric, metric_interval, moved, value
 from rag_eval.renderers.words import PLAIN, Voice, counted
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

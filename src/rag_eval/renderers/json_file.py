@@ -6,7 +6,6 @@ import re
 from functools import cache
 from itertools import chain
 from sys import intern
-from typing import Any
 
 import orjson
 
@@ -27,6 +26,7 @@ from rag_eval.scorecard import Completeness
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from rag_eval.tally import Shown
 

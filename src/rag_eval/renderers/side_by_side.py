@@ -7,7 +7,6 @@ import io
 import json
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 from rag_eval.labels import GOOD
 from rag_eval.renderers import figures
@@ -19,6 +18,7 @@ from rag_eval.tally import exactly, shown
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from rag_eval.comparison import Against, Cell, Row, SideBySide, Standing
     from rag_eval.objectives import Dropped, Front

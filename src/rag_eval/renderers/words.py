@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from typing import NamedTuple
 
 from rag_eval.gates import FULL
 from rag_eval.labels import GOOD, MEANING
 from rag_eval.renderers.figures import enclosed, is_count, metric, probability, size, unit, value
 from rag_eval.safe import one_line
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ import os
 import stat
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.safe import one_line
@@ -21,6 +20,7 @@ from rag_eval.safe import one_line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     import numpy as np
     from numpy.typing import NDArray

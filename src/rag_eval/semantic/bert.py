@@ -5,13 +5,14 @@ One text at a time: what a text gives hangs on nothing that is read beside it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
+
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from numpy.typing import NDArray
 

@@ -11,10 +11,10 @@ from collections import Counter
 from functools import lru_cache
 from itertools import accumulate
 from math import cbrt, fsum, log, sqrt
-from typing import NamedTuple
 
 from rag_eval.stats.bounded import mean_at_least, mean_at_most
 from rag_eval.stats.special import beta_quantile, binomial_tail, student_quantile
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

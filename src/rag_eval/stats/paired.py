@@ -9,10 +9,10 @@ from collections import Counter
 from math import frexp
 from operator import getitem
 from struct import unpack
-from typing import NamedTuple
 
 from rag_eval.stats.draws import DRAWS, chance, key_of, p_value
 from rag_eval.stats.special import binomial_tail
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil, floor
-from typing import Literal, NamedTuple
+
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from decimal import Decimal
+    from typing import Literal
 
 
 class Asked(NamedTuple):

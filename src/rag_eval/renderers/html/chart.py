@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from math import ceil, floor, isfinite, log10
-from typing import NamedTuple
 
 from rag_eval.renderers.html.element import Markup, joined, tag
 from rag_eval.renderers.html.layout import scrolled
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

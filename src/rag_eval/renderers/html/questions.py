@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from typing import NamedTuple
 
 from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.renderers import cases, words
 from rag_eval.renderers.blocks import Table
 from rag_eval.renderers.html.element import VOICE, Markup, joined, shown, tag
 from rag_eval.renderers.html.layout import caption, laid, scrolled
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

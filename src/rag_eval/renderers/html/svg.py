@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import NamedTuple
 
 from rag_eval.renderers.html.element import Markup, joined, tag
 from rag_eval.renderers.html.layout import scrolled
 from rag_eval.renderers.words import OUTCOMES
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
