@@ -6,7 +6,7 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     Row = dict[str, Any]
@@ -20,7 +20,7 @@ class Halves(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A list of many objects, and what is made of each.
+    """A list of many objects, and what is made of some of them at a time.
 
     Each has an ``inner`` object of many numbers, which may come as :class:`Halves`; ``alike`` says of the name of a
     member whether it has the same number in many entries.
@@ -29,4 +29,4 @@ class Listed(NamedTuple):
     name: str
     inner: str
     alike: Callable[[str], bool]
-    made: Callable[[Row], Any]
+    made: Callable[[Sequence[Row]], Iterable[Any]]

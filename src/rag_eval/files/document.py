@@ -6,7 +6,7 @@ nothing is: the slow way then says what is wrong, if anything is.
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from itertools import chain
 
 import jsonschema_rs
 import orjson
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _OPENS, _PARTS, _CLOSES = b"[\n    {\n", b"\n    },\n    {\n", b"\n    }\n  ]"
 """How a list of objects is written, two spaces a level. No string holds a line break: none can be taken for these."""
 _INNER_CLOSES = b"\n      }"
-_AT_ONCE, _REMEMBERED, _MOST_CUTS = 500, 20_000, 4
+_WINDOW, _REMEMBERED, _MOST_CUTS = 1 << 20, 20_000, 4
 _FREE = {"type", "description", "examples", "additionalProperties"}
 """Keywords under which each part of an object keeps the schema where the whole does."""
 
@@ -56,7 +56,7 @@ def accept_apart(schema: Schema, data: bytes, depth: int, listed: Listed) -> Any
     except (_Unsure, orjson.JSONDecodeError):
         pass  # it is written otherwise, or wrong
     value = accept(schema, data, depth)
-    return value and {**value, listed.name: list(map(listed.made, value[listed.name]))}
+    return value and {**value, listed.name: list(listed.made(value[listed.name]))}
 
 
 def _apart(schema: Schema, data: bytes, depth: int, listed: Listed, span: tuple[int, int]) -> Row:
@@ -66,7 +66,7 @@ def _apart(schema: Schema, data: bytes, depth: int, listed: Listed, span: tuple[
     if orjson.loads(head + b"[1]" + tail)[name] != [1]:
         raise _Unsure  # what was cut out is not the object's own member, but that of another one inside it
     entries = _Entries(schema["properties"][name]["items"], depth, listed)
-    return {**value, name: list(map(listed.made, entries.read(_texts(data, span))))}
+    return {**value, name: [one for some in _texts(data, span) for one in listed.made(entries.read(some))]}
 
 
 def _span(data: bytes, name: str) -> tuple[int, int] | None:
@@ -77,12 +77,16 @@ def _span(data: bytes, name: str) -> tuple[int, int] | None:
     return None if begin < 0 or end < 0 else (begin + len(key), end + len(_CLOSES))
 
 
-def _texts(data: bytes, span: tuple[int, int]) -> Iterator[bytes]:
+def _texts(data: bytes, span: tuple[int, int]) -> Iterator[list[bytes]]:
+    """The texts of the objects of a list, some at a time."""
     begin, last = span[0] + len(_OPENS), span[1] - len(_CLOSES)
-    while (end := data.find(_PARTS, begin, last)) >= 0:
-        yield data[begin:end]
+    while begin <= last:
+        end = last if begin + _WINDOW >= last else data.rfind(_PARTS, begin, begin + _WINDOW)
+        if end < 0:  # one that is longer
+            end = data.find(_PARTS, begin, last)
+            end = last if end < 0 else end
+        yield data[begin:end].split(_PARTS)
         begin = end + len(_PARTS)
-    yield data[begin:last]
 
 
 class _Entries:
@@ -98,19 +102,18 @@ class _Entries:
         self._cuts: list[bytes] = []
         self._known: dict[bytes, Row] = {}
 
-    def read(self, texts: Iterator[bytes]) -> Iterator[Row]:
-        """The entries of texts; _Unsure at the first of which it is open whether it keeps its contract."""
-        while some := list(islice(texts, _AT_ONCE)):
-            rests, inners = zip(*map(self._parts, some), strict=True)
-            entries = self._read(self._rows, rests)
-            for place, halves in self._halves([one for one in enumerate(inners) if one[1] is not None]):
-                entries[place][self._listed.inner] = halves
-            yield from entries
+    def read(self, texts: list[bytes]) -> list[Row]:
+        """The entries of texts; _Unsure where it is open of one whether it keeps its contract."""
+        rests, inners = zip(*map(self._parts, texts), strict=True)
+        entries = self._read(self._rows, rests)
+        for place, halves in self._halves([one for one in enumerate(inners) if one[1] is not None]):
+            entries[place][self._listed.inner] = halves
+        return entries
 
     def _parts(self, text: bytes) -> tuple[bytes, bytes | None]:
         """An entry without the members of its inner object, and those."""
         begin = text.find(self._opens)
-        end = text.find(_INNER_CLOSES, begin)
+        end = text.rfind(_INNER_CLOSES, begin)  # were it that of a further object, the two would be no JSON as one
         if begin < 0 or end < 0:
             return text, None
         begin += len(self._opens)

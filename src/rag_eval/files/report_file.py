@@ -60,7 +60,7 @@ def read_json(
         reader.ledger.problem(path, 0, finding.where, finding.message, finding.hint)
     if findings:
         return None
-    return {**value, listed.name: list(map(listed.made, value[listed.name]))} if listed else value
+    return {**value, listed.name: list(listed.made(value[listed.name]))} if listed else value
 
 
 def _quickly(contract: Contract, data: bytes, depth: int, listed: Listed | None) -> dict[str, Any] | None:

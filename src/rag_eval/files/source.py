@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.files.ledger import Ledger
 
 _BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
+_AT_ONCE = 4 << 20  # of what has to be held as a whole anyway
 _SMALL = 192 * 1024
 BOM = b"\xef\xbb\xbf"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -179,7 +180,7 @@ class Source:
         largest, blocks, size = self.limits.whole_mib * MIB, [], 0
         if isinstance(self._file, io.BytesIO) and self._stream is self._file and _size(self._file) <= largest:
             return self._file.getvalue().removeprefix(BOM)  # they are at hand: large ones need not be copied
-        for block in self._blocks():
+        for block in self._blocks(_AT_ONCE):
             blocks.append(block)
             size += len(block)
             if size > largest:
@@ -201,7 +202,7 @@ class Source:
                 self._complain(first + place, f"a line of more than {self.limits.line_mib} MiB", hint)
                 lines[place] = b""
 
-    def _blocks(self) -> Iterator[bytes]:
+    def _blocks(self, step: int = _BLOCK) -> Iterator[bytes]:
         most, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0
         block = self._head
         while block:
@@ -212,7 +213,7 @@ class Source:
                 self._give_up(f"more than {self.limits.expanded_mib} MiB when expanded", hint)
                 return
             try:
-                block = self._stream.read(_BLOCK)
+                block = self._stream.read(step)
             except self._faults as error:
                 self._give_up(f"cannot be read to its end: {error}", "The file looks cut off; write it again.")
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import chain
+from operator import itemgetter
 from sys import intern
 
 import orjson
@@ -22,10 +23,11 @@ from rag_eval.report import FORMAT, Base, Report, SignedAt, SliceResult
 from rag_eval.results import MetricResult, Question, Scores
 from rag_eval.scope import Scope
 from rag_eval.scorecard import Completeness
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from rag_eval.tally import Shown
@@ -84,58 +86,70 @@ def _plain(scores: Any) -> dict[str, Any]:
     return dict(scores)
 
 
+class _Shared(NamedTuple):
+    """Scores that cases share as they were read, and what is kept of them.
+
+    ``places`` says where a case's scores stand, by the names of those that are its own.
+    """
+
+    read: dict[str, Any]
+    kept: tuple[float, ...]
+    places: dict[tuple[str, ...], dict[str, int]]
+
+
 class Questions:
     """Makes cases of the entries of reports, of which there may be many: what they have alike they share."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[tuple[str, ...], ...], dict[str, int]] = {}
-        self._kept: dict[int, tuple[dict[str, Any], tuple[float, ...]]] = {}
-        self._known: dict[tuple[float, ...], tuple[float, ...]] = {}
+        self._places: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, int]]] = {}
+        self._shared: dict[int, _Shared] = {}
+        self._kept: dict[tuple[float, ...], tuple[float, ...]] = {}
 
     @property
     def listed(self) -> Listed:
         """How the questions of a report are to be read."""
         return Listed("questions", "scores", alike, self.made)
 
-    def made(self, entry: dict[str, Any]) -> Question:
-        """The case of an entry that keeps the schema."""
-        get = entry.__getitem__
-        labels, lines = (
-            (intern(get("label")), intern(get("example08"))),
-            (int(get("gold_line")), int(get("trace_line"))),
-        )
-        rest = *labels, self._scores(get("scores")), *lines, get("gold_sha256"), tuple(get("slices"))
-        return Question(get("qid"), get("run"), get("question"), get("answerable"), *rest)
+    def made(self, entries: Sequence[dict[str, Any]]) -> Iterator[Question]:
+        """The cases of entries that keep the schema: by the column, which takes a third of the time."""
+        if not entries:
+            return iter(())
+        columns = zip(*map(itemgetter(*Question._fields), entries), strict=True)
+        qids, runs, texts, answerable, labels, examples, scores, gold_lines, trace_lines, hashes, slices = columns
+        own = map(intern, labels), map(intern, examples), map(self._scores, scores)
+        lines = map(int, gold_lines), map(int, trace_lines)
+        return map(Question, qids, runs, texts, answerable, *own, *lines, hashes, map(tuple, slices))
 
     def _scores(self, entry: dict[str, Any] | Halves) -> Mapping[str, Shown]:
         if not isinstance(entry, Halves):
             entry = Halves(*({name: entry[name] for name in entry if alike(name) is side} for side in (True, False)))
         shared, own = entry
-        kept, more = self._of_shared(shared), tuple(own.values())
-        if kept is None or not set(map(type, more)) <= {float}:
+        found, more = self._of_shared(shared), tuple(own.values())
+        if found is None or not set(map(type, more)) <= {float}:
             # JSON has no tuples, and whole numbers may be of any size.
             return {
                 name: tuple(part) if name in LABELLED else part for name, part in chain(shared.items(), own.items())
             }
-        names = tuple(shared), tuple(own)
-        places = self._places.get(names)
+        names = tuple(own)
+        places = found.places.get(names)
         if places is None:
-            places = self._places[names] = {name: place for place, name in enumerate(chain(*names))}
-        return Scores(places, kept, more)
+            places = found.places[names] = {name: place for place, name in enumerate(chain(shared, names))}
+        return Scores(places, found.kept, more)
 
-    def _of_shared(self, shared: dict[str, Any]) -> tuple[float, ...] | None:
+    def _of_shared(self, shared: dict[str, Any]) -> _Shared | None:
         """The scores that cases share as one object; None where they are not all of the kind that we write."""
-        found = self._kept.get(id(shared))
+        found = self._shared.get(id(shared))
         if found is not None:
-            return found[1]
+            return found
         kept = tuple(shared.values())
         if not set(map(type, kept)) <= {float}:
             return None
-        kept = self._known.setdefault(kept, kept)
-        if len(self._kept) > _SHARED:
-            self._kept.clear()
-        self._kept[id(shared)] = shared, kept  # held, so that no other one takes its id
-        return kept
+        if len(self._shared) > _SHARED:
+            self._shared.clear()
+        # What was read is held, so that no other one takes its id.
+        own = _Shared(shared, self._kept.setdefault(kept, kept), self._places.setdefault(tuple(shared), {}))
+        self._shared[id(shared)] = own
+        return own
 
 
 @cache
@@ -150,8 +164,9 @@ def from_json(value: dict[str, Any]) -> Report:
     fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
     for name, kind in _LISTS.items():
         fields[name] = tuple(_made(kind, entry) for entry in value[name])
-    question = Questions().made
-    fields["questions"] = tuple([one if isinstance(one, Question) else question(one) for one in value["questions"]])
+    questions = value["questions"]
+    made_already = bool(questions) and isinstance(questions[0], Question)
+    fields["questions"] = tuple(questions if made_already else Questions().made(questions))
     fields["metrics"] = _metrics(value["metrics"])
     fields["statistics"] = _made(Statistics, value["statistics"])
     fields["gates"] = tuple(_gate(entry) for entry in value["gates"])
@@ -174,8 +189,7 @@ def _made(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
 @cache
 def _whole(kind: Callable[..., Any]) -> frozenset[str]:
     """The fields of a noun that are whole numbers."""
-    kinds = {name: str(getattr(said, "__forward_arg__", said)) for name, said in kind.__annotations__.items()}
-    return frozenset(name for name, said in kinds.items() if said in ("int", "int | None"))
+    return frozenset(name for name, said in kind.__annotations__.items() if said in ("int", "int | None"))
 
 
 def _fit(part: Any, whole: bool) -> Any:
