@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HEAD = 64 << 10
 _LEAST, _MOST = 2 << 20, 128 << 20  # bytes of a range: a child holds what one comes to
-_ROUNDS = 2  # ranges a child, of what is left of the file: at the end they are short, and none keeps others waiting
+_ROUNDS, _MOST_ROUNDS = 2, 16  # ranges a child, of what is left of the file and of all of it: the last ones are short
 _BLOCK = 1 << 20
 
 
@@ -42,7 +42,7 @@ def run(task: Task) -> Scorer | None:
 
 def shares(size: int, jobs: int) -> list[Range]:
     """A file of ``size`` bytes in ranges, long ones first."""
-    least = max(_LEAST, size // MOST + 1)
+    least = max(_LEAST, size // min(jobs * _MOST_ROUNDS, MOST) + 1)
     most, begin, found = max(_MOST, least), 0, []
     while begin < size:
         step = min(max((size - begin) // (jobs * _ROUNDS), least), most)
