@@ -42,7 +42,7 @@ def remarks(
     card: Scorecard, golds: Mapping[str, Gold], policy: Policy, about: Mapping[str, Any], inputs: Iterable[Input]
 ) -> Iterator[Remark]:
     """What is to be said of how the cases were scored, and of what run.json (``about``) says."""
-    by_documents = sum(count for one, count in card.cases.outcomes() if one.level == "doc")
+    by_documents = sum(count for one, count in card.cases.kinds() if one.level == "doc")
     if by_documents:
         yield Remark("retrieval", 0, "judged by documents where no chunk labels exist", by_documents)
     yield from _only_attacks(golds, policy)

@@ -326,7 +326,7 @@ def _part(now: Evidence, name: str, part: str) -> MetricResult:
 def habits(card: Scorecard, *policies: Policy) -> list[Finding]:
     """What the run does that gates cannot see; where several policies are in force, the gravest level of each."""
     names = [{gate.name for gate in policy.gates if gate.severity == "error"} for policy in policies]
-    run = integrity.Run(card.cases.outcomes(), set.union(*names), card.pool, set.intersection(*names))
+    run = integrity.Run(card.cases.kinds(), set.union(*names), card.pool, set.intersection(*names))
     return integrity.findings(run, levels(*policies))
 
 

@@ -117,8 +117,22 @@ def apart(cases: Sequence[Mapping[str, Shown]], shared: bool) -> Iterator[int]:
 
 def looked_up(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
     """The score of each case in a column, None where it does not apply; what many cases score alike is shown once."""
-    if set(map(type, cases)) != {Scores} or len(set(map(id, map(_PLACES, cases)))) > 1:
+    if set(map(type, cases)) != {Scores}:
         return [one.get(column) for one in cases]
+    laid_out: dict[int, list[int]] = {}
+    for at, layout in enumerate(map(id, map(_PLACES, cases))):
+        laid_out.setdefault(layout, []).append(at)
+    if len(laid_out) == 1:
+        return _in_column(cases, column)
+    found: list[Shown | None] = [None] * len(cases)
+    for places in laid_out.values():
+        for at, score in zip(places, _in_column([cases[at] for at in places], column), strict=True):
+            found[at] = score
+    return found
+
+
+def _in_column(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
+    """The same of cases that are laid out alike."""
     place, shared = _PLACES(cases[0]).get(column), len(_KEPT(cases[0]))
     if place is None:
         return [None] * len(cases)

@@ -62,6 +62,7 @@ class Cases(Sequence[Scored]):
         self._golds = golds
         self._order = sorted(range(len(self._golds)), key=lambda slot: self._golds[slot].qid)
         self._counted: list[tuple[Outcome, int]] | None = None
+        self._kinds: list[tuple[Outcome, int]] | None = None
         self._runs = sorted(runs.items(), key=lambda one: one[0] or "")
 
     def __len__(self) -> int:
@@ -105,10 +106,27 @@ class Cases(Sequence[Scored]):
             self._counted = self._count()
         return self._counted
 
+    def kinds(self) -> list[tuple[Outcome, int]]:
+        """The same without the scores that each has of its own: mostly there are few."""
+        if self._kinds is None:
+            self._kinds = _without_own(self.outcomes())
+        return self._kinds
+
     def _count(self) -> list[tuple[Outcome, int]]:
         found = {id(one): one for _, held in self._runs for one in held.outcomes}
         counts = Counter(chain.from_iterable(map(id, held.outcomes) for _, held in self._runs))
         return [(found[own], count) for own, count in counts.items()]
+
+
+def _without_own(outcomes: Iterable[tuple[Outcome, int]]) -> list[tuple[Outcome, int]]:
+    found: dict[tuple[object, ...], Outcome] = {}
+    counts: Counter[tuple[object, ...]] = Counter()
+    for one, count in outcomes:
+        key = id(one.scores), one.label, one.example08, one.level, one.habits  # scores are one object for most of them
+        if key not in found:
+            found[key] = one._replace(own=())
+        counts[key] += count
+    return [(one, counts[key]) for key, one in found.items()]
 
 
 def _scored(item: Item) -> Scored:
@@ -131,17 +149,16 @@ class Scorecard(NamedTuple):
 
     def tallies(self) -> dict[str, Tally]:
         """The multiset of the scores of each column."""
-        outcomes = self.cases.outcomes()
-        alike = _counted([(outcome.scores, count) for outcome, count in outcomes])
-        own = _counted([(outcome.own, count) for outcome, count in outcomes])
+        alike = _counted([(kind.scores, count) for kind, count in self.cases.kinds()])
+        own = _counted([(outcome.own, count) for outcome, count in self.cases.outcomes()])
         nothing: list[Counter[Any]] = [Counter() for _ in self.columns]
         return dict(zip(self.columns, [*alike, *own] or nothing, strict=True))
 
     def labels(self) -> dict[str, int]:
         """How many cases have each label."""
         found: Counter[str] = Counter()
-        for outcome, count in self.cases.outcomes():
-            found[outcome.label] += count
+        for kind, count in self.cases.kinds():
+            found[kind.label] += count
         return dict(sorted(found.items()))
 
     def values(self) -> dict[str, Value]:

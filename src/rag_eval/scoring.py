@@ -247,8 +247,8 @@ class Scorer:
 
     def _completeness(self, cases: Cases) -> Completeness:
         labels: Counter[str] = Counter()
-        for outcome, count in cases.outcomes():
-            labels[outcome.label] += count
+        for kind, count in cases.kinds():
+            labels[kind.label] += count
         expected, missing = len(cases), labels["MISSING"]
         return Completeness(expected, expected - missing, missing, self._duplicate, self._unknown, labels["ERROR"])
 
