@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 class Digests:
     """sha256 of the files that are read, by what they are read for."""
 
+    taken = True
+    """Whether any is: a file need not be read for one that is not."""
+
     def __init__(self) -> None:
         self._begun: dict[str, tuple[str, Any]] = {}
 
@@ -37,6 +40,8 @@ class Digests:
 
 class Undigested(Digests):
     """Takes no digest, for runs that show none."""
+
+    taken = False
 
     def of(self, role: str, path: str) -> Any:  # noqa: ARG002
         """What lets the bytes pass."""

@@ -52,7 +52,7 @@ def shares(size: int, jobs: int) -> list[Range]:
 
 
 def _run(task: Task, file: Local, size: int, jobs: int) -> Scorer:
-    hashing = _Hashing(file, task.digests.of("trace", task.path))
+    hashing = _Hashing(file, task.digests.of("trace", task.path) if task.digests.taken else None)
     # The first rows tell the first long list, mostly, and have everything loaded that the children need.
     head = score_range(task.work, task.path, file, Range(0, _HEAD))
     work = task.work._replace(pool=head.pool)
@@ -73,13 +73,15 @@ def _run(task: Task, file: Local, size: int, jobs: int) -> Scorer:
 
 
 class _Hashing:
-    """The digest of a file, taken in steps while there is nothing else to do."""
+    """The digest of a file, taken in steps while there is nothing else to do; none where none is wanted."""
 
-    def __init__(self, file: Local, digest: Digest) -> None:
+    def __init__(self, file: Local, digest: Digest | None) -> None:
         self._file, self._digest, self._place = file, digest, 0
 
     def step(self) -> bool:
         """Take the next block; whether there was one."""
+        if self._digest is None:
+            return False
         block = self._file.at(self._place, _BLOCK)
         self._digest.update(block)
         self._place += len(block)

@@ -202,7 +202,7 @@ class Source:
                 self._complain(first + place, f"a line of more than {self.limits.line_mib} MiB", hint)
                 lines[place] = b""
 
-    def _blocks(self, step: int = _BLOCK) -> Iterator[bytes]:
+    def _blocks(self, step: int | None = None) -> Iterator[bytes]:
         most, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0
         block = self._head
         while block:
@@ -213,7 +213,7 @@ class Source:
                 self._give_up(f"more than {self.limits.expanded_mib} MiB when expanded", hint)
                 return
             try:
-                block = self._stream.read(step)
+                block = self._stream.read(step or _BLOCK)
             except self._faults as error:
                 self._give_up(f"cannot be read to its end: {error}", "The file looks cut off; write it again.")
                 return
