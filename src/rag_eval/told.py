@@ -37,7 +37,8 @@ class Told(NamedTuple):
     Of a line that tells nothing so far the qid is empty: it is blank, or has its row in ``rows`` by its number.
     ``cited`` and ``retrieved`` are ids as they stand in JSON, in quotes and parted by ``between``; none of them is
     empty or has an escape, and None says that no list was given. ``runs`` are none at all where no row tells one;
-    ``more`` holds the values of those of :data:`TOLD` that were asked for, None where a row has none.
+    ``more`` holds the values of those of :data:`TOLD` that were asked for, None where a row has none. ``size`` is that
+    of the rows in bytes, as far as it is known.
     """
 
     first: int
@@ -49,6 +50,7 @@ class Told(NamedTuple):
     between: str
     rows: Mapping[int, Row]
     more: Mapping[str, Sequence[Any]] = {}
+    size: int = 0
 
     @classmethod
     def of(cls, traces: Sequence[Trace]) -> Told:

@@ -6,8 +6,6 @@ and counted; what it comes to is worked out for those alone that are left.
 
 from __future__ import annotations
 
-from itertools import islice
-
 from rag_eval.told import Told
 from rag_eval.typed import NamedTuple
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
     from rag_eval.told import Entry
 
-_MOST, _LARGEST = 1 << 15, 32 << 20  # questions, and characters of what is said of them
+_MOST, _LARGEST = 1 << 15, 32 << 20  # questions, and characters that are held of their traces
 _AT_ONCE = 200  # of those that are left: what one comes to is known for those after these
 
 
@@ -39,7 +37,7 @@ class Waiting:
         self._pays = items <= _MOST  # else few would be replaced while they wait
         self._last: dict[int, Entry] = {}
         self._between = ""
-        self._size = 0  # characters that came since it was known how many are left
+        self._size = 0  # bytes that came since it was looked how many characters are left
         self.count = 0
         """How many came."""
         self.full = False
@@ -54,7 +52,7 @@ class Waiting:
         self._last.update(zip(slots, told.entries(), strict=True))
         self._between = told.between
         self.count += len(slots)
-        self._size += sum(map(len, told.claims)) + sum(map(len, islice(told.retrieved, len(slots))))
+        self._size += told.size
         if self._size > _LARGEST:
             self._size = sum([len(claim) + len(ranked) for _, _, _, claim, _, ranked in self._last.values()])
             self.full = self._size > _LARGEST // 2

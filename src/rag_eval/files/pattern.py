@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
+from rag_eval.files.lines import Lines
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
-
-    from rag_eval.files.lines import Lines
 
     Row = dict[str, Any]
     Schema = Mapping[str, Any]
@@ -25,7 +24,6 @@ _MOST = 3
 LAYOUTS = ((", ", ": "), (",", ":"))
 """What stands between members, and after a key: as Python writes JSON, and as most others do."""
 
-_CONTROLS = tuple([bytes([code]) for code in range(0x20) if code != 0x0A])
 _ESCAPE = re.compile(
     r'\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}'
     r"|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -83,7 +81,7 @@ class Ways:
 
     def read(self, lines: Lines) -> Found | None:
         """What lines hold; None where no way is known, or where only a look at each line can tell."""
-        text = sure(lines.text) if self._ways else None
+        text = sure(lines) if self._ways else None
         found = self._find(text) if text else []
         if not text or len(found) != lines.count:  # two lines could be taken for one, with its break in a string
             return None
@@ -98,7 +96,7 @@ def way(schema: Schema, row: Row, line: bytes, wanted: Collection[str]) -> Way |
     ``wanted`` are the paths of fields to have as groups: strings, lists of strings without an empty one, lists of
     objects, truth values. They are as they stand in the line, but for the quotes of strings and the brackets of lists.
     """
-    text = sure(line) or ""
+    text = sure(Lines(1, line)) or ""
     for between, after in LAYOUTS:
         writer = _Writer(between, after, wanted)
         try:
@@ -110,15 +108,15 @@ def way(schema: Schema, row: Row, line: bytes, wanted: Collection[str]) -> Way |
     return None
 
 
-def sure(data: bytes) -> str | None:
+def sure(lines: Lines) -> str | None:
     """The text of lines; None where it may hold what JSON has no place for, or a quote of which it is open what it is.
 
     Most of it holds no backslash, and none of a control character.
     """
-    if any([code in data for code in _CONTROLS]):
+    if not lines.clean:
         return None
     try:
-        text = data.decode()
+        text = lines.text.decode()
     except UnicodeDecodeError:
         return None
     return None if "\\" in text and ('\\\\"' in text or "\\" in _ESCAPE.sub("", text)) else text

@@ -52,7 +52,7 @@ class Traces:
         found = self._ways.read(lines)
         if found is None:
             return None
-        told, *others = [_told(lines.first, columns, found.between) for columns in found.columns]
+        told, *others = [_told(lines, columns, found.between) for columns in found.columns]
         for other in others:
             told = _merged(told, other)
         inline = any([_ANSWER in columns for columns in found.columns])
@@ -102,7 +102,7 @@ class Golds:
         return enumerate(golds, lines.first)
 
 
-def _told(first: int, columns: Columns, between: str) -> Told:
+def _told(lines: Lines, columns: Columns, between: str) -> Told:
     claims = columns.get(_CLAIM) or columns[_ANSWER]
     cited: Iterable[str | None] = columns.get(_CITED) or columns.get(_LISTED) or repeat(None)
     if _ANSWER in columns and _LISTED not in columns:
@@ -112,7 +112,8 @@ def _told(first: int, columns: Columns, between: str) -> Told:
     ranked: Iterable[str] = columns.get(_RANKED) or repeat("")
     if _RANKED not in columns and _CHUNKS in more:
         qids, ranked = _by_chunks(qids, more[_CHUNKS], between)
-    return Told(first, qids, columns.get("run", ()), claims, cited, ranked, between, {}, more)
+    runs = columns.get("run", ())
+    return Told(lines.first, qids, runs, claims, cited, ranked, between, {}, more, len(lines.text))
 
 
 def _by_chunks(qids: Sequence[str], chunks: Sequence[list[Any]], between: str) -> tuple[Sequence[str], Sequence[str]]:
