@@ -39,6 +39,7 @@ def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics) 
     """The outcomes of regression gates, in their order, corrected for one another."""
     beside = [_compare(gate, evidence) for gate in gates]
     tested = [one for one in beside if one.pairs and one.found and _tests(one.gate, statistics)]
+    tested.sort(key=lambda one: len(one.pairs), reverse=True)  # the longest first, where several processes share them
     found = evidence.each(lambda one: _test(one, statistics, len(tested)), tested)
     adjusted = _adjusted([one.p for one in found if one.p is not None], statistics)
     of_gate = {

@@ -329,7 +329,8 @@ def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, 
 def _items(source: Source) -> Iterator[bytes]:
     """The exact bytes of each item: of JSON Lines one at a time, for gold may be large."""
     if source.first_byte != b"[":
-        yield from (line.removesuffix(b"\r") for _, line in source.lines())
+        for batch in source.batches():
+            yield from [line.removesuffix(b"\r") for line in batch.each() if line and not line.isspace()]
         return
     from rag_eval.signoff import sources
 
