@@ -125,7 +125,7 @@ class Session:
 
     def _first(self, authority: Authority | None) -> Report:
         from rag_eval.remarks import Input, Remark
-        from rag_eval.report import Context, build
+        from rag_eval.report import Context, build, drawn
         from rag_eval.scope import in_suite
 
         reader, policy, digests = self._reader, self._policy, self._digests
@@ -137,10 +137,12 @@ class Session:
         reader.ledger.stop_on_problems()
         self._hashes = item_hashes(reader, policy.gold, self._golds)
         found = _provenance(about, policy, self._base, digests, authority)
+        known = Context(about=about, hashes=self._hashes, fields=self._fields)
+        known = known._replace(drawn=drawn(self.card, known))  # while the baseline is being read
         self.earlier, said = self._before(policy)
         notes = [Remark(*note) for note in reader.ledger.notes]
         inputs = [Input(*row) for row in digests.rows()]
-        own = Context(notes, inputs, about, [*found, *said], self._hashes, self._fields, self.earlier)
+        own = known._replace(notes=notes, inputs=inputs, findings=[*found, *said], earlier=self.earlier)
         return build(self.card, self._golds, policy, self._by_many(own))
 
     def _by_many(self, context: Context) -> Context:

@@ -124,11 +124,19 @@ class Report(NamedTuple):
         return {name: result.as_value() for name, result in self.metrics.items()}
 
 
+class Drawn(NamedTuple):
+    """The cases of a run and the values of its metrics: see :func:`drawn`."""
+
+    questions: tuple[Question, ...]
+    metrics: Mapping[str, MetricResult]
+
+
 class Context(NamedTuple):
     """What is known of a run besides its scores.
 
     ``about`` is what run.json says, ``findings`` what was found already, ``hashes`` those of the gold items by qid,
-    ``fields`` what slices are told by. ``each`` has the tests made.
+    ``fields`` what slices are told by. ``each`` has the tests made; ``drawn`` is what was drawn of the scorecard
+    before.
     """
 
     notes: Sequence[Remark] = ()
@@ -139,6 +147,7 @@ class Context(NamedTuple):
     fields: Sequence[str] = ()
     earlier: Earlier | None = None
     each: Each = one_by_one
+    drawn: Drawn | None = None
 
 
 class Earlier(NamedTuple):
@@ -165,9 +174,14 @@ class Earlier(NamedTuple):
         return Baseline(self.recorded.questions, self.recorded.contracts, self.recorded.metrics)
 
 
+def drawn(card: Scorecard, context: Context) -> Drawn:
+    """What a report tells of a scorecard, whatever it is judged by."""
+    return Drawn(questions_of(card, context.hashes, context.fields), results_of(card, context.about or {}))
+
+
 def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """The report of a scorecard under a policy."""
-    questions = questions_of(card, context.hashes, context.fields)
+    questions, metrics = context.drawn or drawn(card, context)
     report = Report(
         version=__version__,
         verdict="passed",
@@ -175,7 +189,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         k=policy.k,
         refusal=_refusal(policy),
         gates=(),
-        metrics=results_of(card, context.about or {}),
+        metrics=metrics,
         completeness=card.completeness,
         allowed={},
         labels=card.labels(),
