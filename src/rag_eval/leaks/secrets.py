@@ -115,7 +115,8 @@ def _keys(lowered: str) -> set[str]:
 
 def _has_mixed_word(text: str) -> bool:
     """Whether a word is as long as a secret, with a figure in it."""
-    return any([any(map(str.isdigit, word)) for word in text.split() if len(word) >= _SHORT])
+    long = [word for word in text.split() if len(word) >= _SHORT and not word.isalpha()]  # letters alone: most of them
+    return any([any(map(str.isdigit, word)) for word in long])
 
 
 def known_keys(text: str) -> Spans:
