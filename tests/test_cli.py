@@ -2,9 +2,11 @@
 
 import doctest
 import json
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -404,3 +406,38 @@ def test_json_of_no_known_kind_is_only_checked_to_be_strict(rag, tmp_path):
     code, _, err = rag("validate", str(tmp_path / "broken.json"))
     assert code == 2
     assert "'name' stands twice" in err
+
+
+# The installed command.
+
+ENTRY = [sys.executable, "-c", "from rag_eval.cli import entry; entry()"]
+
+
+def ended(*words, **how):
+    return subprocess.run([*ENTRY, *words], **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how})
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(("--version",), 0), (("metrics",), 0), (("score", "--gold", "nope"), 2), (("nope",), 2)]
+)
+def test_the_installed_command_ends_as_main_does_with_all_that_it_says(words, code, tmp_path):
+    plainly = [sys.executable, "-m", "rag_eval", *words]
+    done, other = ended(*words, cwd=tmp_path), subprocess.run(plainly, capture_output=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (other.returncode, other.stdout)
+    assert (code, bool(done.stderr)) == (done.returncode, code > 0)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_what_cannot_be_written_is_no_defect_and_no_pass():
+    with open("/dev/full", "w") as full:
+        done = ended("metrics", stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == b"rag-eval: cannot write: No space left on device. Make room, or write elsewhere.\n"
+
+
+def test_nobody_who_reads_is_no_failure():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        done = ended("metrics", stdout=closed)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -107,4 +107,4 @@ def test_the_wheel_holds_the_package_its_data_and_its_licence_and_nothing_else(w
 def test_the_wheel_brings_the_command(wheel):
     with zipfile.ZipFile(wheel) as archive:
         name = next(name for name in archive.namelist() if name.endswith("entry_points.txt"))
-        assert "rag-eval = rag_eval.cli:main" in archive.read(name).decode()
+        assert "rag-eval = rag_eval.cli:entry" in archive.read(name).decode()

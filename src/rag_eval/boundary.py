@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from rag_eval import __version__
-from rag_eval.errors import BUG, InputError, RagEvalError
+from rag_eval.errors import BUG, CANNOT_JUDGE, InputError, RagEvalError
 from rag_eval.safe import log_line
 
 TYPE_CHECKING = False
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _INTERRUPTED = 130
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def guarded(work: Callable[[], int]) -> int:
@@ -29,8 +31,13 @@ def guarded(work: Callable[[], int]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
-    except Exception:  # noqa: BLE001 - the one boundary: anything that arrives here is a defect, and said to be one
-        return _report_defect()
+    except Exception as error:  # noqa: BLE001 - the one boundary: what else arrives here is a defect, and said to be one
+        return _unwritten(error) if isinstance(error, OSError) and error.errno in _FULL else _report_defect()
+
+
+def _unwritten(error: OSError) -> int:
+    what = f"write {error.filename}" if error.filename else "write"
+    return _say([f"rag-eval: cannot {what}: {error.strerror}. Make room, or write elsewhere."], CANNOT_JUDGE)
 
 
 def _say(lines: Sequence[str], code: int) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 
 from rag_eval.boundary import guarded
 
@@ -17,6 +19,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the result is the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     return guarded(lambda: _run(arguments))
+
+
+def entry() -> None:
+    """What the installed ``rag-eval`` calls: ends the process with the exit code.
+
+    It does so as soon as all is written: to free the objects of a large run one by one takes a tenth of its time.
+    ``python -m rag_eval`` ends as any program does, for profilers and the like.
+    """
+    code = main()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # where nobody reads any more, that was found before
+            stream.flush()
+    os._exit(code)
 
 
 def _run(arguments: list[str]) -> int:
