@@ -110,12 +110,10 @@ class Session:
         self._path = options.baseline or next((each.baseline for each in (base, policy) if each and each.baseline), "")
         self._file: BaselineFile | None = None
         self.earlier: Earlier | None = None
-        self._authority: Authority | None = None
         self.card: Scorecard
 
     def first(self, authority: Authority | None) -> Report:
         """The report under the run's own policy; InputError with every problem of every file."""
-        self._authority = authority
         if not self._path:
             return self._first(authority)
         from rag_eval.baseline_file import BaselineFile
@@ -202,7 +200,7 @@ class Session:
             return self._scored(under._replace(trace=trace), None, data, None)
 
         asked = bool(self._options.baseline)
-        earlier, said = read_baseline(self._file, self._reader, trace, self._authority, rescored, asked=asked)
+        earlier, said = read_baseline(self._file, trace, rescored, asked=asked)
         return earlier and of_suite(earlier, self._golds.keys() - self._asked.keys()), said
 
 

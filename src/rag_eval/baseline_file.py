@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 FOREIGN = "rag-server-run"
 
-
 LARGE = 8 << 20
 """Bytes of a baseline from which it pays to read it in a process of its own."""
 
@@ -64,8 +63,7 @@ class BaselineFile:
     """
 
     def __init__(self, reader: Reader, path: str, authority: Authority | None, how: How) -> None:
-        self.path = path
-        self._reader, self._authority = reader, authority
+        self.reader, self.path, self.authority = reader, path, authority
         self._meanwhile: Meanwhile[_Sent] | None = None
         self._opened: Opened | None = None
         self._held = self._find() if authority else None
@@ -91,15 +89,15 @@ class BaselineFile:
             self._meanwhile.close()
 
     def _find(self) -> _Held | None:
-        return _at_base(self._authority, self.path) or _at_hand(self._reader, self.path)
+        return _at_base(self.authority, self.path) or _at_hand(self.reader, self.path)
 
     def _open(self) -> Opened | None:
         held = self._held or self._find()
         self._held = None
         if held is None:
             return None
-        foreign = _values_alone(self._reader, self.path, held)
-        recorded, said = foreign or (_recorded(self._reader, self.path, held), None)
+        foreign = _values_alone(self.reader, self.path, held)
+        recorded, said = foreign or (_recorded(self.reader, self.path, held), None)
         return Opened(held.sha256, held.ref, recorded, said)
 
     def _sent(self) -> _Sent:
@@ -131,13 +129,7 @@ def _received(sent: _Sent) -> Opened | None:
 
 
 def read_baseline(
-    file: BaselineFile,
-    reader: Reader,
-    trace: str,
-    authority: Authority | None,
-    rescored: Callable[[str, bytes], Report | None],
-    *,
-    asked: bool = False,
+    file: BaselineFile, trace: str, rescored: Callable[[str, bytes], Report | None], *, asked: bool = False
 ) -> tuple[Earlier | None, list[Finding]]:
     """The baseline of ``file`` and what there is to say of it; InputError where it is no report.json.
 
@@ -146,7 +138,7 @@ def read_baseline(
     Where its traces are at hand (``trace``), ``rescored`` gives their report under the gold in use. They have to be
     those that the baseline was made of: other traces are another baseline, and the base has not agreed to that.
     """
-    path, opened = file.path, file.opened()
+    reader, path, authority, opened = file.reader, file.path, file.authority, file.opened()
     if opened is None and asked:
         raise InputError([Problem(path, 0, "", "no such file", "Name the report.json of an earlier run.")])
     if opened is None:
@@ -160,7 +152,7 @@ def read_baseline(
     found = [*_said(reader, path, opened, authority), *([] if own or not trace else [_other_traces(trace, traces)])]
     found += _narrowed(recorded, path)
     found += [opened.foreign] if opened.foreign else []
-    return _aged(_earlier(recorded, now, path, opened), authority), found
+    return _aged(_earlier(opened, now, path), authority), found
 
 
 def _narrowed(recorded: Report, path: str) -> list[Finding]:
@@ -184,13 +176,14 @@ def _aged(earlier: Earlier, authority: Authority | None) -> Earlier:
     return earlier._replace(written=found.commit, commits_ago=found.commits, days_ago=found.days)
 
 
-def _earlier(recorded: Report, now: Report | None, path: str, held: Opened) -> Earlier:
+def _earlier(opened: Opened, now: Report | None, path: str) -> Earlier:
+    recorded = opened.recorded
     if now is None:
-        return Earlier(recorded, recorded.questions, recorded.contracts, path, held.sha256, held.ref)
+        return Earlier(recorded, recorded.questions, recorded.contracts, path, opened.sha256, opened.ref)
     # What the gold asks since then the baseline never answered: that is no failure of its own.
     asked = {case.qid for case in recorded.questions}
     cases = tuple(case for case in now.questions if case.qid in asked)
-    return Earlier(recorded, cases, now.contracts, path, held.sha256, held.ref)
+    return Earlier(recorded, cases, now.contracts, path, opened.sha256, opened.ref)
 
 
 def _other_traces(path: str, found: _Held | None) -> Finding:
@@ -247,14 +240,14 @@ def _values_alone(reader: Reader, path: str, held: _Held) -> tuple[Report, Findi
     return report, Finding("baseline-values-alone", "warning", message, mend, path)
 
 
-def _said(reader: Reader, path: str, held: Opened, authority: Authority | None) -> list[Finding]:
+def _said(reader: Reader, path: str, opened: Opened, authority: Authority | None) -> list[Finding]:
     if authority is None or authority.gates is None:
         return []
-    if not held.ref:
+    if not opened.ref:
         message = "the base has no baseline of this name, so the one at hand was taken"
         return [Finding("baseline-from-head", "warning", message, "It decides once it is merged.", path)]
     own = _at_hand(reader, path)
-    if own is not None and own.sha256 == held.sha256:
+    if own is not None and own.sha256 == opened.sha256:
         return []
     verb = "replaced" if own else "removed"
     message = f"the baseline is {verb} by this change; the base's was compared with"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 TYPE_CHECKING = False
-
 if TYPE_CHECKING:
     from typing import Any
 

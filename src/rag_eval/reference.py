@@ -151,12 +151,10 @@ class ReferenceScorer:
         from rag_eval.waiting import Waiting  # only large files need it: start-up time
 
         waiting = self._waiting = self._waiting or Waiting(len(self._golds))
-        if not waiting.suits(told):
-            return False
-        waiting.add(slots, told)
+        waits = waiting.takes(slots, told)
         if waiting.full:
             self._take_left()
-        return True
+        return waits
 
     def _take_left(self) -> None:
         """Take those of the traces that wait which no other one of them replaces."""

@@ -99,12 +99,10 @@ class Scorer:
         from rag_eval.waiting import Waiting  # only large files need it: start-up time
 
         waiting = self._waiting = self._waiting or Waiting(len(self._in_order))
-        if told.runs or not waiting.suits(told) or any_long(told):
-            return False
-        waiting.add(slots, told)
+        waits = not told.runs and waiting.takes(slots, told, any_long)
         if waiting.full:
             self._take_left()
-        return True
+        return waits
 
     def _take_left(self) -> None:
         """Take those of the traces that wait which no other one of them replaces."""

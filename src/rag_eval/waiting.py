@@ -11,7 +11,7 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rag_eval.told import Entry
 
@@ -43,12 +43,14 @@ class Waiting:
         self.full = False
         """Whether it is time to let them leave: long texts must not fill the memory."""
 
-    def suits(self, told: Told) -> bool:
-        """Whether traces may wait: all of them tell what all rows do, and nothing else."""
-        return self._pays and not (told.rows or told.more) and self._between in ("", told.between)
+    def takes(self, slots: Sequence[int], told: Told, barred: Callable[[Told], bool] | None = None) -> bool:
+        """Let the traces of the items at ``slots`` wait if they may, and say whether they do.
 
-    def add(self, slots: Sequence[int], told: Told) -> None:
-        """Let traces wait that suit; ``slots`` are the places of their items."""
+        All of them have to tell what all rows do, and nothing else; ``barred`` may say that these may not.
+        """
+        suits = self._pays and not (told.rows or told.more) and self._between in ("", told.between)
+        if not suits or (barred and barred(told)):
+            return False
         self._last.update(zip(slots, told.entries(), strict=True))
         self._between = told.between
         self.count += len(slots)
@@ -56,6 +58,7 @@ class Waiting:
         if self._size > _LARGEST:
             self._size = sum([len(claim) + len(ranked) for _, _, _, claim, _, ranked in self._last.values()])
             self.full = self._size > _LARGEST // 2
+        return True
 
     def leave(self) -> Iterator[Left]:
         """Those that are left, some at a time; none waits any longer."""

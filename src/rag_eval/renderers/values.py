@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 TYPE_CHECKING = False
-
 if TYPE_CHECKING:
     from typing import Any
 
