@@ -15,7 +15,7 @@ from project import GOLDS, TRACES, Project, apart, gates, gold_of, json_lines, t
 from rag_eval import app, baseline_file, cli
 from rag_eval.baseline import disagreeing, flips, must_pass
 from rag_eval.engines import meanwhile
-from rag_eval.evidence import Baseline
+from rag_eval.evidence import Baseline, paired
 from rag_eval.files.contract import Contract
 from rag_eval.labels import GOOD, MEANING
 from rag_eval.renderers import render
@@ -421,8 +421,8 @@ def test_what_did_not_change_does_not_break(before, after):
 
 @given(runs, runs)
 def test_flips_are_those_that_pass_on_one_side_alone_broken_ones_first(before, after):
-    found = flips(cases(before), cases(after))
-    back = flips(cases(after), cases(before))
+    found = flips(paired(cases(before), cases(after)))
+    back = flips(paired(cases(after), cases(before)))
     assert all((one.before in GOOD) != (one.after in GOOD) for one in found)
     there, again = ([(one.qid, one.before, one.after) for one in side] for side in (found, back))
     assert sorted(there) == sorted((qid, after, before) for qid, before, after in again)

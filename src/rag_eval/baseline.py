@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rag_eval.evidence import Baseline, Evidence, paired
 from rag_eval.finding import Finding
 from rag_eval.folds import folded
 from rag_eval.labels import GOOD
@@ -18,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rag_eval.evidence import Baseline, Evidence
     from rag_eval.results import Question
 
 
@@ -63,10 +63,11 @@ class Effect(NamedTuple):
     gold: float | None
 
 
-def flips(before: Iterable[Question], after: Sequence[Question]) -> list[Flip]:
-    """The cases of both that pass on one side alone, newly broken ones first."""
-    pairs = ((old, new) for old, new in paired(before, after) if (old.label in GOOD) != (new.label in GOOD))
-    found = [Flip(new.qid, new.run, old.label, new.label) for old, new in pairs]
+def flips(pairs: Iterable[tuple[Question, Question]]) -> list[Flip]:
+    """Of cases under baseline and run those that pass on one side alone, newly broken ones first."""
+    moved = [(old, new) for old, new in pairs if old.label != new.label]
+    turned = [(old, new) for old, new in moved if (old.label in GOOD) != (new.label in GOOD)]
+    found = [Flip(new.qid, new.run, old.label, new.label) for old, new in turned]
     return sorted(found, key=lambda flip: (flip.after in GOOD, flip.qid, flip.run or ""))
 
 
@@ -166,7 +167,8 @@ def _unknown(name: str) -> Finding:
 
 def disagreeing(names: Iterable[str], fields: Iterable[str], now: Evidence) -> Iterator[Finding]:
     """Metrics of which every slice moves one way and the whole the other: the mixture changed, not the system."""
-    for name in names:
+    fields = list(fields)
+    for name in names if fields else ():
         whole = _moved(now, name)
         for field in fields if whole else ():
             parts = sorted(part for part in now.present() if part.startswith(f"{field}="))

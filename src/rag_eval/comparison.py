@@ -12,7 +12,7 @@ from functools import lru_cache
 from rag_eval import __version__, folds
 from rag_eval.baseline import Flip, flips
 from rag_eval.errors import UsageError
-from rag_eval.evidence import enclosed, folded
+from rag_eval.evidence import enclosed, folded, paired
 from rag_eval.labels import GOOD
 from rag_eval.metrics import METRICS, measure
 from rag_eval.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
@@ -346,7 +346,7 @@ def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequen
     both = own.keys() & theirs.keys()
     compared = [own[qid] for qid in qids]
     labels = Counter(case.label for case in compared)
-    turned = flips([theirs[qid] for qid in qids], compared) if labelled_alike(columns) else ()
+    turned = flips(paired([theirs[qid] for qid in qids], compared)) if labelled_alike(columns) else ()
     return Standing(
         name=column.name,
         source=column.source,

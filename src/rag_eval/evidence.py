@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from operator import attrgetter
 
 from rag_eval import folds
 from rag_eval.metrics import measure
 from rag_eval.results import Layouts, apart, looked_up
-from rag_eval.tally import Value
+from rag_eval.tally import Value, weighed
 from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
     from rag_eval.results import MetricResult, Question
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 CONFIDENCE = "0.95"
+_QID, _RUN, _CASE, _SLICES = (attrgetter(*names) for names in (["qid"], ["run"], ["qid", "run"], ["slices"]))
 
 
 class Baseline(NamedTuple):
@@ -76,12 +78,13 @@ class Evidence:
         self._columns: dict[tuple[str, str], Counter[Shown]] = {}
         self._pairs: dict[tuple[str, str], Pairs] = {}
         self._parts: dict[tuple[str, bool], tuple[list[Scores], list[int]]] = {}
-        self._shared: dict[tuple[str, bool], tuple[list[Scores], list[Scores], list[int]]] = {}
+        self._shared: dict[tuple[str, bool], _Both] = {}
         self._layouts = [
             Layouts([case.scores for case in side]) for side in (questions, (baseline and baseline.questions) or ())
         ]
         self._sizes: Counter[str] | None = None
-        self._together = list(paired(baseline.questions, questions)) if baseline else []
+        self.pairs_of_cases = paired(baseline.questions, questions) if baseline else []
+        """The cases of baseline and run under the same gold item."""
 
     def counts(self) -> dict[str, Value]:
         """The counts of completeness as values that gates compare."""
@@ -89,8 +92,8 @@ class Evidence:
 
     def present(self) -> set[str]:
         """The slices that some case of this run or of the baseline is in."""
-        cases = (*self.questions, *(self.baseline.questions if self.baseline else ()))
-        return {name for case in cases for name in case.slices}
+        sides = self.questions, self.baseline.questions if self.baseline else ()
+        return set().union(*[own for side in sides for own in set(map(_SLICES, side))])
 
     def size(self, part: str) -> int:
         """The number of cases in a slice."""
@@ -131,10 +134,9 @@ class Evidence:
         """
         column = measure(name).column
         if (column, part) not in self._pairs:
-            old, new, counts = self._both(part, all(side.shares(column) for side in self._layouts))
-            counted: Pairs = Counter()
-            for pair in zip(looked_up(old, column), looked_up(new, column), counts, strict=True):
-                counted[pair[:2]] += pair[2]
+            both = self._both(part, all(side.shares(column) for side in self._layouts))
+            before, after = looked_up(both.before, column), looked_up(both.after, column)
+            counted: Pairs = weighed([(before[old], after[new]) for old, new in both.counts], both.counts.values())
             counted.pop((None, None), None)
             self._pairs[column, part] = counted
         return self._pairs[column, part]
@@ -143,11 +145,9 @@ class Evidence:
         column = measure(name).column
         if (column, part) not in self._columns:
             cases, counts = self._alone(part, self._layouts[0].shares(column))
-            counted: Counter[Shown] = Counter()
-            for score, count in zip(looked_up(cases, column), counts, strict=True):
-                if score is not None:
-                    counted[score] += count
-            self._columns[column, part] = counted
+            found = weighed(looked_up(cases, column), counts)
+            del found[None]
+            self._columns[column, part] = found  # type: ignore[assignment]  # no other score is None
         return self._columns[column, part]
 
     def _alone(self, part: str, shared: bool) -> tuple[list[Scores], list[int]]:
@@ -162,31 +162,42 @@ class Evidence:
             self._parts[part, shared] = list(known.values()), [counts[key] for key in known]
         return self._parts[part, shared]
 
-    def _both(self, part: str, shared: bool) -> tuple[list[Scores], list[Scores], list[int]]:
-        """The scores of a slice's cases under baseline and run, each pair once, with how many cases they are of."""
+    def _both(self, part: str, shared: bool) -> _Both:
+        """The scores of a slice's cases under baseline and run: looked out once a slice."""
         if (part, shared) not in self._shared:
-            together = [(old.scores, new.scores) for old, new in self._together if not part or part in new.slices]
-            sides = [[pair[side] for pair in together] for side in (0, 1)]
-            old, new = (dict(zip(apart(side, shared), side, strict=True)) for side in sides)
-            counts = Counter(zip(*[apart(side, shared) for side in sides], strict=True))
-            olds, news = [old[key] for key, _ in counts], [new[key] for _, key in counts]
-            self._shared[part, shared] = olds, news, list(counts.values())
+            together = [(old.scores, new.scores) for old, new in self.pairs_of_cases if not part or part in new.slices]
+            self._shared[part, shared] = _Both.of(together, shared)
         return self._shared[part, shared]
 
 
-def paired(before: Iterable[Question], after: Sequence[Question]) -> Iterator[tuple[Question, Question]]:
+class _Both(NamedTuple):
+    """Scores under baseline and under run, each once, and how many cases have which of either, by their places."""
+
+    before: list[Scores]
+    after: list[Scores]
+    counts: Counter[tuple[int, int]]
+
+    @classmethod
+    def of(cls, together: Sequence[tuple[Scores, Scores]], shared: bool) -> _Both:
+        """Those of some cases; ``shared`` says that the scores which cases share are enough."""
+        sides = [[pair[side] for pair in together] for side in (0, 1)]
+        known = [dict(zip(apart(side, shared), side, strict=True)) for side in sides]
+        at = [{key: place for place, key in enumerate(own)} for own in known]
+        places = [map(own.__getitem__, apart(side, shared)) for own, side in zip(at, sides, strict=True)]
+        before, after = (list(own.values()) for own in known)
+        return cls(before, after, Counter(zip(*places, strict=True)))
+
+
+def paired(before: Sequence[Question], after: Sequence[Question]) -> list[tuple[Question, Question]]:
     """The cases that two runs have under the same gold item, byte for byte.
 
     Where each side is one run, its name does not matter: a nightly run and a pull request's are one and another.
     """
-    earlier, before = {}, list(before)
-    single = all(len({case.run for case in side}) <= 1 for side in (before, after))
-    for case in before:
-        earlier[case.qid, None if single else case.run] = case
-    for case in after:
-        old = earlier.get((case.qid, None if single else case.run))
-        if old is not None and old.gold_sha256 == case.gold_sha256:
-            yield old, case
+    single = all(len(set(map(_RUN, side))) <= 1 for side in (before, after))
+    key = _QID if single else _CASE
+    earlier = dict(zip(map(key, before), before, strict=True))
+    sides = zip(map(earlier.get, map(key, after)), after, strict=True)
+    return [(old, new) for old, new in sides if old is not None and old.gold_sha256 == new.gold_sha256]
 
 
 def is_rate(name: str) -> bool:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import repeat
+from operator import attrgetter
 
 from rag_eval.evidence import enclosed
 from rag_eval.folds import FOLDS
 from rag_eval.metrics import METRICS
-from rag_eval.results import MetricResult, Question, Scores
+from rag_eval.results import MetricResult, Question, Scores, filled
 from rag_eval.slices import slices_of
 from rag_eval.tally import Value, as_shown, tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from rag_eval.metrics import Measure
-    from rag_eval.model import Gold
     from rag_eval.scorecard import Scorecard
     from rag_eval.stats import Interval
     from rag_eval.tally import Shown
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     Valued = tuple[Measure, Value, Interval | None]
 
 _QUESTION_SHOWN = 200
+_QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
+_LABEL, _EXAMPLE = map(attrgetter, ("label", "example08"))
 
 
 def results_of(card: Scorecard, about: Mapping[str, Any]) -> dict[str, MetricResult]:
@@ -49,19 +52,26 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
 
     What cases share is one object, for they may be millions: scores of all that came to the same, slices of all runs.
     """
-    return tuple(map(Question._make, _cases(card, hashes, fields)))
-
-
-def _cases(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    cases = card.cases
+    golds, runs, each, came = cases.golds, cases.runs, cases.of_each, list(cases.came_to())
     places = {name: place for place, name in enumerate(card.columns)}
-    scores = {id(outcome): Scores(places, outcome.scores, outcome.own) for outcome, _ in card.cases.outcomes()}
-    last: Gold | None = None
-    for gold, run, outcome, line in card.cases.items():
-        if gold is not last:  # the runs of an item stand together
-            last, qid, text, hashed = gold, gold.qid, gold.question[:_QUESTION_SHOWN], hashes.get(gold.qid, "")
-            answerable, slices, own_line = gold.answerable, slices_of(gold, fields) if fields else (), gold.line
-        _, label, example08, *_ = outcome
-        yield qid, run, text, answerable, label, example08, scores[id(outcome)], own_line, line, hashed, slices
+    scores = {id(outcome): Scores(places, outcome.scores, outcome.own) for outcome, _ in cases.outcomes()}
+    qids = list(map(_QID, golds))
+    slices = [slices_of(gold, fields) for gold in golds] if fields else repeat((), len(golds))
+    columns: dict[str, Iterable[Any]] = {
+        "qid": each(qids),
+        "run": runs * len(golds),
+        "question": each([gold.question[:_QUESTION_SHOWN] for gold in golds]),
+        "answerable": each(map(_ANSWERABLE, golds)),
+        "label": map(_LABEL, came),
+        "example08": map(_EXAMPLE, came),
+        "scores": map(scores.__getitem__, map(id, came)),
+        "gold_line": each(map(_LINE, golds)),
+        "trace_line": cases.lines(),
+        "gold_sha256": each(map(hashes.get, qids, repeat(""))),
+        "slices": each(slices),
+    }
+    return tuple(filled(map(columns.__getitem__, Question._fields)))
 
 
 def _of_cases(card: Scorecard) -> list[Valued]:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from rag_eval import folds
 from rag_eval.gates import Comparison, Judged
 from rag_eval.metrics import measure
-from rag_eval.tally import DECIMALS, exactly
+from rag_eval.tally import DECIMALS, exactly, weighed
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rag_eval.evidence import Evidence, Pairs
     from rag_eval.gates import Gate, Outcome, Statistics
-    from rag_eval.tally import Shown, Value
+    from rag_eval.tally import Value
 
 
 class _Tested(NamedTuple):
@@ -76,12 +76,10 @@ def _tests(gate: Gate, statistics: Statistics) -> bool:
 
 def comparison(name: str, pairs: Pairs) -> Comparison | None:
     """Both values, each over its own cases of those that both runs have, and how much worse the second is."""
-    sides: tuple[Counter[Shown], Counter[Shown]] = Counter(), Counter()
-    for pair, count in pairs.items():
-        for side, score in zip(sides, pair, strict=True):
-            if score is not None:
-                side[score] += count
-    if not all(sides):
+    sides = [weighed(side, pairs.values()) for side in zip(*pairs, strict=True)]
+    for side in sides:
+        del side[None]
+    if not (sides and all(sides)):
         return None
     before, after = (folds.folded(measure(name), side) for side in sides)
     return _beside(name, before, after, pairs.total())
@@ -112,7 +110,8 @@ def _p(name: str, pairs: Pairs) -> float:
 def _seed(name: str, pairs: Pairs) -> bytes:
     """From the scores alone, so that the same runs draw the same: those of every case, in one order."""
     written = sorted((repr(pair), count) for pair, count in pairs.items())
-    return f"{name}{[text for text, count in written for _ in range(count)]}".encode()
+    together = "".join([f"{text!r}, " * count for text, count in written])  # as the list of all would be written
+    return f"{name}[{together.removesuffix(', ')}]".encode()
 
 
 def _adjusted(ps: Sequence[float], statistics: Statistics) -> Sequence[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from operator import attrgetter
 
 from rag_eval import __version__, integrity
 from rag_eval import baseline as earlier
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rag_eval.tally import Value
 
 FORMAT = 1
+_QID, _HASH = attrgetter("qid"), attrgetter("gold_sha256")
 
 
 class Base(NamedTuple):
@@ -292,16 +294,15 @@ def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
     return report._replace(
         findings=(*report.findings, *found),
         baseline=_compared(report, before),
-        flips=tuple(earlier.flips(before.questions, report.questions)),
+        flips=tuple(earlier.flips(now.pairs_of_cases)),
         effects=tuple(earlier.effects(names, before.as_recorded, now)),
     )
 
 
 def _compared(report: Report, before: Earlier) -> Compared:
     sides = before.recorded.questions, report.questions
-    old, new = ({case.qid: case.gold_sha256 for case in side} for side in sides)
-    both = old.keys() & new.keys()
-    changed = sum(old[qid] != new[qid] for qid in both)
+    old, new = (dict(zip(map(_QID, side), map(_HASH, side), strict=True)) for side in sides)
+    both, same = (len(new), len(new)) if old == new else (len(old.keys() & new.keys()), len(old.items() & new.items()))
     theirs = before.contracts
     other = sorted(name for name, own in report.contracts.items() if theirs.get(name) != own)
     return Compared(
@@ -309,10 +310,10 @@ def _compared(report: Report, before: Earlier) -> Compared:
         sha256=before.sha256,
         ref=before.ref,
         commit=str((before.recorded.run or {}).get("system_commit") or ""),
-        cases=len(both) - changed,
-        changed=changed,
-        gone=len(old.keys() - new.keys()),
-        new=len(new.keys() - old.keys()),
+        cases=same,
+        changed=both - same,
+        gone=len(old) - both,
+        new=len(new) - both,
         incomparable=tuple(other),
         rescored=before.questions is not before.recorded.questions,
         written=before.written,

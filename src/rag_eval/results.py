@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from operator import attrgetter, itemgetter
 
 from rag_eval.tally import Shown, Value, as_shown
@@ -11,7 +12,7 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from rag_eval.tally import Score
@@ -168,6 +169,14 @@ class Question(NamedTuple):
     slices: tuple[str, ...] = ()
 
 
+_made: Callable[[Iterable[Any]], Question] = partial(tuple.__new__, Question)
+
+
+def filled(columns: Iterable[Iterable[Any]]) -> Iterator[Question]:
+    """Questions of the columns of their fields: without a call in Python for each, for there may be millions."""
+    return map(_made, zip(*columns, strict=True))
+
+
 def in_columns(questions: Sequence[Question]) -> Columns:
     """Questions by the column, to be sent to another process: that takes a fraction of what many objects take."""
     columns = list(zip(*questions, strict=True))
@@ -183,7 +192,7 @@ def of_columns(columns: Columns) -> tuple[Question, ...]:
     others, scores = columns
     if scores is not None:
         others = [*others[:_SCORES], list(map(Scores, *scores)), *others[_SCORES + 1 :]]
-    return tuple(map(Question, *others)) if others else ()
+    return tuple(filled(others))
 
 
 _SCORES = Question._fields.index("scores")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain, product
-from operator import eq
+from itertools import chain, repeat
+from operator import attrgetter, eq
 
 from rag_eval.folds import FOLDS
+from rag_eval.tally import weighed
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any, overload
+    from typing import Any, TypeVar, overload
 
     from rag_eval.held import Held
     from rag_eval.metrics import Measure
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from rag_eval.tally import Score, Tally, Value
 
     Item = tuple[Gold, str | None, Outcome, int]
+    T = TypeVar("T")
+
+_SCORES, *_BESIDE = map(attrgetter, ("scores", "label", "example08", "level", "habits"))
 
 
 class Completeness(NamedTuple):
@@ -72,9 +76,35 @@ class Cases(Sequence[Scored]):
         return map(_scored, self.items())
 
     def items(self) -> Iterator[Item]:
-        """Gold item, run, outcome and line of each case: for those who make something else of them."""
-        for slot, (run, held) in product(self._order, self._runs):
-            yield self._golds[slot], run, held.outcomes[slot], held.lines[slot]
+        """Gold item, run, outcome and line of each case."""
+        runs = chain.from_iterable(repeat(self.runs, self.questions))
+        return zip(self.of_each(self.golds), runs, self.came_to(), self.lines(), strict=True)
+
+    @property
+    def golds(self) -> list[Gold]:
+        """The gold items by qid: the cases of each stand together, one for each of the :attr:`runs`."""
+        return [self._golds[slot] for slot in self._order]
+
+    @property
+    def runs(self) -> tuple[str | None, ...]:
+        """The names of the runs, sorted."""
+        return tuple([name for name, _ in self._runs])
+
+    def of_each(self, column: Iterable[T]) -> Iterator[T]:
+        """What there is of each gold item, once for each of its cases."""
+        return chain.from_iterable(map(repeat, column, repeat(len(self._runs))))
+
+    def came_to(self) -> Iterator[Outcome]:
+        """The outcome of each case."""
+        return self._in_order([held.outcomes for _, held in self._runs])
+
+    def lines(self) -> Iterator[int]:
+        """The line of the trace of each case, 0 where none came."""
+        return self._in_order([held.lines for _, held in self._runs])
+
+    def _in_order(self, columns: Sequence[Sequence[T]]) -> Iterator[T]:
+        of_runs = [map(column.__getitem__, self._order) for column in columns]
+        return chain.from_iterable(zip(*of_runs, strict=True))
 
     if TYPE_CHECKING:
 
@@ -118,15 +148,12 @@ class Cases(Sequence[Scored]):
         return [(found[own], count) for own, count in counts.items()]
 
 
-def _without_own(outcomes: Iterable[tuple[Outcome, int]]) -> list[tuple[Outcome, int]]:
-    found: dict[tuple[object, ...], Outcome] = {}
-    counts: Counter[tuple[object, ...]] = Counter()
-    for one, count in outcomes:
-        key = id(one.scores), one.label, one.example08, one.level, one.habits  # scores are one object for most of them
-        if key not in found:
-            found[key] = one._replace(own=())
-        counts[key] += count
-    return [(one, counts[key]) for key, one in found.items()]
+def _without_own(outcomes: Sequence[tuple[Outcome, int]]) -> list[tuple[Outcome, int]]:
+    found, counts = zip(*outcomes, strict=True) if outcomes else ((), ())
+    # Scores are one object for most cases that have them: to tell these by it is quicker than to look at them.
+    keys = list(zip(map(id, map(_SCORES, found)), *(map(part, found) for part in _BESIDE), strict=True))
+    known = dict(zip(keys, found, strict=True))
+    return [(known[key]._replace(own=()), count) for key, count in weighed(keys, counts).items()]
 
 
 def _scored(item: Item) -> Scored:
@@ -167,21 +194,19 @@ class Scorecard(NamedTuple):
         return {one.name: FOLDS[one.fold].value(tallies[one.column]) for one in own}
 
 
-def _counted(scores: Iterable[tuple[tuple[Score | None, ...], int]]) -> list[Counter[Any]]:
+def _counted(scores: Sequence[tuple[tuple[Score | None, ...], int]]) -> list[Counter[Any]]:
     """The multiset of the scores of each column, of cases that may have them as one object."""
-    known: dict[int, tuple[Score | None, ...]] = {}
-    counts: Counter[int] = Counter()
-    for one, count in scores:
-        known[id(one)] = one
-        counts[id(one)] += count
+    all_scores, numbers = zip(*scores, strict=True) if scores else ((), ())
+    known: dict[int, tuple[Score | None, ...]] = dict(zip(map(id, all_scores), all_scores, strict=True))
+    counts = weighed(list(map(id, all_scores)), numbers)
     # Many may have come to something of their own: what one case came to each is counted at once.
-    once = [own for own, count in zip(known.values(), map(counts.__getitem__, known), strict=True) if count == 1]
+    once = [known[key] for key, count in counts.items() if count == 1]
     found = list(map(_counter, zip(*once, strict=True)))
-    for key, own in known.items():
-        found = found or [Counter() for _ in own]
-        if counts[key] > 1:
-            for counted, score in zip(found, own, strict=True):
-                counted[score] += counts[key]
+    for key, count in counts.items() if len(once) < len(counts) else ():
+        found = found or [Counter() for _ in known[key]]
+        if count > 1:
+            for counted, score in zip(found, known[key], strict=True):
+                counted[score] += count
     for counted in found:
         del counted[None]
     return found

@@ -17,8 +17,10 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 Ratio = tuple[int, int]
 Labelled = tuple[float, bool]
@@ -45,6 +47,15 @@ def tally(scores: Iterable[Score | None]) -> Tally:
     counted = Counter(scores)
     counted.pop(None, None)
     return counted  # type: ignore[return-value]
+
+
+def weighed(found: Sequence[T], counts: Iterable[int]) -> Counter[T]:
+    """The multiset of what was found so many times each, whether it stands there once or several times."""
+    counted = Counter(found)  # most stand for one case each, mostly: they are counted at once
+    for one, count in zip(found, counts, strict=True):
+        if count != 1:
+            counted[one] += count - 1
+    return counted
 
 
 def mean(scores: Tally) -> Value:

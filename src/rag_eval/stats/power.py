@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from math import exp, floor, fsum, sqrt
 
 from rag_eval.stats.special import binomial_tail, log_binomial, normal_quantile
@@ -60,20 +60,22 @@ def mcnemar_power(n: int, drop: float, discordance: float, margin: Fraction | De
     """P(worsening > margin and p <= level) of the exact one-sided McNemar test, to 1e-9.
 
     The number k of changed pairs is binomial, n trials of the larger of ``discordance`` and ``drop``; of these a
-    binomial number is for the worse. For each k in reach the least number for the worse that fails the gate is known,
-    and the probability of reaching it is carried from k to k + 1.
+    binomial number is for the worse. For each k in reach the least number for the worse that fails the gate is known;
+    the probability of k, and that of reaching this number, are carried from k to k + 1.
     """
-    share = max(discordance, drop)
+    share = min(1.0, max(discordance, drop))
     if share <= 0:
         return 0.0
     for_worse = min(1.0, (share + drop) / (2 * share))
-    first, last = _reach(n, min(1.0, share))
-    needed = _needed(floor(Fraction(margin) * n) + 1, last, level)
-    tail = binomial_tail(needed[first], first, for_worse)
-    power = 0.0
-    for k in range(first, last + 1):
-        power += exp(log_binomial(k, n, min(1.0, share))) * tail
-        tail = _carried(tail, k, needed[k], needed[k + 1], for_worse)
+    first, last = _reach(n, share)
+    needed = _needed(floor(Fraction(margin) * n) + 1, first, last + 1, level)
+    tail = binomial_tail(needed[0], first, for_worse)
+    power, weight = 0.0, exp(log_binomial(first, n, share))
+    odds = share / (1 - share) if share < 1 else 0.0
+    for k, (least, following) in enumerate(pairwise(needed), first):
+        power += weight * tail
+        weight *= (n - k) / (k + 1) * odds
+        tail = _carried(tail, k, least, following, for_worse)
     return power
 
 
@@ -143,16 +145,16 @@ def _least(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
 
 
 def _reach(n: int, share: float) -> tuple[int, int]:
+    if share >= 1:
+        return n, n
     around = _DEVIATIONS * sqrt(n * share * (1 - share)) + _DEVIATIONS
     return max(0, floor(n * share - around)), min(n, floor(n * share + around) + 1)
 
 
-def _needed(lead: int, last: int, level: float) -> list[int]:
-    """For each k to last + 1, the least number for the worse that is significant and leads by ``lead`` or more."""
-    size = 1 << (last + 1).bit_length()
-    return [
-        max(least, (lead + k + 1) // 2) for k, least in zip(range(last + 2), _significant(size, level), strict=False)
-    ]
+def _needed(lead: int, first: int, last: int, level: float) -> list[int]:
+    """For each k from first to last, the least number for the worse that is significant and leads by ``lead``."""
+    significant = _significant(1 << last.bit_length(), level)[first : last + 1]
+    return [max(least, (lead + k + 1) // 2) for k, least in enumerate(significant, first)]
 
 
 @lru_cache(maxsize=32)
