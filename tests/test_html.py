@@ -119,6 +119,8 @@ def test_every_case_has_a_row_failing_ones_first(report, page):
     assert all(texts & set(row) for row in rows)
     failing = [question.label not in GOOD for question in ordered]
     assert failing == sorted(failing, reverse=True)
+    assert sorted(map(str, ordered)) == sorted(map(str, report.questions))
+    assert all(words.by_urgency(report.questions, most) == ordered[:most] for most in range(len(ordered) + 2))
 
 
 def test_every_metric_with_a_value_and_every_contract_is_there(report, page):

@@ -1,16 +1,23 @@
 """Scores fold to the same number, exactly, in any order."""
 
+from collections import Counter
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_eval.tally import Value, as_float, exactly, mean, shown, tally
+from rag_eval.tally import Value, as_float, exactly, mean, shown, tally, weighed
 
 
 def test_a_score_that_does_not_apply_is_in_neither_count_nor_sum():
     assert mean(tally([True, None, False, None])) == Value(Fraction(1, 2), 2, 1)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 3))))
+def test_what_was_found_counts_as_often_as_it_is_said_to(found):
+    expected = Counter(key for key, count in found for _ in range(count))
+    assert weighed([key for key, _ in found], [count for _, count in found]) == expected
 
 
 @pytest.mark.parametrize("column", [[], [None, None]])

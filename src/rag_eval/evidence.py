@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 CONFIDENCE = "0.95"
-_QID, _RUN, _CASE, _SLICES = (attrgetter(*names) for names in (["qid"], ["run"], ["qid", "run"], ["slices"]))
+_QID, _RUN, _SLICES, _SCORES = map(attrgetter, ("qid", "run", "slices", "scores"))
+_CASE = attrgetter("qid", "run")
 
 
 class Baseline(NamedTuple):
@@ -79,9 +80,8 @@ class Evidence:
         self._pairs: dict[tuple[str, str], Pairs] = {}
         self._parts: dict[tuple[str, bool], tuple[list[Scores], list[int]]] = {}
         self._shared: dict[tuple[str, bool], _Both] = {}
-        self._layouts = [
-            Layouts([case.scores for case in side]) for side in (questions, (baseline and baseline.questions) or ())
-        ]
+        sides = questions, (baseline and baseline.questions) or ()
+        self._layouts = [Layouts(map(_SCORES, side)) for side in sides]
         self._sizes: Counter[str] | None = None
         self.pairs_of_cases = paired(baseline.questions, questions) if baseline else []
         """The cases of baseline and run under the same gold item."""
@@ -156,11 +156,17 @@ class Evidence:
         ``shared`` says that those which cases share are enough.
         """
         if (part, shared) not in self._parts:
-            cases = [case.scores for case in self.questions if not part or part in case.slices]
-            known = dict(zip(apart(cases, shared), cases, strict=True))
-            counts = Counter(apart(cases, shared))  # once more, for there may be millions
-            self._parts[part, shared] = list(known.values()), [counts[key] for key in known]
+            # First by the objects, of which there are few where there are millions of cases.
+            cases, of_each = self._alone(part, False) if shared else (self._scores_in(part), None)
+            keys = list(apart(cases, shared))
+            known = dict(zip(keys, cases, strict=True))
+            counts = weighed(keys, of_each) if of_each else Counter(keys)
+            self._parts[part, shared] = list(known.values()), list(map(counts.__getitem__, known))
         return self._parts[part, shared]
+
+    def _scores_in(self, part: str) -> list[Scores]:
+        cases = [case for case in self.questions if part in case.slices] if part else self.questions
+        return list(map(_SCORES, cases))
 
     def _both(self, part: str, shared: bool) -> _Both:
         """The scores of a slice's cases under baseline and run: looked out once a slice."""

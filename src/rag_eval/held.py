@@ -22,6 +22,7 @@ class Held:
     def __init__(self, size: int) -> None:
         self.outcomes: list[Outcome] = [_NOTHING] * size
         self.lines = array("Q", bytes(8 * size))
+        self._left = size  # places that no trace took
 
     def put(self, slots: Sequence[int], outcomes: Sequence[Outcome], lines: Sequence[int], begun: int = 0) -> int:
         """Let traces take their places in the order in which they came; how many of these were taken.
@@ -36,8 +37,10 @@ class Held:
                 taken += 1
             own[slot] = outcomes[at]
             own_lines[slot] = lines[at] + begun
+        self._left -= len(slots) - taken
         return taken
 
     def missing(self, golds: Iterable[Gold]) -> Iterator[tuple[int, Gold]]:
         """The places that no trace took, with their gold items."""
-        return ((slot, gold) for slot, gold in enumerate(golds) if self.outcomes[slot] is _NOTHING)
+        outcomes = self.outcomes if self._left else ()  # mostly none is missing, which need not be seen by looking
+        return (place for place, own in zip(enumerate(golds), outcomes, strict=False) if own is _NOTHING)

@@ -98,14 +98,23 @@ class Scores(Mapping[str, Shown]):
 class Layouts:
     """How the scores of some cases are laid out."""
 
-    def __init__(self, cases: Sequence[Mapping[str, Shown]]) -> None:
-        self._plain = bool(set(map(type, cases)) - {Scores})
+    def __init__(self, cases: Iterable[Mapping[str, Shown]]) -> None:
+        scores = _distinct(cases)
+        self._plain = not set(map(type, scores)) <= {Scores}
         # Cases of one layout share their places: one of them says how many scores are shared.
-        self._known = [] if self._plain else list(dict(zip(map(id, map(_PLACES, cases)), cases, strict=True)).values())
+        self._known = (
+            [] if self._plain else list(dict(zip(map(id, map(_PLACES, scores)), scores, strict=True)).values())
+        )
 
     def shares(self, column: str) -> bool:
         """Whether all cases with the same shared scores have the same one in a column."""
         return not self._plain and all(_PLACES(one).get(column, -1) < len(_KEPT(one)) for one in self._known)
+
+
+def _distinct(found: Iterable[T]) -> list[T]:
+    """Each object once."""
+    found = list(found)
+    return list(dict(zip(map(id, found), found, strict=True)).values())
 
 
 def apart(cases: Sequence[Mapping[str, Shown]], shared: bool) -> Iterator[int]:

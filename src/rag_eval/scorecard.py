@@ -143,8 +143,11 @@ class Cases(Sequence[Scored]):
         return self._kinds
 
     def _count(self) -> list[tuple[Outcome, int]]:
-        found = {id(one): one for _, held in self._runs for one in held.outcomes}
-        counts = Counter(chain.from_iterable(map(id, held.outcomes) for _, held in self._runs))
+        found: dict[int, Outcome] = {}
+        counts: Counter[int] = Counter()
+        for _, held in self._runs:
+            found.update(zip(map(id, held.outcomes), held.outcomes, strict=True))
+            counts.update(map(id, held.outcomes))
         return [(found[own], count) for own, count in counts.items()]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from rag_eval.labels import MEANING, STAGE
 from rag_eval.renderers import words
 from rag_eval.renderers.blocks import Paragraph, Table, paragraphs
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from rag_eval.results import Question
 
 _FAILING = 10
+_LABEL = attrgetter("label")
 _QID, _RUN, _TEXT = 40, 24, 80
 
 
@@ -32,16 +35,16 @@ def first_failing(report: Report, voice: Voice) -> list[Block]:
 
 def questions(report: Report, voice: Voice, most: int) -> list[Block]:
     """The first cases, failing ones first, and what their labels mean."""
-    ordered = words.by_urgency(report.questions)
-    cut = len(ordered) - most
+    first = words.by_urgency(report.questions, most)
+    cut = len(report.questions) - most
     more = f"{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
     meant = "; ".join(f"{voice.code(label)} {MEANING[label]}" for label in labels(report))
-    return [_table(report, ordered[:most], voice), *paragraphs(more, f"{meant}.")]
+    return [_table(report, first, voice), *paragraphs(more, f"{meant}.")]
 
 
 def labels(report: Report) -> list[str]:
     """The labels that some case has, in the order of their meanings."""
-    return sorted({question.label for question in report.questions}, key=list(MEANING).index)
+    return sorted(set(map(_LABEL, report.questions)), key=list(MEANING).index)
 
 
 def several_runs(report: Report) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from fractions import Fraction
+from itertools import compress
+from operator import attrgetter
 
 from rag_eval.gates import FULL
 from rag_eval.labels import GOOD, MEANING
@@ -13,13 +16,14 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from rag_eval.finding import Finding
     from rag_eval.gates import Judged
     from rag_eval.report import Report
     from rag_eval.results import MetricResult, Question
 
+_QID, _RUN, _LABEL = map(attrgetter, ("qid", "run", "label"))
 _REASONS = 3
 _ALIKE = 6
 WHOSE = {"both": "both", "base": "base", "head": "this change"}
@@ -133,14 +137,14 @@ def two_sided(report: Report) -> bool:
 
 def cases(report: Report) -> str:
     """How many cases there are: ``14 questions``, ``28 cases (14 questions, 2 runs)``."""
-    n, runs = len({question.qid for question in report.questions}), runs_of(report)
+    n, runs = len(set(map(_QID, report.questions))), runs_of(report)
     questions = f"{n} question{'s' if n != 1 else ''}"
     return questions if len(runs) <= 1 else f"{len(report.questions)} cases ({questions}, {len(runs)} runs)"
 
 
 def runs_of(report: Report) -> set[str | None]:
     """The runs that the report is about; None for traces without one."""
-    return {question.run for question in report.questions}
+    return set(map(_RUN, report.questions))
 
 
 def telling(gates: Sequence[Judged]) -> list[Judged]:
@@ -249,12 +253,19 @@ def signed_label(text: str, voice: Voice) -> str:
 
 def failing(report: Report) -> list[Question]:
     """The cases that fail."""
-    return [question for question in report.questions if question.label not in GOOD]
+    return _of(report.questions, {*map(_LABEL, report.questions)} - GOOD)
 
 
-def by_urgency(questions: tuple[Question, ...]) -> list[Question]:
-    """Failures first, each group in the order of the report."""
-    return sorted(questions, key=lambda question: question.label in GOOD)
+def by_urgency(questions: Sequence[Question], most: int = sys.maxsize) -> list[Question]:
+    """The first cases, failures first, each group in the order of the report."""
+    labels = {*map(_LABEL, questions)}
+    found = _of(questions, labels - GOOD)
+    return [*found, *(_of(questions, labels & GOOD) if len(found) < most else ())][:most]
+
+
+def _of(questions: Sequence[Question], labels: Collection[str]) -> list[Question]:
+    """The cases of some labels. There may be millions: none is looked at by a call of its own."""
+    return list(compress(questions, map(labels.__contains__, map(_LABEL, questions))))
 
 
 def completeness(report: Report) -> str:
