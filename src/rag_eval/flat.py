@@ -6,13 +6,13 @@ from rag_eval.app import headline, open_policy
 from rag_eval.digests import Undigested
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.pairs import finder, pairing
-from rag_eval.files.rows import read_gold, read_told
+from rag_eval.files.rows import read_shelf, read_told
 from rag_eval.files.source import Reader, large
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from rag_eval.app import Options
@@ -29,7 +29,7 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
     from rag_eval import reference
 
     reader, gold, trace, k, token, gates = _reference_terms(options, inline)
-    golds = read_gold(reader, gold)
+    golds = read_shelf(reader, gold)
     counts = _counted(reader, golds, trace, reference.ReferenceScorer(golds, k, token), options.how)
     reader.ledger.stop_on_problems()
     said = [str(note) for note in reader.ledger.notes]
@@ -60,7 +60,7 @@ def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, i
     return *terms, reference.parse_gates(inline) if inline else gates
 
 
-def _counted(reader: Reader, golds: dict[str, Gold], path: str, scorer: ReferenceScorer, how: How) -> Counts:
+def _counted(reader: Reader, golds: Mapping[str, Gold], path: str, scorer: ReferenceScorer, how: How) -> Counts:
     """What the reference scorer counts in a trace file; only a large one is shared out."""
     if how.engine == "process" and (how.jobs == 1 or not large(path, scorer.least_shared)):
         found: Callable[[dict[str, Any], int], str | None] | None = None

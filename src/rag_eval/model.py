@@ -103,7 +103,7 @@ class Gold(NamedTuple):
             tuple(dict.fromkeys(row["gold_citations"])),
             line,
         )
-        if len(row) == _REQUIRED:  # most items say no more, and there may be millions
+        if len(row) == REQUIRED:  # most items say no more, and there may be millions
             return cls.plainly(*own)
         get = row.get
         return cls(
@@ -159,7 +159,9 @@ class Gold(NamedTuple):
         return cls(row["qid"], row["q"], row["answerable"], (), ids, line, expected_answer=row.get("gold_claim"))
 
 
-_REQUIRED = 5  # fields of a row that every item has
+REQUIRED = 5
+"""Fields of a row that every gold item has."""
+
 _ABSENT = tuple(Gold._field_defaults.values())
 _RARE = Gold._fields.index("expected_answer")
 _NOTHING = (None,) * (len(Gold._fields) - _RARE)

@@ -12,7 +12,8 @@ from collections import Counter
 from copy import copy
 
 from rag_eval.errors import UsageError
-from rag_eval.told import Told, searchable
+from rag_eval.shelf import placed
+from rag_eval.told import Told
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -89,13 +90,12 @@ class ReferenceScorer:
     """Bytes of a file from which it is shared out: a row takes little time."""
 
     def __init__(self, golds: Mapping[str, Gold], k: int, token: str) -> None:
-        self._golds, self._k, self._token = list(golds.values()), k, token.lower()
-        self._slots = {qid: slot for slot, qid in enumerate(golds)}
-        self._searchable = bytearray()  # filled when needed, for all that are fresh from this one
+        self._wants, self._k, self._token = placed(golds), k, token.lower()
+        self._slots = self._wants.slots
         self._hold_nothing()
 
     def _hold_nothing(self, *, apart: bool = False) -> None:
-        self._seen = bytearray() if apart else bytearray(len(self._golds))
+        self._seen = bytearray() if apart else bytearray(len(self._slots))
         self._log: tuple[array[int], bytearray] | None = (array("Q"), bytearray()) if apart else None
         self._known = self._unknown = self._unread = self._replaced = 0
         self._waiting: Waiting | None = None  # made for the first that may wait: start-up time
@@ -114,7 +114,7 @@ class ReferenceScorer:
                 self._take_rows(batch, qid_of)
 
     def _take_rows(self, rows: Iterable[tuple[int, Row]], qid_of: QidOf) -> None:
-        slots, golds = self._slots, self._golds
+        slots, gold_at = self._slots, self._wants.at
         for line, row in rows:
             qid, answer = row.get("qid") or row.get("q_id"), row.get("answer_json")
             if not qid or answer is None:
@@ -127,7 +127,9 @@ class ReferenceScorer:
                 self._unknown += 1
                 continue
             own = answer or _NO_ANSWER
-            came = self._outcome(golds[slot], own["claim"], own.get("citations") or (), row.get("retrieved_ids") or ())
+            came = self._outcome(
+                gold_at(slot), own["claim"], own.get("citations") or (), row.get("retrieved_ids") or ()
+            )
             self._put((slot,), (came,))
 
     def _take_told(self, told: Told, qid_of: QidOf) -> None:
@@ -150,7 +152,7 @@ class ReferenceScorer:
         """Let traces wait if they may."""
         from rag_eval.waiting import Waiting  # only large files need it: start-up time
 
-        waiting = self._waiting = self._waiting or Waiting(len(self._golds))
+        waiting = self._waiting = self._waiting or Waiting(len(self._slots))
         waits = waiting.takes(slots, told)
         if waiting.full:
             self._take_left()
@@ -171,24 +173,23 @@ class ReferenceScorer:
 
         One loop with few calls, as there may be millions of traces: it says what :meth:`_outcome` does.
         """
-        golds, token, apart, most = self._golds, self._token, f'"{told.between}"', 2 * self._k
-        if not self._searchable:
-            self._searchable.extend([searchable(gold.citations) for gold in golds])
-        easy, found = self._searchable, bytearray(len(slots))
+        token, apart, most = self._token, f'"{told.between}"', 2 * self._k
+        answerable, all_ids, all_texts, parted = self._wants.columns()
+        found = bytearray(len(slots))
         for at, (slot, claim, cited, ranked) in enumerate(zip(slots, told.claims, told.cited, told.retrieved)):  # noqa: B905 - endless ones among them
             if slot is None:
                 continue
-            gold = golds[slot]
             said = claim.strip().lower()
-            if not gold.answerable:
+            if not answerable[slot]:
                 found[at] = SEEN if said == token else SEEN | SHIPPED
                 continue
-            wanted = gold.citations
-            if not easy[slot] or (cited and apart in cited):
-                found[at] = self._outcome(gold, claim, told.ids(cited or ""), told.ids(ranked))
+            ids = all_ids[slot]
+            if ids is None or (cited and apart in cited):
+                found[at] = self._outcome(self._wants.at(slot), claim, told.ids(cited or ""), told.ids(ranked))
                 continue
-            for one in wanted:
-                place = ranked.find(f'"{one}"')
+            wanted = [f'"{one}"' for one in ids[1:-1].split(parted)] if parted in ids else (ids,) if ids else ()
+            for quoted in wanted:
+                place = ranked.find(quoted)
                 if place < 0 or ranked.count('"', 0, place) >= most:
                     bits = SEEN | ANSWERABLE
                     break
@@ -196,11 +197,13 @@ class ReferenceScorer:
                 bits = SEEN | ANSWERABLE | RECALLED
             if said == token:
                 found[at] = bits
-            elif not (cited in ranked and cited[1:-1] in wanted if cited else not wanted):
+            elif not (cited in ranked and cited in wanted if cited else not wanted):
                 found[at] = bits | SHIPPED
             else:
-                right = RIGHT if _contains(gold.substrings, said) else 0
-                found[at] = bits | SHIPPED | HIT | right
+                texts = all_texts[slot] or ()
+                if isinstance(texts, str):
+                    texts = tuple([text.lower() for text in texts[1:-1].split(parted)])
+                found[at] = bits | SHIPPED | HIT | RIGHT if _contains(texts, said) else bits | SHIPPED | HIT
         return found
 
     def _outcome(self, gold: Gold, claim: str, cites: Sequence[str], ranked: Sequence[str]) -> int:
@@ -250,10 +253,10 @@ class ReferenceScorer:
         outcomes = Counter(self._seen)
         del outcomes[0]
         found = Counter({came & ~SEEN: count for came, count in outcomes.items()})
-        for slot in range(len(self._golds)) if missing else ():
+        for slot in range(len(self._slots)) if missing else ():
             if not self._seen[slot]:
-                found[self._outcome(self._golds[slot], "", (), ()) & ~SEEN] += 1
-        taken = len(self._golds) - missing
+                found[self._outcome(self._wants.at(slot), "", (), ()) & ~SEEN] += 1
+        taken = len(self._slots) - missing
         return Counts(found, missing, self._known + self._replaced - taken, self._unknown, self._unread)
 
 

@@ -62,8 +62,8 @@ class Told(NamedTuple):
             [one.qid if known else "" for one, known in zip(traces, sure, strict=True)],
             (),
             [one.claim for one in traces],
-            [None if one.citations is None else _listed(one.citations) for one in traces],
-            [_listed(one.retrieved) for one in traces],
+            [None if one.citations is None else listed(one.citations) for one in traces],
+            [listed(one.retrieved) for one in traces],
             ",",
             {},
         )
@@ -89,8 +89,9 @@ class Told(NamedTuple):
         return listed[1:-1].split(f'"{self.between}"') if listed else []
 
 
-def _listed(ids: Sequence[str]) -> str:
-    joined = '","'.join(ids)
+def listed(ids: Sequence[str], between: str = ",") -> str:
+    """Searchable ids as they stand in JSON, without brackets."""
+    joined = f'"{between}"'.join(ids)
     return f'"{joined}"' if ids else ""
 
 

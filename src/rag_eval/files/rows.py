@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 SHAPES = 1000
 """Of so many sets of fields, a row each is looked at for fields that no contract knows."""
 
+LARGE = 1 << 20
+"""Bytes of a gold set from which it pays to keep its items by the column."""
+
 _FEW = 1_000
 """Rows that take the way of few even in a large file: they may be all that are not written alike."""
 
@@ -53,6 +56,29 @@ def read_gold(
         hint = "A gate without questions would pass anything: write at least one item."
         reader.ledger.problem(path, 0, "", "holds no gold item", hint)
     return golds
+
+
+def read_shelf(reader: Reader, path: str) -> Mapping[str, Gold]:
+    """As :func:`read_gold`; a large set that says no more than it has to by the column, for what asks little of it."""
+    return _shelf(reader, path) or read_gold(reader, path)
+
+
+def _shelf(reader: Reader, path: str) -> Mapping[str, Gold] | None:
+    """None where there is something to say of the set, or its items say more: then they are read one by one."""
+    from rag_eval.files.source import large
+
+    if is_folder(reader, path) or not large(path, LARGE):
+        return None
+    from rag_eval.files.template import Stocks
+    from rag_eval.shelf import Shelf
+
+    quiet = reader._replace(ledger=Ledger())
+    source = quiet.open(path)
+    if source is None:
+        return None
+    with source:
+        found = None if source.first_byte == b"[" else Shelf.of(_batches(quiet, source, "gold", Stocks))
+    return None if quiet.ledger.count or quiet.ledger.notes else found
 
 
 def is_folder(reader: Reader, path: str) -> bool:

@@ -11,15 +11,17 @@ import json
 from itertools import repeat
 
 from rag_eval.files.pattern import Ways, way
-from rag_eval.model import Gold, inline_citations
+from rag_eval.model import inline_citations
+from rag_eval.shelf import Stock
 from rag_eval.told import TOLD, Told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from rag_eval.files.lines import Lines
+    from rag_eval.model import Gold
 
     Row = dict[str, Any]
     Schema = Mapping[str, Any]
@@ -67,8 +69,8 @@ class Traces:
         return told._replace(rows={lines.first + place: row for place, row in rows.items()}) if rows else told
 
 
-class Golds:
-    """Reads gold items that say no more than they have to by the ways in which they are written."""
+class Stocks:
+    """Reads gold items that say no more than they have to by the ways in which they are written: by the column."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema, self._ways = schema, Ways()
@@ -79,27 +81,33 @@ class Golds:
         if made is not None:
             self._ways.add(made)
 
-    def read(self, lines: Lines) -> list[Gold | Row | None] | None:
-        """The items in lines, None for those written otherwise; None where only a look at each line can tell."""
+    def read(self, lines: Lines) -> Stock | None:
+        """The items in lines; None where only a look at each line can tell."""
         found = self._ways.read(lines)
         if found is None:
             return None
-        golds: list[Gold | Row | None] = [None] * lines.count
-        for columns in found.columns:
-            _fill(golds, lines.first, columns, f'"{found.between}"')
-        return golds
+        stock, *others = [
+            Stock.of(lines.first, map(columns.__getitem__, _GOLD), found.between) for columns in found.columns
+        ]
+        for other in others:
+            stock = stock.beside(other)
+        return stock.unescaped() if found.escaped else stock
 
-    def others(self, golds: Sequence[Gold | Row | None]) -> list[int]:
+    def others(self, stock: Stock) -> list[int]:
         """The places of lines that were not read."""
-        return [] if all(golds) else [place for place, one in enumerate(golds) if one is None]
+        return [] if all(stock.qids) else [place for place, qid in enumerate(stock.qids) if not qid]
 
-    def filled(
-        self, lines: Lines, golds: list[Gold | Row | None], rows: Mapping[int, Row]
-    ) -> Iterable[tuple[int, Any]]:
-        """With rows for the lines at some places; each with its number."""
-        for place, row in rows.items():
-            golds[place] = row
-        return enumerate(golds, lines.first)
+    def filled(self, lines: Lines, stock: Stock, rows: Mapping[int, Row]) -> Stock:
+        """With rows for the lines at some places."""
+        return stock._replace(rows={lines.first + place: row for place, row in rows.items()}) if rows else stock
+
+
+class Golds(Stocks):
+    """The same, one by one."""
+
+    def filled(self, lines: Lines, stock: Stock, rows: Mapping[int, Row]) -> Iterator[tuple[int, Gold | Row]]:  # type: ignore[override]
+        """The items, with rows for the lines at some places; each with its number."""
+        return super().filled(lines, stock, rows).items()
 
 
 def _told(lines: Lines, columns: Columns, between: str) -> Told:
@@ -134,18 +142,6 @@ def _values(texts: Sequence[str], listed: bool) -> list[Any]:
     written = [f"[{text}]" for text in texts] if listed else [text or "null" for text in texts]
     values: list[Any] = _loads(f"[{','.join(written)}]")
     return values
-
-
-def _fill(golds: list[Gold | Row | None], first: int, columns: Columns, apart: str) -> None:
-    for place, (qid, question, answerable, texts, ids) in enumerate(
-        zip(*[columns[name] for name in _GOLD], strict=True)
-    ):
-        if not qid or "\\" in texts or "\\" in ids:
-            continue
-        substrings = tuple([one.lower() for one in texts[1:-1].split(apart)]) if texts else ()
-        citations = tuple(dict.fromkeys(ids[1:-1].split(apart))) if ids else ()
-        asked = _loads(f'"{question}"') if "\\" in question else question
-        golds[place] = Gold.plainly(qid, asked, answerable == "true", substrings, citations, first + place)
 
 
 def _told_by(row: Row) -> frozenset[str]:
