@@ -106,7 +106,7 @@ def test_each_measure_has_its_score_in_its_place():
     assert [len(case.scores) for case in card(*ALL, wanted=wanted).cases] == [len(columns)] * 3
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 200])
+@pytest.mark.parametrize("settled", [1, 3, 200])
 @settings(max_examples=60, derandomize=True, deadline=None, database=None)
 @given(
     st.lists(gold_fields(), min_size=1, max_size=3),
@@ -114,15 +114,15 @@ def test_each_measure_has_its_score_in_its_place():
         st.tuples(st.sampled_from(["Q0", "Q1", "unknown"]), st.sampled_from([None, "one"]), trace_fields), max_size=9
     ),
 )
-def test_traces_at_hand_come_to_what_they_come_to_one_by_one(at_once, items, found):
+def test_traces_at_hand_come_to_what_they_come_to_one_by_one(settled, items, found):
     golds = {f"Q{place}": Gold.from_row(gold_row(qid=f"Q{place}", **item), 1) for place, item in enumerate(items)}
     traces = [
         Trace.from_row(trace_row(**row), qid, at)._replace(run=run) for at, (qid, run, row) in enumerate(found, 1)
     ]
     scorers = [Scorer(golds, measures((1, 3)), Settings()) for _ in range(2)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(scoring, "_AT_ONCE", at_once)
-        scorers[0].add_all(traces)
+        patched.setattr(scoring, "_SETTLE", settled)
+        scorers[0].add(*traces)
     for one in traces:
         scorers[1].add(one)
     assert scorers[0].close() == scorers[1].close()

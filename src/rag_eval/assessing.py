@@ -198,15 +198,19 @@ class Assessor:
     def trace(self, gold: Gold, trace: Trace) -> Outcome:
         """What a trace comes to under its gold item."""
         plain, bare = gold.plain, trace.plain
-        if trace.error is not None or not trace.answered or not (plain or has_profile(gold)):
+        if not bare and (trace.error is not None or not trace.answered):
             return self.exactly(gold, trace)
-        marks = trace.abstained, trace.ok, trace.timed_out
-        answer = trace.claim, trace.citations, trace.retrieved
-        own = seen(gold, *answer, self._terms, () if marks == _UNMARKED else marks)
+        if not (plain or has_profile(gold)):
+            return self.exactly(gold, trace)
+        marks = () if bare else _marks_of(trace)
+        own = seen(gold, trace.claim, trace.citations, trace.retrieved, self._terms, marks, unique=True)
         known, asked = self._known, self._bare.quiet if plain and bare else self._still if plain else self._all
-        if self._wary and (_is_loud(trace) or not plain or self._suspects((trace.claim,))):
+        if self._wary and (not plain or (not bare and _is_loud(trace)) or self._suspects((trace.claim,))):
             known, asked = self._loud, self._bare.plain if plain and bare else self._all
-        return self._profiled(gold, own, known, asked, trace)
+        found = known.get(own[0])
+        if found is None or asked.more or self._watched(own):
+            return self._profiled(gold, own, known, asked, trace)
+        return found
 
     def exactly(self, gold: Gold, trace: Trace) -> Outcome:
         """The same, without regard to profiles."""
@@ -334,6 +338,11 @@ def _marked(profiles: Iterable[Profile | None], more: Mapping[str, Sequence[bool
     for profile, *marks in zip(profiles, *says):  # noqa: B905 - endless ones among them
         own = tuple(marks)
         yield profile and (profile if own == _UNMARKED else (own, *profile))
+
+
+def _marks_of(trace: Trace) -> tuple[bool | None, ...]:
+    marks = trace.abstained, trace.ok, trace.timed_out
+    return () if marks == _UNMARKED else marks
 
 
 def _is_loud(trace: Trace) -> bool:

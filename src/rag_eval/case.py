@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from itertools import compress
+
 from rag_eval.model import without_citations
 from rag_eval.text import content_words, heading_parts, tokens
 from rag_eval.typed import NamedTuple
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 BLOCKED = "guardrail_blocked"
 """The policy flag of a question or an answer that was kept back."""
+_RANKS = range(1, sys.maxsize)
 PHRASE_LIMIT = 200  # characters; a longer claim that holds a refusal phrase is an answer that mentions it
 
 
@@ -292,18 +296,25 @@ def matches(chunk: Chunk, support: Support) -> bool:
 
 
 def _rank_chunks(gold: Gold, retrieved: Sequence[str]) -> Ranking:
-    grades = gold.relevance_grades
+    grades, relevant = gold.relevance_grades, frozenset(gold.citations)
     if not grades:
-        grades = dict.fromkeys(gold.citations, 1)
-    relevant = frozenset(gold.citations) or _positive(grades)
-    return _rank_units("chunk", relevant, grades, retrieved)
+        return _rank_alike("chunk", relevant, retrieved)
+    return _rank_units("chunk", relevant or _positive(grades), grades, retrieved)
 
 
 def _rank_documents(gold: Gold, retrieved: Sequence[str]) -> Ranking:
     grades = gold.doc_grades
     if not grades:
-        grades = dict.fromkeys(gold.relevant_docs or (), 1)
+        return _rank_alike("doc", frozenset(gold.relevant_docs or ()), retrieved)
     return _rank_units("doc", _positive(grades), grades, retrieved)
+
+
+def _rank_alike(level: str, relevant: frozenset[str], retrieved: Sequence[str]) -> Ranking:
+    """As :func:`_rank_units`, of units that are all of the same grade."""
+    found = tuple(compress(_RANKS, map(relevant.__contains__, retrieved)))
+    complete = _last(found) if len(found) == len(relevant) else None
+    gains = tuple([(rank, 1) for rank in found])
+    return Ranking(level, len(relevant), found, found, complete, gains, (1,) * len(relevant))
 
 
 def _rank_units(level: str, relevant: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str]) -> Ranking:

@@ -7,6 +7,7 @@ a profile comes to is worked out once, in the way that every other case takes.
 from __future__ import annotations
 
 import sys
+from itertools import compress, islice
 
 from rag_eval.case import refused_in_words
 from rag_eval.text import holds_any
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 MARKS = ("abstained", "ok", "timed_out")
 """What the system says of its own answer; the first decides over the text whether it refused."""
 
-_FEW = 8
+_RANKS = range(1, sys.maxsize)
+_NONE: frozenset[str] = frozenset()
 
 
 class Terms(NamedTuple):
@@ -58,44 +60,45 @@ def has_profile(gold: Gold) -> bool:
 
 
 def seen(
-    gold: Gold, given: str, cited: Collection[str] | None, ids: Sequence[str], terms: Terms, marks: Marks = ()
+    gold: Gold,
+    given: str,
+    cited: Collection[str] | None,
+    ids: Sequence[str],
+    terms: Terms,
+    marks: Marks = (),
+    *,
+    unique: bool = False,
 ) -> Seen:
     """The profile of an answer as it was ``given``, for an item that has one, and what it was read off.
 
     That is the claim in lower case without space around it, the ids that were retrieved, and those that are cited.
-    ``marks`` are the values of :data:`MARKS` if the system says any of them.
+    ``marks`` are the values of :data:`MARKS` if the system says any of them. ``unique`` says that no id is retrieved
+    twice.
     """
-    among = set(ids)
-    if len(among) != len(ids):
+    if not unique and len(set(ids)) != len(ids):
         ids = list(dict.fromkeys(ids))
+    settings, token, worded, depth = terms
     claim = given.strip()
     lowered = claim.lower()
-    refused = by_token = lowered == terms.token
-    if terms.worded and not refused:
-        refused = refused_in_words(claim, terms.settings)
+    refused = by_token = lowered == token
+    if worded and not refused:
+        refused = refused_in_words(claim, settings)
     own = (marks,) if marks else ()  # as one: no profile without marks is as one with them
     if marks and marks[0] is not None:
         refused = marks[0]
-    exact = refused and not cited and given == terms.settings.token
-    cites = cited or ()
-    if len(cites) > 1:
-        cites = set(cites)
-    valid = len(among.intersection(cites)) if cites else 0
+    exact = refused and not cited and given == settings.token
+    cites = frozenset(cited) if cited else _NONE
+    valid = len(cites.intersection(ids)) if cites else 0
     if not gold.answerable:
         return (*own, refused, by_token, exact, cited is not None, not claim, len(cites), valid), lowered, ids, cites
-    wanted = gold.citations
-    right = refused or not gold.substrings or holds_any(gold.substrings, lowered)
-    rank_of = ids.index if len(wanted) <= _FEW else {one: place for place, one in enumerate(ids)}.__getitem__
-    hits, found = 0, []
-    for one in wanted:
-        if one in cites:
-            hits += 1
-        if one in among:
-            found.append(rank_of(one) + 1)
-    if len(found) > 1:
-        found = within(sorted(found), terms.depth)
+    substrings, wanted = gold.substrings, frozenset(gold.citations)
+    right = refused or not substrings or holds_any(substrings, lowered)
+    hits = len(wanted & cites) if cites else 0
+    found = list(compress(_RANKS, map(wanted.__contains__, ids[:depth])))
+    if not found and len(ids) > depth:
+        found = list(islice(compress(_RANKS, map(wanted.__contains__, ids)), 1))
     more = refused, by_token, exact, cited is not None, not claim, len(cites), valid, right, len(wanted), hits, *found
-    return (*own, *more), lowered, ids, cites
+    return (*own, *more) if own else more, lowered, ids, cites
 
 
 def within(found: list[int], depth: int) -> list[int]:

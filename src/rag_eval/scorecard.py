@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain, repeat
-from operator import attrgetter, eq
+from operator import add, attrgetter, eq
 
 from rag_eval.folds import FOLDS
 from rag_eval.tally import weighed
@@ -13,7 +14,7 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, TypeVar, overload
 
     from rag_eval.held import Held
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     Item = tuple[Gold, str | None, Outcome, int]
     T = TypeVar("T")
 
-_SCORES, *_BESIDE = map(attrgetter, ("scores", "label", "example08", "level", "habits"))
+_SCORES, _OWN, *_BESIDE = map(attrgetter, ("scores", "own", "label", "example08", "level", "habits"))
+_LABEL, _EXAMPLE, _LEVEL, _HABITS = _BESIDE
+_QID, _LINE = map(attrgetter, ("qid", "line"))
 
 
 class Completeness(NamedTuple):
@@ -59,6 +62,9 @@ class Scored(NamedTuple):
     habits: int = 0
 
 
+_made: Callable[[Iterable[Any]], Scored] = partial(tuple.__new__, Scored)
+
+
 class Cases(Sequence[Scored]):
     """All cases of all runs, sorted by qid and run. Each is made when it is looked at: they may be many millions."""
 
@@ -73,12 +79,13 @@ class Cases(Sequence[Scored]):
         return len(self._order) * len(self._runs)
 
     def __iter__(self) -> Iterator[Scored]:
-        return map(_scored, self.items())
-
-    def items(self) -> Iterator[Item]:
-        """Gold item, run, outcome and line of each case."""
+        golds, came = self.golds, list(self.came_to())
+        scores = map(add, map(_SCORES, came), map(_OWN, came))
+        labels = [map(part, came) for part in (_LABEL, _EXAMPLE, _LEVEL)]
         runs = chain.from_iterable(repeat(self.runs, self.questions))
-        return zip(self.of_each(self.golds), runs, self.came_to(), self.lines(), strict=True)
+        places = self.of_each(map(_LINE, golds)), self.lines()
+        own: list[Iterable[Any]] = [self.of_each(map(_QID, golds)), runs, scores, *labels, *places, map(_HABITS, came)]
+        return map(_made, zip(*own, strict=True))
 
     @property
     def golds(self) -> list[Gold]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _SETTLE = 1 << 16  # traces, until they are let take the places of earlier ones
-_AT_ONCE = 200  # of those at hand: what one comes to is known for those after these
 
 
 class Scorer:
@@ -147,31 +146,24 @@ class Scorer:
             log.add(slot, outcome_of(golds[slot], row, line), line)
             self._unsettled += 1
 
-    def add(self, trace: Trace) -> None:
-        """Score a trace, in place of an earlier one of the same run and qid."""
+    def add(self, *traces: Trace) -> None:
+        """Score traces, each in place of an earlier one of the same run and qid."""
         self._take_left()
-        slot = self._slots.get(trace.qid)
-        if slot is None:
-            self._unknown += trace.qid not in self._beyond
-        else:
-            log = self._log(trace.run)
-            log.add(slot, self._assessor.trace(self._in_order[slot], trace), trace.line)
+        slot_of, golds, outcome_of = self._slots.get, self._in_order, self._assessor.trace
+        of: str | None = None
+        log = self._log(of)
+        for trace in traces:
+            slot = slot_of(trace.qid)
+            if slot is None:
+                self._unknown += trace.qid not in self._beyond
+                continue
+            if trace.run != of:
+                of, log = trace.run, self._log(trace.run)
+            log.add(slot, outcome_of(golds[slot], trace), trace.line)
             self._unsettled += 1
             if self._unsettled >= _SETTLE and not self._apart:
                 self._settle()
-
-    def add_all(self, traces: Sequence[Trace]) -> None:
-        """As :meth:`add` for each of them, which takes longer."""
-        for begin in range(0, len(traces), _AT_ONCE):
-            some = traces[begin : begin + _AT_ONCE]
-            told = Told.of(some)
-            slots = list(map(self._slots.get, told.qids))
-            for trace, slot, outcome in zip(some, slots, self._assessor.told(slots, told), strict=True):
-                if slot is None or outcome is None:
-                    self.add(trace)
-                else:
-                    self._log(trace.run).add(slot, outcome, trace.line)
-                    self._unsettled += 1
+                of, log = None, self._log(None)
 
     def close(self) -> Scorecard:
         """The scorecard, with every gold item that no trace answered as an empty, shipped answer."""
@@ -255,5 +247,5 @@ def score(cases: Iterable[tuple[Gold, Trace]], measures: Sequence[Measure], sett
     """Score pairs at hand: the pure core, for tests and for engines that bring their own reading."""
     pairs = list(cases)
     scorer = Scorer({gold.qid: gold for gold, _ in pairs}, measures, settings)
-    scorer.add_all([trace for _, trace in pairs if trace.line])
+    scorer.add(*[trace for _, trace in pairs if trace.line])
     return scorer.close()

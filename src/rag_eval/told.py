@@ -52,22 +52,6 @@ class Told(NamedTuple):
     more: Mapping[str, Sequence[Any]] = {}
     size: int = 0
 
-    @classmethod
-    def of(cls, traces: Sequence[Trace]) -> Told:
-        """What traces at hand tell, of those that say nothing else; the others tell nothing."""
-        lists = [(one.citations or (), one.retrieved) for one in traces]
-        sure = [one.plain and searchable((*cited, *ids)) for one, (cited, ids) in zip(traces, lists, strict=True)]
-        return cls(
-            1,
-            [one.qid if known else "" for one, known in zip(traces, sure, strict=True)],
-            (),
-            [one.claim for one in traces],
-            [None if one.citations is None else listed(one.citations) for one in traces],
-            [listed(one.retrieved) for one in traces],
-            ",",
-            {},
-        )
-
     def entries(self) -> Iterator[Entry]:
         """Number, qid, run, claim, citations and retrieved ids of each line."""
         columns = self.qids, self.runs or repeat(None), self.claims, self.cited, self.retrieved
