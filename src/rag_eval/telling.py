@@ -1,7 +1,7 @@
-"""The profiles of many traces at once, read off what their rows tell: lists of ids are looked at as the text they are.
+"""The profiles of many traces at once, read off what their rows tell.
 
 Of a trace there is no more to be made than its profile, mostly, and a run may have millions of them. So this is one
-loop with few calls, which would take a quarter of its time; :func:`rag_eval.profile.seen` says the same of one answer,
+loop with few calls, which would take a third of its time; :func:`rag_eval.profile.seen` says the same of one answer,
 and tests hold the two together.
 """
 
@@ -13,7 +13,6 @@ from rag_eval.case import refused_in_words
 from rag_eval.integrity import LEAST_CITED, LEAST_POOL
 from rag_eval.profile import within
 from rag_eval.text import holds_any
-from rag_eval.told import searchable
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from rag_eval.model import Gold
     from rag_eval.profile import Profile, Terms
     from rag_eval.told import Told
-
-_LEAST_LONG = len('"a",') * LEAST_POOL  # characters of a list that may be a long one
 
 
 class Probing(NamedTuple):
@@ -47,7 +44,7 @@ class Teller:
     def __init__(self, golds: Iterable[Gold], terms: Terms, probing: Probing) -> None:
         self.items = items = list(golds)
         self._answerable = [gold.answerable for gold in items]
-        self._ids = [gold.citations if gold.plain and searchable(gold.citations) else None for gold in items]
+        self._ids = [gold.citations if gold.plain else None for gold in items]
         self._texts = [gold.substrings for gold in items]
         self._terms, self._probing = terms, probing
 
@@ -63,10 +60,14 @@ class Teller:
         found: list[Profile | None] = [None] * len(slots)
         entries = zip(count(), slots, told.claims, told.cited, told.retrieved)
         for place, slot, given, cited, ranked in entries:
-            if slot is None:
+            wanted = None if slot is None else all_ids[slot]
+            if slot is None or wanted is None:
                 continue
-            wanted = all_ids[slot]
-            if wanted is None or (len(ranked) >= _LEAST_LONG and ranked.count('"') > 2 * LEAST_POOL):
+            ids = ranked[1:-1].split(apart) if ranked else ()
+            cites = cited[1:-1].split(apart) if cited else ()
+            if len(cites) > 1:
+                cites = list(set(cites))
+            if len(ids) > LEAST_POOL or len(cites) >= LEAST_CITED:
                 continue
             claim = given.strip()
             lowered = claim.lower()
@@ -75,31 +76,27 @@ class Teller:
             refused = by_token = lowered == token
             if worded and not refused:
                 refused = refused_in_words(claim, settings)
-            exact, cites, valid = False, 0, 0
-            if not cited:
-                exact = refused and given == exact_token
-            elif apart not in cited:
-                cites, valid = 1, cited in ranked
-            else:
-                cites, valid = _cited(cited, ranked, apart)
-                if cites >= LEAST_CITED:
-                    continue
+            exact = refused and not cites and given == exact_token
+            valid = sum([one in ids for one in cites]) if cites else 0
+            own = refused, by_token, exact, cited is not None, not claim, len(cites), valid
             if not answerable[slot]:
-                found[place] = refused, by_token, exact, cited is not None, not claim, cites, valid
+                found[place] = own
                 continue
             texts = all_texts[slot]
             right = refused or not texts or holds_any(texts, lowered)
-            hits, begins = 0, []
+            hits, ranks = 0, []
             for one in wanted:
-                quoted = f'"{one}"'
-                if cited and quoted in cited:
+                if one in cites:
                     hits += 1
-                begin = ranked.find(quoted)
-                if begin >= 0:
-                    begins.append(begin)
-            ranks = within(_ranks(begins, ranked, apart), depth) if begins else ()
-            own = refused, by_token, exact, cited is not None, not claim, cites, valid, right, len(wanted), hits, *ranks
-            found[place] = own
+                if one in ids:
+                    ranks.append(ids.index(one) + 1)
+            if len(ranks) > 1:
+                ranks.sort()
+            if ranks and len(set(ids[: ranks[-1]])) < ranks[-1]:
+                ranks = [len(set(ids[:rank])) for rank in ranks]  # an id that stands twice ranks once
+            if ranks and ranks[-1] > depth:
+                ranks = within(ranks, depth)
+            found[place] = (*own, right, len(wanted), hits, *ranks)
         return found
 
 
@@ -107,22 +104,3 @@ def any_long(told: Told) -> bool:
     """Whether a trace may have retrieved a list as long as those by which habits are told."""
     lists = islice(told.retrieved, len(told.qids))  # endless where no row has one
     return max(map(str.count, lists, repeat('"')), default=0) > 2 * LEAST_POOL
-
-
-def _cited(cited: str, ranked: str, apart: str) -> tuple[int, int]:
-    """How many ids are cited, and how many of them were retrieved."""
-    among = set(cited[1:-1].split(apart))
-    return len(among), len(among.intersection(ranked[1:-1].split(apart)))
-
-
-def _ranks(begins: list[int], ranked: str, apart: str) -> list[int]:
-    """The ranks of the ids that begin somewhere in a list, in order; an id that stands twice ranks once."""
-    begins.sort()
-    before = ranked[1 : begins[-1] + 1].split(apart)  # and nothing, which ends before the last one
-    if len(set(before)) < len(before):
-        return [len(set(ranked[1 : begin + 1].split(apart))) for begin in begins]
-    if len(begins) == 1:
-        return [len(before)]
-    if len(begins) == 2:
-        return [ranked.count('"', 0, begins[0]) // 2 + 1, len(before)]
-    return [ranked.count('"', 0, begin) // 2 + 1 for begin in begins]
