@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from rag_eval import folds
 from rag_eval.metrics import measure
@@ -171,8 +171,10 @@ class Evidence:
     def _both(self, part: str, shared: bool) -> _Both:
         """The scores of a slice's cases under baseline and run: looked out once a slice."""
         if (part, shared) not in self._shared:
-            together = [(old.scores, new.scores) for old, new in self.pairs_of_cases if not part or part in new.slices]
-            self._shared[part, shared] = _Both.of(together, shared)
+            pairs = self.pairs_of_cases
+            pairs = [(old, new) for old, new in pairs if part in new.slices] if part else pairs
+            sides = [list(map(_SCORES, map(itemgetter(side), pairs))) for side in (0, 1)]
+            self._shared[part, shared] = _Both.of(sides, shared)
         return self._shared[part, shared]
 
 
@@ -184,9 +186,8 @@ class _Both(NamedTuple):
     counts: Counter[tuple[int, int]]
 
     @classmethod
-    def of(cls, together: Sequence[tuple[Scores, Scores]], shared: bool) -> _Both:
-        """Those of some cases; ``shared`` says that the scores which cases share are enough."""
-        sides = [[pair[side] for pair in together] for side in (0, 1)]
+    def of(cls, sides: Sequence[list[Scores]], shared: bool) -> _Both:
+        """Those of some cases on either side; ``shared`` says that the scores which cases share are enough."""
         known = [dict(zip(apart(side, shared), side, strict=True)) for side in sides]
         at = [{key: place for place, key in enumerate(own)} for own in known]
         places = [map(own.__getitem__, apart(side, shared)) for own, side in zip(at, sides, strict=True)]
