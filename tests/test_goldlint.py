@@ -127,6 +127,15 @@ def test_a_refusal_phrase_in_a_substring_is_a_refusal_to_the_scorer_too():
     assert found("substr-refusal", item(gold_claim_substr=["no batteries"]), phrases=phrase) == []
 
 
+@pytest.mark.parametrize("text", ["Not specified", "The document does not say", "keine Angabe"])
+def test_a_substring_that_refuses_by_itself_is_a_refusal_to_the_scorer_too(text):
+    (finding,) = found("substr-refusal", item(gold_claim_substr=[text]), builtin=True)
+    assert "the built-in pattern" in finding.message
+    answer = {"answer_json": {"claim": f"{text}.", "citations": []}}
+    assert make_case({"gold_claim_substr": [text]}, answer, Settings(builtin=True)).refused
+    assert found("substr-refusal", item(gold_claim_substr=[text])) == []
+
+
 @pytest.mark.parametrize("text", [" 30 days", "30 days ", "30  days", "cafe\u0301s", "the seller’s", "30\u200b days"])
 def test_what_is_said_to_be_hard_to_match_is_not_matched_by_the_plain_answer(text):
     """The scorer itself is asked: a plainly written answer that is nothing but the substring does not hold it."""

@@ -11,6 +11,7 @@ from collections import Counter
 
 from rag_eval.case import PHRASE_LIMIT
 from rag_eval.goldlint._sample import INVISIBLE, TYPOGRAPHIC, Remark, few_or_most, fold, tidy
+from rag_eval.refusing import recognise
 from rag_eval.safe import quoted
 from rag_eval.text import content_words
 
@@ -75,6 +76,9 @@ def refusal(sample: Sample) -> Iterator[Remark]:
                 f"{PHRASE_LIMIT} characters is a refusal"
             )
             yield Remark(message, "Choose another substring, or drop the phrase.", gold)
+        elif sample.settings.builtin and (built_in := recognise(text)):
+            message = f"the substring {_shown(text)} is by itself {built_in}: an answer that says no more is a refusal"
+            yield Remark(message, "Name what only a right answer says.", gold)
 
 
 def in_question(sample: Sample) -> Iterator[Remark]:
