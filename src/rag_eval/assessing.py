@@ -18,7 +18,7 @@ from rag_eval.labels import example08, label
 from rag_eval.metrics.operations import unpriced
 from rag_eval.model import Trace, retrieved, said
 from rag_eval.partial import Outcome
-from rag_eval.profile import MARKS, Terms, has_profile, missing, seen
+from rag_eval.profile import MARKS, Terms, cites, has_profile, missing, seen
 from rag_eval.told import TOLD
 from rag_eval.typed import NamedTuple
 
@@ -138,7 +138,8 @@ class Assessor:
         teller = self._teller[0] if self._teller else self._make_teller()
         shape = self._shape(told.more)
         loud = shape.loud and self._wary
-        profiles = _marked(teller.profiles(slots, told), told.more) if shape.marked else teller.profiles(slots, told)
+        profiles = teller.profiles(slots, told)
+        profiles = list(_marked(profiles, told.more)) if shape.marked else profiles
         known: Iterable[Outcome | None] = map((self._loud if loud else self._known).get, profiles)  # type: ignore[arg-type]
         if self._wary and not loud:
             known = list(known)
@@ -147,8 +148,8 @@ class Assessor:
         asked = shape.plain if loud else shape.quiet
         if not asked.more:
             return list(known)
-        if asked.by_values:
-            return self._with_values(list(known), asked, told)
+        if asked.by_column:
+            return self._with_columns(list(known), asked, told, list(map(cites, profiles)))
         cases = zip(known, slots, told.entries(), strict=True)
         return [one and self._of_told(one, asked, slot, told, entry) for one, slot, entry in cases]
 
@@ -156,14 +157,18 @@ class Assessor:
         gold = self._teller[0].items[slot]  # type: ignore[index]  # of those that have an outcome there is an item
         return self._with_more(found, asked, Case(gold, told.trace(entry), self._settings), 0)
 
-    def _with_values(self, known: list[Outcome | None], asked: Asked, told: Told) -> list[Outcome | None]:
-        """The outcomes with the scores that are numbers in fields: those of many cases at once."""
-        owns: Iterable[Scores] = repeat(self._no_own, len(known))
+    def _with_columns(
+        self, known: list[Outcome | None], asked: Asked, told: Told, citing: Sequence[bool]
+    ) -> list[Outcome | None]:
+        """The outcomes with the scores that are numbers in fields, or look at what is cited: those of many at once."""
+        columns: list[Iterable[Score | None]] = [repeat(None, len(known)) for _ in self._no_own]
+        chosen = [one is not None and own for one, own in zip(known, citing, strict=True)]
+        quoted = told.quoted(chosen) if any([group.cited for group in asked.groups]) else []
         for group in asked.groups:
-            (field,) = group.fields
-            values = group.of_values(told.more[field])
-            owns = [(*own[: group.begin], *one, *own[group.end :]) for own, one in zip(owns, values, strict=True)]
-        return [one and self.owning(one, own) for one, own in zip(known, owns, strict=True)]
+            found = group.of_citing(len(known), quoted) if group.cited else group.of_values(told.more)
+            columns[group.begin : group.end] = found
+        owns = zip(*columns, strict=True) if columns else repeat(())
+        return [one and self.owning(one, own) for one, own in zip(known, owns, strict=False)]
 
     def _suspects(self, claims: Sequence[str]) -> set[int]:
         from rag_eval.leaks import suspects  # only runs that ask for leaks load the detectors

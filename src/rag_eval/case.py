@@ -6,7 +6,7 @@ import sys
 from itertools import compress
 
 from rag_eval.model import without_citations
-from rag_eval.text import content_words, heading_parts, tokens
+from rag_eval.text import heading_parts, tokens
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -138,11 +138,6 @@ class Case:
     def hit(self) -> bool:
         """H: everything cited was retrieved, and a gold citation is cited, or nothing where there are none."""
         return self.grounded_ids and (self.overlap if self.gold.citations else not self.cites)
-
-    @lazy
-    def claim_words(self) -> frozenset[str]:
-        """Content words of the claim."""
-        return content_words(self.claim)
 
     @lazy
     def chunks_by_id(self) -> Mapping[str, Chunk]:

@@ -14,9 +14,14 @@ if TYPE_CHECKING:
 
     from rag_eval.case import Case
     from rag_eval.metrics import Measure
+    from rag_eval.metrics._metric import Cited
+    from rag_eval.model import Chunk
     from rag_eval.tally import Score
 
     Scores = tuple[Score | None, ...]
+    Column = Sequence[Score | None]
+    Citing = tuple[int, str, Sequence[str], Sequence[Chunk], Sequence[str]]
+    """The place of a case, and what :attr:`rag_eval.metrics.Metric.cited` asks for."""
 
 
 class Group(NamedTuple):
@@ -24,7 +29,8 @@ class Group(NamedTuple):
 
     ``fields`` are those of a trace row without which none of them applies, ``has`` are where a case has them all.
     ``quietly`` says that they hang on the profile where there is nothing to find in an answer. ``members`` are the
-    names of what they are, where each is a member of the one field. ``begin`` and ``end`` are their places, among what
+    names of what they are, where each is a member of the one field; ``cited`` what scores them, where that looks at
+    what is cited alone. ``begin`` and ``end`` are their places, among what
     cases have alike where they hang on the profile, else among what may differ in every case.
     """
 
@@ -33,6 +39,7 @@ class Group(NamedTuple):
     of_gold: bool
     quietly: bool
     members: tuple[str, ...]
+    cited: tuple[Cited, ...]
     columns: list[Measure]
     begin: int
     end: int
@@ -44,27 +51,39 @@ class Group(NamedTuple):
                 return (None,) * len(self.columns)
         return tuple([one.score(case) for one in self.columns])
 
-    def of_values(self, values: Sequence[Mapping[str, float] | None]) -> Iterable[Scores]:
-        """The scores of many cases by what stands in their one field."""
+    def of_values(self, more: Mapping[str, Sequence[Mapping[str, float] | None]]) -> list[Column]:
+        """The columns of many cases by what stands in their one field."""
+        (field,) = self.fields
+        values = more[field]
         known: set[str] = set().union(*[one for one in values if one])
         nothing = [None] * len(values)
-        return zip(*[_floats(name, values) if name in known else nothing for name in self.members], strict=True)
+        return [_floats(name, values) if name in known else nothing for name in self.members]
+
+    def of_citing(self, count: int, citing: Sequence[Citing]) -> list[Column]:
+        """The columns of so many cases, of which some are shipped and cite something."""
+        columns: list[list[Score | None]] = [[None] * count for _ in self.cited]
+        for place, claim, cites, chunks, retrieved in citing:
+            for column, score in zip(columns, self.cited, strict=True):
+                column[place] = score(claim, cites, chunks, retrieved)
+        return list(columns)
 
 
 class Asked(NamedTuple):
     """Which groups may apply to a case, and whether there is anything to do for it beyond its profile.
 
-    ``by_values`` says that what its fields hold is all that decides.
+    ``by_column`` says that this can be done for many cases at once.
     """
 
     groups: tuple[Group, ...]
     more: bool
-    by_values: bool
+    by_column: bool
 
 
 def asked_of(groups: Sequence[Group], counts: bool = False) -> Asked:
     """``counts`` says that a case counts its tokens, which may have no price."""
-    return Asked(tuple(groups), counts or bool(groups), not counts and all([group.members for group in groups]))
+    return Asked(
+        tuple(groups), counts or bool(groups), not counts and all([group.members or group.cited for group in groups])
+    )
 
 
 def grouped(columns: Iterable[Measure], begin: int = 0) -> list[Group]:
@@ -86,7 +105,10 @@ def _group(needs: Sequence[str], columns: list[Measure], begin: int) -> Group:
     of_gold = any(name.startswith("gold.") for name in needs)
     members = tuple([one.metric.member for one in columns])
     alone = members if all(members) and len(fields) == 1 and not of_gold else ()
-    return Group(fields, has, of_gold, columns[0].metric.quietly, alone, columns, begin, begin + len(columns))
+    cited = tuple([one.metric.cited for one in columns if one.metric.cited])
+    cited = cited if len(cited) == len(columns) and not of_gold else ()
+    own = columns[0].metric.quietly, alone, cited, columns
+    return Group(fields, has, of_gold, *own, begin, begin + len(columns))
 
 
 def _floats(name: str, values: Iterable[Mapping[str, float] | None]) -> list[float | None]:

@@ -101,6 +101,14 @@ def seen(
     return (*own, *more) if own else more, lowered, ids, cites
 
 
+def cites(profile: Profile | None) -> bool:
+    """Whether that is the profile of an answer that is no refusal and cites something."""
+    if profile is None:
+        return False
+    own = profile[1:] if isinstance(profile[0], tuple) else profile  # without the marks
+    return not own[0] and own[5] > 0
+
+
 def within(found: list[int], depth: int) -> list[int]:
     """Those of the ranks, in order, that are asked for: the first, and all that lie within a depth."""
     return found if found[-1] <= depth else [rank for rank in found if rank <= depth] or found[:1]

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from rag_eval.model import Chunk
+
     Row = dict[str, Any]
     Entry = tuple[int, str, str | None, str, str | None, str]
 
@@ -67,6 +69,16 @@ class Told(NamedTuple):
             name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
         }
         return Trace(qid, run or None, claim, cites, ids, line, **more)
+
+    def quoted(self, chosen: Sequence[bool]) -> list[tuple[int, str, list[str], Sequence[Chunk], list[str]]]:
+        """Of the chosen lines the place from 0, the claim, and what it cites, which chunks and ids were retrieved."""
+        chunks = self.more.get("chunks") or repeat(None)
+        columns = zip(count(), chosen, self.claims, self.cited, chunks, self.retrieved)
+        return [
+            (place, claim.strip(), list(dict.fromkeys(self.ids(cited or ""))), listed, self.ids(ranked))
+            for place, own, claim, cited, listed, ranked in columns
+            if own and listed is not None
+        ]
 
     def ids(self, listed: str) -> list[str]:
         """The ids of a list, repeats among them."""

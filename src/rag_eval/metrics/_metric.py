@@ -6,10 +6,14 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Literal
 
+    from rag_eval.model import Chunk
     from rag_eval.tally import Score
+
+    Cited = Callable[[str, Sequence[str], Sequence[Chunk], Sequence[str]], Score | None]
+    """A score by the claim, the distinct ids that it cites, the chunks, and the ids that were retrieved."""
 
     Better = Literal["higher", "lower"]
     Scale = Literal["rate", "share", "real", "count", "amount", "labelled"]
@@ -34,8 +38,9 @@ class Metric(NamedTuple):
     may find anything, where nothing is known of chunks, of the guardrail, or of policy flags. ``member`` says that it
     is the number of this name in the one object that is needed, as a float, and None where that has none. ``leading``
     says that of all that is relevant it looks at the first one found; with a cutoff, at none behind it.
-    ``settings`` names the parts of :class:`~rag_eval.model.Settings` that a score hangs on. A metric of the level
-    ``run`` scores what run.json says instead of a case. ``version`` goes up when the definition changes.
+    ``cited`` is the score of an answer that is shipped and cites something, where nothing else decides it; of others
+    there is none. ``settings`` names the parts of :class:`~rag_eval.model.Settings` that a score hangs on. A metric of
+    the level ``run`` scores what run.json says instead of a case. ``version`` goes up when the definition changes.
     """
 
     name: str
@@ -59,6 +64,7 @@ class Metric(NamedTuple):
     quietly: bool = False
     member: str = ""
     leading: bool = False
+    cited: Cited | None = None
 
     @property
     def bounded(self) -> bool:
@@ -85,6 +91,7 @@ def metric(
     quietly: bool = False,
     member: str = "",
     leading: bool = False,
+    cited: Cited | None = None,
 ) -> Callable[[Callable[..., Score | None]], Metric]:
     """Make a :class:`Metric` of a function: its name, its module's perspective, its docstring's words.
 
@@ -104,7 +111,8 @@ def metric(
         asked = usual if settings is None else tuple(settings.split())
         more = function, folds, asked, unit, level
         short = Metric(f"{own}@k" if cutoff else own, perspective, summary, text, *terms, *more)
-        return short._replace(by_profile=by_profile or by_ranking, quietly=quietly, member=member, leading=leading)
+        hangs_on = by_profile or by_ranking
+        return short._replace(by_profile=hangs_on, quietly=quietly, member=member, leading=leading, cited=cited)
 
     return build
 

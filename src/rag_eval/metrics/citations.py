@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from rag_eval.case import matches
 from rag_eval.metrics._metric import metric
-from rag_eval.text import tokens
+from rag_eval.text import content_words, tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rag_eval.case import Case
-    from rag_eval.tally import Ratio
+    from rag_eval.metrics._metric import Cited
+    from rag_eval.model import Chunk
+    from rag_eval.tally import Ratio, Score
+
+_NO_CHUNK: Chunk = {"id": ""}
 
 
 @metric("shipped answers", source="reference scorer", by_profile=True)
@@ -38,17 +44,25 @@ def citation_validity(case: Case) -> Ratio | None:
     return len(set(case.cites).intersection(case.trace.retrieved)), len(case.cites)
 
 
+def _supported(claim: str, cites: Sequence[str], chunks: Sequence[Chunk], _: Sequence[str]) -> Ratio | None:
+    words = content_words(claim)
+    if not words or not any(["text" in chunk for chunk in chunks]):
+        return None
+    cited = [next((chunk for chunk in chunks if chunk["id"] == cite), _NO_CHUNK) for cite in cites]
+    shared = [len(words.intersection(tokens(chunk["text"]))) for chunk in cited if "text" in chunk]
+    return sum([2 * count >= len(words) for count in shared]), len(cites)
+
+
 @metric(
     "shipped answers with citations and chunk texts",
     source="enterprise framework, content check",
     scale="share",
     needs="trace.citations trace.chunks.text",
+    cited=_supported,
 )
-def citation_support(case: Case) -> Ratio | None:
+def citation_support(case: Case) -> Score | None:
     """Share of an answer's citations whose chunk holds at least half of the claim's content words. Content words are tokens without stop words; an answer without any has nothing to support."""  # noqa: E501
-    if not _cites(case) or not case.claim_words or not any("text" in chunk for chunk in case.trace.chunks or ()):
-        return None
-    return sum(_supports(case, chunk.get("text", "")) for chunk in case.cited_chunks), len(case.cites)
+    return _of_cited(case, _supported)
 
 
 @metric(
@@ -104,18 +118,21 @@ def document_citation_hit(case: Case) -> bool | None:
     return case.shipped and not case.cited_documents.isdisjoint(case.gold.expected_documents)
 
 
+def _known(_: str, cites: Sequence[str], chunks: Sequence[Chunk], retrieved: Sequence[str]) -> Ratio | None:
+    documents = {chunk["doc_id"] for chunk in chunks if "doc_id" in chunk}
+    return (len(set(cites) & documents.union(retrieved)), len(cites)) if documents else None
+
+
 @metric(
     "shipped answers with citations, where a retrieved chunk says its document",
     source="enterprise framework, form check",
     scale="share",
     needs="trace.citations trace.chunks.doc_id",
+    cited=_known,
 )
-def document_citation_validity(case: Case) -> Ratio | None:
+def document_citation_validity(case: Case) -> Score | None:
     """Share of an answer's citations that name what was retrieved: a chunk, or the document of one."""
-    documents = {chunk["doc_id"] for chunk in case.trace.chunks or () if "doc_id" in chunk}
-    if not _cites(case) or not documents:
-        return None
-    return len(set(case.cites) & (documents | set(case.trace.retrieved))), len(case.cites)
+    return _of_cited(case, _known)
 
 
 @metric("answerable items with supports", source="core metrics", needs="gold.supports")
@@ -142,5 +159,6 @@ def _cites(case: Case) -> bool:
     return case.shipped and case.counts and bool(case.cites)
 
 
-def _supports(case: Case, text: str) -> bool:
-    return 2 * len(case.claim_words.intersection(tokens(text))) >= len(case.claim_words)
+def _of_cited(case: Case, score: Cited) -> Score | None:
+    trace = case.trace
+    return score(case.claim, case.cites, trace.chunks or (), trace.retrieved) if _cites(case) else None
