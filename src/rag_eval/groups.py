@@ -30,8 +30,8 @@ class Group(NamedTuple):
     ``fields`` are those of a trace row without which none of them applies, ``has`` are where a case has them all.
     ``quietly`` says that they hang on the profile where there is nothing to find in an answer. ``members`` are the
     names of what they are, where each is a member of the one field; ``cited`` what scores them, where that looks at
-    what is cited alone. ``begin`` and ``end`` are their places, among what
-    cases have alike where they hang on the profile, else among what may differ in every case.
+    what is cited alone. ``begin`` and ``end`` are their places, among what cases have alike where they hang on the
+    profile, else among what may differ in every case.
     """
 
     fields: frozenset[str]
