@@ -84,14 +84,14 @@ class Killer:
         self.pids = list(pids)
 
     def begin(self, total):
-        pass
+        """Nothing is to be shown."""
 
     def advance(self, size):
         while self.pids:
             os.kill(self.pids.pop(), signal.SIGKILL)
 
     def end(self):
-        pass
+        """Nothing was shown."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")

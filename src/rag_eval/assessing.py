@@ -18,7 +18,7 @@ from rag_eval.labels import example08, label
 from rag_eval.metrics.operations import unpriced
 from rag_eval.model import Trace, retrieved, said
 from rag_eval.partial import Outcome
-from rag_eval.profile import MARKS, Terms, cites, has_profile, missing, seen
+from rag_eval.profile import MARKS, Terms, has_profile, is_citing, missing, seen
 from rag_eval.told import TOLD
 from rag_eval.typed import NamedTuple
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rag_eval.profile import Profile, Seen
     from rag_eval.tally import Score
     from rag_eval.telling import Teller
-    from rag_eval.told import Entry, Told
+    from rag_eval.told import Citing, Entry, Told
 
     Row = dict[str, Any]
     Scores = tuple[Score | None, ...]
@@ -149,7 +149,7 @@ class Assessor:
         if not asked.more:
             return list(known)
         if asked.by_column:
-            return self._with_columns(list(known), asked, told, list(map(cites, profiles)))
+            return self._with_columns(list(known), asked, told, profiles)
         cases = zip(known, slots, told.entries(), strict=True)
         return [one and self._of_told(one, asked, slot, told, entry) for one, slot, entry in cases]
 
@@ -158,14 +158,15 @@ class Assessor:
         return self._with_more(found, asked, Case(gold, told.trace(entry), self._settings), 0)
 
     def _with_columns(
-        self, known: list[Outcome | None], asked: Asked, told: Told, citing: Sequence[bool]
+        self, known: list[Outcome | None], asked: Asked, told: Told, profiles: Sequence[Profile | None]
     ) -> list[Outcome | None]:
         """The outcomes with the scores that are numbers in fields, or look at what is cited: those of many at once."""
         columns: list[Iterable[Score | None]] = [repeat(None, len(known)) for _ in self._no_own]
-        chosen = [one is not None and own for one, own in zip(known, citing, strict=True)]
-        quoted = told.quoted(chosen) if any([group.cited for group in asked.groups]) else []
+        citing: Sequence[Citing] = ()
+        if any([group.cited for group in asked.groups]):
+            citing = told.citing([one is not None and is_citing(own) for one, own in zip(known, profiles, strict=True)])
         for group in asked.groups:
-            found = group.of_citing(len(known), quoted) if group.cited else group.of_values(told.more)
+            found = group.of_citing(len(known), citing) if group.cited else group.of_values(told.more)
             columns[group.begin : group.end] = found
         owns = zip(*columns, strict=True) if columns else repeat(())
         return [one and self.owning(one, own) for one, own in zip(known, owns, strict=False)]
@@ -203,9 +204,8 @@ class Assessor:
     def trace(self, gold: Gold, trace: Trace) -> Outcome:
         """What a trace comes to under its gold item."""
         plain, bare = gold.plain, trace.plain
-        if not bare and (trace.error is not None or not trace.answered):
-            return self.exactly(gold, trace)
-        if not (plain or has_profile(gold)):
+        failed = not bare and (trace.error is not None or not trace.answered)
+        if failed or not (plain or has_profile(gold)):
             return self.exactly(gold, trace)
         marks = () if bare else _marks_of(trace)
         own = seen(gold, trace.claim, trace.citations, trace.retrieved, self._terms, marks, unique=True)

@@ -11,7 +11,7 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from rag_eval.grounding import Checked, Evidence
@@ -290,31 +290,24 @@ def matches(chunk: Chunk, support: Support) -> bool:
     return not snippets or any(snippet in chunk.get("text", "") for snippet in snippets)
 
 
+def ranks_of(units: Container[str], retrieved: Iterable[str]) -> Iterator[int]:
+    """The ranks, from 1, at which some of ``units`` were retrieved."""
+    return compress(_RANKS, map(units.__contains__, retrieved))
+
+
 def _rank_chunks(gold: Gold, retrieved: Sequence[str]) -> Ranking:
-    grades, relevant = gold.relevance_grades, frozenset(gold.citations)
-    if not grades:
-        return _rank_alike("chunk", relevant, retrieved)
-    return _rank_units("chunk", relevant or _positive(grades), grades, retrieved)
+    grades = gold.relevance_grades or dict.fromkeys(gold.citations, 1)
+    return _rank_units("chunk", frozenset(gold.citations) or _positive(grades), grades, retrieved)
 
 
 def _rank_documents(gold: Gold, retrieved: Sequence[str]) -> Ranking:
-    grades = gold.doc_grades
-    if not grades:
-        return _rank_alike("doc", frozenset(gold.relevant_docs or ()), retrieved)
+    grades = gold.doc_grades or dict.fromkeys(gold.relevant_docs or (), 1)
     return _rank_units("doc", _positive(grades), grades, retrieved)
 
 
-def _rank_alike(level: str, relevant: frozenset[str], retrieved: Sequence[str]) -> Ranking:
-    """As :func:`_rank_units`, of units that are all of the same grade."""
-    found = tuple(compress(_RANKS, map(relevant.__contains__, retrieved)))
-    complete = _last(found) if len(found) == len(relevant) else None
-    gains = tuple([(rank, 1) for rank in found])
-    return Ranking(level, len(relevant), found, found, complete, gains, (1,) * len(relevant))
-
-
 def _rank_units(level: str, relevant: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str]) -> Ranking:
-    found = tuple([rank for rank, unit in enumerate(retrieved, 1) if unit in relevant])
-    gains = tuple([(rank, grades[unit]) for rank, unit in enumerate(retrieved, 1) if unit in grades])
+    found = tuple(ranks_of(relevant, retrieved))
+    gains = tuple([(rank, grades[retrieved[rank - 1]]) for rank in ranks_of(grades, retrieved)])
     complete = _last(found) if len(found) == len(relevant) else None
     return Ranking(level, len(relevant), found, found, complete, gains, _ideal(grades.values()))
 

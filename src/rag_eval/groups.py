@@ -15,13 +15,11 @@ if TYPE_CHECKING:
     from rag_eval.case import Case
     from rag_eval.metrics import Measure
     from rag_eval.metrics._metric import Cited
-    from rag_eval.model import Chunk
     from rag_eval.tally import Score
+    from rag_eval.told import Citing
 
     Scores = tuple[Score | None, ...]
     Column = Sequence[Score | None]
-    Citing = tuple[int, str, Sequence[str], Sequence[Chunk], Sequence[str]]
-    """The place of a case, and what :attr:`rag_eval.metrics.Metric.cited` asks for."""
 
 
 class Group(NamedTuple):

@@ -10,9 +10,10 @@ from operator import attrgetter
 from rag_eval.evidence import enclosed
 from rag_eval.folds import FOLDS
 from rag_eval.metrics import METRICS
-from rag_eval.results import MetricResult, Question, Scores, filled
+from rag_eval.results import MetricResult, Question, Scores
 from rag_eval.slices import slices_of
 from rag_eval.tally import Value, as_shown, tally
+from rag_eval.typed import filled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
         "gold_sha256": each(map(hashes.get, qids, repeat(""))),
         "slices": each(slices),
     }
-    return tuple(filled(map(columns.__getitem__, Question._fields)))
+    return tuple(filled(Question, map(columns.__getitem__, Question._fields)))
 
 
 def _of_cases(card: Scorecard) -> list[Valued]:

@@ -7,9 +7,9 @@ a profile comes to is worked out once, in the way that every other case takes.
 from __future__ import annotations
 
 import sys
-from itertools import compress, islice
+from itertools import islice
 
-from rag_eval.case import refused_in_words
+from rag_eval.case import ranks_of, refused_in_words
 from rag_eval.text import holds_any
 from rag_eval.typed import NamedTuple
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 MARKS = ("abstained", "ok", "timed_out")
 """What the system says of its own answer; the first decides over the text whether it refused."""
 
-_RANKS = range(1, sys.maxsize)
 _NONE: frozenset[str] = frozenset()
 
 
@@ -94,14 +93,14 @@ def seen(
     substrings, wanted = gold.substrings, frozenset(gold.citations)
     right = refused or not substrings or holds_any(substrings, lowered)
     hits = len(wanted & cites) if cites else 0
-    found = list(compress(_RANKS, map(wanted.__contains__, ids[:depth])))
+    found = list(ranks_of(wanted, ids[:depth]))
     if not found and len(ids) > depth:
-        found = list(islice(compress(_RANKS, map(wanted.__contains__, ids)), 1))
+        found = list(islice(ranks_of(wanted, ids), 1))
     more = refused, by_token, exact, cited is not None, not claim, len(cites), valid, right, len(wanted), hits, *found
     return (*own, *more) if own else more, lowered, ids, cites
 
 
-def cites(profile: Profile | None) -> bool:
+def is_citing(profile: Profile | None) -> bool:
     """Whether that is the profile of an answer that is no refusal and cites something."""
     if profile is None:
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from operator import attrgetter
+from operator import attrgetter, eq
 
 from rag_eval import __version__, integrity
 from rag_eval import baseline as earlier
@@ -302,7 +302,7 @@ def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
 def _compared(report: Report, before: Earlier) -> Compared:
     sides = before.recorded.questions, report.questions
     old, new = (dict(zip(map(_QID, side), map(_HASH, side), strict=True)) for side in sides)
-    both, same = (len(new), len(new)) if old == new else (len(old.keys() & new.keys()), len(old.items() & new.items()))
+    both, same = sum(map(old.__contains__, new)), sum(map(eq, map(old.get, new), new.values()))
     theirs = before.contracts
     other = sorted(name for name, own in report.contracts.items() if theirs.get(name) != own)
     return Compared(

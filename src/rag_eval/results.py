@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import partial
 from operator import attrgetter, itemgetter
 
 from rag_eval.tally import Shown, Value, as_shown
-from rag_eval.typed import NamedTuple
+from rag_eval.typed import NamedTuple, filled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from rag_eval.tally import Score
@@ -102,9 +101,7 @@ class Layouts:
         scores = _distinct(cases)
         self._plain = not set(map(type, scores)) <= {Scores}
         # Cases of one layout share their places: one of them says how many scores are shared.
-        self._known = (
-            [] if self._plain else list(dict(zip(map(id, map(_PLACES, scores)), scores, strict=True)).values())
-        )
+        self._known = [] if self._plain else list({id(_PLACES(one)): one for one in scores}.values())
 
     def shares(self, column: str) -> bool:
         """Whether all cases with the same shared scores have the same one in a column."""
@@ -178,14 +175,6 @@ class Question(NamedTuple):
     slices: tuple[str, ...] = ()
 
 
-_made: Callable[[Iterable[Any]], Question] = partial(tuple.__new__, Question)
-
-
-def filled(columns: Iterable[Iterable[Any]]) -> Iterator[Question]:
-    """Questions of the columns of their fields: without a call in Python for each, for there may be millions."""
-    return map(_made, zip(*columns, strict=True))
-
-
 def in_columns(questions: Sequence[Question]) -> Columns:
     """Questions by the column, to be sent to another process: that takes a fraction of what many objects take."""
     columns = list(zip(*questions, strict=True))
@@ -201,7 +190,7 @@ def of_columns(columns: Columns) -> tuple[Question, ...]:
     others, scores = columns
     if scores is not None:
         others = [*others[:_SCORES], list(map(Scores, *scores)), *others[_SCORES + 1 :]]
-    return tuple(filled(others))
+    return tuple(filled(Question, others))
 
 
 _SCORES = Question._fields.index("scores")

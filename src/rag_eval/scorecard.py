@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain, repeat
 from operator import add, attrgetter, eq
 
 from rag_eval.folds import FOLDS
 from rag_eval.tally import weighed
-from rag_eval.typed import NamedTuple
+from rag_eval.typed import NamedTuple, filled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, TypeVar, overload
 
     from rag_eval.held import Held
@@ -62,9 +61,6 @@ class Scored(NamedTuple):
     habits: int = 0
 
 
-_made: Callable[[Iterable[Any]], Scored] = partial(tuple.__new__, Scored)
-
-
 class Cases(Sequence[Scored]):
     """All cases of all runs, sorted by qid and run. Each is made when it is looked at: they may be many millions."""
 
@@ -85,7 +81,7 @@ class Cases(Sequence[Scored]):
         runs = chain.from_iterable(repeat(self.runs, self.questions))
         places = self.of_each(map(_LINE, golds)), self.lines()
         own: list[Iterable[Any]] = [self.of_each(map(_QID, golds)), runs, scores, *labels, *places, map(_HABITS, came)]
-        return map(_made, zip(*own, strict=True))
+        return filled(Scored, own)
 
     @property
     def golds(self) -> list[Gold]:

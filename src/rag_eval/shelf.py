@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from itertools import count
 
 from rag_eval.model import REQUIRED, Gold
-from rag_eval.told import listed, searchable
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -140,16 +139,16 @@ class Shelf(Mapping[str, Gold]):
         self._lines.extend(range(stock.first, stock.first + len(stock.qids)))
         together = "\n".join(["", *stock.citations])
         if '\n",' in together or f"{apart}," in together:  # an id may be taken for what parts ids
-            self._make(slot for slot in range(begin, len(self)) if not searchable(self.at(slot).citations))
+            self._make(slot for slot in range(begin, len(self)) if not _searchable(self.at(slot).citations))
         return all([self._put(begin + line - stock.first, row, line) for line, row in stock.rows.items()])
 
     def _noted(self, rows: Iterable[tuple[int, Row]]) -> bool:
         for line, row in rows:
-            for column in (self._qids, self._questions):
-                column.append("")
-            for texts in (self._texts, self._citations):
-                texts.append(None)
+            self._qids.append("")
+            self._questions.append("")
             self._answerable.append(0)
+            self._texts.append(None)
+            self._citations.append(None)
             self._lines.append(line)
             if not self._put(len(self) - 1, row, line):
                 return False
@@ -182,7 +181,7 @@ class Items:
         """As :meth:`Shelf.columns`."""
         if self._columns is None:
             lists = [gold.citations for gold in self._golds]
-            citations = [listed(ids, ",") if searchable(ids) else None for ids in lists]
+            citations = [_listed(ids) if _searchable(ids) else None for ids in lists]
             texts = [gold.substrings for gold in self._golds]
             self._columns = Columns(bytearray(gold.answerable for gold in self._golds), citations, texts, '","')
         return self._columns
@@ -191,6 +190,17 @@ class Items:
 def placed(golds: Mapping[str, Gold]) -> Shelf | Items:
     """The items of a gold set by their places."""
     return golds if isinstance(golds, Shelf) else Items(golds)
+
+
+def _listed(ids: Sequence[str]) -> str:
+    joined = '","'.join(ids)
+    return f'"{joined}"' if ids else ""
+
+
+def _searchable(ids: Sequence[str]) -> bool:
+    """Whether each id, in quotes, can be told in a list from what is not an id."""
+    text = "".join(ids)
+    return not ('"' in text or "\\" in text or "" in ids or ", " in ids or "," in ids)
 
 
 def _made(line: int, apart: str, qid: str, question: str, answerable: bool, texts: str, ids: str) -> Gold:

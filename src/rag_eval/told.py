@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
     Entry = tuple[int, str, str | None, str, str | None, str]
+    Citing = tuple[int, str, Sequence[str], Sequence[Chunk], Sequence[str]]
+    """The place of a line from 0, its claim, the distinct ids that this cites, the chunks, and the ids retrieved."""
 
 
 _TOLD = {
@@ -70,8 +72,8 @@ class Told(NamedTuple):
         }
         return Trace(qid, run or None, claim, cites, ids, line, **more)
 
-    def quoted(self, chosen: Sequence[bool]) -> list[tuple[int, str, list[str], Sequence[Chunk], list[str]]]:
-        """Of the chosen lines the place from 0, the claim, and what it cites, which chunks and ids were retrieved."""
+    def citing(self, chosen: Sequence[bool]) -> list[Citing]:
+        """What the chosen lines tell, of those that tell of chunks."""
         chunks = self.more.get("chunks") or repeat(None)
         columns = zip(count(), chosen, self.claims, self.cited, chunks, self.retrieved)
         return [
@@ -83,18 +85,6 @@ class Told(NamedTuple):
     def ids(self, listed: str) -> list[str]:
         """The ids of a list, repeats among them."""
         return listed[1:-1].split(f'"{self.between}"') if listed else []
-
-
-def listed(ids: Sequence[str], between: str = ",") -> str:
-    """Searchable ids as they stand in JSON, without brackets."""
-    joined = f'"{between}"'.join(ids)
-    return f'"{joined}"' if ids else ""
-
-
-def searchable(ids: Sequence[str]) -> bool:
-    """Whether each id, in quotes, can be told in a list from what is not an id."""
-    text = "".join(ids)
-    return not ('"' in text or "\\" in text or "" in ids or ", " in ids or "," in ids)
 
 
 if TYPE_CHECKING:

@@ -6,8 +6,15 @@ hundreds. To a type checker all of this is ``typing``'s own.
 
 from __future__ import annotations
 
+from itertools import repeat
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any, TypeVar
+
+    T = TypeVar("T", bound=tuple[Any, ...])
+
     from typing import NamedTuple as NamedTuple  # noqa: TID251 - the one place
     from typing import Protocol as Protocol
     from typing import TypedDict as TypedDict
@@ -42,3 +49,8 @@ else:
 
         def __init_subclass__(cls, *, total: bool = True) -> None:
             """Take what ``typing`` takes."""
+
+
+def filled(kind: type[T], columns: Iterable[Iterable[Any]]) -> Iterator[T]:
+    """Named tuples of the columns of their fields: without a call in Python for each, for there may be millions."""
+    return map(tuple.__new__, repeat(kind), zip(*columns, strict=True))

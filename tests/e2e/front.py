@@ -56,7 +56,7 @@ def front(behind: str) -> Iterator[Front]:
         do_GET = do_POST = do_PATCH = _forward  # noqa: N815 - the names that http.server looks for
 
         def log_message(self, *_: object) -> None:
-            pass
+            """Say nothing: http.server would write a line for each request."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -118,7 +118,7 @@ def document_citation_hit(case: Case) -> bool | None:
     return case.shipped and not case.cited_documents.isdisjoint(case.gold.expected_documents)
 
 
-def _known(_: str, cites: Sequence[str], chunks: Sequence[Chunk], retrieved: Sequence[str]) -> Ratio | None:
+def _retrieved(_: str, cites: Sequence[str], chunks: Sequence[Chunk], retrieved: Sequence[str]) -> Ratio | None:
     documents = {chunk["doc_id"] for chunk in chunks if "doc_id" in chunk}
     return (len(set(cites) & documents.union(retrieved)), len(cites)) if documents else None
 
@@ -128,11 +128,11 @@ def _known(_: str, cites: Sequence[str], chunks: Sequence[Chunk], retrieved: Seq
     source="enterprise framework, form check",
     scale="share",
     needs="trace.citations trace.chunks.doc_id",
-    cited=_known,
+    cited=_retrieved,
 )
 def document_citation_validity(case: Case) -> Score | None:
     """Share of an answer's citations that name what was retrieved: a chunk, or the document of one."""
-    return _of_cited(case, _known)
+    return _of_cited(case, _retrieved)
 
 
 @metric("answerable items with supports", source="core metrics", needs="gold.supports")

@@ -20,10 +20,10 @@ from rag_eval.metrics import METRICS
 from rag_eval.policy import PolicyChange
 from rag_eval.remarks import Input, Remark
 from rag_eval.report import FORMAT, Base, Report, SignedAt, SliceResult
-from rag_eval.results import MetricResult, Question, Scores, filled
+from rag_eval.results import MetricResult, Question, Scores
 from rag_eval.scope import Scope
 from rag_eval.scorecard import Completeness
-from rag_eval.typed import NamedTuple
+from rag_eval.typed import NamedTuple, filled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Questions:
         qids, runs, texts, answerable, labels, examples, scores, gold_lines, trace_lines, hashes, slices = columns
         own = map(intern, labels), map(intern, examples), map(self._scores, scores)
         lines = map(int, gold_lines), map(int, trace_lines)
-        return filled([qids, runs, texts, answerable, *own, *lines, hashes, map(tuple, slices)])
+        return filled(Question, [qids, runs, texts, answerable, *own, *lines, hashes, map(tuple, slices)])
 
     def _scores(self, entry: dict[str, Any] | Halves) -> Mapping[str, Shown]:
         if not isinstance(entry, Halves):

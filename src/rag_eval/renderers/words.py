@@ -253,17 +253,17 @@ def signed_label(text: str, voice: Voice) -> str:
 
 def failing(report: Report) -> list[Question]:
     """The cases that fail."""
-    return _of(report.questions, {*map(_LABEL, report.questions)} - GOOD)
+    return _labelled(report.questions, {*map(_LABEL, report.questions)} - GOOD)
 
 
 def by_urgency(questions: Sequence[Question], most: int = sys.maxsize) -> list[Question]:
     """The first cases, failures first, each group in the order of the report."""
     labels = {*map(_LABEL, questions)}
-    found = _of(questions, labels - GOOD)
-    return [*found, *(_of(questions, labels & GOOD) if len(found) < most else ())][:most]
+    found = _labelled(questions, labels - GOOD)
+    return [*found, *(_labelled(questions, labels & GOOD) if len(found) < most else ())][:most]
 
 
-def _of(questions: Sequence[Question], labels: Collection[str]) -> list[Question]:
+def _labelled(questions: Sequence[Question], labels: Collection[str]) -> list[Question]:
     """The cases of some labels. There may be millions: none is looked at by a call of its own."""
     return list(compress(questions, map(labels.__contains__, map(_LABEL, questions))))
 
