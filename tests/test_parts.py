@@ -4,14 +4,17 @@ import json
 import pickle
 from contextlib import contextmanager
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import gold_row
+from rag_eval import waiting
 from rag_eval.engines import Work
 from rag_eval.engines._work import merged, score_range, score_stream
+from rag_eval.files import source
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import DEFAULTS
 from rag_eval.files.part import Part, Range, ranges
@@ -22,6 +25,7 @@ from rag_eval.pairing import Questions
 from rag_eval.progress import SILENT
 from rag_eval.reference import ReferenceScorer
 from rag_eval.scoring import Scorer
+from rag_eval.telling import Teller
 from reading import gold, jsonl, trace
 from strategies import gold_fields, trace_fields
 
@@ -54,11 +58,16 @@ def whole(work, data, ledger=None):
     return outcome(score_stream(work, reader, NAME, None), reader.ledger)
 
 
-def in_parts(work, data, cuts, ledger=None):
+def in_parts(work, data, cuts, ledger=None, *, backward=False):
     @contextmanager
     def pieces(work, some):
         work = pickle.loads(pickle.dumps(work))
-        yield (pickle.loads(pickle.dumps(score_range(work, NAME, Bytes(data), one))) for one in some)
+        behind = set() if backward else None
+        numbers = range(len(some))[::-1] if backward else range(len(some))
+        yield (
+            (number, pickle.loads(pickle.dumps(score_range(work, NAME, Bytes(data), some[number], behind))))
+            for number in numbers
+        )
 
     reader = Reader(ledger or Ledger(), work.limits)
     return outcome(merged(work, reader, NAME, cuts, pieces, SILENT), reader.ledger)
@@ -149,6 +158,72 @@ def test_what_the_reference_scorer_counts_is_the_same_in_any_parts(found, golds)
     data, cuts = found
     work = work_on(golds)._replace(scorer=ReferenceScorer(golds, 2, "not in context"))
     assert in_parts(work, data, cuts) == whole(work, data)
+
+
+besides = st.fixed_dictionaries(
+    {},
+    optional={
+        "chunks": st.just([{"id": "a", "text": "It was 1234567.", "doc_id": "d"}]),
+        "latency_ms": st.just({"total": 12.5}),
+        "usage": st.sampled_from(["m", "n"]).map(lambda model: {"model": model, "input_tokens": 3, "output_tokens": 5}),
+        "run": st.sampled_from(["", "one"]),
+        "ok": st.booleans(),
+    },
+)
+
+
+@st.composite
+def logs(draw):
+    """A log: rows written alike, now and then in another way, and some that are no answer to what is asked."""
+    ways = draw(st.lists(besides, min_size=1, max_size=2))
+    rng = Random(draw(st.integers(0, 10**6)))
+    lists = [["a", "b"], ["b"], LONG[0][:5], *rng.choice([[], [], LONG])]
+    rows = []
+    for _ in range(rng.randint(40, 160)):
+        answer = {
+            "claim": rng.choice(["It is 1234567.", "not in context"]),
+            "citations": rng.choice([["a"], []]),
+        }
+        row = {"qid": rng.choice(QIDS), "answer_json": answer, "retrieved_ids": rng.choice(lists)}
+        odd = rng.choice([{"qid": "other"}, {"error": "late"}]) if rng.random() < 0.01 else {}
+        rows.append({**row, **ways[rng.random() < 0.1 and -1], **odd})
+    return jsonl(*rows)
+
+
+@thorough(150)
+@given(cut(logs()), golds_of_a_run, st.sampled_from([0, 300, 1 << 20]), st.sampled_from([0, 4096, 4096]))
+def test_what_is_taken_from_the_end_of_a_file_comes_to_the_same(found, golds, largest, long):
+    data, cuts = found
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(source, "_BLOCK", 300)
+        patched.setattr(waiting, "_LARGEST", largest)
+        patched.setattr(waiting, "_LONG", long)
+        for scorer in (Scorer(golds, MEASURES, Settings()), ReferenceScorer(golds, 2, "not in context")):
+            work = work_on(golds)._replace(scorer=scorer)
+            assert in_parts(work, data, cuts, backward=True) == whole(work, data)
+
+
+def test_of_a_log_little_more_than_its_last_round_is_scored(monkeypatch):
+    monkeypatch.setattr(source, "_BLOCK", 300)
+    rounds = jsonl(*[trace(qid=QIDS[number % 4], chunks=[{"id": "a", "text": "b"}]) for number in range(400)])
+    counted, profiles = [], Teller.profiles
+    monkeypatch.setattr(Teller, "profiles", lambda *args: counted.append(len(args[1])) or profiles(*args))
+    cuts = ranges(len(rounds), len(rounds) // 4)
+    assert in_parts(work_on(GOLDS), rounds, cuts, backward=True)[0].completeness.duplicate == 396
+    assert sum(counted) < 150
+
+
+def test_a_model_without_a_price_is_named_though_its_answers_were_replaced(monkeypatch):
+    monkeypatch.setattr(source, "_BLOCK", 300)
+
+    def round_of(model):
+        usage = {"model": model, "input_tokens": 1, "output_tokens": 2}
+        return jsonl(*[trace(qid=qid, usage=usage) for qid in QIDS * 10])
+
+    data = round_of("old") + round_of("new")
+    found = in_parts(work_on(GOLDS), data, ranges(len(data), len(data) // 4), backward=True)
+    assert found[0].unpriced == ("new", "old")
+    assert found == whole(work_on(GOLDS), data)
 
 
 @pytest.mark.parametrize("scorer", [Scorer({}, MEASURES, Settings()), ReferenceScorer({}, 5, "none")])

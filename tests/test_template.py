@@ -450,8 +450,10 @@ def settled(monkeypatch, scorer, lines):
     times, leave = [], waiting.Waiting.leave
 
     def watched(self):
-        came, left = self.count, [*leave(self)]
-        times.append((came, sum(len(some.slots) for some in left)))
+        before, left = self.replaced, [*leave(self)]
+        count = sum(len(some.slots) for some in left)
+        if left:
+            times.append((self.replaced - before + count, count))
         yield from left
 
     monkeypatch.setattr(waiting.Waiting, "leave", watched)

@@ -94,11 +94,12 @@ class ReferenceScorer:
         self._slots = self._wants.slots
         self._hold_nothing()
 
-    def _hold_nothing(self, *, apart: bool = False) -> None:
+    def _hold_nothing(self, *, apart: bool = False, behind: set[int] | None = None) -> None:
         self._seen = bytearray() if apart else bytearray(len(self._slots))
         self._log: tuple[array[int], bytearray] | None = (array("Q"), bytearray()) if apart else None
-        self._known = self._unknown = self._unread = self._replaced = 0
+        self._known = self._unknown = self._unread = self._duplicate = 0
         self._waiting: Waiting | None = None  # made for the first that may wait: start-up time
+        self._behind = behind
 
     def enough(self, row: Row) -> tuple[str, ...] | None:
         """Nothing besides what all rows tell; None where more is read of rows of the same fields."""
@@ -134,12 +135,11 @@ class ReferenceScorer:
 
     def _take_told(self, told: Told, qid_of: QidOf) -> None:
         slots = list(map(self._slots.get, told.qids))
-        if None not in slots and self._wait(slots, told):  # type: ignore[arg-type]  # each has a place
+        if None not in slots:
+            for due in self._room().due(slots, told):  # type: ignore[arg-type]  # each has a place
+                self._put(due.slots, self._outcomes(*due))
             return
         self._take_left()
-        if None not in slots:
-            self._put(slots, self._outcomes(slots, told))  # type: ignore[arg-type]
-            return
         for slot, came, (line, qid, *_) in zip(slots, self._outcomes(slots, told), told.entries(), strict=True):
             if slot is not None:
                 self._put((slot,), (came,))
@@ -148,25 +148,18 @@ class ReferenceScorer:
             elif line in told.rows:
                 self._take_rows([(line, told.rows[line])], qid_of)
 
-    def _wait(self, slots: list[int], told: Told) -> bool:
-        """Let traces wait if they may."""
-        from rag_eval.waiting import Waiting  # only large files need it: start-up time
+    def _room(self) -> Waiting:
+        """Where traces wait."""
+        if self._waiting is None:
+            from rag_eval.waiting import Waiting  # only large files need it: start-up time
 
-        waiting = self._waiting = self._waiting or Waiting(len(self._slots))
-        waits = waiting.takes(slots, told)
-        if waiting.full:
-            self._take_left()
-        return waits
+            self._waiting = Waiting(len(self._slots), self._behind or frozenset(), lambda _: False)
+        return self._waiting
 
     def _take_left(self) -> None:
         """Take those of the traces that wait which no other one of them replaces."""
-        if self._waiting is None or not self._waiting.count:
-            return
-        came = self._waiting.count
-        for slots, _, told in self._waiting.leave():
-            self._put(slots, self._outcomes(slots, told))
-            came -= len(slots)
-        self._replaced += came
+        for due in self._waiting.leave() if self._waiting else ():
+            self._put(due.slots, self._outcomes(*due))
 
     def _outcomes(self, slots: Sequence[int | None], told: Told) -> bytearray:
         """What each trace came to; 0 where there is no item. Ids are looked for in lists as they stand in JSON.
@@ -219,10 +212,19 @@ class ReferenceScorer:
             self._log[0].extend(slots)
             self._log[1].extend(outcomes)
 
-    def fresh(self, pool: frozenset[str] | None = None, *, apart: bool = False) -> ReferenceScorer:  # noqa: ARG002
-        """A scorer of the same kind that holds no trace yet; one that is ``apart`` is to be asked for its part."""
+    def fresh(
+        self,
+        pool: frozenset[str] | None = None,  # noqa: ARG002
+        *,
+        apart: bool = False,
+        behind: set[int] | None = None,
+    ) -> ReferenceScorer:
+        """A scorer of the same kind that holds no trace yet; one that is ``apart`` is to be asked for its part.
+
+        ``behind`` are the places of items that a trace further behind answers, and will be those of its own as well.
+        """
         other = copy(self)
-        other._hold_nothing(apart=apart)
+        other._hold_nothing(apart=apart, behind=behind)
         return other
 
     def partial(self) -> Part:
@@ -230,6 +232,8 @@ class ReferenceScorer:
         if self._log is None:
             raise ValueError("this scorer has let traces take the places of others")
         self._take_left()
+        if self._behind is not None:
+            self._behind.update(self._log[0])
         return Part(*self._log, self._unknown, self._unread, self._replaced)
 
     def agrees(self, part: Part) -> bool:  # noqa: ARG002
@@ -244,7 +248,7 @@ class ReferenceScorer:
         self._known += len(part.slots)
         self._unknown += part.unknown
         self._unread += part.unread
-        self._replaced += part.replaced
+        self._duplicate += part.replaced
 
     def close(self) -> Counts:
         """Outcomes of every gold item; one without a trace is an empty answer."""
@@ -258,6 +262,11 @@ class ReferenceScorer:
                 found[self._outcome(self._wants.at(slot), "", (), ()) & ~SEEN] += 1
         taken = len(self._slots) - missing
         return Counts(found, missing, self._known + self._replaced - taken, self._unknown, self._unread)
+
+    @property
+    def _replaced(self) -> int:
+        """Traces that others replaced before anything was made of them."""
+        return self._duplicate + (self._waiting.replaced if self._waiting else 0)
 
 
 def _bits(gold: Gold, claim: str, recalled: bool, hit: bool, token: str) -> int:

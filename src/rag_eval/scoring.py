@@ -52,12 +52,12 @@ class Scorer:
         self._slots = {qid: slot for slot, qid in enumerate(golds)}
         self._hold_nothing()
 
-    def _hold_nothing(self, *, apart: bool = False) -> None:
+    def _hold_nothing(self, *, apart: bool = False, behind: set[int] | None = None) -> None:
         self._logs: dict[str | None, Log] = {}
         self._held: dict[str | None, Held] = {}
         self._duplicate = self._unknown = self._unsettled = 0
         self._waiting: Waiting | None = None  # made for the first that may wait: start-up time
-        self._apart = apart
+        self._apart, self._behind = apart, behind
 
     def enough(self, row: Row) -> tuple[str, ...] | None:
         """What rows of the same fields have to tell besides what all do; None where they come to more than that."""
@@ -79,9 +79,14 @@ class Scorer:
 
     def _take_told(self, told: Told, qid_of: QidOf) -> None:
         slots = list(map(self._slots.get, told.qids))
-        if None not in slots and self._wait(slots, told):  # type: ignore[arg-type]  # each has a place
+        if None in slots:
+            self._take_left()
+            self._take_slots(slots, told, qid_of)
             return
-        self._take_left()
+        for due in self._room().due(slots, told):  # type: ignore[arg-type]  # each has a place
+            self._take_slots(*due, qid_of)
+
+    def _take_slots(self, slots: Sequence[int | None], told: Told, qid_of: QidOf) -> None:
         self._unsettled += len(slots)
         outcomes = self._assessor.told(slots, told)
         if not all(outcomes) or (told.runs and told.runs.count(told.runs[0]) < len(slots)):
@@ -90,33 +95,28 @@ class Scorer:
         log = self._log(told.runs[0] or None if told.runs else None)
         log.slots.extend(slots)  # type: ignore[arg-type]  # where there is an outcome there is an item
         log.outcomes.extend(outcomes)  # type: ignore[arg-type]
-        log.lines.extend(range(told.first, told.first + len(slots)))
+        log.lines.extend(told.lines)
 
-    def _wait(self, slots: list[int], told: Told) -> bool:
-        """Let traces wait if they may: not those of runs, nor where the first long list of a file may be among them."""
-        from rag_eval.telling import any_long
-        from rag_eval.waiting import Waiting  # only large files need it: start-up time
+    def _room(self) -> Waiting:
+        """Where traces wait: not those of runs, nor where the first long list of a file or an unknown price may be."""
+        if self._waiting is None:
+            from rag_eval.telling import any_long
+            from rag_eval.waiting import Waiting  # only large files need it: start-up time
 
-        waiting = self._waiting = self._waiting or Waiting(len(self._in_order))
-        waits = not told.runs and waiting.takes(slots, told, any_long)
-        if waiting.full:
-            self._take_left()
-        return waits
+            def barred(told: Told) -> bool:
+                return bool(told.runs) or "usage" in told.more or any_long(told)
+
+            self._waiting = Waiting(len(self._in_order), self._behind or frozenset(), barred)
+        return self._waiting
 
     def _take_left(self) -> None:
         """Take those of the traces that wait which no other one of them replaces."""
-        if self._waiting is None or not self._waiting.count:
-            return
-        came, log = self._waiting.count, self._log(None)
-        for slots, entries, told in self._waiting.leave():
-            outcomes = self._assessor.told(slots, told)
-            for slot, known, entry in zip(slots, outcomes, entries, strict=True):
-                log.add(slot, known or self._assessor.trace(self._in_order[slot], told.trace(entry)), entry[0])
-            self._unsettled += len(slots)
-            came -= len(slots)
-        self._duplicate += came
+        for slots, told in self._waiting.leave() if self._waiting else ():
+            self._take_slots(slots, told, _no_qid)
 
-    def _take_apart(self, told: Told, slots: list[int | None], outcomes: list[Outcome | None], qid_of: QidOf) -> None:
+    def _take_apart(
+        self, told: Told, slots: Sequence[int | None], outcomes: list[Outcome | None], qid_of: QidOf
+    ) -> None:
         """Take traces one by one: some are of other profiles, items or runs, or written otherwise."""
         for slot, known, entry in zip(slots, outcomes, told.entries(), strict=True):
             line, qid, run = entry[:3]
@@ -175,14 +175,17 @@ class Scorer:
         aside = len(self._assessor.pool or ()), tuple(sorted(self._assessor.unpriced))
         return Scorecard(self._measures, self._assessor.columns, cases, self._completeness(cases), *aside)
 
-    def fresh(self, pool: frozenset[str] | None = None, *, apart: bool = False) -> Scorer:
+    def fresh(
+        self, pool: frozenset[str] | None = None, *, apart: bool = False, behind: set[int] | None = None
+    ) -> Scorer:
         """A scorer of the same kind that holds no case yet; ``pool`` is the long list to compare others with.
 
-        One that is ``apart`` is to be asked for its :meth:`partial`, and keeps the traces as they came.
+        One that is ``apart`` is to be asked for its :meth:`partial`, and keeps the traces as they came. ``behind`` are
+        the places of items that a trace further behind answers, and will be those of its own as well.
         """
         other = copy(self)
         other._assessor = self._assessor.fresh(pool)
-        other._hold_nothing(apart=apart)
+        other._hold_nothing(apart=apart, behind=behind)
         return other
 
     def partial(self) -> Partial:
@@ -190,7 +193,9 @@ class Scorer:
         if not self._apart:
             raise ValueError("this scorer has let traces take the places of others")
         self._take_left()
-        aside = Aside(self._unknown, self._duplicate, self._assessor.pool, frozenset(self._assessor.unpriced))
+        if self._behind is not None and None in self._logs:
+            self._behind.update(self._logs[None].slots)
+        aside = Aside(self._unknown, self._replaced, self._assessor.pool, frozenset(self._assessor.unpriced))
         return packed(self._logs, aside)
 
     def agrees(self, partial: Partial) -> bool:
@@ -240,7 +245,16 @@ class Scorer:
         for kind, count in cases.kinds():
             labels[kind.label] += count
         expected, missing = len(cases), labels["MISSING"]
-        return Completeness(expected, expected - missing, missing, self._duplicate, self._unknown, labels["ERROR"])
+        return Completeness(expected, expected - missing, missing, self._replaced, self._unknown, labels["ERROR"])
+
+    @property
+    def _replaced(self) -> int:
+        """Traces that others took the place of."""
+        return self._duplicate + (self._waiting.replaced if self._waiting else 0)
+
+
+def _no_qid(_row: Row, _line: int) -> None:
+    """Of traces that waited every one has its item."""
 
 
 def score(cases: Iterable[tuple[Gold, Trace]], measures: Sequence[Measure], settings: Settings) -> Scorecard:

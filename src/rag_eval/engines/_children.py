@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 T = TypeVar("T")
 
@@ -41,35 +41,40 @@ def may_fork() -> bool:
 
 
 class Children(Generic[T]):
-    """Processes that take the next number from a pipe, and send what ``made`` gives for it through one each."""
+    """Processes that take the next number from a pipe, and send what ``made`` gives for it through one each.
 
-    def __init__(self, made: Callable[[int], T], count: int, jobs: int) -> None:
-        self._made, self._count = made, count
-        self._queue, numbers = os.pipe()
+    Every process takes numbers in the order of ``numbers``, this one too where it has to do what no other delivers.
+    """
+
+    def __init__(self, made: Callable[[int], T], numbers: Sequence[int], jobs: int) -> None:
+        self._made, self._numbers = made, numbers
+        self._queue, sender = os.pipe()
         self._pids: list[int] = []
         self._open: dict[int, bytearray] = {}
         try:
-            os.write(numbers, b"".join(map(_NUMBER.pack, range(count))))
-            os.close(numbers)
-            for _ in range(min(jobs, count)):
+            os.write(sender, b"".join(map(_NUMBER.pack, numbers)))
+            os.close(sender)
+            for _ in range(min(jobs, len(numbers))):
                 self._fork()
         except BaseException:
             self.close()
             raise
 
-    def pieces(self, idle: Callable[[], bool]) -> Iterator[T]:
-        """The pieces in the order of their numbers; ``idle`` does a step of other work, or says that there is none."""
-        found: dict[int, T] = {}
+    def pieces(self, idle: Callable[[], bool]) -> Iterator[tuple[int, T]]:
+        """The pieces with their numbers, as they come; ``idle`` does a step of other work, or says there is none."""
+        left = dict.fromkeys(self._numbers)
         with DefaultSelector() as selector:
             for pipe in self._open:
                 selector.register(pipe, EVENT_READ)
-            for number in range(self._count):
-                while number not in found and self._open:
-                    for key, _ in selector.select(0 if idle() else None):
-                        found.update(self._received(key.fd))
-                        if key.fd not in self._open:
-                            selector.unregister(key.fd)
-                yield found.pop(number) if number in found else self._made(number)
+            while left and self._open:
+                for key, _ in selector.select(0 if idle() else None):
+                    for number, piece in self._received(key.fd):
+                        del left[number]
+                        yield number, piece
+                    if key.fd not in self._open:
+                        selector.unregister(key.fd)
+        for number in left:
+            yield number, self._made(number)
 
     def close(self) -> None:
         """Leave no child behind, at work or not."""

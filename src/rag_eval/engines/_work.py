@@ -13,7 +13,7 @@ from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import Any, Self
 
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from rag_eval.told import Batch, QidOf
 
     Row = dict[str, Any]
-    Pieces = Callable[["Work", list[Range]], AbstractContextManager[Iterator["Piece"]]]
-    """What gives the pieces of ranges in their order; it may end early, and is asked again for what is left then."""
+    Pieces = Callable[["Work", list[Range]], AbstractContextManager[Iterator[tuple[int, "Piece"]]]]
+    """What gives the pieces of ranges with their places among them, as they come.
+
+    It may end early, and is asked again for what is left then.
+    """
 
 
 class Scorer(Protocol):
@@ -42,8 +45,12 @@ class Scorer(Protocol):
     def pool(self) -> frozenset[str] | None:
         """What parts have to agree on, None as long as it is open: see :class:`rag_eval.scoring.Scorer`."""
 
-    def fresh(self, pool: frozenset[str] | None = None, *, apart: bool = False) -> Self:
-        """One of the same kind that holds nothing; one that is ``apart`` is to be asked for its partial."""
+    def fresh(self, pool: frozenset[str] | None = None, *, apart: bool = False, behind: set[int] | None = None) -> Self:
+        """One of the same kind that holds nothing; one that is ``apart`` is to be asked for its partial.
+
+        ``behind`` are the places of items that a trace further behind in the file answers, so that none of those that
+        come to this one counts. It adds those of its own to them when it is asked for its partial.
+        """
 
     @property
     def least_shared(self) -> int:
@@ -101,9 +108,12 @@ def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -
     return scorer
 
 
-def score_range(work: Work, path: str, file: File, cut: Range) -> Piece:
-    """The lines that begin in a range of ``file``, which is called ``path``."""
-    log, scorer = Log(), work.scorer.fresh(work.pool, apart=True)
+def score_range(work: Work, path: str, file: File, cut: Range, behind: set[int] | None = None) -> Piece:
+    """The lines that begin in a range of ``file``, which is called ``path``.
+
+    ``behind``: see :meth:`Scorer.fresh`; of who scores the last range first, and the same set with each.
+    """
+    log, scorer = Log(), work.scorer.fresh(work.pool, apart=True, behind=behind)
     reader = Reader(log, work.limits._replace(lines=sys.maxsize))
     try:
         part = Part(path, reader, file, cut)
@@ -121,16 +131,27 @@ def merged(work: Work, reader: Reader, path: str, cuts: list[Range], pieces: Pie
     while more and done < len(cuts):
         # Where the habits of a piece refer to another long list than the file's first, it is scored again.
         with pieces(work._replace(pool=scorer.pool or work.pool), cuts[done:]) as found:
-            for piece in found:
+            for piece in _in_order(found, cuts[done:], watch):
                 if not scorer.agrees(piece.partial):
                     break
                 scorer.absorb(piece.partial, replay.lines)
                 more = replay.take(piece.log)
-                watch.advance(cuts[done].end - cuts[done].start)
                 done += 1
                 if not more:
                     break
     return scorer
+
+
+def _in_order(found: Iterable[tuple[int, Piece]], cuts: Sequence[Range], watch: Watch) -> Iterator[Piece]:
+    """The pieces as they stand in the file."""
+    came: dict[int, Piece] = {}
+    place = 0
+    for number, piece in found:
+        watch.advance(cuts[number].end - cuts[number].start)
+        came[number] = piece
+        while place in came:
+            yield came.pop(place)
+            place += 1
 
 
 def _qids(work: Work, ledger: Ledger, path: str) -> QidOf:

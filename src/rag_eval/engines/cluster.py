@@ -60,13 +60,13 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
     attempts = _Attempts(place)
 
     @contextmanager
-    def pieces(work: Work, cuts: list[Range]) -> Iterator[Iterator[Piece]]:
+    def pieces(work: Work, cuts: list[Range]) -> Iterator[Iterator[tuple[int, Piece]]]:
         # Every worker has a copy of the gold, so that the loss of one worker is not that of the gold.
         _await(client)
         sent = client.scatter([work], broadcast=True, hash=False)[0]
         futures = client.map(score_at, cuts, work=sent, place=place, name=task.path, pure=False, retries=_ATTEMPTS)
         try:
-            yield attempts.delivered(futures)
+            yield enumerate(attempts.delivered(futures))
         finally:
             client.cancel(futures)
 

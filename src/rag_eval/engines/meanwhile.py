@@ -32,11 +32,12 @@ class Meanwhile(Generic[T]):
     """What ``work`` gives, which has no effect but that. It has to be closed, asked for or not."""
 
     def __init__(self, work: Callable[[], T]) -> None:
-        self._children = Children(lambda _: work(), 1, 1)
+        self._children = Children(lambda _: work(), range(1), 1)
 
     def result(self) -> T:
         """What the work gives, or the error that it ends with; to be asked for once."""
-        return next(self._children.pieces(lambda: False))
+        _, result = next(self._children.pieces(lambda: False))
+        return result
 
     def close(self) -> None:
         """Leave no child behind."""
@@ -47,5 +48,7 @@ def spread(work: Callable[[S], T], items: Sequence[S], jobs: int) -> list[T]:
     """What ``work`` makes of each of the items, in their order, by so many processes."""
     if jobs < 2 or len(items) < 2:
         return list(map(work, items))
-    with closing(Children(lambda place: work(items[place]), len(items), jobs)) as children:
-        return list(children.pieces(lambda: False))
+    places = range(len(items))
+    with closing(Children(lambda place: work(items[place]), places, jobs)) as children:
+        found = dict(children.pieces(lambda: False))
+    return [found[place] for place in places]

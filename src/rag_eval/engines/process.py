@@ -1,6 +1,7 @@
 """Ranges of a large file, scored by processes that are forked once the gold is there: nothing of it is sent to them.
 
-The file is opened once: every process reads the very bytes whose digest the parent takes meanwhile.
+The file is opened once: every process reads the very bytes whose digest the parent takes meanwhile. The last range is
+taken first: the last trace of a question counts, so that none before it has to be scored.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from rag_eval.files.source import Digest
 
 _HEAD = 64 << 10
-_LEAST, _MOST = 2 << 20, 128 << 20  # bytes of a range: a child holds what one comes to
+_LEAST, _MOST = 2 << 20, 64 << 20  # bytes of a range: a child holds what one comes to
 _ROUNDS, _MOST_ROUNDS = 2, 16  # ranges a child, of what is left of the file and of all of it: the last ones are short
 _BLOCK = 1 << 20
 
@@ -41,14 +42,14 @@ def run(task: Task) -> Scorer | None:
 
 
 def shares(size: int, jobs: int) -> list[Range]:
-    """A file of ``size`` bytes in ranges, long ones first."""
+    """A file of ``size`` bytes in ranges, of which the last ones are long: they are taken first."""
     least = max(_LEAST, size // min(jobs * _MOST_ROUNDS, MOST) + 1)
-    most, begin, found = max(_MOST, least), 0, []
-    while begin < size:
-        step = min(max((size - begin) // (jobs * _ROUNDS), least), most)
-        found.append(Range(begin, min(begin + step, size)))
-        begin += step
-    return found
+    most, end, found = max(_MOST, least), size, []
+    while end:
+        begin = max(end - min(max(end // (jobs * _ROUNDS), least), most), 0)
+        found.append(Range(begin, end))
+        end = begin
+    return found[::-1]
 
 
 def _run(task: Task, file: Local, size: int, jobs: int) -> Scorer:
@@ -58,11 +59,13 @@ def _run(task: Task, file: Local, size: int, jobs: int) -> Scorer:
     work = task.work._replace(pool=head.pool)
 
     @contextmanager
-    def pieces(work: Work, cuts: list[Range]) -> Iterator[Iterator[Piece]]:
-        def score(number: int) -> Piece:
-            return score_range(work, task.path, file, cuts[number])
+    def pieces(work: Work, cuts: list[Range]) -> Iterator[Iterator[tuple[int, Piece]]]:
+        behind: set[int] = set()  # each process has its own
 
-        with closing(Children(score, len(cuts), jobs)) as children:
+        def score(number: int) -> Piece:
+            return score_range(work, task.path, file, cuts[number], behind)
+
+        with closing(Children(score, range(len(cuts))[::-1], jobs)) as children:
             yield children.pieces(hashing.step)
 
     task.how.watch.begin(size)

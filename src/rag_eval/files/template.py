@@ -13,7 +13,7 @@ from itertools import repeat
 from rag_eval.files.pattern import Ways, way
 from rag_eval.model import inline_citations
 from rag_eval.shelf import Stock
-from rag_eval.told import TOLD, Told
+from rag_eval.told import NO_FIELDS, TOLD, Fields, Told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,13 +115,15 @@ def _told(lines: Lines, columns: Columns, between: str) -> Told:
     cited: Iterable[str | None] = columns.get(_CITED) or columns.get(_LISTED) or repeat(None)
     if _ANSWER in columns and _LISTED not in columns:
         cited = [_inline(claim, between) for claim in claims]
-    more = {name: _values(columns[name], name in _LISTS) for name in TOLD.intersection(columns)}
+    asked = TOLD.intersection(columns)
+    more = Fields({name: columns[name] for name in asked}, _values) if asked else NO_FIELDS
     qids: Sequence[str] = columns["qid"]
     ranked: Iterable[str] = columns.get(_RANKED) or repeat("")
     if _RANKED not in columns and _CHUNKS in more:
         qids, ranked = _by_chunks(qids, more[_CHUNKS], between)
     runs = columns.get("run", ())
-    return Told(lines.first, qids, runs, claims, cited, ranked, between, {}, more, len(lines.text))
+    numbers = range(lines.first, lines.first + lines.count)
+    return Told(numbers, qids, runs, claims, cited, ranked, between, {}, more, len(lines.text))
 
 
 def _by_chunks(qids: Sequence[str], chunks: Sequence[list[Any]], between: str) -> tuple[Sequence[str], Sequence[str]]:
@@ -137,9 +139,12 @@ def _odd(ids: Sequence[str]) -> bool:
     return '"' in text or "\\" in text or "" in ids
 
 
-def _values(texts: Sequence[str], listed: bool) -> list[Any]:
-    """What stands in a column, None where nothing does: decoded at once, which saves calls."""
-    written = [f"[{text}]" for text in texts] if listed else [text or "null" for text in texts]
+def _values(name: str, texts: Sequence[str | None]) -> list[Any]:
+    """What stands in the column of a field, None where nothing does: decoded at once, which saves calls."""
+    if name in _LISTS:
+        written = ["null" if text is None else f"[{text}]" for text in texts]
+    else:
+        written = [text or "null" for text in texts]
     values: list[Any] = _loads(f"[{','.join(written)}]")
     return values
 
@@ -179,10 +184,14 @@ def _merged(told: Told, other: Told) -> Told:
         claims=pick(told.claims, other.claims, ""),
         cited=pick(told.cited, other.cited, None),
         retrieved=pick(told.retrieved, other.retrieved, ""),
-        more={
-            name: pick(told.more.get(name, ()), other.more.get(name, ()), None) for name in {**told.more, **other.more}
-        },
+        more=_either(told.more, other.more, pick),
     )
+
+
+def _either(mine: Fields, theirs: Fields, pick: Callable[[Any, Any, None], list[Any]]) -> Fields:
+    names = mine.texts.keys() | theirs.texts.keys()
+    texts = {name: pick(mine.texts.get(name, ()), theirs.texts.get(name, ()), None) for name in names}
+    return Fields(texts, _values) if texts else NO_FIELDS
 
 
 def _unescaped(told: Told) -> Told:
