@@ -151,6 +151,36 @@ def test_a_defect_in_a_child_is_one_of_the_parent():
 
 
 @linux
+@pytest.mark.parametrize("failing", ["fork", "pipe"])
+def test_where_no_process_can_be_had_the_parent_does_it(monkeypatch, failing):
+    used = len(os.listdir("/proc/self/fd"))
+    calls, real = [], getattr(os, failing)
+
+    def refused(*args):
+        calls.append(args)
+        if len(calls) > 1:  # the queue, or the first child
+            raise BlockingIOError("no more")
+        return real(*args)
+
+    monkeypatch.setattr(os, failing, refused)
+    with closing(_children.Children(lambda number: number * 10, range(4), 3)) as children:
+        assert dict(children.pieces(lambda: False)) == {0: 0, 1: 10, 2: 20, 3: 30}
+    assert len(calls) == 2
+    assert len(os.listdir("/proc/self/fd")) == used
+
+
+@linux
+@pytest.mark.parametrize("count", [2, 1000, 1001, 2500])
+def test_any_number_of_items_is_spread_over_processes(count):
+    assert meanwhile.spread(lambda item: -item, range(count), 2) == [-item for item in range(count)]
+
+
+def test_more_parts_than_fit_into_a_pipe_are_refused():
+    with pytest.raises(ValueError, match="more than 1000"):
+        _children.Children(abs, range(1001), 2)
+
+
+@linux
 def test_work_done_meanwhile_gives_its_result_or_its_error():
     with closing(meanwhile.Meanwhile(os.getpid)) as one:
         assert one.result() != os.getpid()

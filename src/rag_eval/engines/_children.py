@@ -47,6 +47,8 @@ class Children(Generic[T]):
     """
 
     def __init__(self, made: Callable[[int], T], numbers: Sequence[int], jobs: int) -> None:
+        if len(numbers) > MOST:
+            raise ValueError(f"more than {MOST} parts")
         self._made, self._numbers = made, numbers
         self._queue, sender = os.pipe()
         self._pids: list[int] = []
@@ -54,8 +56,9 @@ class Children(Generic[T]):
         try:
             os.write(sender, b"".join(map(_NUMBER.pack, numbers)))
             os.close(sender)
-            for _ in range(min(jobs, len(numbers))):
-                self._fork()
+            with suppress(OSError):  # no more processes to be had: those there are do it, or the parent
+                for _ in range(min(jobs, len(numbers))):
+                    self._fork()
         except BaseException:
             self.close()
             raise
@@ -98,9 +101,12 @@ class Children(Generic[T]):
                 self._live(sender, receiver)
             self._pids.append(pid)
             self._open[receiver] = bytearray()
+        except OSError:
+            os.close(receiver)
+            raise
         finally:
+            os.close(sender)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        os.close(sender)
 
     def _live(self, sender: int, receiver: int) -> None:
         """A child's life. It never returns into the parent's code, and says nothing: the parent will."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Generic, TypeVar
 
-from rag_eval.engines._children import Children, may_fork
+from rag_eval.engines._children import MOST, Children, may_fork
 from rag_eval.engines._cores import usable
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def spread(work: Callable[[S], T], items: Sequence[S], jobs: int) -> list[T]:
     """What ``work`` makes of each of the items, in their order, by so many processes."""
     if jobs < 2 or len(items) < 2:
         return list(map(work, items))
-    places = range(len(items))
-    with closing(Children(lambda place: work(items[place]), places, jobs)) as children:
-        found = dict(children.pieces(lambda: False))
-    return [found[place] for place in places]
+    parts = min(len(items), MOST)
+    with closing(Children(lambda part: list(map(work, items[part::parts])), range(parts), jobs)) as children:
+        made = dict(children.pieces(lambda: False))
+    return [made[place % parts][place // parts] for place in range(len(items))]
