@@ -444,7 +444,22 @@ def test_internal_names_are_found_at_any_place(before, digits):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(a+)+b", "(?:x|y)*z", "(a|aa){1,}", "(ab)+", r"((\w+)\s)*", "a*a*a*a*b", "(a){2,9}"]
+    "pattern",
+    [
+        "(a+)+b",
+        "(?:x|y)*z",
+        "(a|aa){1,}",
+        "(ab)+",
+        r"((\w+)\s)*",
+        "a*a*a*a*b",
+        "(a){2,9}",
+        r"(\w+){12}!",
+        "(a|a){30}!",
+        "(?:(?:a?))+?",
+        "((a|b)c){4}",
+        "a{0,999}a{0,999}a{0,999}a{0,999}!",
+        r"[]x(]*(\)y*){,5}",
+    ],
 )
 def test_patterns_that_could_take_for_ever_are_told(pattern):
     assert internal.too_costly(pattern)
@@ -452,7 +467,20 @@ def test_patterns_that_could_take_for_ever_are_told(pattern):
 
 @pytest.mark.parametrize(
     "pattern",
-    ["EMP-[0-9]{6}", r"\(\w+\)", r"(?i)project (?:apollo|zeus)", "(?:ab)?c", r"[A-Z]+-\d+", r"x\)+", r"a\*b\*c\*d\*"],
+    [
+        "(?:[0-9a-f]{4}-){3}[0-9a-f]{4}",
+        "(?:x{1}){2}",
+        "(EMP|STAFF)-[0-9]{2,9}",
+        r"[(a+)]+\(a\)+",
+        "(?P<team>[a-z]{1,8})?-{2}",
+        "EMP-[0-9]{6}",
+        r"\(\w+\)",
+        r"(?i)project (?:apollo|zeus)",
+        "(?:ab)?c",
+        r"[A-Z]+-\d+",
+        r"x\)+",
+        r"a\*b\*c\*d\*",
+    ],
 )
 def test_patterns_of_names_are_taken(pattern):
     assert internal.too_costly(pattern) == ""
