@@ -397,6 +397,25 @@ def test_the_example_of_the_manual_is_what_is_said():
     )
 
 
+@pytest.mark.parametrize("name", ["recall_all@5", "under_refusal"])
+def test_a_gate_on_a_worsening_is_no_threshold_on_a_value(name):
+    gates = [Gate(name, "max_drop", "0.02"), Gate(name, "max_rise", "0.02")]
+    codes = ("gate-coarse", "gate-out-of-reach", "gate-without-items")
+    assert [found(code, *mixed(10, 8), gates=gates) for code in codes] == [[], [], []]
+
+
+def test_a_gate_on_a_slice_is_about_the_items_of_the_slice():
+    rows = mixed(12, 8)
+    rows[0]["category"] = "rare"
+    gates = [Gate("precision", "min", "0.8", slice=f"category={part}") for part in ("rare", "none", "*")]
+    coarse = [one.message for one in found("gate-coarse", *rows, gates=gates)]
+    assert len(coarse) == 2
+    assert {one[:61] for one in coarse} == {"the gate precision where category=rare ≥ 0.8 is about 1 item("}
+    assert [one.message for one in found("gate-without-items", *rows, gates=gates)] == [
+        "the gate precision where category=none ≥ 0.8 has nothing to judge: it is about shipped answers"
+    ]
+
+
 def test_gates_without_items_are_named_unless_they_may_be_skipped():
     gates = [
         Gate("under_refusal", "max", "0.05"),

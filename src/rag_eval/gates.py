@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 BOUNDS = ("min", "max")
 MARGINS = ("max_drop", "max_rise")
 """Directions: of a value, and of its worsening against the baseline."""
+_SIGNS = {"min": "≥", "max": "≤"}
 COMPLETENESS = ("missing", "duplicate", "unknown")
 FULL = "full"
 """The suite of all questions."""
@@ -58,6 +59,11 @@ class Gate(NamedTuple):
     def label(self) -> str:
         """The gate as people name it."""
         return f"{self.name} where {self.slice}" if self.slice else self.name
+
+    @property
+    def written(self) -> str:
+        """The gate as people write it: ``precision ≥ 0.80``, ``mrr max_drop 0.02``."""
+        return f"{self.label} {_SIGNS.get(self.direction, self.direction)} {self.threshold}"
 
 
 class Comparison(NamedTuple):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rag_eval.damage import Kind, Sample
-    from rag_eval.gates import Judged, Policy
+    from rag_eval.gates import Policy
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Trace
     from rag_eval.report import Context, Report
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 DOSES = ("1", "2", "5", "10", "20", "50", "100")
 """Percent of the cases that a kind of damage can be done to."""
-_SIGNS = {"min": "≥", "max": "≤"}
 
 
 class At(NamedTuple):
@@ -121,7 +120,7 @@ def probe(setup: Setup, samples: Sequence[Sample], own: Report, doses: Sequence[
     alike = beside_itself(setup, samples, own)
     whole = own if setup.context.earlier else alike
     against = setup.context.earlier.path if setup.context.earlier else ""
-    names = tuple(dict.fromkeys(gate_text(gate) for gate in whole.gates if not gate.name.startswith("completeness.")))
+    names = tuple(dict.fromkeys(gate.gate.written for gate in whole.gates if not gate.name.startswith("completeness.")))
     found = Probe(len(own.questions), against, tuple(doses), names, unequal(alike), failing(whole, own))
     if found.exit_code:
         return found
@@ -144,18 +143,13 @@ def beside_itself(setup: Setup, samples: Sequence[Sample], own: Report) -> Repor
 
 def unequal(report: Report) -> tuple[str, ...]:
     """The regression gates that fail."""
-    return tuple(gate_text(gate) for gate in report.gates if gate.direction in MARGINS and gate.outcome == "failed")
+    return tuple(gate.gate.written for gate in report.gates if gate.direction in MARGINS and gate.outcome == "failed")
 
 
 def failing(*reports: Report) -> tuple[str, ...]:
     """The gates that fail the first of the reports, and the errors that were found in any."""
-    gates = [gate_text(gate) for gate in reports[0].failed_gates]
+    gates = [gate.gate.written for gate in reports[0].failed_gates]
     return tuple(dict.fromkeys([*gates, *(finding.code for report in reports for finding in report.errors)]))
-
-
-def gate_text(gate: Judged) -> str:
-    """A gate as people write it: ``precision ≥ 0.80``, ``mrr max_drop 0.02``."""
-    return f"{gate.label} {_SIGNS.get(gate.direction, gate.direction)} {gate.threshold}"
 
 
 def _probed(kind: Kind, setup: Setup, samples: Sequence[Sample], whole: Report, doses: Sequence[str]) -> Probed:
@@ -207,7 +201,7 @@ def _broken(report: Report) -> dict[str, bool]:
     found: dict[str, bool] = {}
     for gate in report.gates:
         if gate.broken:
-            found[gate_text(gate)] = found.get(gate_text(gate), False) or gate.blocks
+            found[gate.gate.written] = found.get(gate.gate.written, False) or gate.blocks
     for finding in report.findings:
         found[finding.code] = found.get(finding.code, False) or finding.level == "error"
     return found

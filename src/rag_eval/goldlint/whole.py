@@ -7,10 +7,12 @@ from fractions import Fraction
 
 from rag_eval.case import Case
 from rag_eval.folds import FOLDS
+from rag_eval.gates import BOUNDS
 from rag_eval.goldlint._sample import Remark
 from rag_eval.metrics import measure
 from rag_eval.model import Trace
 from rag_eval.safe import quoted
+from rag_eval.slices import expanded, slices_of
 from rag_eval.tally import Value, exactly, tally
 from rag_eval.typed import NamedTuple
 
@@ -80,7 +82,7 @@ def coarse(sample: Sample) -> Iterator[Remark]:
         if measured.is_rate and ideal.n and 0 < slack < Fraction(1, ideal.n):
             step = float(Fraction(1, ideal.n))
             message = (
-                f"the gate {_worded(gate)} is about {ideal.n} item(s): none of them may fail, "
+                f"the gate {gate.written} is about {ideal.n} item(s): none of them may fail, "
                 f"since one moves it by {step:.3g}"
             )
             yield Remark(message, f"With {-(-1 // slack)} such items one may fail. Add items, or ask for none to fail.")
@@ -90,7 +92,7 @@ def without_items(sample: Sample) -> Iterator[Remark]:
     """Gates that no item is for."""
     for gate, measured, ideal in _judged(sample):
         if not ideal.n and gate.when_no_data == "fail":
-            message = f"the gate {_worded(gate)} has nothing to judge: it is about {measured.metric.applies}"
+            message = f"the gate {gate.written} has nothing to judge: it is about {measured.metric.applies}"
             yield Remark(message, "Add such items, drop the gate, or say when_no_data: skip.")
 
 
@@ -100,7 +102,7 @@ def out_of_reach(sample: Sample) -> Iterator[Remark]:
         return  # one chunk may match several supports: what is ideal then, the gold alone does not say
     for gate, measured, ideal in _judged(sample):
         if measured.metric.by_ranking and ideal.number is not None and not gate.keeps(ideal.number):
-            message = f"the gate {_worded(gate)} is out of reach: a run that finds all that is relevant, best first, "
+            message = f"the gate {gate.written} is out of reach: a run that finds all that is relevant, best first, "
             yield Remark(f"{message}gets {float(ideal.number):.3g}", "Lower it, change its k, or label more.")
 
 
@@ -109,13 +111,25 @@ def _judged(sample: Sample) -> list[Judged]:
     orders = [[_ideal(gold, sample.settings, by_grade=order) for gold in sample.items] for order in (False, True)]
     cases = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
     found = []
-    for gate in sample.policy.gates:
+    for gate in _bounds(sample):
         measured = measure(gate.name)
         if not all(name in _GIVEN or name.startswith("gold.") for name in measured.metric.needs):
             continue  # whether there is something to judge, the gold alone does not say
-        values = [_mean(measured, some) for some in cases]
+        values = [_mean(measured, [case for case in some if _is_in(gate, case.gold)]) for some in cases]
         found.append(Judged(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
     return found
+
+
+def _bounds(sample: Sample) -> list[Gate]:
+    """The gates on values, those on each value of a field once for each; attacks are no items of a sample."""
+    fields = sample.policy.fields
+    present = {name for gold in sample.items for name in slices_of(gold, fields)}
+    bounds = [gate for gate in sample.policy.gates if gate.direction in BOUNDS and not gate.slice.startswith("attack.")]
+    return [gate._replace(slice=part) for gate in bounds for part in expanded(gate.slice, present)]
+
+
+def _is_in(gate: Gate, gold: Gold) -> bool:
+    return not gate.slice or gate.slice in slices_of(gold, [gate.slice.partition("=")[0]])
 
 
 def _mean(measured: Measure, cases: list[Case]) -> Value:
@@ -148,7 +162,3 @@ def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
     docs = {**dict.fromkeys(gold.relevant_docs or (), 1), **(gold.doc_grades or {})}
     ranked = sorted((name for name, grade in docs.items() if grade), key=lambda name: -docs[name])
     return tuple({"id": name, "text": "", "doc_id": name} for name in ranked)
-
-
-def _worded(gate: Gate) -> str:
-    return f"{gate.name} {'≥' if gate.direction == 'min' else '≤'} {gate.threshold}"
