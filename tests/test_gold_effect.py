@@ -6,6 +6,8 @@ import pytest
 
 from gitrepo import command_on_path
 from project import GOLDS, Project, apart, gates, gold_of, wrong
+from rag_eval import app, cli
+from rag_eval.errors import MissingExtra
 
 
 @pytest.fixture
@@ -52,3 +54,19 @@ def test_gates_that_cannot_be_read_leave_it_unsaid(project):
     project.git("add", "--all")
     code, said = project.gold("check")
     assert (code, "cannot be said" in said) == (0, True)
+
+
+def test_an_extra_that_is_not_installed_leaves_it_unsaid(project, monkeypatch, capsys):
+    """The environment of a hook brings no extras: it is asked about the gold, not about the traces."""
+
+    def missing(*_):
+        raise MissingExtra("Reading .zst files", "zstd")
+
+    monkeypatch.setattr(app, "gold_effect", missing)
+    project.put(gold=[gold_of(2, gold_citations=["c9"]) if row["qid"] == "Q2" else row for row in GOLDS])
+    project.git("add", "--all")
+    monkeypatch.chdir(project.path)
+    assert cli.main(["gold", "check"]) == 1
+    said = "".join(capsys.readouterr())
+    assert "What that does to the cases at hand cannot be said: Reading .zst files needs an optional package" in said
+    assert "[unsigned-change] item 'Q2' was changed" in said

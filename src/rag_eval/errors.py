@@ -1,4 +1,4 @@
-"""What can go wrong, as values and as the few exceptions that carry them to the one boundary in ``cli.main``."""
+"""What can go wrong, as values and as the few exceptions that carry them to :mod:`rag_eval.boundary`."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ class RagEvalError(Exception):
 
     exit_code = CANNOT_JUDGE
 
+    @property
+    def first(self) -> str:
+        """Its first line."""
+        return str(self).partition("\n")[0]
+
 
 class UsageError(RagEvalError):
     """The command line, an action input or an argument of the library asks for something that cannot be."""
@@ -64,6 +69,11 @@ class InputError(RagEvalError):
         super().__init__(f"{len(problems) + more} problem(s) in the input")
         self.problems = tuple(problems)
         self.more = more
+
+    @property
+    def first(self) -> str:
+        """The first problem."""
+        return self.lines()[0]
 
     def lines(self) -> list[str]:
         """One line a problem, ready for stderr."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rag_eval.errors import InputError
+from rag_eval.errors import RagEvalError
 from rag_eval.model import USUAL_TRACE
 from rag_eval.trees import read
 
@@ -34,10 +34,10 @@ def flipped(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: st
     try:
         traces = app.open_policy(options)[1].trace
         return list(_said(traces, *app.gold_effect(options, old, new))) if os.path.exists(traces) else []  # noqa: PTH110
-    except InputError as error:
+    except RagEvalError as error:
         # The question here is about the gold: gates or traces that cannot be read only leave this unsaid.
         there = trace or os.path.exists(USUAL_TRACE)  # noqa: PTH110
-        return [f"What that does to the cases at hand cannot be said: {error.lines()[0]}"] if there else []
+        return [f"What that does to the cases at hand cannot be said: {error.first}"] if there else []
 
 
 def loosened(git: Git, frame: Frame, gates: str | None, trace: str | None) -> list[str]:
@@ -52,8 +52,8 @@ def loosened(git: Git, frame: Frame, gates: str | None, trace: str | None) -> li
         return []
     try:
         changes = app.gates_effect(app.Options(trace=trace or "", gates=path), old, new)
-    except InputError as error:
-        return [f"What the change of {path} does cannot be said: {error.lines()[0]}"]
+    except RagEvalError as error:
+        return [f"What the change of {path} does cannot be said: {error.first}"]
     return [f"{path} changes:", *(f"  {_change(each)}" for each in changes)] if changes else []
 
 
