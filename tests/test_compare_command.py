@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import re
@@ -128,6 +129,8 @@ def test_a_report_stands_for_its_traces(rag, project):
     assert names(of_reports) == ["a/report.json", "b/report.json"]
     assert of_reports["metrics"] == of_traces["metrics"]
     assert compared(rag, "a/report.json", "b.jsonl")["metrics"] == of_traces["metrics"]
+    (project / "b" / "report.json.gz").write_bytes(gzip.compress((project / "b" / "report.json").read_bytes()))
+    assert compared(rag, "a/report.json", "b/report.json.gz")["metrics"] == of_traces["metrics"]
 
 
 def test_the_runs_of_a_report_are_told_apart(rag, project):

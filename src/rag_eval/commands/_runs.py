@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from rag_eval.app import Options
     from rag_eval.comparison import Column
+    from rag_eval.files.source import Reader
     from rag_eval.report import Report
     from rag_eval.results import Question
     from rag_eval.tally import Shown
@@ -52,7 +53,7 @@ def place_of(columns: Sequence[Column], name: str | None) -> int:
 
 
 def _scored(path: str, options: Options, notes: list[str]) -> Report:
-    from rag_eval.files.check import kind_of
+    from rag_eval.files.check import kind_of, unpacked
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Reader
 
@@ -61,17 +62,17 @@ def _scored(path: str, options: Options, notes: list[str]) -> Report:
     reader.ledger.stop_on_problems()
     if kind == "report":
         return _report(reader, path)
-    if path.endswith((".json", ".yml", ".yaml")):
+    if unpacked(path).endswith((".json", ".yml", ".yaml")):
         raise UsageError(f"{path} is no report.json of rag-eval score. Traces are JSON Lines: name them .jsonl")
     return _traces(path, options, notes)
 
 
-def _report(reader: object, path: str) -> Report:
+def _report(reader: Reader, path: str) -> Report:
     from rag_eval.files.report_file import read_report
     from rag_eval.renderers.json_file import Questions, from_json
 
-    value = read_report(reader, path, Questions().listed)  # type: ignore[arg-type]
-    reader.ledger.stop_on_problems()  # type: ignore[attr-defined]
+    value = read_report(reader, path, Questions().listed)
+    reader.ledger.stop_on_problems()
     report = from_json(value or {})
     _check_scores(path, report)
     return report

@@ -46,7 +46,7 @@ def kind_of(reader: Reader, path: str) -> str:
     if source is None:
         return ""
     with source:
-        if path.endswith(".json"):
+        if unpacked(path).endswith(".json"):
             return json_kind(source.whole() or b"", path)
         if source.first_byte == b"[":
             return "gold"
@@ -56,6 +56,11 @@ def kind_of(reader: Reader, path: str) -> str:
         or looks_like(first)
         or next((kind for kind, name in _NAMED.items() if name.search(path)), "jsonl")
     )
+
+
+def unpacked(path: str) -> str:
+    """The name of a file without the ending of what it is packed by."""
+    return path.removesuffix(".gz").removesuffix(".zst")
 
 
 def json_kind(data: bytes, path: str) -> str:
