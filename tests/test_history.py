@@ -478,6 +478,7 @@ def test_a_commit_that_removes_the_file_and_one_that_breaks_it_are_said(rag, rep
     assert (code, len(labels(out))) == (0, 5)
     assert err.splitlines()[0] == f"'eval/base line.json' is not in {gone}"
     assert err.splitlines()[1].startswith(f"left out: {broken}:1: ")
+    assert git_history(rag, "--quiet")[2] == ""
 
 
 def test_a_link_in_the_place_of_the_file_is_no_report(rag, repo):

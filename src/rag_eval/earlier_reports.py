@@ -75,7 +75,8 @@ def in_git(ref: str, file: str) -> Stored:
     blobs = git.contents(name for name in versions.values() if name)
     held = {commit[:12]: blobs[name] for commit, name in versions.items() if name}
     gone = [commit[:12] for commit, name in versions.items() if not name]
-    notes = [f"{quoted(path, 200)} is not in {', '.join(gone[:_NAMED])}"] if gone else []
+    named = ", ".join([*gone[:_NAMED], *(["…"] if len(gone) > _NAMED else [])])
+    notes = [f"{quoted(path, 200)} is not in {named}"] if gone else []
     notes += ["this clone is shallow: older reports are not in it. Fetch them: fetch-depth: 0"] if git.shallow else []
     return Stored(list(held), lambda commit: _report(commit, commit, None, held), notes)
 

@@ -82,7 +82,7 @@ def _points(args: argparse.Namespace, stored: Stored, wanted: Sequence[str]) -> 
 
     names, points = list(wanted), []
     for found in _in_order(args, stored):
-        remark([found.why] if found.why else [], quiet=False)
+        remark([found.why] if found.why else [], quiet=args.quiet)
         if found.report is not None:
             names = names or gated(found.report)
             points.append(point(found.label, found.report, names))
@@ -98,5 +98,5 @@ def _in_order(args: argparse.Namespace, stored: Stored) -> Iterable[Found]:
         return stored.newest_first()
     read = [*stored.newest_first()]
     ordered, said = by_run([found for found in read if found.report], args.by)
-    remark(said, quiet=False)
+    remark(said, quiet=args.quiet)
     return [*(found for found in read if not found.report), *reversed(ordered)]
