@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import logging
 import socket
 import sys
@@ -332,6 +333,21 @@ def test_a_proxy_is_gone_through_with_its_own_login(fake):
     GitHub("http://api.github.test", TOKEN, "octo/hello", network).login()
     assert fake.seen[0].target == "http://api.github.test/user"
     assert fake.seen[0].headers["proxy-authorization"].startswith("Basic ")
+
+
+def test_a_proxy_needs_no_scheme_and_its_login_may_hold_any_sign(fake):
+    network = Network(proxy=fake.url.replace("http://", "us%40er:p%3Ass%25@"))
+    GitHub("http://api.github.test", TOKEN, "octo/hello", network).login()
+    login = base64.b64encode(b"us@er:p:ss%").decode()
+    assert fake.seen[0].headers["proxy-authorization"] == f"Basic {login}"
+
+
+@pytest.mark.parametrize("address", ["socks5://me:secret@proxy.test:1", "http://[::1", "http://me:secret@[::1"])
+def test_what_is_no_address_of_a_proxy_is_told_without_its_login(address):
+    with pytest.raises(UsageError, match="HTTPS_PROXY is no address") as caught:
+        GitHub("http://api.github.test", TOKEN, "octo/hello", Network(proxy=address)).login()
+    assert "secret" not in str(caught.value)
+
 
 
 def test_a_connection_that_is_not_safe_is_given_up_at_once(fake, clock):

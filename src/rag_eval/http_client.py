@@ -11,7 +11,7 @@ import json
 import re
 import time
 from itertools import count
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from rag_eval import __version__
 from rag_eval.errors import MissingExtra, RagEvalError, UsageError
@@ -203,9 +203,13 @@ def _pool(network: Network) -> PoolManager:
     timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS)
     if network.proxy is None:
         return urllib3.PoolManager(timeout=timeout, ca_certs=network.ca_bundle)
-    login = urllib3.util.parse_url(network.proxy).auth
-    headers = urllib3.make_headers(proxy_basic_auth=login) if login else None
-    return urllib3.ProxyManager(network.proxy, proxy_headers=headers, timeout=timeout, ca_certs=network.ca_bundle)
+    proxy = network.proxy if "://" in network.proxy else f"http://{network.proxy}"  # as curl takes it
+    try:
+        login = urllib3.util.parse_url(proxy).auth
+        headers = urllib3.make_headers(proxy_basic_auth=unquote(login)) if login else None
+        return urllib3.ProxyManager(proxy, proxy_headers=headers, timeout=timeout, ca_certs=network.ca_bundle)
+    except urllib3.exceptions.HTTPError:  # without its message: that may hold the login
+        raise UsageError("HTTPS_PROXY is no address of a proxy. Write it as http://host:port") from None
 
 
 def _delay(answer: Answer, attempt: int, now: float) -> float | None:
