@@ -16,7 +16,7 @@ from rag_eval.evidence import Baseline, Evidence
 from rag_eval.gates import Gate, Policy, Slices, Statistics
 from rag_eval.judging import judge_all
 from rag_eval.results import Question
-from rag_eval.scorecard import Completeness
+from rag_eval.scoring.scorecard import Completeness
 
 PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
 BEGIN, END = "<!-- measured: bench/regression.py -->\n", "<!-- end of bench/regression.py -->"

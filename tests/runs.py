@@ -7,7 +7,7 @@ from collections import Counter
 from rag_eval.evidence import Baseline, Evidence, folded
 from rag_eval.metrics import measure
 from rag_eval.results import MetricResult, Question
-from rag_eval.scorecard import Completeness
+from rag_eval.scoring.scorecard import Completeness
 
 
 def question(qid, label="OK", run=None, gold="g", slices=(), **scores):

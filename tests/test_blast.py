@@ -10,7 +10,7 @@ from rag_eval.blast import GateTurn, GoldChange, findings, labels, standing, tur
 from rag_eval.gates import Gate
 from rag_eval.judging import judge
 from rag_eval.labels import GOOD, MEANING
-from rag_eval.scorecard import Scored
+from rag_eval.scoring.scorecard import Scored
 from rag_eval.tally import Value
 
 any_label = st.none() | st.sampled_from(sorted(MEANING))

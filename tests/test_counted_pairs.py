@@ -11,7 +11,7 @@ from rag_eval import regression
 from rag_eval.evidence import Baseline, Evidence, folded
 from rag_eval.gates import Gate, Statistics
 from rag_eval.results import Layouts, Scores, apart, looked_up
-from rag_eval.scorecard import Completeness
+from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import mcnemar, paired_spread, percentile_flip, sign_flip
 from runs import question
 

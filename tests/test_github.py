@@ -349,7 +349,6 @@ def test_what_is_no_address_of_a_proxy_is_told_without_its_login(address):
     assert "secret" not in str(caught.value)
 
 
-
 def test_a_connection_that_is_not_safe_is_given_up_at_once(fake, clock):
     network = clock.network()._replace(
         ca_bundle=Network.from_environ({"REQUESTS_CA_BUNDLE": "/nowhere.pem"}, "").ca_bundle

@@ -12,9 +12,9 @@ from rag_eval.integrity import LEAST_CITED, LEAST_POOL, LEVELS, Origin, Run, fin
 from rag_eval.labels import MEANING
 from rag_eval.metrics import measures
 from rag_eval.model import Gold, Settings, Trace
-from rag_eval.partial import Outcome
 from rag_eval.report import habits
-from rag_eval.scoring import score
+from rag_eval.scoring.partial import Outcome
+from rag_eval.scoring.scorer import score
 
 REFUSED = "not in context"
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, make_case, trace_row, write_rows
-from rag_eval import app, scoring
+from rag_eval import app
 from rag_eval.case import Case
 from rag_eval.evidence import enclosed
 from rag_eval.files.contract import Contract
@@ -23,6 +23,7 @@ from rag_eval.metrics import METRICS, measures
 from rag_eval.model import OPTIONAL, Gold, Settings, Trace
 from rag_eval.renderers.json_file import as_json
 from rag_eval.report import build
+from rag_eval.scoring.scorer import score
 from rag_eval.tally import as_float, mean, tally
 from strategies import IDS, gold_fields, trace_fields
 
@@ -149,7 +150,7 @@ def test_the_mean_of_rates_and_ratios_is_exact(column):
 def test_every_interval_encloses_its_value(pairs):
     golds = [Gold.from_row(gold_row(qid=f"Q{place}", **gold), place + 1) for place, (gold, _) in enumerate(pairs)]
     traces = [Trace.from_row(trace_row(**trace), gold.qid, 1) for gold, (_, trace) in zip(golds, pairs, strict=True)]
-    card = scoring.score(zip(golds, traces, strict=True), MEASURES, Settings())
+    card = score(zip(golds, traces, strict=True), MEASURES, Settings())
     report = build(card, {gold.qid: gold for gold in golds}, Policy())
     for name, result in report.metrics.items():
         low, high = (end if end is not None else result.value for end in (result.low, result.high))

@@ -10,7 +10,7 @@ from cases import gold_row, trace_row
 from rag_eval.integrity import LEAST_PROBES, Run, findings
 from rag_eval.metrics import measure
 from rag_eval.model import Gold, Settings, Trace
-from rag_eval.scoring import Scorer
+from rag_eval.scoring.scorer import Scorer
 
 GATES = {"precision", "chr", "under_refusal", "over_refusal"}
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import gold_row
-from rag_eval import waiting
 from rag_eval.engines import Work
 from rag_eval.engines._work import merged, score_range, score_stream
 from rag_eval.files import source
@@ -24,8 +23,9 @@ from rag_eval.model import Gold, Settings
 from rag_eval.pairing import Questions
 from rag_eval.progress import SILENT
 from rag_eval.reference import ReferenceScorer
-from rag_eval.scoring import Scorer
-from rag_eval.telling import Teller
+from rag_eval.scoring import waiting
+from rag_eval.scoring.scorer import Scorer
+from rag_eval.scoring.telling import Teller
 from reading import gold, jsonl, trace
 from strategies import gold_fields, trace_fields
 

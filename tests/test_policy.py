@@ -17,7 +17,7 @@ from rag_eval.gates import Gate
 from rag_eval.judging import judge, judge_all
 from rag_eval.metrics import measure
 from rag_eval.policy import RULES, Effects, changes, classify
-from rag_eval.scorecard import Completeness
+from rag_eval.scoring.scorecard import Completeness
 from rag_eval.tally import Value
 from runs import result
 

@@ -21,7 +21,7 @@ from rag_eval.model import Gold
 from rag_eval.probe import DOSES, At, Catch, Move, Probe, Probed, Setup, beside_itself, dosed, probe, unequal
 from rag_eval.renderers.probing import FORMS
 from rag_eval.report import Context, build
-from rag_eval.scoring import Scorer
+from rag_eval.scoring.scorer import Scorer
 from strategies import gold_fields, trace_fields
 from test_damage import GOOD_ANSWER, GOOD_REFUSAL, thorough
 

@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import gold_row, trace_row
-from rag_eval import assessing, scoring
 from rag_eval.errors import UsageError
 from rag_eval.metrics import measure, measures
 from rag_eval.model import Gold, Settings, Trace
-from rag_eval.scorecard import Completeness
-from rag_eval.scoring import Scorer, score
+from rag_eval.scoring import assessing
+from rag_eval.scoring.scorecard import Completeness
+from rag_eval.scoring.scorer import Scorer, score
 from strategies import gold_fields, trace_fields
 
 GOLDS = {
@@ -121,7 +121,7 @@ def test_traces_at_hand_come_to_what_they_come_to_one_by_one(settled, items, fou
     ]
     scorers = [Scorer(golds, measures((1, 3)), Settings()) for _ in range(2)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(scoring, "_SETTLE", settled)
+        patched.setattr("rag_eval.scoring.scorer._SETTLE", settled)
         scorers[0].add(*traces)
     for one in traces:
         scorers[1].add(one)
@@ -162,7 +162,7 @@ def test_what_the_scorer_remembers_does_not_grow_with_the_traces_and_changes_no_
 
 
 def test_what_waits_to_take_its_place_does_not_grow_with_the_runs(monkeypatch):
-    monkeypatch.setattr(scoring, "_SETTLE", 20)
+    monkeypatch.setattr("rag_eval.scoring.scorer._SETTLE", 20)
     scorer = Scorer(GOLDS, PRECISION, Settings())
 
     def batches():

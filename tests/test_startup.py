@@ -77,7 +77,7 @@ def test_format_scores_loads_nothing_of_how_cases_are_scored(project):
 
 
 def test_a_small_run_loads_nothing_of_how_large_files_are_read(project):
-    names = ["rag_eval.files.bulk", "rag_eval.files.pattern", "rag_eval.files.template", "rag_eval.telling"]
+    names = ["rag_eval.files.bulk", "rag_eval.files.pattern", "rag_eval.files.template", "rag_eval.scoring.telling"]
     assert by_command(["score", "--format", "markdown"], project, names) == []
 
 

@@ -7,7 +7,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cases import gold_row
-from rag_eval import waiting
 from rag_eval.files import source
 from rag_eval.files.contract import Contract, load
 from rag_eval.files.ledger import Ledger
@@ -18,10 +17,11 @@ from rag_eval.files.source import Reader
 from rag_eval.files.template import Golds, Traces
 from rag_eval.metrics import measures
 from rag_eval.model import Gold, Settings, Trace
-from rag_eval.profile import Terms, seen
 from rag_eval.reference import ReferenceScorer
-from rag_eval.scoring import Scorer
-from rag_eval.telling import Probing, Teller
+from rag_eval.scoring import waiting
+from rag_eval.scoring.profile import Terms, seen
+from rag_eval.scoring.scorer import Scorer
+from rag_eval.scoring.telling import Probing, Teller
 from rag_eval.told import TOLD, Told
 from strategies import CLAIMS, chunk, flags, gold_fields, ids, milliseconds, trace_fields, usage
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rag_eval.model import Gold, Settings, Trace
     from rag_eval.policy import PolicyChange
     from rag_eval.report import Context, Earlier, Report
-    from rag_eval.scorecard import Scorecard
+    from rag_eval.scoring.scorecard import Scorecard
 
     Path = str | os.PathLike[str]
 
@@ -293,7 +293,7 @@ def score_traces(
     """The scorecard of a trace file, by an engine. Where items are ``asked``, it is about these alone."""
     from rag_eval import engines
     from rag_eval.pairing import Questions
-    from rag_eval.scoring import Scorer
+    from rag_eval.scoring.scorer import Scorer
 
     part = golds if asked is None else asked
     sound = not reader.ledger.problems  # against half a gold set no question is to be missed

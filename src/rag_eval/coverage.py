@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rag_eval.gates import Policy
     from rag_eval.metrics import Measure, Metric
     from rag_eval.model import Gold, Trace
-    from rag_eval.scorecard import Scorecard
+    from rag_eval.scoring.scorecard import Scorecard
 
 _WITHIN = "trace.chunks."
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from rag_eval.results import MetricResult, Question
-    from rag_eval.scorecard import Completeness
+    from rag_eval.scoring.scorecard import Completeness
     from rag_eval.stats import Interval
     from rag_eval.tally import Shown
 

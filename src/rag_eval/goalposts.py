@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rag_eval.authority import Authority
     from rag_eval.gates import Policy
     from rag_eval.report import Earlier, Report
-    from rag_eval.scorecard import Scorecard
+    from rag_eval.scoring.scorecard import Scorecard
 
     Rescore = Callable[..., Report | None]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rag_eval.gates import Comparison
     from rag_eval.report import Report
     from rag_eval.results import MetricResult, Question
-    from rag_eval.scorecard import Completeness
+    from rag_eval.scoring.scorecard import Completeness
     from rag_eval.tally import Shown
 
 ALPHA = 0.05

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.finding import Level
-    from rag_eval.partial import Outcome
+    from rag_eval.scoring.partial import Outcome
 
 CITES_ALL, SAME_POOL, SAYS_ALL = 1, 2, 4
 """Habits of a case: it cites everything of a long list; it retrieves the same long list as every other one; its claim

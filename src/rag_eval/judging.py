@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rag_eval.evidence import Evidence
     from rag_eval.gates import Outcome, Policy
-    from rag_eval.scorecard import Completeness
+    from rag_eval.scoring.scorecard import Completeness
     from rag_eval.tally import Value
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.metrics import Measure
-    from rag_eval.scorecard import Scorecard
+    from rag_eval.scoring.scorecard import Scorecard
     from rag_eval.stats import Interval
     from rag_eval.tally import Shown
 

@@ -8,7 +8,7 @@ from rag_eval.damage import KINDS, cases_of
 from rag_eval.gates import MARGINS
 from rag_eval.metrics import measure
 from rag_eval.report import Earlier, build
-from rag_eval.scoring import Scorer
+from rag_eval.scoring.scorer import Scorer
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Trace
     from rag_eval.report import Context, Report
-    from rag_eval.scorecard import Completeness
+    from rag_eval.scoring.scorecard import Completeness
 
 DOSES = ("1", "2", "5", "10", "20", "50", "100")
 """Percent of the cases that a kind of damage can be done to."""

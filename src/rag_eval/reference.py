@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.model import Gold
+    from rag_eval.scoring.waiting import Waiting
     from rag_eval.told import Batch, QidOf
-    from rag_eval.waiting import Waiting
 
     Row = dict[str, Any]
 
@@ -80,7 +80,7 @@ class Part(NamedTuple):
 
 
 class ReferenceScorer:
-    """Takes traces as :class:`rag_eval.scoring.Scorer` does; the last trace of a qid wins, whatever its run.
+    """Takes traces as :class:`rag_eval.scoring.scorer.Scorer` does; the last trace of a qid wins, whatever its run.
 
     Of a gold item it keeps a byte. ``k`` is that of recall, ``token`` the refusal token.
     """
@@ -151,7 +151,7 @@ class ReferenceScorer:
     def _room(self) -> Waiting:
         """Where traces wait."""
         if self._waiting is None:
-            from rag_eval.waiting import Waiting  # only large files need it: start-up time
+            from rag_eval.scoring.waiting import Waiting  # only large files need it: start-up time
 
             self._waiting = Waiting(len(self._slots), self._behind or frozenset(), lambda _: False)
         return self._waiting

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rag_eval.gates import Policy
     from rag_eval.model import Gold
-    from rag_eval.scorecard import Scorecard
+    from rag_eval.scoring.scorecard import Scorecard
 
 
 _OF_QUESTIONS = ("answers", "refusals", "citations", "retrieval", "context", "groundedness")

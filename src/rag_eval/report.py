@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rag_eval.model import Gold
     from rag_eval.policy import PolicyChange
     from rag_eval.results import MetricResult, Question
-    from rag_eval.scorecard import Completeness, Scorecard
+    from rag_eval.scoring.scorecard import Completeness, Scorecard
     from rag_eval.tally import Value
 
 FORMAT = 1

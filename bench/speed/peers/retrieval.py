@@ -40,7 +40,7 @@ def scored(retrieved):
 def ours(names):
     from rag_eval.metrics import measure
     from rag_eval.model import Settings
-    from rag_eval.scoring import score
+    from rag_eval.scoring.scorer import score
 
     measures = [measure(name) for name in names]
     pairs = [(gold_of(*one), trace_of(*one)) for one in queries()]

@@ -72,7 +72,7 @@ def _known(options: Options, *, asked: bool) -> _Known | None:
     from rag_eval import app
     from rag_eval.coverage import Presence, covered
     from rag_eval.files.rows import read_gold
-    from rag_eval.scoring import Scorer
+    from rag_eval.scoring.scorer import Scorer
 
     reader, policy, digests = app.open_policy(options)
     if not asked and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):

@@ -43,7 +43,7 @@ class Scorer(Protocol):
 
     @property
     def pool(self) -> frozenset[str] | None:
-        """What parts have to agree on, None as long as it is open: see :class:`rag_eval.scoring.Scorer`."""
+        """What parts have to agree on, None as long as it is open: see :class:`rag_eval.scoring.scorer.Scorer`."""
 
     def fresh(self, pool: frozenset[str] | None = None, *, apart: bool = False, behind: set[int] | None = None) -> Self:
         """One of the same kind that holds nothing; one that is ``apart`` is to be asked for its partial.

@@ -16,7 +16,7 @@ from rag_eval.remarks import Input, Remark
 from rag_eval.report import Report, contract
 from rag_eval.results import MetricResult
 from rag_eval.safe import quoted
-from rag_eval.scorecard import Completeness
+from rag_eval.scoring.scorecard import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

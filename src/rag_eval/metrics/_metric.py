@@ -33,7 +33,7 @@ class Metric(NamedTuple):
     ``folds`` says what is made of the scores, by what it adds to the name: ``{"": "mean", ".total": "total"}`` gives
     two values. ``needs`` lists the gold and trace fields without which the metric applies to no case. ``by_ranking``
     says that the score hangs on ``case.in_a`` and ``case.ranking`` alone, so that cases that rank alike are scored
-    once; ``by_profile`` that it hangs on what :mod:`rag_eval.profile` sees, as every score of a ranking does.
+    once; ``by_profile`` that it hangs on what :mod:`rag_eval.scoring.profile` sees, as every score of a ranking does.
     ``quietly`` that it does so for plain items (:attr:`rag_eval.model.Gold.plain`) and answers in which no detector
     may find anything, where nothing is known of chunks, of the guardrail, or of policy flags. ``member`` says that it
     is the number of this name in the one object that is needed, as a float, and None where that has none. ``leading``

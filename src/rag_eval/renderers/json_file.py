@@ -22,7 +22,7 @@ from rag_eval.remarks import Input, Remark
 from rag_eval.report import FORMAT, Base, Report, SignedAt, SliceResult
 from rag_eval.results import MetricResult, Question, Scores
 from rag_eval.scope import Scope
-from rag_eval.scorecard import Completeness
+from rag_eval.scoring.scorecard import Completeness
 from rag_eval.typed import NamedTuple, filled
 
 TYPE_CHECKING = False

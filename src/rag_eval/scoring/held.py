@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from rag_eval.partial import Outcome
+from rag_eval.scoring.partial import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from copy import copy
 
-from rag_eval.assessing import Assessor
-from rag_eval.held import Held
-from rag_eval.partial import Aside, Log, packed
-from rag_eval.scorecard import Cases, Completeness, Scorecard
+from rag_eval.scoring.assessing import Assessor
+from rag_eval.scoring.held import Held
+from rag_eval.scoring.partial import Aside, Log, packed
+from rag_eval.scoring.scorecard import Cases, Completeness, Scorecard
 from rag_eval.told import Told
 
 TYPE_CHECKING = False
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings, Trace
-    from rag_eval.partial import Outcome, Partial
+    from rag_eval.scoring.partial import Outcome, Partial
+    from rag_eval.scoring.waiting import Waiting
     from rag_eval.told import Batch, QidOf
-    from rag_eval.waiting import Waiting
 
     Row = dict[str, Any]
 
@@ -100,8 +100,8 @@ class Scorer:
     def _room(self) -> Waiting:
         """Where traces wait: not those of runs, nor where the first long list of a file or an unknown price may be."""
         if self._waiting is None:
-            from rag_eval.telling import any_long
-            from rag_eval.waiting import Waiting  # only large files need it: start-up time
+            from rag_eval.scoring.telling import any_long
+            from rag_eval.scoring.waiting import Waiting  # only large files need it: start-up time
 
             def barred(told: Told) -> bool:
                 return bool(told.runs) or "usage" in told.more or any_long(told)

@@ -1,8 +1,8 @@
 """The profiles of many traces at once, read off what their rows tell.
 
 Of a trace there is no more to be made than its profile, mostly, and a run may have millions of them. So this is one
-loop with few calls, which would take a third of its time; :func:`rag_eval.profile.seen` says the same of one answer,
-and tests hold the two together.
+loop with few calls, which would take a third of its time; :func:`rag_eval.scoring.profile.seen` says the same of one
+answer, and tests hold the two together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import count, islice, repeat
 
 from rag_eval.case import refused_in_words
 from rag_eval.integrity import LEAST_CITED, LEAST_POOL
-from rag_eval.profile import within
+from rag_eval.scoring.profile import within
 from rag_eval.text import holds_any
 from rag_eval.typed import NamedTuple
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rag_eval.model import Gold
-    from rag_eval.profile import Profile, Terms
+    from rag_eval.scoring.profile import Profile, Terms
     from rag_eval.told import Told
 
 

@@ -12,13 +12,13 @@ from itertools import chain, repeat
 from math import ceil
 
 from rag_eval.case import Case
-from rag_eval.groups import asked_of, grouped
 from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
 from rag_eval.labels import example08, label
 from rag_eval.metrics.operations import unpriced
 from rag_eval.model import Trace, retrieved, said
-from rag_eval.partial import Outcome
-from rag_eval.profile import MARKS, Terms, has_profile, is_citing, missing, seen
+from rag_eval.scoring.groups import asked_of, grouped
+from rag_eval.scoring.partial import Outcome
+from rag_eval.scoring.profile import MARKS, Terms, has_profile, is_citing, missing, seen
 from rag_eval.told import TOLD
 from rag_eval.typed import NamedTuple
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from rag_eval.case import Ranking
-    from rag_eval.groups import Asked
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings
-    from rag_eval.partial import Packed
-    from rag_eval.profile import Profile, Seen
+    from rag_eval.scoring.groups import Asked
+    from rag_eval.scoring.partial import Packed
+    from rag_eval.scoring.profile import Profile, Seen
+    from rag_eval.scoring.telling import Teller
     from rag_eval.tally import Score
-    from rag_eval.telling import Teller
     from rag_eval.told import Citing, Entry, Told
 
     Row = dict[str, Any]
@@ -177,7 +177,7 @@ class Assessor:
         return suspects(claims, self._settings.safety)
 
     def _make_teller(self) -> Teller:
-        from rag_eval.telling import Probing, Teller  # only large files need it: start-up time
+        from rag_eval.scoring.telling import Probing, Teller  # only large files need it: start-up time
 
         telltales = [text for texts in self._probes[: self._untold + 1] for text in texts]
         self._teller.append(Teller(self._golds.values(), self._terms, Probing(self._shortest, telltales, self._tells)))

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, TypeVar, overload
 
-    from rag_eval.held import Held
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold
-    from rag_eval.partial import Outcome
+    from rag_eval.scoring.held import Held
+    from rag_eval.scoring.partial import Outcome
     from rag_eval.tally import Score, Tally, Value
 
     Item = tuple[Gold, str | None, Outcome, int]
