@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
 
 from project import GATES, GOLD, GOLDS, TRACES, Project, apart, gates, gold_of, json_lines, trace_of, wrong
-from rag_eval import cli
+from rag_eval import app, cli
 from rag_eval.files.contract import Contract
 from rag_eval.renderers import RENDERERS, render
 from rag_eval.renderers.json_file import from_json
@@ -148,6 +149,80 @@ def test_another_refusal_token_changes_no_verdict_of_the_base(project, score):
     assert score.code == 1
     assert ("under_refusal", "base") in broken(report)
     assert policy(report)["refusal.token"] == ("looser", ["precision", "under_refusal"])
+
+
+def index_gated(project, bound="{max: 0.05}"):
+    """One document in a hundred is empty, and the base allows for five."""
+    project.put(gates=gates(index_empty_docs=bound))
+    project.done("gate the index")
+    project.write("runs/run.json", json.dumps({"index": {"documents": 100, "documents_without_chunks": 1}}))
+
+
+def test_what_run_json_says_has_the_same_value_under_the_bases_meaning(project, score):
+    index_gated(project)
+    project.change(gates=gates(index_empty_docs="{max: 0.05}").replace("k: 3", "k: 2"))
+    report = score()
+    assert (score.code, broken(report), policy(report)) == (0, [], {"k": ("looser", [])})
+    assert {(one["value"], one["origin"]) for one in report["gates"] if one["name"] == "index_empty_docs"} == {
+        (0.01, "both")
+    }
+
+
+def test_what_run_json_says_turns_no_gate_with_the_gold(project, score):
+    index_gated(project)
+    project.change(gates=gates(index_empty_docs="{max: 0.05}"), gold=[*GOLDS[:7], gold_of(8, tags=["new"])])
+    report = score()
+    assert (len(report["gold_changes"]), report["gate_turns"]) == (1, [])
+
+
+def test_traces_that_only_the_base_names_have_their_own_run_json(project, score):
+    skipping = "{max: 0.05, when_no_data: skip}"
+    index_gated(project, skipping)
+    project.change(gates=gates("trace: kept/trace.jsonl\n", index_empty_docs=skipping))
+    project.write("kept/trace.jsonl", json_lines(TRACES))
+    project.write("runs/run.json", json.dumps({"index": {"documents": 100, "documents_without_chunks": 60}}))
+    report = score()
+    assert (score.code, broken(report)) == (1, [("index_empty_docs", "head"), ("index_empty_docs", "base")])
+    assert policy(report)["trace"] == ("looser", ["index_empty_docs"])
+
+
+def test_traces_that_only_the_base_names_are_held_to_the_gold_that_they_are_scored_with(project, score):
+    project.change(gates=gates("trace: kept/trace.jsonl\n"))
+    project.write("kept/trace.jsonl", json_lines(TRACES))
+    project.write("runs/run.json", json.dumps({"gold_sha256": "0" * 64}))
+    (found,) = score()["findings"]
+    assert (found["code"], found["level"], found["file"]) == ("other-gold", "warning", "runs/run.json")
+    assert found["message"].endswith("so it is by the base's gates file")
+    data = (project.path / GOLD).read_bytes()
+    project.write("runs/run.json", json.dumps({"gold_sha256": hashlib.sha256(data).hexdigest()}))
+    assert codes(score()) == []
+
+
+def test_a_case_that_must_pass_is_held_to_what_the_base_takes_for_right(project, score):
+    """The baseline has a refusal there; the change declares what it says now to be one too."""
+    said = {"claim": "Hard to say: it is a year.", "citations": []}
+    must = "must_pass: [Q8]\nbaseline: {report: eval/baseline.json}\n"
+    project.write("eval/baseline.json", render(app.run(app.Options(gates=GATES)), "json"))
+    project.put(gates=gates(must))
+    project.done("must pass")
+    hallucinated = [*TRACES[:7], trace_of(8, answer_json=said)]
+    project.change(gates=gates(f'{must}refusal: {{phrases: ["hard to say"]}}\n'), trace=hallucinated)
+    report = score()
+    assert (score.code, codes(report, "error")) == (1, ["must-pass-broken"])
+    (found,) = (one for one in report["findings"] if one["level"] == "error")
+    assert found["message"] == (
+        "Q8 passed in the baseline, has to pass (Q8), and does not: HALLUCINATION; so it is by the base's gates file"
+    )
+    assert policy(report)["refusal.phrases"] == ("looser", ["must-pass-broken"])
+
+
+def test_the_same_habit_is_said_once(project, score):
+    """Of either side's traces, in other numbers."""
+    refusing = [trace_of(n, answer_json={"claim": "not in context", "citations": []}) for n in range(1, 9)]
+    project.change(gates=gates("trace: kept/trace.jsonl\n"), trace=refusing)
+    project.write("kept/trace.jsonl", json_lines(refusing[1:]))
+    (found,) = (one for one in score()["findings"] if one["code"] == "refuses-everything")
+    assert found["message"].startswith("all 3 answerable questions")
 
 
 def test_a_gates_file_of_another_name_does_not_escape(project, score):

@@ -109,19 +109,22 @@ class Session:
         self._fields = list(dict.fromkeys(field for each in policies for field in each.fields))
         self._path = options.baseline or next((each.baseline for each in (base, policy) if each and each.baseline), "")
         self._file: BaselineFile | None = None
+        self._authority: Authority | None = None
+        self._about: dict[str, Any] | None = None
         self.earlier: Earlier | None = None
         self.card: Scorecard
 
     def first(self, authority: Authority | None) -> Report:
         """The report under the run's own policy; InputError with every problem of every file."""
+        self._authority = authority
         if not self._path:
-            return self._first(authority)
+            return self._first()
         from rag_eval.baseline_file import BaselineFile
 
         with closing(BaselineFile(self._reader, self._path, authority, self._options.how)) as self._file:
-            return self._first(authority)
+            return self._first()
 
-    def _first(self, authority: Authority | None) -> Report:
+    def _first(self) -> Report:
         from rag_eval.remarks import Input, Remark
         from rag_eval.report import Context, build, drawn
         from rag_eval.scope import in_suite
@@ -131,10 +134,10 @@ class Session:
         self._asked = in_suite(self._golds, policy.suite)
         terms = self._wanted, policy.settings, digests, self._asked, self._options.how
         self.card = score_traces(reader, self._golds, policy.trace, *terms)
-        about = sidecar(reader, policy, digests)
+        about = self._about = sidecar(reader, policy, digests)
         reader.ledger.stop_on_problems()
         self._hashes = item_hashes(reader, policy.gold, self._golds)
-        found = _provenance(about, policy, self._base, digests, authority)
+        found = self._provenance(about, policy, digests.hex("gold"))
         known = Context(about=about, hashes=self._hashes, fields=self._fields)
         known = known._replace(drawn=drawn(self.card, known))  # while the baseline is being read
         self.earlier, said = self._before(policy)
@@ -151,29 +154,55 @@ class Session:
 
         return context._replace(each=partial(spread, jobs=cores(self._options.how)))
 
-    def again(self, policy: Policy, gold: bytes | None = None, trace: bytes | None = None) -> Report | None:
-        """The report under another policy, or on other gold or traces than the files hold.
+    def again(self, policy: Policy, gold: bytes | None = None) -> Report | None:
+        """The report under another policy, or on other gold than the file holds, with what is found under both.
 
         None where the other gold cannot be read; traces that answer none of its questions are left out.
         """
-        return self._scored(policy, gold, trace, self._earlier_under(policy))
+        return self._scored(policy, gold, None, self._earlier_under(policy))
 
     def _scored(
         self, policy: Policy, gold: bytes | None, trace: bytes | None, earlier: Earlier | None
     ) -> Report | None:
-        from rag_eval.report import Context, build
+        from rag_eval.report import Context, build, habits
 
         held = {path: data for path, data in ((policy.gold, gold), (policy.trace, trace)) if data is not None}
-        quiet = self._reader._replace(ledger=Ledger(), held=held)
-        golds = self._golds if gold is None and policy.gold == self._policy.gold else read_gold(quiet, policy.gold)
+        quiet, digests = self._reader._replace(ledger=Ledger(), held=held), Digests()
+        same = gold is None and policy.gold == self._policy.gold
+        golds = self._golds if same else read_gold(quiet, policy.gold, digests.of("gold", policy.gold))
         if gold is not None and quiet.ledger.problems:
             return None
-        terms = self._wanted, policy.settings, Digests(), self._asked_of(golds), self._options.how
+        terms = self._wanted, policy.settings, digests, self._asked_of(golds), self._options.how
         card = score_traces(quiet, golds, policy.trace, *terms)
+        known = Context(fields=self._fields, earlier=earlier)
+        if trace is None:  # the baseline's traces are of another run, which its own report tells of
+            about, found = self._told(quiet, policy, (self._digests if same else digests).hex("gold"))
+            known = known._replace(about=about, findings=[*found, *habits(card, policy, self._policy)])
         if gold is None and trace is None:  # other gold may not know every question that the traces answer
             quiet.ledger.stop_on_problems()
-        hashes = self._hashes if golds is self._golds else item_hashes(quiet, policy.gold, golds)
-        return build(card, golds, policy, Context(hashes=hashes, fields=self._fields, earlier=earlier))
+        hashes = self._hashes if same else item_hashes(quiet, policy.gold, golds)
+        return build(card, golds, policy, known._replace(hashes=hashes))
+
+    def _told(self, reader: Reader, policy: Policy, gold: str) -> tuple[dict[str, Any] | None, list[Finding]]:
+        """What run.json says of the traces of a policy, and what is found by that where it is not the run's own."""
+        if policy.trace == self._policy.trace:
+            return self._about, []
+        about = sidecar(reader, policy, Digests())
+        return about, self._provenance(about, policy, gold)
+
+    def _provenance(self, about: dict[str, Any] | None, policy: Policy, gold: str) -> list[Finding]:
+        """Whether a policy's traces are of this commit and of the gold of this sha256, as far as run.json tells."""
+        from rag_eval.files.report_file import sidecar_of
+        from rag_eval.integrity import Origin, provenance
+        from rag_eval.report import levels
+
+        authority = self._authority
+        commits = authority.commits if authority else frozenset[str]()
+        origin = Origin(sidecar_of(policy.trace), about or {}, gold, commits)
+        wanted = levels(*(each for each in (self._policy, self._base) if each))
+        if not (authority and authority.ci):  # at work on a laptop, the gold is ahead of the traces all the time
+            wanted = {code: "warning" if level == "error" else level for code, level in wanted.items()}
+        return provenance(origin, wanted)
 
     def _asked_of(self, golds: Mapping[str, Gold]) -> Mapping[str, Gold]:
         """The items of the suite in another state of the gold: those of this one, and those that it lacks."""
@@ -318,22 +347,6 @@ def sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] 
     if not reader.has(path):
         return None
     return read_sidecar(reader, policy.trace, digests.of("run", path))
-
-
-def _provenance(
-    about: dict[str, Any] | None, policy: Policy, base: Policy | None, digests: Digests, authority: Authority | None
-) -> list[Finding]:
-    """Whether the traces are of this commit and of this gold, as far as run.json tells."""
-    from rag_eval.files.report_file import sidecar_of
-    from rag_eval.integrity import Origin, provenance
-    from rag_eval.report import levels
-
-    commits = authority.commits if authority else frozenset[str]()
-    origin = Origin(sidecar_of(policy.trace), about or {}, digests.hex("gold"), commits)
-    wanted = levels(*(each for each in (policy, base) if each))
-    if not (authority and authority.ci):  # at work on a laptop, the gold is ahead of the traces all the time
-        wanted = {code: "warning" if level == "error" else level for code, level in wanted.items()}
-    return provenance(origin, wanted)
 
 
 def _policy(reader: Reader, options: Options, digests: Digests) -> Policy:

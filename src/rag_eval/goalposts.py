@@ -14,6 +14,7 @@ from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.finding import Finding
 from rag_eval.gates import REFERENCE_GATES, merged
+from rag_eval.integrity import HABITS
 from rag_eval.model import GATES_FILE
 from rag_eval.policy import Effects, PolicyChange, changes, freed
 from rag_eval.report import Base, concluded, habits, levels, rejudge
@@ -97,15 +98,16 @@ def review(scene: Scene) -> Report:
 
 
 def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
-    """The base's gates are judged by the values as the base defines them."""
+    """The base's gates are judged by the values as the base defines them, and so is what gates cannot see."""
     redefined = rejudge(report, base, scene.earlier)
     other = None if _same_meaning(base, scene.head) else scene.rescore(base)
     judged = (other or redefined).gates
     freed_findings = {"signoff": gold_review.unbound(scene), "integrity": _played_down(report, scene.head)}
-    effects = Effects(judged, redefined.gates, report.gates, freed_findings)
+    meant = _as_the_base_has_it(report, other) if other else []
+    effects = Effects(judged, redefined.gates, report.gates, freed_findings, _new_errors(report, meant))
     found = [*_moved(scene, base, effects), *changes(base.stated, scene.head.stated, effects)]
     found += gold_review.key_changes(scene)
-    beside = [*report.findings, *(each for each in redefined.findings if each.code in _BY_BASELINE)]
+    beside = [*report.findings, *(each for each in redefined.findings if each.code in _BY_BASELINE), *meant]
     gates = tuple(merged(judged, report.gates))
     scope = scope_of(scene.policies, report.scope.questions, report.scope.of) if report.scope else None
     return report._replace(gates=gates, policy_changes=tuple(found), findings=tuple(_sorted(beside)), scope=scope)
@@ -115,6 +117,30 @@ def _played_down(report: Report, head: Policy) -> list[str]:
     """The codes that fail this run and would not if the head's levels held alone."""
     own = levels(head)
     return sorted({found.code for found in report.errors if own.get(found.code, "error") != "error"})
+
+
+def _as_the_base_has_it(report: Report, other: Report) -> list[Finding]:
+    """What is found where values, traces and gold are as the base's gates file says, and not as the change does."""
+    known = {_apart_from_level(each) for each in report.findings}
+    habitual = {(each.code, each.level) for each in report.findings if each.code in HABITS}
+    habitual |= {(code, "warning") for code, _ in habitual}  # the same habit in other numbers
+    new = [each for each in other.findings if (each.code, each.level) not in habitual]
+    return [
+        each if _apart_from_level(each) in known else each._replace(message=f"{each.message}; {_BY_BASE}")
+        for each in new
+    ]
+
+
+_BY_BASE = "so it is by the base's gates file"
+
+
+def _new_errors(report: Report, found: Sequence[Finding]) -> list[str]:
+    """The codes that fail the run by these findings alone."""
+    return sorted({each.code for each in found if each.level == "error"} - {each.code for each in report.errors})
+
+
+def _apart_from_level(found: Finding) -> Finding:
+    return found._replace(level="error")
 
 
 def _same_meaning(base: Policy, head: Policy) -> bool:
@@ -153,5 +179,5 @@ def _sorted(found: Sequence[Finding]) -> list[Finding]:
     ordered = sorted(set(found), key=lambda each: (each.level, each.code, each.file, each.line, each.message))
     first: dict[tuple[object, ...], Finding] = {}
     for each in ordered:
-        first.setdefault(each._replace(level="error"), each)
+        first.setdefault(_apart_from_level(each), each)
     return list(first.values())

@@ -41,13 +41,15 @@ class Effects(NamedTuple):
     """What this run comes to under either policy, to say what a change would let through.
 
     ``base`` are the base's gates over the values as the base defines them, ``redefined`` the base's gates over the
-    values as the head defines them (other k, token, phrases, gold or traces), ``head`` the head's gates.
+    values as the head defines them (other k, token, phrases, gold or traces), ``head`` the head's gates. ``meaning``
+    are the codes that stop this run only where values are as the base defines them.
     """
 
     base: Sequence[Judged] = ()
     redefined: Sequence[Judged] = ()
     head: Sequence[Judged] = ()
     findings: Mapping[str, Sequence[str]] = {}  # by the first word of the key: codes that only the base's rule gives
+    meaning: Sequence[str] = ()
 
 
 def changes(base: Mapping[str, Any], head: Mapping[str, Any], effects: Effects | None = None) -> list[PolicyChange]:
@@ -92,6 +94,7 @@ def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
         yield from (name for name in freed(effects.base, effects.head) if name == ".".join(key))
     elif key[0] in _MEANING:
         yield from freed(effects.base, effects.redefined)
+        yield from effects.meaning
 
 
 def freed(before: Sequence[Judged], after: Sequence[Judged]) -> Iterator[str]:

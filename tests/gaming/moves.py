@@ -281,6 +281,12 @@ def run_traces(stage):
 
 
 @move
+def honest_traces(stage, path):
+    """What the honest system says to every question, in a file of its own."""
+    stage.repository.write(path, answers.edited([honest.answer(item) for item in honest.items()], []))
+
+
+@move
 def baseline(stage, path):
     """The report of the run as it stands becomes the baseline at ``path``."""
     trace = stage.repository.path / honest.TRACE

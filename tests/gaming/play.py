@@ -142,7 +142,9 @@ def _work(stage, commits):
     if stage.about is not None:
         gold = stage.repository.path / stage.gold
         words = {**commits, "gold": hashlib.sha256(gold.read_bytes()).hexdigest()}
-        about = {name: words.get(value, value) for name, value in stage.about.items()}
+        about = {
+            name: words.get(value, value) if isinstance(value, str) else value for name, value in stage.about.items()
+        }
         stage.repository.write(RUN, json.dumps(about))
     stage.play(stage.job)
 
