@@ -801,6 +801,51 @@ def test_with_four_eyes_another_signs_once_more_and_the_hook_says_what_it_leaves
     assert repo.gold("check") == (0, "Not checked here but in CI: four eyes.\n")
 
 
+def forked(repo, policy):
+    """A branch off a policy, with a change of the gold staged; what follows happens on main."""
+    with_policy(repo, policy)
+    repo.git("reset", "-q", "--hard")
+    repo.git("branch", "topic")
+
+
+def on_topic(repo, *words):
+    """The change of the gold on that branch, signed and committed."""
+    repo.git("checkout", "-q", "topic")
+    repo.stage(EDITED, TWO)
+    repo.sign(*words)
+    accepted(repo)
+
+
+@needs_ssh_keygen
+def test_a_key_that_the_base_took_off_the_list_signs_nothing_on_a_branch_that_left_before(repo, tmp_path):
+    keys = Keys(tmp_path)
+    repo.write("signers", keys.allowed("ann", "bob"))
+    repo.git("add", "signers")
+    forked(repo, "require: signature, allowed_signers: signers")
+    repo.write("signers", keys.allowed("bob"))
+    repo.git("commit", "-q", "-a", "-m", "Ann has lost her key")
+    on_topic(repo, "--key", str(keys.file("ann")))
+    code, said = repo.gold("check", "--base", "main")
+    assert (code, sorted(set(codes(said)))) == (1, ["unknown-signer", "unsigned-change"]), said
+    ends = {"PRE_COMMIT_FROM_REF": "main", "PRE_COMMIT_TO_REF": "topic"}
+    code, said = repo.gold("check", "--staged", **ends)
+    assert (code, "unknown-signer" in codes(said)) == (1, True), said
+
+
+@needs_ssh_keygen
+def test_what_the_base_asks_of_a_record_since_then_is_asked_of_a_branch_that_left_before(repo, tmp_path):
+    forked(repo, "require: record")
+    repo.write("signers", Keys(tmp_path).allowed("ann"))
+    repo.write("eval-gates.yml", "signoff: {require: signature, allowed_signers: signers}\n")
+    repo.git("add", ".")
+    repo.git("commit", "-q", "-m", "ask for signatures")
+    on_topic(repo)
+    code, said = repo.gold("check", "--base", "main")
+    assert (code, sorted(set(codes(said)))) == (1, ["missing-signature", "unsigned-change"]), said
+    code, said = repo.gold("signoff", "--base", "main", "--reason", "x")
+    assert (code, "Name your SSH key: --key" in said) == (2, True), said
+
+
 def test_a_baseline_with_four_eyes_signs_nothing_that_is_signed(repo):
     with_policy(repo, f"four_eyes: true, {SIGNERS}")
     said = repo.sign("--baseline", "--signer", "bob@example.org")

@@ -60,13 +60,15 @@ class Place(NamedTuple):
 def between(git: Git, base: str, tip: str, head: Tree | None = None) -> Frame:
     """From where ``tip`` left ``base`` to ``tip``, or to ``head``, which grew out of it.
 
-    What happened on ``base`` since then is not this branch's change, but its records are used up: a branch that left
-    early cannot bring a change back under the record that it had the first time.
+    What happened on ``base`` since then is not this branch's change, but its rules hold and its records are used up: a
+    branch that left early keeps no key that was taken off the list since, and cannot bring a change back under the record
+    that it had the first time.
     """
     ids = [_resolved(git, base), _resolved(git, tip)]
     fork = git.merge_base(*ids)
-    spent = NOTHING if fork == ids[0] else git.at(ids[0])
-    return Frame(git.at(fork), head or git.at(ids[1]), base, spent, restore=fork)
+    rules = git.at(ids[0])
+    spent = NOTHING if fork == ids[0] else rules
+    return Frame(git.at(fork), head or git.at(ids[1]), base, spent, restore=fork, rules=rules)
 
 
 def _resolved(git: Git, ref: str) -> str:
