@@ -297,6 +297,16 @@ def test_a_base_that_is_no_commit_is_refused(project, score, base):
     assert "names no commit here" in score.said
 
 
+@pytest.mark.parametrize("words", [("--format", "json"), ("--format", "scores")])
+@pytest.mark.parametrize("base", ["", " "])
+def test_an_empty_base_is_not_no_base(project, score, base, words):
+    """As an unset variable of the shell leaves it."""
+    project.change(trace=wrong(1, 2))
+    score(*words, base=base)
+    assert score.code == 2
+    assert "--base" in score.said
+
+
 def test_the_integrity_of_the_base_holds(project, score):
     """The change declares a habit harmless and brings a gate that guards nothing."""
     said = {"claim": "not in context", "citations": []}

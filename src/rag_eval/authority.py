@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import posixpath
 
-from rag_eval.errors import UsageError
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
-from rag_eval.safe import quoted
-from rag_eval.signoff_frame import Frame
+from rag_eval.signoff_frame import Frame, named
 from rag_eval.trees import NOTHING
 from rag_eval.typed import NamedTuple
 
@@ -102,9 +100,7 @@ _DAY = 86_400
 def of_git(ref: str) -> Authority:
     """The work tree around the current folder against ``ref``, by git: gates of its tip, gold since the fork."""
     git = Git()
-    tip, head = git.resolve(ref), git.resolve("HEAD")
-    if tip is None or head is None:
-        raise UsageError(f"{quoted(ref)} names no commit here. Fetch it first, or correct the name.")
+    tip, head = named(git, ref), named(git, "HEAD")
     fork = git.merge_base(tip, head)
     return Authority(
         ref=ref,

@@ -61,17 +61,23 @@ def between(git: Git, base: str, tip: str, head: Tree | None = None) -> Frame:
     """From where ``tip`` left ``base`` to ``tip``, or to ``head``, which grew out of it.
 
     What happened on ``base`` since then is not this branch's change, but its rules hold and its records are used up: a
-    branch that left early keeps no key that was taken off the list since, and cannot bring a change back under the record
-    that it had the first time.
+    branch that left early keeps no key that was taken off the list since, and cannot bring a change back under the
+    record that it had the first time.
     """
-    ids = [_resolved(git, base), _resolved(git, tip)]
+    ids = [named(git, base), named(git, tip)]
     fork = git.merge_base(*ids)
     rules = git.at(ids[0])
     spent = NOTHING if fork == ids[0] else rules
     return Frame(git.at(fork), head or git.at(ids[1]), base, spent, restore=fork, rules=rules)
 
 
-def _resolved(git: Git, ref: str) -> str:
+def named(git: Git, ref: str) -> str:
+    """The id of the commit that ``ref`` names; UsageError where it names none.
+
+    No name at all is a mistake and not the wish for no base: what nobody holds a change against always passes.
+    """
+    if not ref.strip():
+        raise UsageError("--base names no commit: it is empty. Is a variable of the shell not set?")
     found = git.resolve(ref)
     if not found:
         raise UsageError(f"{quoted(ref)} names no commit here. Fetch it first, or correct the name.")

@@ -26,7 +26,7 @@ def place(git: Git, args: Namespace) -> Place:
 def frame_since(git: Git, base: str | None) -> Frame:
     """The index against the last commit, or against where the branch left ``base``."""
     index = git.at(INDEX)
-    if base:
+    if base is not None:
         return between(git, base, "HEAD", index)
     last = git.resolve("HEAD")
     return Frame(git.at(last) if last else NOTHING, index, staged=True)

@@ -51,7 +51,7 @@ def _checked_frame(git: Git, args: Namespace) -> Frame:
     if args.all_files:
         return Frame(NOTHING, git.at(INDEX), whole=True)
     pushed = [os.environ.get(f"PRE_COMMIT_{end}_REF") for end in ("FROM", "TO")]
-    if not args.base and pushed[0] and pushed[1]:
+    if args.base is None and pushed[0] and pushed[1]:
         return between(git, pushed[0], pushed[1])
     return frame_since(git, args.base)
 

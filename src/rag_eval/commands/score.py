@@ -89,7 +89,7 @@ def _options(args: argparse.Namespace) -> Options:
 
 
 def _authority(ref: str | None) -> Authority | None:
-    if not ref:
+    if ref is None:
         return None
     from rag_eval.authority import of_git
 
@@ -101,7 +101,7 @@ def _scores(args: argparse.Namespace) -> int:
 
     from rag_eval import app, flat
 
-    if args.base:
+    if args.base is not None:
         raise UsageError("--base judges, which --format scores does not. Leave one of the two out")
     if args.perspective or args.suite != "full":
         raise UsageError("--format scores is always of everything: leave --perspective and --suite out")
