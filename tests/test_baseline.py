@@ -164,6 +164,32 @@ def test_a_baseline_that_is_asked_for_has_to_be_there(score):
     assert "eval/gone.json: no such file" in score.said
 
 
+LFS_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 3\n"
+
+
+def unreadable(project, path, how):
+    """In place of a file: what stands there and is not it."""
+    place = project.path / path
+    place.unlink()
+    if how == "pointer":
+        place.write_text(LFS_POINTER, encoding="utf-8")
+    elif how == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to("/etc/hostname" if how == "link out" else "gone.json")
+
+
+@pytest.mark.parametrize("base", [(), ("--base", "main")], ids=["alone", "against a base"])
+@pytest.mark.parametrize("how", ["pointer", "folder", "link out", "link to nothing"])
+@pytest.mark.parametrize("path", [BASELINE, OLD])
+def test_a_baseline_that_is_there_and_cannot_be_read_is_not_none_yet(project, score, path, how, base):
+    project.git("rm", "-q", "--cached", BASELINE, OLD)
+    project.git("commit", "-q", "-m", "the base has none yet")
+    unreadable(project, path, how)
+    score(*base)
+    assert (score.code, f"{path}: " in score.said) == (2, True), score.said
+
+
 @pytest.mark.parametrize("text", ["{}", "not json", '{"format": 1}'])
 def test_a_baseline_that_is_no_report_is_refused(project, score, text):
     project.write(BASELINE, text)

@@ -78,7 +78,7 @@ class BaselineFile:
             self._held = None  # the process has it: here the room is wanted
 
     def opened(self) -> Opened | None:
-        """What the file is; None where there is none. InputError where it is no report.json."""
+        """What the file is; None where there is none. InputError where it is there and no report.json."""
         if self._opened is None:
             self._opened = _received(self._meanwhile.result()) if self._meanwhile else self._open()
         return self._opened
@@ -199,13 +199,19 @@ def _at_base(authority: Authority | None, path: str) -> _Held | None:
 
 
 def _at_hand(reader: Reader, path: str) -> _Held | None:
-    quiet = Ledger()
-    digest = sha256()
-    source = reader._replace(ledger=quiet).open(path, digest)
-    if source is None:
+    """The file as it is at hand, None where there is none yet.
+
+    InputError where something is there that cannot be read: a pointer to it, or a link that leads out, is no reason to
+    judge without a baseline.
+    """
+    if not reader.has(path):
         return None
-    with source:
-        data = source.whole()
+    ledger, digest, data = Ledger(), sha256(), None
+    source = reader._replace(ledger=ledger).open(path, digest)
+    if source is not None:
+        with source:
+            data = source.whole()
+    ledger.stop_on_problems()
     return _Held(data, digest.hexdigest(), "") if data is not None else None
 
 
