@@ -536,6 +536,19 @@ def test_a_data_set_that_is_named_for_the_first_time_holds_at_once_and_a_new_nam
     assert named("second", EDITED, TWO) == "second"
 
 
+def test_a_policy_that_names_no_data_set_is_about_the_default_until_a_name_is_committed(repo):
+    repo.write("eval-gates.yml", "signoff: {require: record}\n")
+    repo.git("add", ".")
+    accepted(repo)
+    repo.write("eval-gates.yml", "signoff: {require: record, dataset: other}\n")
+    repo.git("add", ".")
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    accepted(repo)
+    named = [json.loads((repo.path / RECORDS / name).read_text())["dataset"] for name in repo.records()]
+    assert named == ["default", "default"]
+
+
 def test_a_gates_file_in_a_folder_speaks_of_paths_in_that_folder(fresh):
     fresh.write("service/eval-gates.yaml", "gold: gold.jsonl\n")
     fresh.git("add", ".")

@@ -23,7 +23,14 @@ def test_all_that_it_may_say():
         True,
         ".github/signers",
         {"bob@example.org": "Bob-1"},
+        stated=True,
     )
+
+
+def test_whether_it_is_stated_is_no_setting():
+    assert not signoff_policy(b"version: 1\n", "eval-gates.yml").stated
+    with pytest.raises(InputError, match="problem"):
+        read("stated: true")
 
 
 @pytest.mark.parametrize(

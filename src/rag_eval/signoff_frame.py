@@ -87,8 +87,9 @@ def named(git: Git, ref: str) -> str:
 def policies(frame: Frame, place: Place) -> list[Policy]:
     """The policies to hold the gold to, one mostly.
 
-    The base's decides; the head's is asked too where it looks at another place. A data set that the base does not
-    name yet is the head's.
+    The base's decides; the head's is asked too where it looks at another place. Where the base has no policy yet, the
+    data set is the head's; one that states a policy without naming it has the default: a change that could name another
+    might bring what was signed for that.
     """
     head, base = _policy(frame.head, place), _policy(frame.rules or frame.base, place)
     if place.gates and not (head or base):
@@ -108,7 +109,7 @@ def in_force(
     if first:
         return [ahead]
     now = base or usual(Policy())
-    now = now._replace(dataset=ahead.dataset) if now.dataset == Policy().dataset else now
+    now = now if now.stated else now._replace(dataset=ahead.dataset)
     if (now.gold, now.records) == (ahead.gold, ahead.records):
         return [now if base else ahead]
     return [now, ahead.held_to(now) if base else ahead]

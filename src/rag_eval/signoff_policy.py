@@ -16,6 +16,7 @@ class Policy(NamedTuple):
 
     ``require`` is one of ``LEVELS``. ``signers`` gives the GitHub account of each signer by e-mail address; where it
     names anybody, nobody else signs. ``allowed_signers`` is the path of the file with the signers' keys, if any.
+    ``stated`` says whether a gates file asks for all this; it is no setting.
     """
 
     dataset: str = "default"
@@ -25,11 +26,15 @@ class Policy(NamedTuple):
     four_eyes: bool = False
     allowed_signers: str = ""
     signers: Mapping[str, str] = {}
+    stated: bool = False
 
     def held_to(self, base: Policy) -> Policy:
         """The same gold and records under the rules of ``base`` for who signs: a new place brings no new rules."""
         rules = {name: getattr(base, name) for name in ("require", "four_eyes", "allowed_signers", "signers")}
         return self._replace(**rules)
+
+
+SETTINGS = frozenset(Policy._fields) - {"stated"}
 
 
 class Finding(NamedTuple):

@@ -7,7 +7,7 @@ import posixpath
 from rag_eval.errors import InputError, Problem
 from rag_eval.files.limits import MIB, YAML_MIB
 from rag_eval.safe import quoted
-from rag_eval.signoff_policy import LEVELS, Policy
+from rag_eval.signoff_policy import LEVELS, SETTINGS, Policy
 from rag_eval.signoff_record import PATTERNS, matches
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ def signoff_policy(data: bytes, file: str) -> Policy:
     named = stated | (section if isinstance(section, dict) else {"signoff": section})
     for name, value in named.items():
         _refuse(name, value, file, document.places.get(f"/signoff/{name}", (0, 0))[0])
-    policy = _policy(named, file)
+    policy = _policy(named, file)._replace(stated="signoff" in top)
     for name, value, needed, hint in _NEEDS:
         if getattr(policy, name) == value and not getattr(policy, needed):
             line = document.places.get(f"/signoff/{name}", (0, 0))[0]
@@ -75,7 +75,7 @@ def beside(gold: str) -> str:
 
 
 def _refuse(name: str, value: object, file: str, line: int) -> None:
-    if name not in Policy._fields:
+    if name not in SETTINGS:
         # It may be a rule of a later version: what is not understood is not passed over.
         raise _problem(file, f"{quoted(name)} is no setting of 'signoff' that this version knows", "Remove it.", line)
     kind, what, hint = _KINDS.get(name, (str, "a text", "Put it in quotes."))
