@@ -13,6 +13,8 @@ from sshkeys import Keys
 
 SCENARIOS = scenarios()
 NAMED = {
+    "baseline-named-by-the-workflow",
+    "gates-from-an-earlier-commit-of-the-change",
     "gates-from-the-change",
     "gates-from-the-change-by-its-branch",
     "gold-failing-dropped-signed-by-the-author",

@@ -175,7 +175,23 @@ def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, hi
         commits=commits,
         signoff=signoff,
         ci=True,
+        unknown=not (own or gates_ref in ("base", "default-branch") or _held(gates.commit, against, history)),
     )
+
+
+def _held(commit: str, against: Against, history: History) -> bool:
+    """Whether a commit is in the history of the base or of the default branch; where that cannot be told it is not."""
+    return any(
+        _leads_to(commit, tip, history) for tip in (lambda: against.commit, lambda: history.named(history.default()))
+    )
+
+
+def _leads_to(commit: str, tip: Callable[[], str], history: History) -> bool:
+    try:
+        found = tip()
+        return bool(found) and history.merge_base(found, commit) == commit
+    except RagEvalError:
+        return False  # a clone without that history, or an API without an answer
 
 
 def _gates(gates_ref: str, against: Against, history: History) -> Against:

@@ -220,7 +220,7 @@ class Session:
         policies = [each for each in (self._base, self._policy) if each]
         if self._file is None:
             return None, []
-        from rag_eval.baseline_file import read_baseline
+        from rag_eval.baseline_file import overridden, read_baseline
         from rag_eval.narrowing import of_suite
 
         trace = next((each.baseline_trace for each in policies if each.baseline_trace), "")
@@ -230,6 +230,7 @@ class Session:
 
         asked = bool(self._options.baseline)
         earlier, said = read_baseline(self._file, trace, rescored, asked=asked)
+        said += overridden(self._file, self._base.baseline if self._base and asked else "")
         return earlier and of_suite(earlier, self._golds.keys() - self._asked.keys()), said
 
 

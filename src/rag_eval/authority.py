@@ -37,7 +37,7 @@ class Authority(NamedTuple):
     compared from ``fork``, where the change began, to ``head``, what is scored; records of ``spent`` are used up.
     ``before`` and ``after`` tell what else the change touches. ``commits`` are the ids that traces may be of; empty
     where any may. ``people`` says who approved and who wrote the change, ``written_at`` how old a file of the
-    base is; None where nobody can be asked.
+    base is; None where nobody can be asked. ``unknown``: nobody knows that the base ever held the state of ``gates``.
     """
 
     ref: str
@@ -55,6 +55,7 @@ class Authority(NamedTuple):
     people: People | None = None
     written_at: Callable[[str], Written | None] | None = None
     ci: bool = False
+    unknown: bool = False
 
     def inside(self, path: str) -> str | None:
         """A path as git has it, from the root of the repository; None for what lies outside of it."""

@@ -16,6 +16,7 @@ from rag_eval.finding import Finding
 from rag_eval.renderers.json_file import Questions, from_json
 from rag_eval.report import Earlier
 from rag_eval.results import in_columns, of_columns
+from rag_eval.safe import quoted
 from rag_eval.trees import read
 from rag_eval.typed import NamedTuple
 
@@ -153,6 +154,15 @@ def read_baseline(
     found += _narrowed(recorded, path)
     found += [opened.foreign] if opened.foreign else []
     return _aged(_earlier(opened, now, path), authority), found
+
+
+def overridden(file: BaselineFile, meant: str) -> list[Finding]:
+    """That the caller names another baseline than the one that is ``meant``, the base's, if any."""
+    authority = file.authority
+    if not meant or authority is None or authority.inside(meant) == authority.inside(file.path):
+        return []
+    message = f"the caller names this baseline, and the base's gates file names {quoted(meant)}"
+    return [Finding("baseline-overridden", "warning", message, "Name it in eval-gates.yml alone.", file.path)]
 
 
 def _narrowed(recorded: Report, path: str) -> list[Finding]:

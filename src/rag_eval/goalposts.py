@@ -18,6 +18,7 @@ from rag_eval.integrity import HABITS
 from rag_eval.model import GATES_FILE
 from rag_eval.policy import Effects, PolicyChange, changes, freed
 from rag_eval.report import Base, concluded, habits, levels, rejudge
+from rag_eval.safe import quoted
 from rag_eval.scope import scope_of
 from rag_eval.trees import read
 from rag_eval.typed import NamedTuple
@@ -157,7 +158,19 @@ def _moved(scene: Scene, base: Policy, effects: Effects) -> list[PolicyChange]:
 
 
 def _self_judged(scene: Scene) -> list[Finding]:
-    """Where nobody but the change decides: it was asked for, or the base has no gates yet."""
+    """Where nobody but the change decides, or may: it was asked for, or the base has no gates yet."""
+    return [*_elsewhere(scene), *_by_itself(scene)]
+
+
+def _elsewhere(scene: Scene) -> list[Finding]:
+    if not scene.authority.unknown:
+        return []
+    message = "gates were taken, as was asked for, from a commit that the base is not known to have held"
+    mend = "Leave gates-ref out, or name what the base holds: a change could name a commit of its own."
+    return [Finding("gates-from-elsewhere", "warning", f"{message}: {quoted(scene.authority.ref, 60)}", mend)]
+
+
+def _by_itself(scene: Scene) -> list[Finding]:
     if scene.authority.gates is None:
         message = "gates were taken from the change itself, as was asked for: it can move its own goalposts"
         return [Finding("gates-from-head", "warning", message, "Leave gates-ref out, and the base decides.")]

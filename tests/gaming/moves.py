@@ -299,6 +299,14 @@ def baseline(stage, path):
 
 
 @move
+def worse_baseline(stage, told):
+    """The report of a run that also fails questions, at a path."""
+    said, stage.edits = stage.edits, [*stage.edits, ("say", {"to": told["failing"], "claim": "Nobody knows."})]
+    baseline(stage, told["path"])
+    stage.edits = said
+
+
+@move
 def run_json(stage, about):
     """What run.json says of the run; ``head``, ``base`` and ``gold`` stand for what is so called."""
     stage.about = about

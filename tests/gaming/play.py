@@ -206,8 +206,9 @@ def _environ(stage, url, commits, folder):
     file = folder / "event.json"
     file.write_text(json.dumps(_event(told, commits)))
     given = {"github-token": "t0ken", "comment": "off", **stage.inputs}
+    named = {"first": commits["first"]}
     return {
-        **{f"INPUT_{name.upper()}": str(value) for name, value in given.items()},
+        **{f"INPUT_{name.upper()}": named.get(value, str(value)) for name, value in given.items()},
         "GITHUB_WORKSPACE": str(stage.repository.path),
         "GITHUB_EVENT_PATH": str(file),
         "GITHUB_EVENT_NAME": told["name"],
