@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rag_eval.errors import InputError
-    from rag_eval.gates import Judged
     from rag_eval.renderers.blocks import Block
     from rag_eval.report import Report
 
@@ -92,7 +91,8 @@ def _folds(report: Report, questions: int) -> list[str]:
 
 def _least(report: Report, most: int, size: Callable[[str], int]) -> str:
     """Verdict, broken gates and errors, as many as fit; the others are counted."""
-    lines = [f"\n- {words.reason(report, gate, VOICE)}" for gate in _gravest(report)]
+    broken = words.gravest(gate for gate in report.gates if gate.broken)
+    lines = [f"\n- {words.reason(report, gate, VOICE)}" for gate in broken]
     lines += [f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors]
     text, room = _head(report) + "\n", len(f"\n- … and {len(lines)} more".encode())
     shown = 0
@@ -101,11 +101,6 @@ def _least(report: Report, most: int, size: Callable[[str], int]) -> str:
         shown += 1
     text += f"\n- … and {len(lines) - shown} more" if shown < len(lines) else ""
     return text if size(text) <= most else ""
-
-
-def _gravest(report: Report) -> list[Judged]:
-    """The broken gates, those that fail the run first."""
-    return sorted((gate for gate in report.gates if gate.broken), key=lambda gate: not gate.blocks)
 
 
 def _head(report: Report) -> str:

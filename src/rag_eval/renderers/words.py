@@ -9,14 +9,14 @@ from itertools import compress
 from operator import attrgetter
 
 from rag_eval.gates import FULL
-from rag_eval.labels import GOOD, MEANING
+from rag_eval.labels import ABSENT, GOOD, MEANING
 from rag_eval.renderers.figures import enclosed, is_count, metric, probability, size, unit, value
 from rag_eval.safe import one_line
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from rag_eval.finding import Finding
     from rag_eval.gates import Judged
@@ -81,16 +81,38 @@ def in_part(report: Report) -> bool:
 
 def headline(report: Report, voice: Voice = PLAIN) -> str:
     """The verdict in one sentence."""
-    failed, errors, aside = report.failed_gates, report.errors, _asides(report)
+    failed, errors, aside = gravest(report.failed_gates), report.errors, _asides(report)
+    on = cases(report) + _unanswered(report)
     if failed or errors:
         reasons = [reason(report, gate, voice) for gate in failed[:_REASONS]]
         more = [f"and {len(failed) - _REASONS} more"] if len(failed) > _REASONS else []
         why = "; ".join([*reasons, *more, *_codes(errors, voice), *aside])
-        return f"Failed on {cases(report)}: {why}.{_left_out(report)}"
-    held = sum(gate.outcome == "passed" for gate in report.gates)
+        return f"Failed on {on}: {why}.{_left_out(report)}"
     passed = "Passed in part" if report.scope else "Passed"
-    holds = ", ".join([f"{held} of {len(report.gates)} gates hold", *aside])
-    return f"{passed} on {cases(report)}: {holds}.{_left_out(report)}"
+    return f"{passed} on {on}: {', '.join([_holding(report.gates), *aside])}.{_left_out(report)}"
+
+
+def gravest(gates: Iterable[Judged]) -> list[Judged]:
+    """The gates that fail the run first; of these, completeness: what is not there explains all that follows."""
+    return sorted(gates, key=lambda gate: (not gate.blocks, not is_count(gate)))
+
+
+def _unanswered(report: Report) -> str:
+    """How many of the cases have no answer at all, whatever gates say of it."""
+    absent, whole = sum(report.labels.get(name, 0) for name in ABSENT), len(report.questions)
+    if not absent:
+        return ""
+    return ", none of them answered" if absent == whole else f", {absent} of them without an answer"
+
+
+def _holding(gates: Sequence[Judged]) -> str:
+    """``8 gates and completeness hold``, ``7 of 8 gates hold``."""
+    own, counts = ([gate for gate in gates if is_count(gate) is whole] for whole in (False, True))
+    held, complete = sum(gate.outcome == "passed" for gate in own), bool(counts)
+    said = f"{held} of {len(own)}" if held < len(own) else str(held)
+    names = [f"{said} gate{'s' if len(own) != 1 else ''}"] if own or not complete else []
+    verb = "holds" if len(own) + complete == 1 else "hold"
+    return f"{listed([*names, *(['completeness'] if complete else [])])} {verb}"
 
 
 def _left_out(report: Report) -> str:
@@ -150,12 +172,13 @@ def runs_of(report: Report) -> set[str | None]:
 def telling(gates: Sequence[Judged]) -> list[Judged]:
     """The gates worth a row of their own, those of one name together.
 
-    Completeness that holds is said in a line, and so are slices of one harmless outcome where they are many.
+    Completeness that does not hold comes first, that which holds is said in a line, and so are slices of one harmless
+    outcome where they are many.
     """
     places = {name: place for place, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
     aside = {id(gate) for gate in hushed(gates)}
     shown = [gate for gate in gates if id(gate) not in aside and (gate.broken or not is_count(gate))]
-    return sorted(shown, key=lambda gate: places[gate.name])
+    return sorted(shown, key=lambda gate: (not is_count(gate), places[gate.name]))
 
 
 def hushed(gates: Sequence[Judged]) -> list[Judged]:

@@ -1,0 +1,72 @@
+"""What a report says in a sentence: what explains the rest comes first, and what was counted is named."""
+
+import json
+
+import pytest
+
+from cases import ROOT, write_rows
+from rag_eval import app
+from rag_eval.renderers import markdown, render, words
+
+EXAMPLE = ROOT / "examples" / "quickstart"
+GOLD, GATES = EXAMPLE / "gold.jsonl", EXAMPLE / "eval-gates.yml"
+ANSWERS = [json.loads(line) for line in (EXAMPLE / "good.jsonl").read_text("utf-8").splitlines()]
+ERRORED = [{"qid": row["qid"], "error": "out of memory"} for row in ANSWERS]
+
+
+@pytest.fixture
+def score(tmp_path):
+    """The report of given answers to the questions of the example."""
+
+    def score(rows, gates=GATES):
+        write_rows(tmp_path / "trace.jsonl", rows)
+        return app.score(GOLD, tmp_path / "trace.jsonl", gates)
+
+    return score
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "Failed on 14 questions, none of them answered: 14 missing traces (allowed: 0); precision"),
+        (ANSWERS[:9], "Failed on 14 questions, 5 of them without an answer: 5 missing traces (allowed: 0); precision"),
+        (ERRORED, "Failed on 14 questions, none of them answered: precision 0.000"),
+        ([*ANSWERS[:13], ERRORED[13]], "Failed on 14 questions, 1 of them without an answer: under_refusal 0.250"),
+    ],
+)
+def test_what_is_not_there_comes_first(score, rows, said):
+    assert words.headline(score(rows)).startswith(said)
+
+
+def test_completeness_that_does_not_hold_heads_the_table(score):
+    assert [gate.name for gate in words.telling(score([]).gates)][:2] == ["completeness.missing", "precision"]
+
+
+def test_a_shortened_comment_begins_with_it_too(score):
+    text = markdown.within(score([]), 500, len)
+    assert "\n- 14 missing traces (allowed: 0)\n- `precision`" in text
+
+
+@pytest.mark.parametrize(
+    ("gates", "said"),
+    [
+        ("gates: {precision: {min: 0.8}, mrr: {min: 0.1}}", "2 gates and completeness hold."),
+        ("gates: {precision: {min: 0.8}}", "1 gate and completeness hold."),
+        (
+            "gates: {precision: {min: 0.8}, containment: {min: 0.8, when_no_data: skip}}",
+            "1 of 2 gates and completeness hold, 1 skipped without data.",
+        ),
+    ],
+)
+def test_a_pass_counts_what_the_table_shows(score, tmp_path, gates, said):
+    (tmp_path / "gates.yml").write_text(f"version: 1\n{gates}\n", "utf-8")
+    report = score(ANSWERS, tmp_path / "gates.yml")
+    assert words.headline(report) == f"Passed on 14 questions: {said}"
+    assert render(report, "table").startswith(f"Passed on 14 questions: {said}")
+
+
+@pytest.mark.parametrize(("names", "said"), [([], "0 gates hold."), (["completeness.missing"], "completeness holds.")])
+def test_a_pass_with_few_gates_says_so(score, names, said):
+    report = score(ANSWERS)
+    kept = tuple(gate for gate in report.gates if gate.name in names)
+    assert words.headline(report._replace(gates=kept)).endswith(said)
