@@ -90,6 +90,13 @@ def test_a_loosened_gate_still_holds_as_the_base_has_it(project, score):
     assert policy(report) == {"gates.precision.min": ("looser", ["precision"])}
 
 
+def test_what_breaks_the_base_s_limit_is_explained_though_the_change_s_own_would_allow_it(project, score):
+    rightly_cited = {"claim": "It is a year.", "citations": ["c1"]}
+    project.change(gates=gates(precision="{min: 0.2}"), trace=[trace_of(1, answer_json=rightly_cited), *TRACES[1:]])
+    [cause] = score()["diagnosis"]
+    assert cause["cause"].startswith("Claim wording: 1 answer cites the right evidence")
+
+
 def test_a_loosened_gate_that_lets_nothing_through_is_listed_and_passes(project, score):
     project.change(gates=gates(precision="{min: 0.2}"))
     report = score()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 
+from rag_eval.labels import ABSENT
 from rag_eval.metrics import measure
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import exactly, shown
@@ -11,7 +13,9 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from rag_eval.gates import Judged
 
 LOW = {metric: float(DEFAULT_GATES[name]) for name, metric in FLOORS.items()} | {"recall": 0.80}
 HIGH = {metric: float(DEFAULT_GATES[name]) for name, metric in CEILINGS.items()}
@@ -21,6 +25,12 @@ SAFE_FROM = {"injection_auc": 0.85, "injection_tpr@fpr5": 0.85, "detection_rate"
 SAFE_TO = {"input_false_positive": 0.05, "leak_false_positive": 0.05, "leakage": 0.0}
 """What the framework that the safety metrics come from aims at; its false positives' 5 % hold for both guardrails."""
 LOW, HIGH = LOW | SAFE_FROM, HIGH | SAFE_TO
+_COUNTS = "completeness."
+_UNSAID, _UNCITED, _UNRETRIEVED = ("WRONG_CLAIM",), ("NOT_CITED", "CITED_UNRETRIEVED"), ("NOT_RETRIEVED", "BELOW_K")
+_UNHIT = (*_UNCITED, *_UNRETRIEVED, "HALLUCINATION")
+"""The labels of answers that cite no evidence."""
+_UNRIGHT = (*_UNSAID, *_UNHIT)
+_SHARE = 0.2  # of the cases that break a value; fewer are not what it is low for
 
 
 class Diagnosis(NamedTuple):
@@ -34,10 +44,24 @@ class Diagnosis(NamedTuple):
 def diagnose(
     values: Mapping[str, float | None], labels: Mapping[str, int], limits: Mapping[str, float], k: int
 ) -> list[Diagnosis]:
-    """All causes that the values speak for. ``limits`` are the gates' thresholds, in place of the reference's."""
+    """All causes that the values speak for. ``limits`` are the gates' thresholds, in place of the reference's.
+
+    What the labels do not bear out is no cause: a value may be low for what is missing, or for one thing alone.
+    """
     recall = limits.get(f"recall_all@{k}", LOW["recall"])
     figures = _Figures(values, {**LOW, **HIGH, "recall": recall, **limits}, k, labels)
     return [found for rule in RULES for found in rule(figures)]
+
+
+def limits_of(gates: Iterable[Judged]) -> dict[str, float]:
+    """The thresholds by metric; of several, such as the base's beside those of the change, the strictest."""
+    found: dict[str, float] = {}
+    for gate in gates:
+        lower = gate.name.startswith(_COUNTS) or _lower_is_better(gate.name)
+        if not gate.slice and gate.direction == ("max" if lower else "min"):
+            limit = float(gate.threshold)
+            found[gate.name] = (min if lower else max)(limit, found.get(gate.name, limit))
+    return found
 
 
 class _Figures(NamedTuple):
@@ -77,8 +101,45 @@ class _Figures(NamedTuple):
         """What there is to say for a perspective, if all of it holds."""
         return [] if self.bad(perspective) else self.of(perspective)
 
+    @property
+    def cases(self) -> int:
+        """How many cases there are."""
+        return sum(self.labels.values())
+
+    def count(self, *labels: str) -> int:
+        """How many cases have one of the labels."""
+        return sum(self.labels.get(label, 0) for label in labels)
+
+    def named(self, labels: Iterable[str]) -> str:
+        """The labels that some case has."""
+        return " and ".join(label for label in labels if self.count(label))
+
+    def is_much(self, labels: Sequence[str], among: Sequence[str]) -> bool:
+        """Whether the cases of some labels are a good part of others: one decoy is no cause."""
+        return self.count(*labels) > 0 and self.count(*labels) >= _SHARE * self.count(*among) > 0
+
+    def low_answers(self) -> list[str]:
+        """Which of precision and CHR are too low, and would be without what is missing."""
+        there = self.count("OK", *_UNRIGHT)
+        right = {"precision": self.count("OK"), "chr": self.count("OK", *_UNSAID)}
+        return [name for name in right if there and self.low(name) and right[name] / there < self.limits[name]]
+
+    def answers_the_unanswerable(self) -> bool:
+        """Whether under-refusal is too high, and would be without what is missing."""
+        answered, refused = self.count("HALLUCINATION"), self.count("REFUSAL_OK")
+        over = answered > 0 and answered / (answered + refused) > self.limits["under_refusal"]
+        return over and self.high("under_refusal")
+
+    def missed(self, name: str) -> bool:
+        """Whether a value of retrieval breaks its limit, and would if what is missing were like the rest."""
+        value, absent = self.value(name), self.count(*ABSENT)
+        if not self.broken(name) or not absent or value is None or _lower_is_better(self.full(name)):
+            return self.broken(name)
+        return value * self.cases < self.limits[name] * (self.cases - absent)
+
     def say(self, *names: str) -> str:
-        return ", ".join(f"{self.full(name)} {self._shown(name)}" for name in names)
+        measured = (name for name in names if self.value(name) is not None)
+        return ", ".join(f"{self.full(name)} {self._shown(name)}" for name in measured)
 
     def _shown(self, name: str) -> str:
         limit, lower = exactly(self.limits[name]), _lower_is_better(self.full(name))
@@ -92,33 +153,82 @@ def _lower_is_better(name: str) -> bool:
     return measure(name).metric.better == "lower"
 
 
+def _incomplete(figures: _Figures) -> Iterator[Diagnosis]:
+    """Answers that are not there count as wrong ones: before they are, no other cause is to be looked for."""
+    missing, errored = (figures.count(name) for name in ABSENT)
+    if not missing + errored or not _fails(figures, missing):
+        return
+    counts = [f"{count} {what}" for count, what in ((missing, "missing"), (errored, "errored")) if count]
+    cause = f"Incomplete run: {missing + errored} of {figures.cases} answers are missing or errored."
+    why = "Find out why the pipeline stopped" if missing else "Read the errors in the traces"
+    steps = f"{why}, and run the evaluation again: each of them counts as a wrong answer."
+    yield Diagnosis(cause, ", ".join(counts), steps)
+
+
+def _fails(figures: _Figures, missing: int) -> bool:
+    """Whether what is not there breaks a limit of its own, or has its part in a value that breaks one."""
+    if missing > figures.limits.get(f"{_COUNTS}missing", missing) or figures.high("error_rate"):
+        return True
+    broken = any(figures.low(name) for name in ("precision", "chr", "recall")) or figures.high("under_refusal")
+    return broken and figures.is_much(ABSENT, (*ABSENT, *_UNRIGHT))
+
+
 def _answers(figures: _Figures) -> Iterator[Diagnosis]:
-    precision, chr_low = figures.low("precision"), figures.low("chr")
-    evidence = figures.say("precision", "chr") if precision or chr_low else ""
-    if precision and chr_low:
-        steps = "Compare the cited ids with the retrieved ones, then read the prompt that asks for citations."
-        yield Diagnosis("Grounding: answers are wrong and do not cite what supports them.", evidence, steps)
-    elif precision:
-        steps = (
-            "Read the WRONG_CLAIM cases: tighten the answer's wording, or the gold substrings if the answers are right."
-        )
-        yield Diagnosis(
-            "Claim wording: the right evidence is cited, but the claim misses the gold text.", evidence, steps
-        )
-    elif chr_low:
-        steps = "Look at what is retrieved beside the gold chunk: rerank, or make chunks smaller."
-        yield Diagnosis("Noisy retrieval: answers are right but cite the wrong chunks.", evidence, steps)
+    """Why answers that are there are not right, the most frequent cause first; the labels say which it is."""
+    low = figures.low_answers()
+    uncited, unsaid = figures.count(*_UNCITED), figures.count(*_UNSAID)
+    found = []
+    if figures.is_much(_UNCITED, _broken(low)):
+        found.append((-uncited, (_grounding if "precision" in low else _noisy)(figures, uncited)))
+    if "precision" in low and figures.is_much(_UNSAID, _broken(low)):
+        found.append((-unsaid, _wording(figures, unsaid)))
+    yield from (cause for _, cause in sorted(found, key=itemgetter(0)))
+
+
+def _broken(low: Collection[str]) -> tuple[str, ...]:
+    """The labels of the answers that keep precision, or only CHR, below its limit."""
+    return _UNRIGHT if "precision" in low else _UNHIT if low else ()
+
+
+def _grounding(figures: _Figures, count: int) -> Diagnosis:
+    cause = f"Grounding: {_answers_that(count, 'does not cite what supports it', 'do not cite what supports them')}."
+    steps = f"Read the {figures.named(_UNCITED)} cases: compare the cited ids with the retrieved ones"
+    return Diagnosis(cause, figures.say("precision", "chr"), f"{steps}, then read the prompt that asks for citations.")
+
+
+def _noisy(figures: _Figures, count: int) -> Diagnosis:
+    what = "other chunks than those that hold the evidence"
+    cause = f"Noisy retrieval: {_answers_that(count, f'cites {what}', f'cite {what}')}."
+    steps = "Look at what is retrieved beside the gold chunk: rerank, or make chunks smaller."
+    return Diagnosis(cause, figures.say("precision", "chr"), steps)
+
+
+def _wording(figures: _Figures, count: int) -> Diagnosis:
+    one, many = ("cites the right evidence, but its", "cite the right evidence, but their")
+    cause = f"Claim wording: {_answers_that(count, one, many)} claim misses the gold text."
+    steps = "Read the WRONG_CLAIM cases: tighten the answer's wording, or the gold substrings if the answers are right."
+    return Diagnosis(cause, figures.say("precision", "chr"), steps)
+
+
+def _answers_that(count: int, one: str, many: str) -> str:
+    return f"1 answer {one}" if count == 1 else f"{count} answers {many}"
 
 
 def _refusals(figures: _Figures) -> Iterator[Diagnosis]:
-    if figures.high("under_refusal"):
+    low, count = figures.low_answers(), figures.count("HALLUCINATION")
+    if figures.answers_the_unanswerable() or figures.is_much(("HALLUCINATION",), _broken(low)):
         steps = (
             "Read the HALLUCINATION cases: strengthen the refusal rule, or correct items that the corpus does answer."
         )
-        cause = "Refusal behaviour: questions without an answer in the corpus are answered."
-        yield Diagnosis(cause, figures.say("under_refusal"), steps)
+        cause = f"Refusal behaviour: {_answered_anyway(count)}."
+        yield Diagnosis(cause, figures.say(*(["under_refusal"] if figures.high("under_refusal") else low)), steps)
     if figures.high("over_refusal"):
         yield from _over_refusal(figures)
+
+
+def _answered_anyway(count: int) -> str:
+    which = "that the corpus does not answer"
+    return f"1 question {which} was answered" if count == 1 else f"{count} questions {which} were answered"
 
 
 def _over_refusal(figures: _Figures) -> Iterator[Diagnosis]:
@@ -134,14 +244,16 @@ def _over_refusal(figures: _Figures) -> Iterator[Diagnosis]:
 
 
 def _retrieval(figures: _Figures) -> Iterator[Diagnosis]:
-    if not figures.low("recall"):
+    low, missed = figures.low_answers(), figures.missed("recall")
+    if not missed and not figures.is_much(_UNRETRIEVED, _broken(low)):
         return
-    below, absent = figures.labels.get("BELOW_K", 0), figures.labels.get("NOT_RETRIEVED", 0)
-    cause = "Retrieval or index drift: the evidence is not among the first retrieved."
+    below, absent = figures.count("BELOW_K"), figures.count("NOT_RETRIEVED")
+    few = "" if missed else f" for {below + absent} question{'s' if below + absent != 1 else ''}"
+    cause = f"Retrieval or index drift: the evidence is not among the first retrieved{few}."
     steps = "Check that the index holds the gold chunks, then the retriever's settings."
     if below > absent:
         steps = f"It is retrieved, but below rank {figures.k}: rerank."
-    yield Diagnosis(cause, figures.say("recall"), steps)
+    yield Diagnosis(cause, figures.say(*(["recall"] if missed else low)), steps)
 
 
 def _across(figures: _Figures) -> Iterator[Diagnosis]:
@@ -151,7 +263,7 @@ def _across(figures: _Figures) -> Iterator[Diagnosis]:
         cause = "Prompt: what answers need is retrieved, and they go beyond it."
         steps = "Let the prompt ask for nothing but what the context says, and for a citation of each statement."
         yield Diagnosis(cause, figures.say(*retrieval[:1], *ungrounded[:2]), steps)
-    missed, context = figures.bad("retrieval"), figures.good("context")
+    missed, context = [name for name in figures.bad("retrieval") if figures.missed(name)], figures.good("context")
     if missed and context:
         cause = "Embedding or chunking: the context is sound in itself, but is not what the question asks for."
         steps = "Try another embedding model or other chunks on the questions that are NOT_RETRIEVED."
@@ -161,6 +273,8 @@ def _across(figures: _Figures) -> Iterator[Diagnosis]:
 def _operations(figures: _Figures) -> Iterator[Diagnosis]:
     """What fails in operation makes answers wrong that nothing is wrong with otherwise."""
     named = [name for name in ("error_rate", "timeout_rate") if figures.high(name)]
+    if named == ["error_rate"] and figures.count("ERROR"):
+        return  # the run is incomplete, which is said first
     if named:
         slow = "timeout_rate" in named
         steps = "Raise the time limit or find what is slow" if slow else "Read the errors in the traces"
@@ -217,6 +331,7 @@ def _injection(figures: _Figures) -> Iterator[Diagnosis]:
 
 
 RULES: tuple[Callable[[_Figures], Iterator[Diagnosis]], ...] = (
+    _incomplete,
     _answers,
     _refusals,
     _retrieval,

@@ -17,7 +17,7 @@ from rag_eval.gates import REFERENCE_GATES, merged
 from rag_eval.integrity import HABITS
 from rag_eval.model import GATES_FILE
 from rag_eval.policy import Effects, PolicyChange, changes, freed
-from rag_eval.report import Base, concluded, habits, levels, rejudge
+from rag_eval.report import Base, concluded, diagnosed, habits, levels, rejudge
 from rag_eval.safe import quoted
 from rag_eval.scope import scope_of
 from rag_eval.trees import read
@@ -111,7 +111,8 @@ def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
     beside = [*report.findings, *(each for each in redefined.findings if each.code in _BY_BASELINE), *meant]
     gates = tuple(merged(judged, report.gates))
     scope = scope_of(scene.policies, report.scope.questions, report.scope.of) if report.scope else None
-    return report._replace(gates=gates, policy_changes=tuple(found), findings=tuple(_sorted(beside)), scope=scope)
+    report = report._replace(gates=gates, policy_changes=tuple(found), findings=tuple(_sorted(beside)), scope=scope)
+    return diagnosed(report)
 
 
 def _played_down(report: Report, head: Policy) -> list[str]:

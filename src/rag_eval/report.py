@@ -9,9 +9,9 @@ from operator import attrgetter, eq
 from rag_eval import __version__, integrity
 from rag_eval import baseline as earlier
 from rag_eval.baseline import Compared, Effect, Flip
-from rag_eval.diagnosis import Diagnosis, diagnose
+from rag_eval.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.evidence import Baseline, Evidence, one_by_one
-from rag_eval.gates import BOUNDS, FULL, Judged, Policy, Statistics, verdict
+from rag_eval.gates import FULL, Judged, Policy, Statistics, verdict
 from rag_eval.judging import judge_all, rejudged
 from rag_eval.measured import as_result, questions_of, results_of
 from rag_eval.metrics import measure
@@ -237,6 +237,13 @@ def concluded(report: Report) -> Report:
     return report._replace(verdict=verdict(report.gates, report.findings))
 
 
+def diagnosed(report: Report) -> Report:
+    """The report with the likely causes of what breaks the limits of its gates, the base's among them."""
+    values = {name: result.value for name, result in report.metrics.items()}
+    found = diagnose(values, report.labels, limits_of(report.gates), report.k)
+    return report._replace(diagnosis=tuple(found))
+
+
 def contract(measure: Measure, policy: Policy) -> str:
     """sha256 of what a value's meaning hangs on: values are comparable only under the same one."""
     terms = {
@@ -267,18 +274,14 @@ def _refusal(policy: Policy) -> dict[str, Any]:
 def _judged(report: Report, policy: Policy, before: Earlier | None, each: Each = one_by_one) -> Report:
     now = evidence(report, before, each)
     gates = tuple(judge_all(policy, now))
-    gated = [gate for gate in asked(policy) if gate.direction in BOUNDS and not gate.slice]
-    limits = {gate.name: float(gate.threshold) for gate in gated}
-    shown = {name: result.value for name, result in report.metrics.items()}
     report = report._replace(
         gates=gates,
-        diagnosis=tuple(diagnose(shown, report.labels, limits, report.k)),
         allowed=dict(policy.completeness),
         slices=tuple(_slices(policy, now)),
         min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in asked(policy)) else 0,
         statistics=policy.statistics,
     )
-    return concluded(_beside(report, policy, now, before))
+    return concluded(diagnosed(_beside(report, policy, now, before)))
 
 
 def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
