@@ -80,6 +80,7 @@ class FakeGitHub:
         self.git: FakeRepository | None = None
         self.faults: list[Fault] = []
         self.seen: list[Seen] = []
+        self.graphql = True
         self.links, self.page_size = True, 100
         self.raw_type = "application/vnd.github.raw+json; charset=utf-8"
         self._lock = threading.Lock()
@@ -93,7 +94,8 @@ class FakeGitHub:
 
     @property
     def writes(self) -> list[str]:
-        return [f"{seen.method} {seen.target}" for seen in self.seen if seen.method != "GET"]
+        asked = (seen for seen in self.seen if seen.method != "GET" and not seen.target.endswith("/graphql"))
+        return [f"{seen.method} {seen.target}" for seen in asked]
 
     @contextmanager
     def serving(self, port: int = 0) -> Iterator[FakeGitHub]:
@@ -154,6 +156,8 @@ class FakeGitHub:
         path = urlsplit(seen.target).path.removeprefix(self.prefix)
         if path == "/user":
             return self._user()
+        if seen.target == self.prefix.removesuffix("/v3") + "/graphql" and seen.method == "POST":
+            return self._viewer(seen)
         for method, pattern, answer in _ROUTES:
             found = re.fullmatch(pattern.replace("REPO", re.escape(f"/repos/{self.repository}")), path)
             if found and method == seen.method:
@@ -164,6 +168,13 @@ class FakeGitHub:
         if self.author.endswith("[bot]"):
             return _refuse(403, "Resource not accessible by integration")
         return Answer(200, {**objects.user(self.author), **objects.PRIVATE})
+
+    def _viewer(self, seen: Seen) -> Answer:
+        """GraphQL, as far as it is asked; any token may ask it for its own name, unless it is turned off."""
+        if not self.graphql:
+            return _refuse(404, "Not Found")
+        query = re.sub(r"\s", "", json.loads(seen.body)["query"])
+        return Answer(200, {"data": {"viewer": {"login": self.author}}} if query == "query{viewer{login}}" else {})
 
     def list_comments(self, seen: Seen, number: str) -> Answer:
         if int(number) not in self.comments:

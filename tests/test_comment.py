@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fake_github import BOT, Fault
+from fake_github import BOT, FakeGitHub, Fault
 from rag_eval.comment import MOST_CHARACTERS, Marker, find, marker, parse_marker, post
 from rag_eval.errors import UsageError
 from rag_eval.github import Comment, GitHub, GitHubError, Network
@@ -119,6 +119,24 @@ def test_ours_is_found_behind_two_hundred_others_and_a_forged_one(fake, github):
     assert bodies(fake)[0] == body("forged", run=10**9)
 
 
+def test_an_app_of_its_own_keeps_one_comment_too():
+    with FakeGitHub(author="my-app[bot]").serving() as fake:
+        fake.add_pull(2, "1" * 40, "2" * 40)
+        github = GitHub(fake.url, "token", "octo/hello", Network(sleep=lambda _: None))
+        first, second, third = (send(github, text, run) for run, text in enumerate(("red", "red", "green"), 1))
+    assert [one.action for one in (first, second, third)] == ["created", "updated", "updated"]
+    assert (bodies(fake), first.odd) == ([body("green", 3)], False)
+
+
+def test_a_comment_that_the_next_run_will_not_find_is_told_of():
+    with FakeGitHub(author="my-app[bot]").serving() as fake:
+        fake.graphql = False
+        fake.add_pull(2, "1" * 40, "2" * 40)
+        made = send(GitHub(fake.url, "token", "octo/hello", Network(sleep=lambda _: None)), "red")
+    assert (made.action, made.odd) == ("created", True)
+    assert "by 'my-app[bot]'" in made.reason
+
+
 def test_two_instances_keep_a_comment_each(fake, github):
     for comment_id in ("one", "two", "one", "two"):
         send(github, comment_id, comment_id=comment_id)
@@ -174,7 +192,7 @@ def test_off_asks_nothing(fake, github):
 
 
 def test_a_lost_answer_does_not_make_a_second_comment(fake, github):
-    fake.faults = [Fault("POST", 502, done=True)]
+    fake.faults = [Fault("POST .*comments", 502, done=True)]
     assert send(github, "red").action == "created"
     assert bodies(fake) == [body("red")]
 
@@ -183,10 +201,10 @@ def test_what_another_run_wrote_between_two_tries_is_replaced(fake, github, monk
     refuse = fake.answer
 
     def write_then_refuse(seen):
-        if seen.method == "POST":
+        if seen.method == "POST" and seen.target.endswith("/comments"):
             fake.add_comment(2, body("older", run=4))
             monkeypatch.setattr(fake, "answer", refuse)
-            fake.faults = [Fault("POST", 500)]
+            fake.faults = [Fault("POST .*comments", 500)]
         return refuse(seen)
 
     monkeypatch.setattr(fake, "answer", write_then_refuse)
@@ -195,7 +213,7 @@ def test_what_another_run_wrote_between_two_tries_is_replaced(fake, github, monk
 
 
 def test_a_refusal_goes_to_the_caller(fake, github):
-    fake.faults = [Fault("POST", 403, message="Resource not accessible by integration")]
+    fake.faults = [Fault("POST .*comments", 403, message="Resource not accessible by integration")]
     with pytest.raises(GitHubError, match="pull-requests: write"):
         send(github, "red")
 

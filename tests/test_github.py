@@ -111,7 +111,29 @@ def test_a_branch_is_resolved_to_its_commit(fake, github):
         github.commit("main")
 
 
-def test_a_token_that_may_not_ask_writes_as_the_bot(github):
+def test_a_token_that_may_not_ask_writes_as_the_bot(fake, github):
+    assert github.login() == BOT
+    fake.graphql = False
+    assert github.login() == BOT
+
+
+@pytest.mark.parametrize(("prefix", "asked"), [("", "/graphql"), ("/api/v3", "/api/graphql"), ("/x", "/x/graphql")])
+def test_the_token_of_an_app_is_told_its_name_beside_the_rest_api(clock, prefix, asked):
+    with FakeGitHub(author="my-app[bot]", prefix=prefix).serving() as fake:
+        assert GitHub(fake.url, TOKEN, "octo/hello", clock.network()).login() == "my-app[bot]"
+        assert [seen.target for seen in fake.seen] == [f"{prefix}/user", asked]
+
+
+@pytest.mark.parametrize(
+    "raw", [b"[]", b"{}", b'{"data": null, "errors": []}', b'{"data": {"viewer": null}}', b"<html>", b'{"data": []}']
+)
+def test_a_name_that_is_not_told_is_the_bot_s(fake, github, raw):
+    fake.faults = [Fault("graphql", 200, raw=raw)]
+    assert github.login() == BOT
+
+
+def test_the_token_goes_to_no_other_host_for_its_name(fake, github):
+    fake.faults = [Fault("graphql", 307, {"Location": "http://127.0.0.9:1/x"})]
     assert github.login() == BOT
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.authority import Authority, Signoff
-    from rag_eval.comment import Mode
+    from rag_eval.comment import Mode, Posted
     from rag_eval.github import GitHub
     from rag_eval.report import Report
     from rag_eval.signoff_identity import Author
@@ -302,8 +302,8 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
     except RagEvalError as error:
         print(annotation("notice", f"No comment: {error} The report stands in the job summary.", title="rag-eval"))
         return "", False
-    _log(f"comment {posted.action}{': ' + posted.reason if posted.reason else ''}")
-    return posted.url, posted.action in ("created", "updated")
+    _tell(posted)
+    return posted.url, posted.written
 
 
 def _post(inputs: Inputs, place: Place, connect: Connect) -> int:
@@ -319,10 +319,16 @@ def _post(inputs: Inputs, place: Place, connect: Connect) -> int:
     mode: Mode = inputs.comment  # type: ignore[assignment]
     api = connect(place.api_url, inputs.github_token, place.repository)
     posted = posting.publish(api, origin, said, inputs.comment_id, mode)
-    _log(f"comment {posted.action}{': ' + posted.reason if posted.reason else ''}")
+    _tell(posted)
     outputs = {"pass": str(said.verdict == "passed").lower(), "verdict": said.verdict, "comment-url": posted.url}
-    _put_outputs(place, {**outputs, "comment-written": str(posted.action in ("created", "updated")).lower()})
+    _put_outputs(place, {**outputs, "comment-written": str(posted.written).lower()})
     return code
+
+
+def _tell(posted: Posted) -> None:
+    _log(str(posted))
+    if posted.odd:
+        print(annotation("warning", f"The {posted}.", title="rag-eval"))
 
 
 def _say_no_comment(inputs: Inputs, number: int | None) -> None:

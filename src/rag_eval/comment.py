@@ -43,11 +43,23 @@ class Marker(NamedTuple):
 
 
 class Posted(NamedTuple):
-    """What became of the comment. ``url`` is empty where there is none, ``reason`` completes "… because"."""
+    """What became of the comment. ``url`` is empty where there is none, ``reason`` completes "… because".
+
+    ``odd`` says that somebody should look at it.
+    """
 
     url: str
     action: Action
     reason: str
+    odd: bool = False
+
+    def __str__(self) -> str:
+        return f"comment {self.action}{f': {self.reason}' if self.reason else ''}"
+
+    @property
+    def written(self) -> bool:
+        """Whether the comment says what it was to say because of this."""
+        return self.action in ("created", "updated")
 
 
 class Api(Protocol):
@@ -110,7 +122,16 @@ def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: 
         return _replace(api, standing, body, mode, run)
     made = api.create_comment(number, body, lambda: find(api.comments(number), author, comment_id))
     # What was found before a second try may be another run's.
-    return Posted(made.url, "created", "") if _same(made.body, body) else _replace(api, made, body, mode, run)
+    if not _same(made.body, body):
+        return _replace(api, made, body, mode, run)
+    if made.author == author:
+        return Posted(made.url, "created", "")
+    return Posted(made.url, "created", _stranger(made.author, author), odd=True)
+
+
+def _stranger(author: str, known: str) -> str:
+    """What is to be said where the comment turns out to be somebody else's than ours are looked for by."""
+    return f"it is by {quoted(author)}, and the next run, which looks for one by {quoted(known)}, will add another"
 
 
 def _check(body: str, comment_id: str, run: int) -> None:

@@ -9,8 +9,8 @@ import re
 from urllib.parse import quote, urlencode
 
 from rag_eval.errors import UsageError
+from rag_eval.http_client import GRAPHQL, Http, Request, text_of
 from rag_eval.http_client import GitHubError as GitHubError
-from rag_eval.http_client import Http, Request, text_of
 from rag_eval.http_client import Network as Network
 from rag_eval.safe import quoted
 from rag_eval.trees import object_id
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 BOT = "github-actions[bot]"
-"""The login that writes with a workflow's own token; the API does not tell that token its name."""
+"""The login that writes with a workflow's own token."""
 
 MOST_COMMITS = 250
 """GitHub lists no more commits of a pull request than these."""
@@ -33,6 +33,7 @@ _REPOSITORY = re.compile(r"(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+", re.ASCII)
 _REF = re.compile(r"(?!.*\.\.)[^\x00-\x20\x7f~^:?*\[\\]+")
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CO_AUTHOR = re.compile(r"(?im)^[ \t]*co-authored-by[ \t]*:[ \t]*([^<\n]*)(?:<([^>\n]*)>)?")
+_NAME = "ask for its own name"
 _SURPRISE = "is a proxy in between?"
 
 
@@ -109,13 +110,26 @@ class GitHub:
         return f"GitHub({self._http.address.geturl()!r}, {self.repository!r})"
 
     def login(self) -> str:
-        """Whose comments ours are. A workflow's own token may not ask, and writes as ``github-actions[bot]``."""
+        """Whose comments ours are.
+
+        The token of a workflow or of a GitHub App may not ask the REST API, but GraphQL; where that does not say
+        either, it is taken for a workflow's own, which writes as ``github-actions[bot]``.
+        """
         try:
-            return text_of(self._http.send(Request("GET", "/user", "ask for its own name")).json(), "login") or BOT
+            return text_of(self._http.send(Request("GET", "/user", _NAME)).json(), "login") or BOT
         except GitHubError as refused:
             if refused.status in (401, 403, 404):
-                return BOT
+                return self._viewer() or BOT
             raise
+
+    def _viewer(self) -> str:
+        request = Request("POST", GRAPHQL, _NAME, content={"query": "query { viewer { login } }"})
+        try:
+            said = self._http.send(request).json()
+        except GitHubError:
+            return ""
+        data = said.get("data") if isinstance(said, dict) else None
+        return text_of(data.get("viewer") if isinstance(data, dict) else None, "login")
 
     def comments(self, number: int) -> Iterator[Comment]:
         """All comments of the issue or pull request ``number``, oldest first, page by page."""

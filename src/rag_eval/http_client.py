@@ -30,6 +30,8 @@ MOST_BYTES = 128 << 20
 """What one answer may hold; GitHub gives no file of more than 100 MB."""
 
 JSON = "application/vnd.github+json"
+GRAPHQL = "/graphql"
+"""The path of the other API. On Enterprise Server it stands beside ``/api/v3`` and not below."""
 _MOST_TRIES, _MOST_REDIRECTS = 6, 3
 _CONNECT_SECONDS, _READ_SECONDS, _ANSWER_SECONDS = 10.0, 30.0, 60.0
 _PIECE = 1 << 16
@@ -147,7 +149,9 @@ class Http:
         self._network.sleep(seconds)
 
     def _once(self, request: Request) -> Answer:
-        url = self.address.geturl() + request.path
+        root = self.address.geturl()
+        beside = request.path == GRAPHQL and root.endswith("/api/v3")
+        url = (root.removesuffix("/v3") if beside else root) + request.path
         for _ in range(1 + _MOST_REDIRECTS):
             answer = self._ask(request, url)
             if answer.status not in ((301, 302, 307, 308) if request.method == "GET" else (307, 308)):

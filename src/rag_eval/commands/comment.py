@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from rag_eval.posting import publish, read
 
     posted = publish(_api(), _origin(args.head), read(args.report), args.comment_id, args.mode)
-    remark([f"comment {posted.action}{': ' + posted.reason if posted.reason else ''}"], quiet=args.quiet)
+    remark([posted], quiet=args.quiet)
     if posted.url:
         print(posted.url)
     return 0
