@@ -136,7 +136,7 @@ def test_what_does_not_pass_is_one_notice_and_changes_no_verdict(fake, run, faul
 def test_a_comment_of_an_unknown_account_is_warned_of(fake, run):
     fake.author, fake.graphql = "my-app[bot]", False
     assert run() == 1
-    assert "::warning title=rag-eval::The comment created: it is by 'my-app[bot]', and the next run" in run.log
+    assert "::warning title=comment created::it is by 'my-app[bot]', and the next run" in run.log
 
 
 LEVELS = ("error", "warning", "notice")

@@ -21,16 +21,16 @@ def github(fake):
     return GitHub(fake.url, "token", "octo/hello", Network(sleep=lambda _: None))
 
 
-def body(text="All gates passed.", run=5, comment_id=ID):
-    return f"{marker(comment_id, HEAD, run)}\n{text}"
+def body(text="All gates passed.", run=5, comment_id=ID, workflow=""):
+    return f"{marker(comment_id, HEAD, run, workflow)}\n{text}"
 
 
 def bodies(fake):
     return [row["body"] for row in fake.comments[2]]
 
 
-def send(github, text, run=5, mode="always", failed=False, comment_id=ID):
-    return post(github, 2, body(text, run, comment_id), comment_id, mode, failed, run)
+def send(github, text, run=5, mode="always", failed=False, comment_id=ID, workflow=""):
+    return post(github, 2, body(text, run, comment_id, workflow), comment_id, mode, failed, run)
 
 
 def test_the_marker_is_one_invisible_line():
@@ -41,10 +41,10 @@ def test_the_marker_is_one_invisible_line():
 printable = st.text(min_size=1, max_size=100).filter(str.isprintable)
 
 
-@given(printable, st.text(), st.integers(min_value=0, max_value=10**18 - 1))
-@example("--> head=0 run=9 -->", "a b-->", 1)
-def test_a_marker_is_read_as_it_was_written(comment_id, head, run):
-    line = marker(comment_id, head, run)
+@given(printable, st.text(), st.integers(min_value=0, max_value=10**18 - 1), st.text("ab/@>-"))
+@example("--> head=0 run=9 -->", "a b-->", 1, "-->")
+def test_a_marker_is_read_as_it_was_written(comment_id, head, run, workflow):
+    line = marker(comment_id, head, run, workflow)
     said = parse_marker(f"{line}\r\nrest")
     assert said is not None
     assert (said.id, said.run) == (comment_id, run)
@@ -149,6 +149,30 @@ def test_an_older_run_does_not_overwrite_a_newer_one(fake, github):
     assert late.action == "skipped"
     assert "run 7 is newer" in late.reason
     assert bodies(fake) == [body("new", 7)]
+
+
+OLD, NEW = (f"octo/hello/.github/workflows/{name}.yml@refs/pull/2/merge" for name in ("old", "new"))
+
+
+def test_a_workflow_that_was_renamed_begins_to_count_anew(fake, github):
+    send(github, "green", run=57, workflow=OLD)
+    red = send(github, "red", run=1, workflow=NEW)
+    assert (red.action, red.odd, bodies(fake)) == ("updated", True, [body("red", 1, workflow=NEW)])
+    assert "another workflow wrote it" in red.reason
+    assert not send(github, "green", run=2, workflow=NEW).odd
+
+
+def test_within_a_workflow_the_newer_run_counts_on_whichever_ref(fake, github):
+    send(github, "new", run=7, workflow=OLD)
+    late = send(github, "old", run=6, workflow=OLD.replace("pull/2/merge", "heads/main"))
+    assert (late.action, late.odd, bodies(fake)) == ("skipped", True, [body("new", 7, workflow=OLD)])
+
+
+@pytest.mark.parametrize("workflows", [("", NEW), (OLD, "")])
+def test_where_a_comment_names_no_workflow_the_numbers_decide(github, workflows):
+    send(github, "new", run=7, workflow=workflows[0])
+    assert send(github, "old", run=6, workflow=workflows[1]).action == "skipped"
+    assert send(github, "newer", run=8, workflow=workflows[1]).action == "updated"
 
 
 def test_a_run_may_be_repeated(fake, github):

@@ -26,7 +26,8 @@ HEAD, FORK = "a" * 40, "mallory/hello"
 def event_of(head=HEAD, run=7, owner="mallory", branch="change"):
     """What GitHub says when the workflow of a fork's pull request is over."""
     repository = {"full_name": FORK, "owner": {"login": owner}} if owner else None
-    about = {"event": "pull_request", "head_sha": head, "run_number": run, "head_branch": branch}
+    about = {"event": "pull_request", "head_sha": head, "run_number": run, "head_branch": branch, "id": 4242}
+    about["path"] = ".github/workflows/rag-eval.yml"
     return {"action": "completed", "workflow_run": {**about, "head_repository": repository, "pull_requests": []}}
 
 
@@ -134,6 +135,15 @@ def test_an_older_run_does_not_overwrite_a_newer_one(fake, place):
     assert place.run() == 0
     assert fake.writes == []
     assert "run 8 is newer" in place.log
+
+
+def test_both_halves_know_the_same_workflow(fake, place):
+    first = marker("rag-eval", HEAD, 8, "octo/hello/.github/workflows/rag-eval.yml@refs/pull/3/merge")
+    fake.add_comment(3, f"{first}\nnewer")
+    place.write()
+    assert place.run() == 0
+    assert fake.writes == []
+    assert "::notice title=comment skipped::run 8 is newer" in place.log
 
 
 def test_a_red_comment_turns_green_with_on_failure(fake, place):

@@ -51,6 +51,7 @@ class Place(NamedTuple):
     api_url: str
     repository: str
     run: int
+    workflow: str
     trigger: Trigger
     output_file: str
     summary_file: str
@@ -157,6 +158,7 @@ def read_place(environ: Mapping[str, str]) -> Place:
         api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
         repository=environ.get("GITHUB_REPOSITORY", ""),
         run=int(run) if run.isdecimal() else 0,
+        workflow=environ.get("GITHUB_WORKFLOW_REF", ""),
         trigger=Trigger(name, event, ref, sha, base_ref),
         output_file=environ.get("GITHUB_OUTPUT", ""),
         summary_file=environ.get("GITHUB_STEP_SUMMARY", ""),
@@ -293,7 +295,7 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
     if number is None or inputs.comment == "off" or not inputs.github_token:
         _say_no_comment(inputs, number)
         return "", False
-    first = marker(inputs.comment_id, place.head, place.run) + "\n"
+    first = marker(inputs.comment_id, place.head, place.run, place.workflow) + "\n"
     body = first + outcome.text(MOST_CHARACTERS - len(first), len)
     mode: Mode = inputs.comment  # type: ignore[assignment]
     try:
@@ -328,7 +330,8 @@ def _post(inputs: Inputs, place: Place, connect: Connect) -> int:
 def _tell(posted: Posted) -> None:
     _log(str(posted))
     if posted.odd:
-        print(annotation("warning", f"The {posted}.", title="rag-eval"))
+        level = "notice" if posted.action == "skipped" else "warning"
+        print(annotation(level, f"{posted.reason}.", title=f"comment {posted.action}"))
 
 
 def _say_no_comment(inputs: Inputs, number: int | None) -> None:

@@ -6,6 +6,7 @@ comment of our own account.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from urllib.parse import quote, unquote
 
@@ -29,17 +30,22 @@ MOST_CHARACTERS = 65_536
 _LONGEST_ID = 100
 UNFIT = f"does not fit. Give it 1 to {_LONGEST_ID} printable characters."
 _MARKER = re.compile(
-    r"<!-- rag-eval-action id=(?P<id>[\w.~%-]+) head=(?P<head>[0-9A-Za-z]+) run=(?P<run>[0-9]{1,18}) -->(?:\r?\n|\Z)",
+    r"<!-- rag-eval-action id=(?P<id>[\w.~%-]+) head=(?P<head>[0-9A-Za-z]+) run=(?P<run>[0-9]{1,18})"
+    r"(?: workflow=(?P<workflow>[0-9a-f]{12}))? -->(?:\r?\n|\Z)",
     re.ASCII,
 )
 
 
 class Marker(NamedTuple):
-    """What the first line says: whose comment, for which commit, of which run."""
+    """What the first line says: whose comment, for which commit, of which run of which workflow.
+
+    Of the workflow it is a digest, empty where it is not known: runs of two of them are counted apart.
+    """
 
     id: str
     head: str
     run: int
+    workflow: str = ""
 
 
 class Posted(NamedTuple):
@@ -83,19 +89,24 @@ def fits(comment_id: str) -> bool:
     return 0 < len(comment_id) <= _LONGEST_ID and comment_id.isprintable()
 
 
-def marker(comment_id: str, head: str, run: int) -> str:
-    """The first line of a body. Different ids stay different; nothing in them can end the line or the comment."""
+def marker(comment_id: str, head: str, run: int, workflow: str = "") -> str:
+    """The first line of a body. Different ids stay different; nothing in them can end the line or the comment.
+
+    ``workflow`` is the path of its file, with the repository's name before it and perhaps a ref behind an ``@``.
+    """
     if not fits(comment_id):
         raise UsageError(f"comment-id {quoted(comment_id)} {UNFIT}")
     name = quote(comment_id, safe="")
     commit = re.sub(r"[^0-9A-Za-z]", "", head)[:64] or "unknown"
-    return f"<!-- rag-eval-action id={name} head={commit} run={max(run, 0)} -->"
+    path = workflow.partition("@")[0]
+    of = f" workflow={hashlib.sha256(path.encode()).hexdigest()[:12]}" if path else ""
+    return f"<!-- rag-eval-action id={name} head={commit} run={max(run, 0)}{of} -->"
 
 
 def parse_marker(body: str) -> Marker | None:
     """What the first line of ``body`` says, None where it is no marker."""
     found = _MARKER.match(body)
-    return Marker(unquote(found["id"]), found["head"], int(found["run"])) if found else None
+    return Marker(unquote(found["id"]), found["head"], int(found["run"]), found["workflow"] or "") if found else None
 
 
 def find(comments: Iterable[Comment], author: str, comment_id: str) -> Comment | None:
@@ -109,7 +120,8 @@ def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: 
 
     ``always`` writes each time; ``on-change`` only where the text below the marker differs; ``on-failure`` makes a
     comment only where a gate ``failed``, but keeps one that stands up to date, so that a red one turns green. The
-    comment of a run with a higher number than ``run`` stays. Raises GitHubError, and ValueError for a wrong body.
+    comment of a run of this workflow with a higher number than ``run`` stays; another workflow's is replaced, for whose
+    is newer cannot be told. Raises GitHubError, and ValueError for a wrong body.
     """
     _check(body, comment_id, run)
     if mode == "off":
@@ -143,11 +155,20 @@ def _check(body: str, comment_id: str, run: int) -> None:
 
 
 def _replace(api: Api, standing: Comment, body: str, mode: Mode, run: int) -> Posted:
-    if _run(standing.body) > run:
-        return Posted(standing.url, "skipped", f"run {_run(standing.body)} is newer and has commented already")
+    other = _of_another_workflow(standing.body, body)
+    if not other and _run(standing.body) > run:
+        newer = f"run {_run(standing.body)} is newer and has commented already"
+        return Posted(standing.url, "skipped", newer, odd=True)
     if _same(standing.body, body) or (mode == "on-change" and _same(_text(standing.body), _text(body))):
         return Posted(standing.url, "unchanged", "it says the same already")
-    return Posted(api.update_comment(standing.id, body).url or standing.url, "updated", "")
+    reason = "another workflow wrote it; where both go on, give each a comment-id of its own" if other else ""
+    return Posted(api.update_comment(standing.id, body).url or standing.url, "updated", reason, odd=other)
+
+
+def _of_another_workflow(one: str, other: str) -> bool:
+    """Whether two comments are known to be of different workflows."""
+    own = [said.workflow for body in (one, other) if (said := parse_marker(body))]
+    return all(own) and len(set(own)) > 1
 
 
 def _run(body: str) -> int:

@@ -34,7 +34,7 @@ _ONLY = "The figures are what the pull request's own run said; the gates were ju
 
 
 class Origin(NamedTuple):
-    """The run that a report comes from: the pull request's last commit, where it lies, and the run's number.
+    """The run that a report comes from: the pull request's last commit, where it lies, the run's number and workflow.
 
     ``owner`` and ``branch`` are empty where the repository of the head is gone.
     """
@@ -43,6 +43,7 @@ class Origin(NamedTuple):
     owner: str = ""
     branch: str = ""
     run: int = 0
+    workflow: str = ""
 
     @classmethod
     def of_event(cls, event: Mapping[str, Any]) -> Origin:
@@ -53,7 +54,8 @@ class Origin(NamedTuple):
             raise UsageError("This is no workflow_run event. Name the last commit of the pull request with --head.")
         number = run.get("run_number")
         owner = _text(_part(run.get("head_repository"), "owner"), "login")
-        return cls(head, owner, _text(run, "head_branch"), number if isinstance(number, int) else 0)
+        branch, number = _text(run, "head_branch"), number if isinstance(number, int) else 0
+        return cls(head, owner, branch, number, _text(run, "path"))
 
 
 class Said(NamedTuple):
@@ -102,7 +104,8 @@ def publish(api: GitHub, origin: Origin, said: Said, comment_id: str, mode: Mode
     pull = pull_of(api, origin)
     if pull is None:
         return Posted("", "skipped", f"no open pull request has {origin.head[:12]} as its last commit any more")
-    body = f"{marker(comment_id, origin.head, origin.run)}\n{said.text}\n{_ONLY}\n"
+    workflow = f"{api.repository}/{origin.workflow}" if origin.workflow else ""
+    body = f"{marker(comment_id, origin.head, origin.run, workflow)}\n{said.text}\n{_ONLY}\n"
     return post(api, pull.number, body, comment_id, mode, said.verdict != "passed", origin.run)
 
 
