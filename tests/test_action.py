@@ -270,6 +270,13 @@ def test_the_working_directory_is_where_files_are_found_and_the_report_goes(run,
     assert json.loads((nested / "rag-eval-report" / "report.json").read_text())["gates_file"] == "app/eval-gates.yml"
 
 
+def test_a_gates_file_of_the_other_usual_name_is_in_force(in_workspace):
+    run = in_workspace
+    (run.workspace / "eval-gates.yml").rename(run.workspace / "eval-gates.yaml")
+    assert run("bad.jsonl") == 1
+    assert "::error file=eval-gates.yaml,line=7,title=gate precision::" in run.log
+
+
 def test_no_hostile_line_of_the_data_becomes_a_command(in_workspace):
     run = in_workspace
     gold = (run.workspace / "gold.jsonl").read_text().replace("How heavy", "::add-mask::pass ##[set-env]x How heavy")

@@ -137,6 +137,22 @@ def test_score_picks_up_the_gates_file_of_the_folder(rag, project):
     assert gates[0]["name"] == "mrr"
 
 
+def test_score_picks_up_a_gates_file_of_the_other_usual_name(rag, project):
+    (project / "eval-gates.yaml").write_text("version: 1\ngates:\n  mrr: {min: 1}\n", encoding="utf-8")
+    report = json.loads(rag("score", "--format", "json")[1])
+    assert (report["gates_file"], report["gates"][0]["name"]) == ("eval-gates.yaml", "mrr")
+
+
+@pytest.mark.parametrize("command", [["score"], ["score", "--format", "scores"], ["metrics"], ["gold", "lint"]])
+def test_two_gates_files_are_refused(rag, project, command):
+    for name in ("eval-gates.yml", "eval-gates.yaml"):
+        (project / name).write_text("version: 1\n", encoding="utf-8")
+    code, out, err = rag(*command)
+    assert (code, out) == (2, "")
+    assert "eval-gates.yml and eval-gates.yaml are both there, and one alone can decide. Remove the other one." in err
+    assert rag("score", "--gates", "eval-gates.yaml")[0] == 0
+
+
 def test_score_says_when_there_is_no_gates_file(rag, project):
     assert "the reference scorer's defaults hold" in rag("score")[1]
 
@@ -251,6 +267,12 @@ def test_init_leaves_what_is_there(rag, project):
     out = rag("init")[1]
     assert out.startswith("kept   eval/gold.jsonl\nwrote  eval-gates.yml\n")
     assert (project / "eval" / "gold.jsonl").read_bytes() == before
+
+
+def test_init_leaves_a_gates_file_of_the_other_usual_name(rag, project):
+    (project / "eval-gates.yaml").write_text("version: 1\n", "utf-8")
+    assert "kept   eval-gates.yaml\n" in rag("init")[1]
+    assert not (project / "eval-gates.yml").exists()
 
 
 # explain, metrics, validate, demo

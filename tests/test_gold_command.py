@@ -562,6 +562,18 @@ def test_a_gates_file_in_a_folder_speaks_of_paths_in_that_folder(fresh):
     assert len(list((fresh.path / "service/gold.signoff").iterdir())) == 1
 
 
+def test_two_gates_files_are_refused_until_one_is_gone(repo):
+    """They may have stood in the last commit: the change that removes one goes through."""
+    repo.write("eval-gates.yml", "gold: eval/gold.jsonl\n")
+    repo.write("eval-gates.yaml", "gold: eval/gold.jsonl\n")
+    repo.git("add", ".")
+    code, said = repo.gold("check")
+    assert (code, "eval-gates.yml and eval-gates.yaml are both there" in said) == (2, True)
+    repo.git("commit", "-q", "--no-verify", "-m", "both")
+    repo.git("rm", "-q", "eval-gates.yaml")
+    accepted(repo)
+
+
 def test_moving_the_gold_away_by_the_gates_file_is_seen_at_both_places(repo):
     repo.write("eval-gates.yml", "gold: other.jsonl\n")
     repo.git("mv", GOLD, "other.jsonl")

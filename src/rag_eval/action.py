@@ -20,7 +20,7 @@ from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Probl
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
 from rag_eval.labels import GOOD, MEANING
-from rag_eval.model import GATES_FILE
+from rag_eval.places import usual_gates
 from rag_eval.renderers import RENDERERS, markdown, render, words
 from rag_eval.safe import log_line
 from rag_eval.typed import NamedTuple
@@ -211,8 +211,7 @@ def _root(inputs: Inputs, place: Place) -> str:
 
 
 def _default_gates(inputs: Inputs, place: Place) -> str:
-    name = "/".join(part for part in (inputs.working_directory.strip("/"), GATES_FILE) if part)
-    return name if os.path.lexists(os.path.join(place.workspace, name)) else ""  # noqa: PTH118
+    return usual_gates(inputs.working_directory.strip("/"), place.workspace)
 
 
 def _unjudged(text: Callable[[int, Callable[[str], int]], str], annotations: Sequence[str] = ()) -> Outcome:

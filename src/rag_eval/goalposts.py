@@ -15,7 +15,7 @@ from rag_eval.files.ledger import Ledger
 from rag_eval.finding import Finding
 from rag_eval.gates import REFERENCE_GATES, merged
 from rag_eval.integrity import HABITS
-from rag_eval.model import GATES_FILE
+from rag_eval.places import GATES_FILES
 from rag_eval.policy import Effects, PolicyChange, changes, freed
 from rag_eval.report import Base, concluded, diagnosed, habits, levels, rejudge
 from rag_eval.safe import quoted
@@ -65,14 +65,14 @@ def base_policy(authority: Authority, gates: str, folder: str = "") -> Policy | 
     """The base's gates; None where the head decides for itself, or where the base has none yet.
 
     The name counts as it was written first, so that a folder that the change turned into a link leads nowhere else.
-    Where the base has no file of that name, the usual one is looked for, in ``folder`` first: to name another file, or
+    Where the base has no file of that name, one of a usual name is looked for, in ``folder`` first: to name another file, or
     to delete the one that is there, moves no goalposts. InputError where the base's file cannot be read.
     """
     if authority.gates is None:
         return None
     named = [authority.written(gates), authority.inside(gates)] if gates else []
-    usual = authority.inside(os.path.join(folder, GATES_FILE)), authority.inside(GATES_FILE)  # noqa: PTH118
-    for path in dict.fromkeys(name for name in (*named, *usual, GATES_FILE) if name):
+    usual = [authority.inside(os.path.join(each, name)) for each in (folder, "") for name in GATES_FILES]  # noqa: PTH118
+    for path in dict.fromkeys(name for name in (*named, *usual, *GATES_FILES) if name):
         data = read(authority.gates, path)
         if data is not None:
             return _parsed(authority, path, data)

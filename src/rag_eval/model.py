@@ -245,7 +245,6 @@ class Trace(NamedTuple):
 _TOLD = Trace._fields.index("answered")
 _UNTOLD = (True, *(None,) * (len(Trace._fields) - _TOLD - 1))
 USUAL_GOLD, USUAL_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
-GATES_FILE = "eval-gates.yml"
 """Where the files are looked for when nothing names them."""
 
 

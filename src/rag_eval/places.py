@@ -1,11 +1,37 @@
-"""Where the files stand that ship with the package: in a wheel beside the code, in a checkout beside ``src``."""
+"""Where files stand: those that ship with the package, and the gates file where nothing names one."""
 
 from __future__ import annotations
 
 import os
 
+from rag_eval.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib costs start-up time
 _CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))  # noqa: PTH120
+
+
+GATES_FILES = ("eval-gates.yml", "eval-gates.yaml")
+"""What a gates file is called where nothing names one."""
+
+
+def usual_gates(folder: str = "", root: str = "") -> str:
+    """The path of the gates file in ``folder``, from ``root``; empty where there is none."""
+    paths = [os.path.join(folder, name) for name in GATES_FILES]  # noqa: PTH118
+    return the_one([path for path in paths if os.path.lexists(os.path.join(root, path))])  # noqa: PTH118
+
+
+def the_one(found: Sequence[str]) -> str:
+    """The gates file of those ``found`` in a folder, empty where there is none.
+
+    UsageError where there are two: nobody who reads the result could tell which one had decided.
+    """
+    if len(found) > 1:
+        raise UsageError(f"{found[0]} and {found[1]} are both there, and one alone can decide. Remove the other one.")
+    return found[0] if found else ""
 
 
 def shipped(folder: str, name: str) -> str:

@@ -14,6 +14,7 @@ from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files import strict_json
 from rag_eval.files.signoff_policy import beside, signoff_policy
 from rag_eval.files.work_tree import IsFolder
+from rag_eval.places import GATES_FILES, the_one
 from rag_eval.safe import one_line, quoted
 from rag_eval.signoff import Advice, Policy, Side
 from rag_eval.signoff_identity import NO_PROOF
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     People = Callable[[Policy], tuple[Collection[str], Collection[Author]]]
 
 MOST_PROBLEMS = 100
-_CANDIDATES = ("eval-gates.yml", "eval-gates.yaml")
 
 
 class Frame(NamedTuple):
@@ -91,7 +91,7 @@ def policies(frame: Frame, place: Place) -> list[Policy]:
     data set is the head's; one that states a policy without naming it has the default: a change that could name another
     might bring what was signed for that.
     """
-    head, base = _policy(frame.head, place), _policy(frame.rules or frame.base, place)
+    head, base = _policy(frame.head, place, one=True), _policy(frame.rules or frame.base, place)
     if place.gates and not (head or base):
         raise UsageError(f"There is no {quoted(place.gates)} in git. Correct the path, or add the file first.")
     first = frame.base is NOTHING and frame.rules is None
@@ -121,11 +121,16 @@ def policy_at(tree: Tree, path: str) -> Policy | None:
     return None if data is None else signoff_policy(data, path)
 
 
-def _policy(tree: Tree, place: Place) -> Policy | None:
-    """The policy of the gates file that is nearest to the place, None where there is no gates file."""
+def _policy(tree: Tree, place: Place, *, one: bool = False) -> Policy | None:
+    """The policy of the gates file that is nearest to the place, None where there is no gates file.
+
+    Of two in a folder the first decides, so that a change can mend it; where there must be ``one``, they are refused.
+    """
     names = [_path(place, place.gates)] if place.gates else _nearest(place.prefix)
     found = tree.files(*names)
     path = next((name for name in names if name in found), None)
+    if one and path:
+        the_one([name for name in names if name in found and posixpath.dirname(name) == posixpath.dirname(path)])
     return _overridden(signoff_policy(tree.contents([found[path]])[found[path]], path), place) if path else None
 
 
@@ -142,7 +147,7 @@ def _nearest(prefix: str) -> list[str]:
     for part in prefix.split("/")[:-1]:
         folder += f"{part}/"
         folders.insert(0, folder)
-    return [folder + name for folder in folders for name in _CANDIDATES]
+    return [folder + name for folder in folders for name in GATES_FILES]
 
 
 def _path(place: Place, path: str) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 
 from rag_eval.git import Git, GitError
+from rag_eval.places import GATES_FILES
 
-_GATES = ("eval-gates.yml", "eval-gates.yaml")
 _USUAL = ("gold.jsonl", ".signoff")  # where nothing is stated: the gold's name, and how its records folder ends
 
 
@@ -21,7 +21,7 @@ def touches_nothing() -> bool:
     try:
         git = Git(top=".")
         changed = git.staged()
-        stated = b"".join(git.staged_texts(*_GATES))
+        stated = b"".join(git.staged_texts(*GATES_FILES))
     except GitError:
         return False
     # An escape in a YAML text could spell a name otherwise than it stands in git.
@@ -36,4 +36,4 @@ def _may_matter(path: bytes, stated: bytes) -> bool:
     if any(mark in name + parent for mark in (b"'", b" ", b"\t")):
         return True
     usual = name == _USUAL[0].encode() or parent.endswith(_USUAL[1].encode())
-    return usual or name.decode("utf-8", "replace") in _GATES or name in stated or (bool(parent) and parent in stated)
+    return usual or name.decode("utf-8", "replace") in GATES_FILES or name in stated or (bool(parent) and parent in stated)

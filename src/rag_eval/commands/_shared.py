@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import sys
 from contextlib import contextmanager, suppress
 
 from rag_eval.errors import UsageError
-from rag_eval.model import GATES_FILE
+from rag_eval.places import GATES_FILES, usual_gates
 from rag_eval.safe import log_line
 
 TYPE_CHECKING = False
@@ -32,7 +31,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace", metavar="FILE", default="", help="traces (from the gates file, else runs/trace.jsonl)"
     )
-    parser.add_argument("--gates", metavar="FILE", default="", help=f"gates ({GATES_FILE} where it is there)")
+    parser.add_argument("--gates", metavar="FILE", default="", help=f"gates ({GATES_FILES[0]} where it is there)")
     parser.add_argument(
         "--baseline", metavar="FILE", default="", help="report.json of an earlier run (as the gates file says)"
     )
@@ -111,8 +110,8 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def gates_path(given: str) -> str:
-    """The gates file in force: the named one, else eval-gates.yml where it is there, else none."""
-    return given or (GATES_FILE if os.path.lexists(GATES_FILE) else "")
+    """The gates file in force: the named one, else the usual one where it is there, else none."""
+    return given or usual_gates()
 
 
 def put(report: Report, form: str | None, out: str | None) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 from rag_eval.commands._shared import write
+from rag_eval.places import GATES_FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,14 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write what is not there yet."""
     for target, template in files(args.preset).items():
-        path = Path(target)
+        path = Path(_standing(target))
         there = path.exists() or path.is_symlink()
         if not there:
             write(path, (_TEMPLATES / template).read_text(encoding="utf-8"))
         aside = _advice(path) if there and target.startswith(".") else ""
-        sys.stdout.write(f"{'kept ' if there else 'wrote'}  {target}{aside}\n")
+        sys.stdout.write(f"{'kept ' if there else 'wrote'}  {path}{aside}\n")
     sys.stdout.write("\n" + _NEXT)
     return 0
+
+
+def _standing(target: str) -> str:
+    """``target``, or the gates file that stands there under the other usual name."""
+    names = GATES_FILES if target in GATES_FILES else ()
+    return next((name for name in names if os.path.lexists(name)), target)
 
 
 def _advice(path: Path) -> str:
