@@ -1,6 +1,7 @@
 """The commands: what they print, where they write, and the exit code they end with."""
 
 import doctest
+import errno
 import json
 import os
 import re
@@ -457,9 +458,67 @@ def test_what_cannot_be_written_is_no_defect_and_no_pass():
     assert done.stderr == b"rag-eval: cannot write: No space left on device. Make room, or write elsewhere.\n"
 
 
-def test_nobody_who_reads_is_no_failure():
+@pytest.fixture
+def unread():
+    """A pipe whose reader has gone."""
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as closed:
-        done = ended("metrics", stdout=closed)
+        yield closed
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_what_cannot_be_said_changes_no_exit_code(tmp_path):
+    with open("/dev/full", "w") as full:
+        assert ended("score", stderr=full, cwd=tmp_path).returncode == 2
+
+
+def test_nobody_who_reads_is_no_failure(unread):
+    done = ended("metrics", stdout=unread)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+VERDICTS = [
+    (("score", "--quiet"), 1),
+    (("score", "--format", "scores"), 1),
+    (("score", "--out", "report", "--format", "json"), 1),
+    (("score", "--gold", "nope"), 2),
+    (("validate", "eval/gold.jsonl", "runs/nope.jsonl"), 2),
+    (("nope",), 2),
+]
+
+
+@pytest.fixture
+def failing(project):
+    write_rows(project / "runs" / "trace.jsonl", BAD)
+    return project
+
+
+@pytest.mark.parametrize(("words", "code"), VERDICTS)
+@pytest.mark.parametrize("flags", [["-c", "from rag_eval.cli import entry; entry()"], ["-um", "rag_eval"]])
+def test_a_reader_that_goes_away_changes_no_exit_code(failing, unread, words, code, flags):
+    done = subprocess.run([sys.executable, *flags, *words], stdout=unread, stderr=unread)
+    assert done.returncode == code
+
+
+def test_a_report_is_written_whether_or_not_anybody_reads_of_it(failing, unread):
+    ended("score", "--out", "report", stdout=unread)
+    assert (failing / "report" / "report.json").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no POSIX shell")
+@pytest.mark.parametrize(("words", "code"), VERDICTS)
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_without_streams_the_exit_code_is_the_same(failing, words, code, closed):
+    done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *ENTRY, *words], capture_output=True)
+    assert done.returncode == code
+    assert b"Traceback" not in done.stdout + done.stderr
+
+
+def test_a_pipe_that_breaks_inside_is_no_pass(rag, monkeypatch):
+    def broken(_):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("rag_eval.commands.metrics.run", broken)
+    code, _, err = rag("metrics")
+    assert (code, err) == (2, "rag-eval: cannot write: Broken pipe. Make room, or write elsewhere.\n")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import io
+import os
 import sys
+from contextlib import suppress
 
 from rag_eval import __version__
 from rag_eval.errors import BUG, CANNOT_JUDGE, InputError, RagEvalError
@@ -12,13 +15,18 @@ from rag_eval.safe import log_line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TextIO
+
+    from _typeshed import ReadableBuffer
 
 _INTERRUPTED = 130
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE)
 
 
 def guarded(work: Callable[[], int]) -> int:
     """Do ``work``; every error becomes lines on stderr and an exit code."""
+    for name in ("stdout", "stderr"):
+        setattr(sys, name, _lasting(getattr(sys, name)))
     _speak_utf8()
     try:
         return work()
@@ -28,11 +36,8 @@ def guarded(work: Callable[[], int]) -> int:
         return _say([f"rag-eval: {error}"], error.exit_code)
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
     except Exception as error:  # noqa: BLE001 - the one boundary: what else arrives here is a defect, and said to be one
-        return _unwritten(error) if isinstance(error, OSError) and error.errno in _FULL else _report_defect()
+        return _unwritten(error) if isinstance(error, OSError) and error.errno in _UNWRITABLE else _report_defect()
 
 
 def _unwritten(error: OSError) -> int:
@@ -41,9 +46,42 @@ def _unwritten(error: OSError) -> int:
 
 
 def _say(lines: Sequence[str], code: int) -> int:
-    for line in lines:
-        print(log_line(line), file=sys.stderr)
+    with suppress(OSError):  # where it cannot be said, the code says it
+        for line in lines:
+            print(log_line(line), file=sys.stderr)
     return code
+
+
+class _Unread(io.FileIO):
+    """A pipe that swallows what nobody reads any more: who closes it early changes no verdict."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except ConnectionError:
+            return memoryview(data).nbytes
+
+
+def _lasting(stream: TextIO | None) -> TextIO:
+    """``stream`` so that the work goes on to its exit code whether or not anybody reads.
+
+    Where it was closed before the start (``>&-``), Python has none, and nothing is read.
+    """
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - as long as the process
+    if type(stream) is not io.TextIOWrapper or stream.isatty():
+        return stream
+    if isinstance(getattr(stream.buffer, "raw", stream.buffer), _Unread):
+        return stream
+    stream.flush()
+    raw = _Unread(stream.fileno(), "wb", closefd=False)
+    bare = stream.write_through  # python -u
+    return io.TextIOWrapper(
+        raw if bare else io.BufferedWriter(raw),
+        encoding="utf-8",
+        line_buffering=stream.line_buffering,
+        write_through=bare,
+    )
 
 
 def _speak_utf8() -> None:

@@ -65,8 +65,8 @@ def base_policy(authority: Authority, gates: str, folder: str = "") -> Policy | 
     """The base's gates; None where the head decides for itself, or where the base has none yet.
 
     The name counts as it was written first, so that a folder that the change turned into a link leads nowhere else.
-    Where the base has no file of that name, one of a usual name is looked for, in ``folder`` first: to name another file, or
-    to delete the one that is there, moves no goalposts. InputError where the base's file cannot be read.
+    Where the base has no file of that name, one of a usual name is looked for, in ``folder`` first: to name another
+    file, or to delete the one that is there, moves no goalposts. InputError where the base's file cannot be read.
     """
     if authority.gates is None:
         return None

@@ -36,4 +36,6 @@ def _may_matter(path: bytes, stated: bytes) -> bool:
     if any(mark in name + parent for mark in (b"'", b" ", b"\t")):
         return True
     usual = name == _USUAL[0].encode() or parent.endswith(_USUAL[1].encode())
-    return usual or name.decode("utf-8", "replace") in GATES_FILES or name in stated or (bool(parent) and parent in stated)
+    return (
+        usual or name.decode("utf-8", "replace") in GATES_FILES or name in stated or (bool(parent) and parent in stated)
+    )
