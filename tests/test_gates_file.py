@@ -259,6 +259,29 @@ def test_all_problems_are_told_not_only_the_first():
     assert len(refused("version: 1\nk: 0\ngold: ''\ngates: {precision: {min: 2}, chr: {min: 3}}\n")) == 4
 
 
+def test_each_unknown_name_is_told_in_its_own_line_with_what_was_meant():
+    names = {
+        "presicion": "precision",
+        "recal@5": "recall@5",
+        "cchr": "chr",
+        "mrrr": "mrr",
+        "undr_refusal": "under_refusal",
+    }
+    lines = "".join(f"  {name}: {{min: 0.5}}\n" for name in names)
+    problems = refused(f"version: 1\ngates:\n{lines}traec: a\nslises: {{}}\n")
+    for line, (name, meant) in enumerate(names.items(), 3):
+        told = f"gates.yml:{line}: column 3: /gates/{name}: unknown metric '{name}'. Did you mean '{meant}'?"
+        assert told in problems
+    assert "gates.yml:8: column 1: /traec: unknown key 'traec'. Did you mean 'trace'?" in problems
+    assert "gates.yml:9: column 1: /slises: unknown key 'slises'. Did you mean 'slices'?" in problems
+    assert len(problems) == len(names) + 2
+
+
+def test_a_metric_that_is_no_gate_at_this_place_is_not_called_unknown():
+    problems = refused(gates("recall@5: {min: 0.5, maks: 1, sevrity: error}"))
+    assert [problem.split(": ", 3)[2] for problem in problems] == ["/gates/recall@5/maks", "/gates/recall@5/sevrity"]
+
+
 @pytest.mark.parametrize("text", ["k: 5.0", "limits: {depth: 64.0}", "completeness: {missing: 0.0}"])
 def test_a_whole_number_with_a_point_is_a_whole_number(text):
     read = accepted(f"version: 1\n{text}\n")

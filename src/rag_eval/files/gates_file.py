@@ -9,7 +9,7 @@ from rag_eval.errors import UsageError
 from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
 from rag_eval.files.limits import MIB, YAML_MIB
-from rag_eval.files.wording import Finding, pointer, unknown_keys, word
+from rag_eval.files.wording import Finding, each_key, pointer
 from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
 from rag_eval.metrics import measure, suggestion
 from rag_eval.model import Grounding, Safety
@@ -19,7 +19,7 @@ from rag_eval.slices import FIELDS, is_field, is_slice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from rag_eval.files.ledger import Ledger
@@ -74,7 +74,7 @@ def _findings(value: Any) -> Iterator[Finding]:
 
         found = jsonschema.Draft202012Validator(schema).iter_errors(_plain(value))
         errors = sorted(found, key=lambda error: error.json_path)
-        yield from _one_a_cause([_at_key(_sharpen(word(error), value), error) for error in errors])
+        yield from _one_a_cause([_sharpen(one, value) for error in errors for one in each_key(error)])
         if errors:
             return
     for part, entries, where in _places(value):
@@ -151,35 +151,34 @@ def _plain(value: Any) -> Any:
 
 def _one_a_cause(findings: list[Finding]) -> list[Finding]:
     """A bound on the wrong side is a missing one on the right side too: the first says it."""
-    wrong = {finding.where.rpartition("/")[0] for finding in findings if _WRONG_SIDE in finding.message}
+    wrong = {_above(finding.where) for finding in findings if _WRONG_SIDE in finding.message}
     return [one for one in findings if one.where not in wrong or not one.message.endswith(("is missing", "is there"))]
-
-
-def _at_key(finding: Finding, error: Any) -> Finding:
-    """Where keys are unknown, the place of the first of them."""
-    if error.validator != "additionalProperties":
-        return finding
-    return finding._replace(where=finding.where + pointer(unknown_keys(error)[:1]))
 
 
 def _sharpen(finding: Finding, value: Any) -> Finding:
     """Say of a metric that is not there, or of a bound on its wrong side, what the metric's own words are."""
-    above, _, name = finding.where.rpartition("/")
+    above = _above(finding.where)
     for _, entries, where in _places(value) if finding.message.startswith("unknown key '") else ():
-        if finding.where == where:
-            return _unknown_metrics(finding, [name for name in entries if not _is_metric(name)])
         if above == where:
-            return _wrong_side(finding, name)
+            return _unknown_metric(finding, entries)
+        if _above(above) == where:
+            return _wrong_side(finding, above.removeprefix(f"{where}/"))
     return finding
 
 
-def _unknown_metrics(finding: Finding, unknown: list[str]) -> Finding:
-    message = f"unknown metric {', '.join(quoted(name, 60) for name in unknown[:3])}"
-    return Finding(finding.where, message, " ".join(suggestion(name) for name in unknown[:3]))
+def _unknown_metric(finding: Finding, entries: Iterable[str]) -> Finding:
+    name = next(name for name in entries if finding.where.endswith(pointer((name,))))
+    return (
+        finding if _is_metric(name) else Finding(finding.where, f"unknown metric {quoted(name, 60)}", suggestion(name))
+    )
+
+
+def _above(where: str) -> str:
+    return where.rpartition("/")[0]
 
 
 def _wrong_side(finding: Finding, name: str) -> Finding:
-    bound = finding.message.split("'")[1]
+    bound = finding.where.rpartition("/")[2]
     if bound not in _OTHER_SIDE or not _is_metric(name):
         return finding
     better = measure(name).metric.better

@@ -45,6 +45,20 @@ def word(error: ValidationError) -> Finding:
     return Finding(pointer(error.absolute_path), message, _own_hint(error) or hint)
 
 
+def each_key(error: ValidationError) -> list[Finding]:
+    """The same; where keys are unknown, a finding of each at its own place."""
+    if error.validator != "additionalProperties":
+        return [word(error)]
+    above, own = pointer(error.absolute_path), _own_hint(error)
+    known = error.schema.get("properties", {})
+    return [
+        Finding(
+            above + pointer((key,)), f"unknown key {quoted(key, 40)}", own or did_you_mean(key, known) or _all(known)
+        )
+        for key in unknown_keys(error)
+    ]
+
+
 def pointer(path: Iterable[str | int]) -> str:
     """The JSON pointer of ``path``; the document itself is the empty string."""
     parts = (one_line(str(part), 60).replace("~", "~0").replace("/", "~1") for part in path)
@@ -85,7 +99,11 @@ def _extra(error: ValidationError) -> tuple[str, str]:
     known, extra = error.schema.get("properties", {}), unknown_keys(error)
     hints = [hint for hint in (did_you_mean(key, known) for key in extra[:3]) if hint]
     names = ", ".join(quoted(key, 40) for key in extra[:3]) + (", …" if len(extra) > 3 else "")
-    return f"unknown key {names}", " ".join(hints) or f"Known keys: {one_line(', '.join(known), 200)}."
+    return f"unknown key {names}", " ".join(hints) or _all(known)
+
+
+def _all(known: Iterable[str]) -> str:
+    return f"Known keys: {one_line(', '.join(known), 200)}."
 
 
 def unknown_keys(error: ValidationError) -> list[str]:
