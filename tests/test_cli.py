@@ -383,11 +383,40 @@ def test_score_gives_a_report(project):
 
 @pytest.mark.parametrize(
     ("k", "names"),
-    [(4, ["recall@4"]), ((1, 2), ["recall@1", "recall@2"]), (None, ["recall@1", "recall@3", "recall@5", "recall@10"])],
+    [
+        (4, ["recall@4"]),
+        ((2, 1, 2), ["recall@1", "recall@2"]),
+        (None, ["recall@1", "recall@3", "recall@5", "recall@10"]),
+    ],
 )
 def test_score_takes_one_k_or_several(project, k, names):
     report = rag_eval.score("eval/gold.jsonl", "runs/trace.jsonl", k=k)
     assert [name for name in report.metrics if name.startswith("recall@")] == names
+
+
+def test_score_takes_a_baseline(rag, project):
+    rag("score", "--out", "earlier")
+    report = rag_eval.score("eval/gold.jsonl", "runs/trace.jsonl", None, project / "earlier" / "report.json")
+    assert report.baseline.path == str(project / "earlier" / "report.json")
+
+
+def test_score_takes_one_perspective_by_its_name(project):
+    report = rag_eval.score("eval/gold.jsonl", "runs/trace.jsonl", perspectives="retrieval")
+    assert report.scope.perspectives == ("retrieval",)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *({"k": k} for k in (0, -1, True, [0, 5], ["5"], "5", 5.0, [1.5], 1_000_000)),
+        *({"perspectives": names} for names in ("retreival", [5], 5, ["retrieval", None])),
+        *({"suite": suite} for suite in ("smok", 5, None)),
+    ],
+    ids=str,
+)
+def test_score_refuses_arguments_that_cannot_be(project, arguments):
+    with pytest.raises(rag_eval.UsageError, match=next(iter(arguments)).removesuffix("s")):
+        rag_eval.score("eval/gold.jsonl", "runs/trace.jsonl", **arguments)
 
 
 def test_score_raises_every_problem(project):

@@ -13,11 +13,11 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.app import score
-    from rag_eval.errors import InputError, Problem, RagEvalError
+    from rag_eval.errors import InputError, Problem, RagEvalError, UsageError
     from rag_eval.report import Report
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "Problem", "RagEvalError", "Report", "__version__", "score"]
+__all__ = ["InputError", "Problem", "RagEvalError", "Report", "UsageError", "__version__", "score"]
 
 # Start-up is a feature: `import rag_eval` loads nothing, a public name loads its module when it is first used.
 _HOMES = {
@@ -26,6 +26,7 @@ _HOMES = {
     "InputError": "rag_eval.errors",
     "Problem": "rag_eval.errors",
     "RagEvalError": "rag_eval.errors",
+    "UsageError": "rag_eval.errors",
 }
 
 

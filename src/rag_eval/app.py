@@ -59,27 +59,31 @@ def score(
     gold: Path,
     trace: Path,
     gates: Path | None = None,
+    baseline: Path | None = None,
     *,
     k: int | Sequence[int] | None = None,
-    perspectives: Sequence[str] = (),
+    perspectives: str | Sequence[str] = (),
     suite: str = "full",
 ) -> Report:
     """Score a trace file against a gold file and judge the gates.
 
     ``gold`` and ``trace`` are paths as ``rag-eval score`` takes them; ``gates`` is the path of an eval-gates.yml,
-    without which the reference scorer's defaults hold. ``k`` gives the cutoffs of the retrieval metrics (1, 3, 5 and 10
-    if not said). ``perspectives`` (such as ``["retrieval"]``) and ``suite`` (``smoke``, ``smoke:30``) narrow the run to
-    a part, which ``report.scope`` then tells. Raises :class:`~rag_eval.errors.InputError` with every problem where the
-    files cannot be judged; a failed gate is no error: read ``report.passed``.
+    without which the reference scorer's defaults hold; ``baseline`` is the report.json of an earlier run, in place of
+    the one that the gates file names. ``k`` gives the cutoffs of the retrieval metrics (1, 3, 5 and 10 if not said).
+    ``perspectives`` (such as ``["retrieval"]``) and ``suite`` (``smoke``, ``smoke:30``) narrow the run to a part, which
+    ``report.scope`` then tells. Raises :class:`~rag_eval.errors.InputError` with every problem where the files cannot
+    be judged, and :class:`~rag_eval.errors.UsageError` where an argument cannot be; a failed gate is no error: read
+    ``report.passed``.
 
     >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl")
     >>> report.verdict, report.metrics["precision"].exact
     ('passed', '1')
     """
-    cutoffs = (k,) if isinstance(k, int) else tuple(k or ())
-    policy = os.fspath(gates) if gates is not None else ""
-    narrowed = tuple(perspectives), suite
-    return run(Options(os.fspath(gold), os.fspath(trace), policy, cutoffs, None, "", "", *narrowed))
+    from rag_eval.arguments import cutoffs, name, names
+
+    policy, earlier = (os.fsdecode(each) if each is not None else "" for each in (gates, baseline))
+    part = names(perspectives, "perspectives"), name(suite, "suite")
+    return run(Options(os.fsdecode(gold), os.fsdecode(trace), policy, cutoffs(k), None, "", earlier, *part))
 
 
 def run(options: Options, authority: Authority | None = None) -> Report:

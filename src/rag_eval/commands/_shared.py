@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rag_eval.how import How
     from rag_eval.report import Report
 
-_MOST = 999_999
 _MOST_JOBS = 512
 
 
@@ -77,13 +76,13 @@ def add_outputs(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:
 
 def cutoffs(text: str) -> tuple[int, ...]:
     """``1,3,5`` as numbers, ascending, each once."""
+    from rag_eval import arguments
+
     try:
-        values = sorted({int(part) for part in text.split(",")})
-    except ValueError:
-        values = []
-    if not values or not 1 <= values[0] <= values[-1] <= _MOST:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no list of whole numbers from 1, such as 5 or 1,3,5")
-    return tuple(values)
+        return arguments.cutoffs(int(part) for part in text.split(","))
+    except (ValueError, UsageError):
+        message = f"'{text[:40]}' is no list of whole numbers from 1, such as 5 or 1,3,5"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 @contextmanager

@@ -1,0 +1,44 @@
+"""What the library is called with, held to what the command line takes: anything else is a UsageError."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import index
+
+from rag_eval.errors import UsageError
+from rag_eval.safe import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MOST = 999_999
+
+
+def cutoffs(stated: object) -> tuple[int, ...]:
+    """A whole number from 1 or several, ascending, each once; none for None."""
+    several = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
+    return () if stated is None else tuple(sorted({_cutoff(one) for one in several}))
+
+
+def _cutoff(one: Any) -> int:
+    try:
+        number = 0 if isinstance(one, bool) else index(one)
+    except TypeError:
+        number = 0
+    if not 1 <= number <= _MOST:
+        raise UsageError(f"k: {quoted(one, 40)} is no whole number from 1 to {_MOST}. Say 5, or [1, 3, 5]")
+    return number
+
+
+def names(stated: object, what: str) -> tuple[str, ...]:
+    """A name or several."""
+    several = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
+    return tuple(name(one, what) for one in several)
+
+
+def name(stated: object, what: str) -> str:
+    """A name."""
+    if not isinstance(stated, str):
+        raise UsageError(f"{what}: {quoted(stated, 40)} is no name")
+    return stated
