@@ -58,7 +58,7 @@ def test_elements_of_an_array_know_the_line_they_begin_on(tmp_path):
 
 def test_a_problem_in_an_array_is_on_the_line_of_its_element(tmp_path):
     problems = golds(tmp_path, array(element(), element(qid="B", answerable="yes")))[1]
-    assert problems == ["FILE:3: /answerable: 'yes' is not true or false. Write true or false without quotes."]
+    assert problems == ["FILE:3: /1/answerable: 'yes' is not true or false. Write true or false without quotes."]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,31 @@ def test_a_repeated_qid_names_the_first_line(tmp_path):
 
 
 def test_a_repeated_qid_in_an_array_names_the_first_line(tmp_path):
-    assert "FILE:3: /qid: 'A0001' is already used on line 2." in golds(tmp_path, array(element(), element()))[1][0]
+    assert (
+        "FILE:3: /1/qid: 'A0001' is already used on line 2, at /0/qid."
+        in golds(tmp_path, array(element(), element()))[1][0]
+    )
+
+
+def test_elements_that_all_stand_on_one_line_are_told_by_their_places(tmp_path):
+    rows = element(), element(qid="B", gold_claim=5), element(), element(qid="C", answerable="no"), element(qid="B")
+    problems = golds(tmp_path, json.dumps(rows).encode())[1]
+    assert [problem.split(": ", 2)[:2] for problem in problems] == [
+        ["FILE:1", "/1/gold_claim"],
+        ["FILE:1", "/2/qid"],
+        ["FILE:1", "/3/answerable"],
+    ]
+    assert golds(tmp_path, b'[{"qid": "A"}, {"a": 1, "a": 2}]')[1][-1].startswith("FILE:1: /1: ")
+
+
+@pytest.mark.parametrize(
+    "item", [gold(gold_claim_substr=["a"]), {"qid": "A", "gold_claim_substr": ["a"], "question": "?"}]
+)
+def test_an_array_of_items_as_lines_have_them_is_one_problem(tmp_path, item):
+    problems = golds(tmp_path, array(item, item))[1]
+    said, hint = problems[0].split(". ", 1)
+    assert said == "FILE:2: is a JSON array of items with the fields that JSON Lines have"
+    assert (len(problems), hint) == (1, "Write one item a line; jq -c '.[]' does it.")
 
 
 def test_all_problems_of_a_file_are_told_not_only_the_first(tmp_path):

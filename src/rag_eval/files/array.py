@@ -1,24 +1,29 @@
-"""A file that is one JSON array, as some gold sets are: each element with the line it begins on."""
+"""A file that is one JSON array, as some gold sets are: each element with its place and the line it begins on."""
 
 from __future__ import annotations
 
 import json
 import re
+from itertools import count
 
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
-from rag_eval.files.kinds import foreign, kind_of_row, unknown_fields
+from rag_eval.files.kinds import OWN_QID, foreign, kind_of_row, unknown_fields
+from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Reader, Source
+    from rag_eval.files.wording import Finding
 
     Row = dict[str, Any]
 
-_OWN = ("q", "gold_ids", "answerable", "gold_citations")
+_OWN = ("q", "gold_ids", "answerable", "gold_citations", "gold_claim_substr")
+_OF_LINES = {"question", "gold_claim_substr", "gold_citations"}  # what JSON Lines call what an array calls otherwise
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -40,20 +45,42 @@ def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> It
     data = source.whole()
     if data is None:
         return
-    contract, ledger = Contract(schema, reader.limits.depth), reader.ledger
+    contract, ledger, taken = Contract(schema, reader.limits.depth), reader.ledger, dict[str, str]()
     try:
-        for line, value in elements(data, reader.limits.depth):
+        for place, (line, value) in enumerate(elements(data, reader.limits.depth)):
             findings = list(contract.findings(value))
-            if findings and schema == "gold-array" and kind_of_row(value) == "trace":
-                foreign(ledger, source.path, line, "trace", "gold")
+            own = schema == "gold-array"
+            if own and findings and _of_another_form(ledger, source.path, line, value):
                 return
+            if own and not findings:
+                findings += _taken(taken, value["qid"], f"line {line}, at /{place}/qid")
             for finding in findings:
-                ledger.problem(source.path, line, finding.where, finding.message, finding.hint)
+                ledger.problem(source.path, line, f"/{place}{finding.where}", finding.message, finding.hint)
             if not findings:
                 ledger.fields(source.path, line, tuple(value), unknown_fields(contract, value))
                 yield line, value
     except strict_json.JsonError as error:
         ledger.problem(source.path, error.line, error.where, error.message, error.hint)
+
+
+def _of_another_form(ledger: Ledger, path: str, line: int, value: Any) -> bool:
+    """Whether an element that is wrong is a trace, or an item as JSON Lines have them: that is said once for all."""
+    if kind_of_row(value) == "trace":
+        foreign(ledger, path, line, "trace", "gold")
+        return True
+    if isinstance(value, dict) and _OF_LINES & value.keys() and "q" not in value:
+        hint = "Write one item a line; jq -c '.[]' does it."
+        ledger.problem(path, line, "", "is a JSON array of items with the fields that JSON Lines have", hint)
+        return True
+    return False
+
+
+def _taken(taken: dict[str, str], qid: str, place: str) -> Iterator[Finding]:
+    """An element that names a qid again; looked for here, for all of them may stand on one line."""
+    if (first := taken.setdefault(qid, place)) is not place:
+        from rag_eval.files.wording import Finding
+
+        yield Finding("/qid", f"{quoted(qid)} is already used on {first}", OWN_QID)
 
 
 def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:
@@ -63,7 +90,7 @@ def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:
     position, line, counted = _after(text, _skip(text, 0), "["), 1, 0
     if text[position : position + 1] == "]":
         return _end(text, position + 1)
-    while True:
+    for place in count():
         line, counted = line + text.count("\n", counted, position), position
         try:
             value, position = strict_json.DECODER.raw_decode(text, position)
@@ -71,7 +98,7 @@ def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:
         except json.JSONDecodeError as error:
             raise strict_json.explain(error) from None
         except strict_json.JsonError as error:
-            error.line = line
+            error.line, error.element = line, f"/{place}"
             raise
         yield line, value
         position = _skip(text, position)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
+OWN_QID = "Give every question a qid of its own."
 _MARKS = {"gold": {"answerable", "gold_citations"}, "trace": {"answer_json", "retrieved_ids", "answer", "chunks"}}
 
 

@@ -6,7 +6,7 @@ import os
 from itertools import chain
 
 from rag_eval.files.contract import Contract
-from rag_eval.files.kinds import foreign, looks_like, unknown_fields
+from rag_eval.files.kinds import OWN_QID, foreign, looks_like, unknown_fields
 from rag_eval.files.ledger import Ledger
 from rag_eval.model import Gold, item_hash
 from rag_eval.safe import quoted
@@ -165,8 +165,7 @@ def unique(rows: Iterator[tuple[int, T]], make: Callable[[T, int], Gold], ledger
         gold = make(row, line)
         first = golds.setdefault(gold.qid, gold)
         if first is not gold:
-            hint = "Give every question a qid of its own."
-            ledger.problem(path, line, "/qid", f"{quoted(gold.qid)} is already used on line {first.line}", hint)
+            ledger.problem(path, line, "/qid", f"{quoted(gold.qid)} is already used on line {first.line}", OWN_QID)
         elif gold.support_groups and not _groups_fit(gold):
             hint = "Count the entries of supports from 0, in whole numbers."
             ledger.problem(path, line, "/required_support_groups", "names a place that supports does not have", hint)

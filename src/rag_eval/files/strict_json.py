@@ -23,7 +23,12 @@ _INT_RANGE = range(-(2**63), 2**64)
 
 
 class JsonError(Exception):
-    """Text that is not strict JSON. ``line`` and ``column`` count from 1, 0 means that it is not known."""
+    """Text that is not strict JSON. ``line`` and ``column`` count from 1, 0 means that it is not known.
+
+    ``element`` is the pointer of the element of an array that it is in, empty where that is not known.
+    """
+
+    element = ""
 
     def __init__(self, message: str, hint: str = "", column: int = 0, line: int = 0) -> None:
         super().__init__(message)
@@ -31,8 +36,8 @@ class JsonError(Exception):
 
     @property
     def where(self) -> str:
-        """The column in words, empty where it is not known."""
-        return f"column {self.column}" if self.column else ""
+        """The column in words, else the element; empty where neither is known."""
+        return f"column {self.column}" if self.column else self.element
 
 
 def parse(data: bytes, depth: int = 64) -> Any:
