@@ -256,7 +256,37 @@ def test_gates_ref_names_whose_gates_decide(project, served, gates_ref, ref):
 def test_gates_ref_may_be_a_commit_where_the_api_cannot_be_asked(project, served):
     trigger = Trigger("pull_request", event_of(project), "", project.merge(), "main")
     who = decided(project, served, trigger, project.fork, through=["git"])
-    assert (who.commit, who.through) == (project.fork, "git")
+    assert (who.commit, who.through, who.unknown) == (project.fork, "git", False)
+
+
+def test_gates_that_the_base_is_not_known_to_have_held_are_told_apart(project, served):
+    """An earlier commit of the pull request may be named as well as one of the base."""
+    earlier = project.head
+    project.git("checkout", "-q", "pr")
+    project.head = project.done("one more")
+    project.git("branch", "elsewhere", earlier)
+    project.git("branch", "release", project.fork)
+    trigger = Trigger("pull_request", event_of(project), "", project.merge(), "main")
+    through = {"base": False, "default-branch": False, "release": False, "elsewhere": True, earlier: True}
+    assert {ref: decided(project, served, trigger, ref).unknown for ref in through} == through
+    assert decided(project, served, trigger, earlier, through=["git"]).unknown
+
+
+def test_gates_of_the_default_branch_are_known_to_a_pull_request_into_another(project, served):
+    event = event_of(project)
+    event["pull_request"]["base"] = {"ref": "stack", "sha": project.fork}
+    trigger = Trigger("pull_request", event, "", project.head, "stack")
+    assert not decided(project, served, trigger, project.base).unknown
+    assert decided(project, served, trigger, project.base, through=["git"]).unknown  # a clone cannot say which that is
+
+
+def test_gates_of_a_commit_whose_history_is_not_at_hand_are_not_known(project, served, run, shallow):
+    sha = shallow(2)
+    served.faults[:] = OUT_OF_REACH
+    assert run(sha=sha, gates_ref=project.fork) == 2  # the commit itself is not there
+    served.faults[:] = [Fault("/compare/", 404, times=10**9)]
+    assert run(sha=sha, gates_ref=project.fork) == 0
+    assert [one["code"] for one in run.report["findings"]] == ["gates-from-elsewhere"]
 
 
 def test_gates_ref_head_asks_nobody(project, served):

@@ -152,6 +152,15 @@ def test_a_baseline_on_the_command_line_comes_before_that_of_the_file(project, s
     assert (score.code, report["baseline"]["path"], gate(report)["outcome"]) == (0, "eval/worse.json", "passed")
 
 
+@pytest.mark.parametrize("named", ["eval/older.json", f"./{BASELINE}"])
+def test_another_baseline_than_the_bases_is_said(project, score, named):
+    record(project, "eval/older.json")
+    project.done("an older one")
+    found = [("baseline-overridden", "warning")] if named == "eval/older.json" else []
+    report = score("--base", "main", "--baseline", named)
+    assert [(one["code"], one["level"]) for one in report["findings"] if one["code"] != "baseline-traces"] == found
+
+
 def test_where_there_is_no_baseline_it_is_said_and_the_gate_fails(project, score):
     (project.path / BASELINE).unlink()
     report = score()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 
@@ -459,6 +460,35 @@ def test_changes_of_main_since_the_fork_are_not_this_branchs(project, score):
     report = score()
     assert report["gold_changes"] == []
     assert policy(report) == {"gates.precision.min": ("stricter", [])}
+
+
+def packed(project, stated=""):
+    """Gold that is packed on main, and a branch that packs other gold under the same name."""
+
+    def pack(rows):
+        (project.path / "eval/gold.jsonl.gz").write_bytes(gzip.compress(json_lines(rows).encode(), mtime=0))
+
+    pack(GOLDS)
+    project.put(gates=gates(f"gold: eval/gold.jsonl.gz\n{stated}"))
+    project.done("packed")
+    project.change()
+    pack([gold_of(1, tags=["new"]), *GOLDS[1:]])
+    project.done("other gold")
+
+
+def test_packed_gold_is_scored_and_said_to_be_unseen(project, score):
+    packed(project)
+    (found,) = score()["findings"]
+    assert (score.code, found["code"], found["level"]) == (0, "gold-not-in-items", "warning")
+    assert "is packed, and sign-off goes by lines" in found["message"]
+    assert found["mend"] == "Keep the gold unpacked in git."
+
+
+@pytest.mark.parametrize("words", [("score",), ("gold", "check"), ("gold", "diff")])
+def test_packed_gold_is_not_judged_where_sign_off_is_asked_for(project, capsys, words):
+    packed(project, "signoff: {require: record}\n")
+    code = cli.main([*words, "--base", "main"])
+    assert (code, "packed, and sign-off goes by lines" in capsys.readouterr().err) == (2, True)
 
 
 # --- places ----------------------------------------------------------------------------------------------------------

@@ -50,9 +50,11 @@ def look(scene: Scene) -> Look:
     except Irregular as error:
         if path is None or not signoff_frame.is_folder(error, path):
             raise
-        return Look(findings=tuple(_of_labels(scene, path)))
+        return Look(findings=tuple(_without_items(scene, signoff_frame.no_items(path))))
     if path is None or not tracked:
         return Look(findings=tuple(_untracked(scene, path)))
+    if signoff_frame.is_packed(read(scene.authority.head, path) or b""):
+        return Look(findings=tuple(_without_items(scene, signoff_frame.packed(path))))
     policies = _policies(scene)
     own = next((policy for policy in policies if policy.gold == path), None)
     found = [*_overridden(scene, path), *(_unsigned(scene, policies) if own else _ungoverned(scene))]
@@ -204,8 +206,8 @@ def _untracked(scene: Scene, path: str | None) -> Iterator[Finding]:
     yield Finding("gold-not-in-git", _level(scene), message, "Commit the gold.", scene.head.gold)
 
 
-def _of_labels(scene: Scene, path: str) -> Iterator[Finding]:
-    message, _, mend = signoff_frame.no_items(path).partition(". ")
+def _without_items(scene: Scene, why: str) -> Iterator[Finding]:
+    message, _, mend = why.partition(". ")
     yield Finding("gold-not-in-items", _level(scene), message, mend, scene.head.gold)
 
 

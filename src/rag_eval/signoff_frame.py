@@ -239,6 +239,18 @@ def no_items(gold: str) -> str:
     return f"{said}. Make that of it: rag-eval import labels {one_line(gold, 200)} --out eval/gold.jsonl"
 
 
+def packed(gold: str) -> str:
+    """Why a gold set that is packed is not signed off, and what can be."""
+    return f"{quoted(gold)} is packed, and sign-off goes by lines. Keep the gold unpacked in git."
+
+
+def is_packed(blob: bytes) -> bool:
+    """Whether a scorer would unpack these bytes."""
+    from rag_eval.files.source import PACKED  # start-up time
+
+    return blob.startswith(PACKED)
+
+
 def _items(
     tree: Tree, files: Mapping[str, str], policy: Policy, parsed: dict[bytes, Any]
 ) -> tuple[dict[str, signoff.Item], list[Problem]]:
@@ -249,6 +261,8 @@ def _items(
         hint = "Sign-off is bound to what git itself holds: keep the gold out of LFS."
         return {}, [Problem(policy.gold, 0, "", "a Git LFS pointer, not the gold", hint)]
     rows, unread = _rows(blob, policy.gold, parsed)
+    if unread and is_packed(blob):
+        return {}, [Problem(policy.gold, 0, "", "packed, and sign-off goes by lines", "Keep it unpacked in git.")]
     items, problems = signoff.items(rows, policy.gold, signoff.is_array(blob))
     if not (items or unread or problems):
         problems = [Problem(policy.gold, 0, "", "no gold items in it", "Add one, or delete the file.")]

@@ -58,14 +58,14 @@ def _state(reader: Reader, args: Namespace) -> tuple[Frozen, Side, str]:
     from rag_eval.files.rows import read_gold
     from rag_eval.files.work_tree import WorkTree
     from rag_eval.freeze import freeze
-    from rag_eval.signoff_frame import Frame, Place, policies, sides
+    from rag_eval.signoff_frame import Frame, Place, packed, policies, sides
     from rag_eval.trees import NOTHING
 
     root, digest = root_of("."), sha256()
     frame = Frame(NOTHING, WorkTree(root))
     (policy,) = policies(frame, Place(args.gold, args.gates, _below(root)))
     if policy.gold.endswith((".gz", ".zst")):
-        raise UsageError(f"{quoted(policy.gold)} is packed, and sign-off goes by lines. Keep the gold unpacked in git.")
+        raise UsageError(packed(policy.gold))
     read_gold(reader, _place(root, policy.gold), digest)  # sign-off takes items that no scorer would
     reader.ledger.stop_on_problems()
     head = sides(frame, policy)[1]

@@ -23,7 +23,7 @@ _BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
 _AT_ONCE = 4 << 20  # of what has to be held as a whole anyway
 _SMALL = 192 * 1024
 BOM = b"\xef\xbb\xbf"
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+PACKED = _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _LFS = b"version https://git-lfs.github.com/spec/"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
