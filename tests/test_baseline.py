@@ -266,6 +266,19 @@ def test_a_replaced_baseline_is_named_and_the_bases_compared_with(project, score
     assert "is replaced by this change" in report["findings"][0]["message"]
 
 
+def test_a_baseline_that_the_base_has_replaced_since_is_not_said_to_be_changed_here(project, score):
+    project.branch("pr")
+    project.done("nothing")
+    project.git("checkout", "-q", "main")
+    project.write(BASELINE, (project.path / BASELINE).read_text("utf-8") + "\n")
+    project.done("main goes on")
+    project.git("checkout", "-q", "pr")
+    report = score("--base", "main")
+    assert (codes(report), report["baseline"]["ref"]) == ([], "main")
+    project.write(BASELINE, (project.path / BASELINE).read_text("utf-8") + "\n\n")
+    assert codes(score("--base", "main")) == ["baseline-changed"]
+
+
 def test_a_removed_baseline_is_named_and_the_bases_compared_with(project, score):
     project.branch("pr")
     (project.path / BASELINE).unlink()

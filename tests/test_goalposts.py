@@ -458,8 +458,61 @@ def test_changes_of_main_since_the_fork_are_not_this_branchs(project, score):
     project.done("main goes on")
     project.git("checkout", "-q", "pr")
     report = score()
-    assert report["gold_changes"] == []
-    assert policy(report) == {"gates.precision.min": ("stricter", [])}
+    assert (report["gold_changes"], policy(report)) == ([], {})
+    assert report["notes"] == [
+        {
+            "file": GATES,
+            "line": 0,
+            "message": "'main' has changed 'gates.precision.min' since this change left it, and decides. "
+            "Rebase to have that",
+            "times": 1,
+        }
+    ]
+
+
+def test_what_the_change_touches_itself_is_its_own_whatever_main_did(project, score):
+    project.change(gates=gates(precision="{min: 0.5}", chr="{min: 0.1}"))
+    project.git("checkout", "-q", "main")
+    project.put(gates=gates(precision="{min: 0.9}", over_refusal="{max: 0.5}"))
+    project.done("main goes on")
+    project.git("checkout", "-q", "pr")
+    report = score()
+    assert policy(report) == {"gates.precision.min": ("looser", []), "gates.chr": ("stricter", [])}
+    (note,) = report["notes"]
+    assert note["message"].startswith("'main' has changed 'gates.over_refusal' since")
+
+
+def test_a_gate_that_main_has_tightened_since_decides_though_the_change_did_nothing(project, score):
+    project.put(gates=gates(precision="{min: 0.7}"))
+    project.done("less")
+    project.change(trace=wrong(1))
+    project.git("checkout", "-q", "main")
+    project.put(gates=gates(precision="{min: 0.9}"))
+    project.done("main goes on")
+    project.git("checkout", "-q", "pr")
+    report = score()
+    assert (score.code, broken(report), policy(report)) == (1, [("precision", "base")], {})
+
+
+def test_keys_that_main_has_changed_since_are_not_this_branchs(project, score):
+    names = ["ann", "bob", "cleo", "dora"]
+    line = 'NAME@example.org namespaces="gold-signoff@rag-eval-action" ssh-ed25519 AAAA-NAME\n'
+
+    def signers(*some):
+        project.write("signers", "".join(line.replace("NAME", name) for name in some))
+
+    project.put(gates=gates("signoff: {require: signature, allowed_signers: signers}\n"))
+    signers(*names[:2])
+    project.done("keys")
+    project.branch("pr")
+    signers("bob", "cleo")
+    project.done("Cleo for Ann")
+    project.git("checkout", "-q", "main")
+    signers("ann", "dora")
+    project.done("Dora for Bob")
+    project.git("checkout", "-q", "pr")
+    changed = {(one["kind"], (one["old"] or one["new"])[1:4]) for one in score()["policy_changes"]}
+    assert changed == {("looser", "cle"), ("stricter", "ann")}
 
 
 def packed(project, stated=""):

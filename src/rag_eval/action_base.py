@@ -175,6 +175,7 @@ def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, hi
         commits=commits,
         signoff=signoff,
         ci=True,
+        began=before if gates is against and fork not in ("", against.commit) else None,
         unknown=not (own or gates_ref in ("base", "default-branch") or _held(gates.commit, against, history)),
     )
 

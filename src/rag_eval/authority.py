@@ -37,7 +37,9 @@ class Authority(NamedTuple):
     compared from ``fork``, where the change began, to ``head``, what is scored; records of ``spent`` are used up.
     ``before`` and ``after`` tell what else the change touches. ``commits`` are the ids that traces may be of; empty
     where any may. ``people`` says who approved and who wrote the change, ``written_at`` how old a file of the
-    base is; None where nobody can be asked. ``unknown``: nobody knows that the base ever held the state of ``gates``.
+    base is; None where nobody can be asked. ``began`` is where the change left the history of ``gates``, None where it
+    grew out of that very state, or out of another history. ``unknown``: nobody knows that the base ever held the state
+    of ``gates``.
     """
 
     ref: str
@@ -55,6 +57,7 @@ class Authority(NamedTuple):
     people: People | None = None
     written_at: Callable[[str], Written | None] | None = None
     ci: bool = False
+    began: Tree | None = None
     unknown: bool = False
 
     def inside(self, path: str) -> str | None:
@@ -115,4 +118,5 @@ def of_git(ref: str) -> Authority:
         written_at=lambda path: last_written(git, path, tip),
         before=git.at(fork),
         after=git.at(head),
+        began=None if fork == tip else git.at(fork),
     )

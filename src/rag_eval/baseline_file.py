@@ -17,7 +17,7 @@ from rag_eval.renderers.json_file import Questions, from_json
 from rag_eval.report import Earlier
 from rag_eval.results import in_columns, of_columns
 from rag_eval.safe import quoted
-from rag_eval.trees import read
+from rag_eval.trees import read, read_regular
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -256,6 +256,15 @@ def _values_alone(reader: Reader, path: str, held: _Held) -> tuple[Report, Findi
     return report, Finding("baseline-values-alone", "warning", message, mend, path)
 
 
+def _when_it_began(authority: Authority, path: str) -> list[str | None]:
+    """The sha256 of the file where the change left the base, None for no file; nothing where that is the base."""
+    inside = authority.inside(path)
+    if authority.began is None or inside is None:
+        return []
+    data = read_regular(authority.began, inside)
+    return [None if data is None else sha256(data).hexdigest()]
+
+
 def _said(reader: Reader, path: str, opened: Opened, authority: Authority | None) -> list[Finding]:
     if authority is None or authority.gates is None:
         return []
@@ -263,7 +272,7 @@ def _said(reader: Reader, path: str, opened: Opened, authority: Authority | None
         message = "the base has no baseline of this name, so the one at hand was taken"
         return [Finding("baseline-from-head", "warning", message, "It decides once it is merged.", path)]
     own = _at_hand(reader, path)
-    if own is not None and own.sha256 == opened.sha256:
+    if (own.sha256 if own else None) in (opened.sha256, *_when_it_began(authority, path)):
         return []
     verb = "replaced" if own else "removed"
     message = f"the baseline is {verb} by this change; the base's was compared with"

@@ -17,10 +17,11 @@ from rag_eval.gates import REFERENCE_GATES, merged
 from rag_eval.integrity import HABITS
 from rag_eval.places import GATES_FILES
 from rag_eval.policy import Effects, PolicyChange, changes, freed
+from rag_eval.remarks import Remark
 from rag_eval.report import Base, concluded, diagnosed, habits, levels, rejudge
 from rag_eval.safe import quoted
 from rag_eval.scope import scope_of
-from rag_eval.trees import read
+from rag_eval.trees import read, read_regular
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -106,13 +107,42 @@ def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
     freed_findings = {"signoff": gold_review.unbound(scene), "integrity": _played_down(report, scene.head)}
     meant = _as_the_base_has_it(report, other) if other else []
     effects = Effects(judged, redefined.gates, report.gates, freed_findings, _new_errors(report, meant))
-    found = [*_moved(scene, base, effects), *changes(base.stated, scene.head.stated, effects)]
-    found += gold_review.key_changes(scene)
+    found, theirs = _whose(changes(base.stated, scene.head.stated, effects), scene, base)
+    found = [*_moved(scene, base, effects), *found, *gold_review.key_changes(scene)]
     beside = [*report.findings, *(each for each in redefined.findings if each.code in _BY_BASELINE), *meant]
     gates = tuple(merged(judged, report.gates))
     scope = scope_of(scene.policies, report.scope.questions, report.scope.of) if report.scope else None
+    report = report._replace(notes=(*report.notes, *theirs))
     report = report._replace(gates=gates, policy_changes=tuple(found), findings=tuple(_sorted(beside)), scope=scope)
     return diagnosed(report)
+
+
+def _whose(found: list[PolicyChange], scene: Scene, base: Policy) -> tuple[list[PolicyChange], list[Remark]]:
+    """Of what the base has otherwise, what the change did, and a note on what the base did since the change left it."""
+    own = _done_since(scene, base)
+    theirs = [each.key for each in found if own is not None and not any(_touch(each.key, key) for key in own)]
+    if not theirs:
+        return found, []
+    some = ", ".join(map(quoted, theirs[:_NAMED])) + (f" and {len(theirs) - _NAMED} more" if theirs[_NAMED:] else "")
+    ref = quoted(scene.authority.ref, 60)
+    message = f"{ref} has changed {some} since this change left it, and decides. Rebase to have that"
+    return [each for each in found if each.key not in theirs], [Remark(base.file, 0, message, 1)]
+
+
+def _done_since(scene: Scene, base: Policy) -> set[str] | None:
+    """The keys of the gates file that the change touched; None where it began at the base, or nobody can say."""
+    began, path = scene.authority.began, scene.authority.inside(base.file)
+    data = read_regular(began, path) if began and path else None
+    policy = None if data is None else policy_of(data, base.file, Ledger())
+    return None if policy is None else {each.key for each in changes(policy.stated, scene.head.stated)}
+
+
+def _touch(one: str, other: str) -> bool:
+    """Whether a key is the other one, or below or above it."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+_NAMED = 5  # keys that are named in one note
 
 
 def _played_down(report: Report, head: Policy) -> list[str]:

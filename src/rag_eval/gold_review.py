@@ -14,7 +14,7 @@ from rag_eval.report import SignedAt, rejudge
 from rag_eval.safe import quoted
 from rag_eval.signoff_identity import NO_PROOF, unchecked
 from rag_eval.signoff_policy import proves
-from rag_eval.trees import NOTHING, Irregular, differing, read
+from rag_eval.trees import NOTHING, Irregular, differing, read, read_regular
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -90,13 +90,18 @@ def key_changes(scene: Scene) -> list[PolicyChange]:
     if not policy or not policy.allowed_signers:
         return []
     old, new = (_lines(tree, policy.allowed_signers) for tree in (authority.gates, authority.head))
+    # What the base did since the change left it is none of the change's doing.
+    then = _lines_of(read_regular(authority.began, policy.allowed_signers)) if authority.began else old
     key = f"signoff.allowed_signers: {policy.allowed_signers}"
-    found = [PolicyChange(key, "looser", None, json.dumps(line)) for line in sorted(new - old)]
-    return found + [PolicyChange(key, "stricter", json.dumps(line), None) for line in sorted(old - new)]
+    found = [PolicyChange(key, "looser", None, json.dumps(line)) for line in sorted(new - old - then)]
+    return found + [PolicyChange(key, "stricter", json.dumps(line), None) for line in sorted((old & then) - new)]
 
 
 def _lines(tree: Tree | None, path: str) -> set[str]:
-    data = read(tree, path) if tree else None
+    return _lines_of(read(tree, path) if tree else None)
+
+
+def _lines_of(data: bytes | None) -> set[str]:
     lines = (line.strip() for line in (data or b"").decode("utf-8", "replace").split("\n"))
     return {line for line in lines if line and not line.startswith("#")}
 

@@ -153,6 +153,14 @@ def read(tree: Tree, path: str) -> bytes | None:
     return tree.contents(found.values())[found[path]] if path in found else None
 
 
+def read_regular(tree: Tree, path: str) -> bytes | None:
+    """The same; None too where something else than a file stands there, of a state that decides nothing."""
+    try:
+        return read(tree, path)
+    except Irregular:
+        return None
+
+
 def differing(one: Snapshot, other: Snapshot, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:
     """The first ``most`` paths that two trees do not have alike, but for those in ``skip`` (folders end in a slash)."""
     before, after = one.entries(folder), other.entries(folder)
