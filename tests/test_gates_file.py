@@ -237,6 +237,13 @@ def test_a_metric_like_no_other_gets_the_command_that_lists_them():
         ("version: 1\nk: 0\n", "gates.yml:2: column 1: /k", "0 is less than 1"),
         ("version: 1\nk: 2.5\n", "gates.yml:2: column 1: /k", "2.5 is not a whole number"),
         ("version: 1\nrefusal: {phrases: [ab]}\n", "gates.yml:2: column 21: /refusal/phrases/0", "shorter than 3"),
+        ("version: 1\nrefusal: {token: ''}\n", "gates.yml:2: column 11: /refusal/token", "the text is blank. It would"),
+        ("version: 1\nrefusal: {token: ' \t'}\n", "gates.yml:2: column 11: /refusal/token", "the text is blank"),
+        (
+            "version: 1\nrefusal: {phrases: ['   ']}\n",
+            "gates.yml:2: column 21: /refusal/phrases/0",
+            "the text is blank",
+        ),
         (f"version: 1\nk: {'9' * 40}.0\n", "gates.yml:2: column 1: /k", "99999.0 is"),
         (f"version: 1\nk: 5.{'0' * 40}1\n", "gates.yml:2: column 1: /k", "is not a whole number"),
         ("version: 1\nlimits: {depth: 201}\n", "gates.yml:2: column 10: /limits/depth", "201 is more than 200"),

@@ -341,7 +341,13 @@ def _settings() -> dict[str, Any]:
             "examples": [{"token": "not in context", "phrases": [], "builtin": False}],
             "additionalProperties": False,
             "properties": {
-                "token": _text("The exact answer that refuses.", "not in context"),
+                "token": {
+                    "type": "string",
+                    "pattern": _SEEN,
+                    "description": "The exact answer that refuses.",
+                    "examples": ["not in context"],
+                    "x-hint-pattern": "It would make every empty answer a refusal, and every missing trace.",
+                },
                 "phrases": _texts(
                     "Texts that make a claim of at most 200 characters a refusal, in any case.", "i cannot answer"
                 ),
@@ -452,8 +458,11 @@ _LIMITS = {
 
 
 def _texts(description: str, example: str) -> dict[str, Any]:
-    own = {"type": "array", "items": {"type": "string", "minLength": 3}}
+    own = {"type": "array", "items": {"type": "string", "minLength": 3, "pattern": _SEEN}}
     return {**own, "description": description, "examples": [[example]]}
+
+
+_SEEN = r"\S"  # a text of blanks alone is none
 
 
 def _text(description: str, example: str) -> dict[str, Any]:

@@ -150,6 +150,12 @@ def _high(error: ValidationError) -> tuple[str, str]:
     return f"{quoted(error.instance)} is more than {error.validator_value}", ""
 
 
+def _unlike(error: ValidationError) -> tuple[str, str]:
+    if error.validator_value == r"\S":
+        return "the text is blank", ""
+    return _other(error)
+
+
 def _any_of(error: ValidationError) -> tuple[str, str]:
     options = [branch.get("required", []) for branch in error.validator_value if isinstance(branch, dict)]
     names = sorted({name for option in options for name in option})
@@ -177,5 +183,6 @@ _WORDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "minimum": _low,
     "maximum": _high,
     "anyOf": _any_of,
+    "pattern": _unlike,
     "not": _foreign,
 }
