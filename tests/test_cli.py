@@ -230,6 +230,26 @@ def test_gate_believes_the_values_and_not_the_verdict_of_a_report(rag, report_fi
     assert rag("gate", report_file)[0] == 1
 
 
+@pytest.mark.parametrize(("name", "score"), [("precision", 2), ("precision", -1), ("recall@5", 7), ("chr", 0.5)])
+def test_gate_refuses_scores_that_a_metric_cannot_give(rag, report_file, name, score):
+    value = json.loads(report_file.read_text(encoding="utf-8"))
+    value["questions"][0]["scores"][name] = score
+    report_file.write_text(json.dumps(value), encoding="utf-8")
+    code, out, err = rag("gate", report_file)
+    assert (code, out) == (2, "")
+    assert f"'S1' has a score of {score} under '{name}', which it cannot have. Score the run again" in err
+
+
+def test_gate_refuses_a_report_that_contradicts_itself(rag, report_file, monkeypatch):
+    def contradicted(_):
+        raise ValueError("secret")
+
+    monkeypatch.setattr("rag_eval.report.again", contradicted)
+    code, out, err = rag("gate", report_file)
+    assert (code, out) == (2, "")
+    assert err == f"{report_file}: contradicts itself (ValueError). Score the run again.\n"
+
+
 @pytest.mark.parametrize("text", ["{}", "[]", "{", '{"format": 1}'])
 def test_gate_refuses_what_is_no_report(rag, project, text):
     (project / "report.json").write_text(text, encoding="utf-8")

@@ -74,11 +74,11 @@ def _report(reader: Reader, path: str) -> Report:
     value = read_report(reader, path, Questions().listed)
     reader.ledger.stop_on_problems()
     report = from_json(value or {})
-    _check_scores(path, report)
+    check_scores(path, report)
     return report
 
 
-def _check_scores(path: str, report: Report) -> None:
+def check_scores(path: str, report: Report) -> None:
     """UsageError where a score of a report.json is none that its metric can give: the file was written by hand."""
     from rag_eval.metrics import of_column
 

@@ -29,23 +29,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Judge; the exit code is the new report's."""
     from rag_eval.files.ledger import Ledger
-    from rag_eval.files.report_file import read_report
+    from rag_eval.files.report_file import believed, read_report
     from rag_eval.files.source import Reader
-    from rag_eval.report import again, rejudge
-    from rag_eval.scope import asked
 
     reader = Reader(Ledger())
     value = read_report(reader, args.report)
     policy = _policy(reader, args.gates)
     reader.ledger.stop_on_problems()
-    report = _report(value)
+    with believed(args.report, "Score the run again."):
+        judged = _judged(args, _report(value), policy)
+    put(judged, args.format, args.out)
+    return judged.exit_code
+
+
+def _judged(args: argparse.Namespace, report: Report, policy: Policy | None) -> Report:
+    """The report as it is judged now; UsageError where no run can have written it."""
+    from rag_eval.commands._runs import check_scores
+    from rag_eval.report import again, rejudge
+    from rag_eval.scope import asked
+
+    check_scores(args.report, report)
     if policy and report.scope:  # what was left out stays so
         policy = policy._replace(perspectives=report.scope.perspectives)
     lost = [gate.name for gate in asked(policy) if gate.name not in report.metrics] if policy else []
     remark((f"{args.report}: holds no {name}; score again to get it" for name in lost), quiet=args.quiet)
-    judged = rejudge(report, policy) if policy else again(report)
-    put(judged, args.format, args.out)
-    return judged.exit_code
+    return rejudge(report, policy) if policy else again(report)
 
 
 def _policy(reader: object, path: str) -> Policy | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
+from rag_eval.errors import InputError, Problem
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from rag_eval.files.source import Digest, Reader
@@ -24,6 +27,18 @@ def read_report(reader: Reader, path: str, listed: Listed | None = None) -> dict
     ``listed`` says what to make of its questions, which may be too many to be held as they stand there.
     """
     return read_json(reader, path, "report", listed=listed)
+
+
+@contextmanager
+def believed(path: str, hint: str) -> Iterator[None]:
+    """InputError where a report that keeps its schema cannot be worked with.
+
+    The schema cannot say what belongs together; no run writes such a report, so somebody else did.
+    """
+    try:
+        yield
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise InputError([Problem(path, 0, "", f"contradicts itself ({type(error).__name__})", hint)]) from None
 
 
 def read_sidecar(reader: Reader, trace: str, digest: Digest) -> dict[str, Any] | None:
