@@ -178,6 +178,18 @@ def test_score_writes_every_format_whole(rag, project):
     assert files["report.json"] == out
 
 
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="there, names are Unicode")
+def test_files_whose_names_are_not_utf_8_are_told_in_escapes(rag, project):
+    for role, path in (("gold", "eval/gold.jsonl"), ("trace", "runs/trace.jsonl")):
+        (project / path).rename(os.fsdecode(os.fsencode(project / role) + b"\xfc"))
+    names = [os.fsdecode(role + b"\xfc") for role in (b"gold", b"trace")]
+    code, out, _ = rag("score", "--gold", names[0], "--trace", names[1], "--format", "json", "--out", "report")
+    report = json.loads(out)
+    assert (code, [each["path"] for each in report["inputs"]]) == (0, ["gold\\udcfc", "trace\\udcfc"])
+    assert (project / "report" / "report.json").read_text("utf-8") == out
+    assert rag("gate", "report/report.json", "--format", "json")[:2] == (0, out)
+
+
 def test_score_names_the_folder_that_it_cannot_write(rag, project):
     (project / "taken").write_text("", encoding="utf-8")
     code, _, err = rag("score", "--out", "taken")

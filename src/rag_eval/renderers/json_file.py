@@ -52,9 +52,27 @@ _MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "b
 def render(report: Report) -> str:
     """The JSON text of ``schemas/report.schema.json``, two spaces a level."""
     # The scores of many cases become dicts one after another, as they are written.
-    text = orjson.dumps(_fields(report), _plain, orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    fields = _fields(report)
+    try:
+        data = _dumped(fields)
+    except orjson.JSONEncodeError:  # a path that is not UTF-8; what files hold was read strictly
+        data = _dumped({name: value if name == "questions" else _spelled(value) for name, value in fields.items()})
+    text = data.decode()
     # It can only stand in a string, and means the same there: GitHub's runner would take a printed ##[ for a command.
     return text.replace("##[", "##\\u005b")
+
+
+def _dumped(fields: dict[str, Any]) -> bytes:
+    return orjson.dumps(fields, _plain, orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _spelled(value: Any) -> Any:
+    """``value`` with what is no UTF-8 in escapes, as stderr has it: JSON cannot hold such a path."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_spelled(name): _spelled(item) for name, item in value.items()}
+    return [_spelled(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def as_json(report: Report) -> dict[str, Any]:
