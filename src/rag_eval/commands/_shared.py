@@ -32,10 +32,14 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gates", metavar="FILE", default="", help=f"gates ({GATES_FILES[0]} where it is there)")
     parser.add_argument(
-        "--baseline", metavar="FILE", default="", help="report.json of an earlier run (as the gates file says)"
-    )
-    parser.add_argument(
         "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (1,3,5,10)"
+    )
+
+
+def add_baseline(parser: argparse.ArgumentParser) -> None:
+    """``--baseline``, of commands that compare with it."""
+    parser.add_argument(
+        "--baseline", metavar="FILE", default="", help="report.json of an earlier run (as the gates file says)"
     )
 
 

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
     perspectives = perspectives_of(args.perspective)
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
-    options = app.Options(*inputs, baseline=args.baseline, perspectives=perspectives)
+    options = app.Options(*inputs, perspectives=perspectives)
     with uncollected():
         known = _known(options, asked=bool(args.gold or args.trace))
     if args.format == "json":

@@ -7,7 +7,7 @@ import gc
 import sys
 from fractions import Fraction
 
-from rag_eval.commands._shared import add_inputs, gates_path, remark
+from rag_eval.commands._shared import add_baseline, add_inputs, gates_path, remark
 from rag_eval.errors import UsageError
 
 TYPE_CHECKING = False
@@ -29,6 +29,7 @@ FORMATS = ("table", "markdown", "json")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_inputs(parser)
+    add_baseline(parser)
     help_text = "percent of the cases to damage, at least one case (seven doses from 1 to 100)"
     parser.add_argument("--doses", metavar="P[,P]", type=doses, default=(), help=help_text)
     parser.add_argument("--format", choices=FORMATS, help="table (on a terminal), markdown (elsewhere) or json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from rag_eval.commands._shared import (
+    add_baseline,
     add_engine,
     add_inputs,
     add_outputs,
@@ -39,6 +40,7 @@ FORMATS = ("table", "markdown", "html", "json", "junit", "csv", "scores")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_inputs(parser)
+    add_baseline(parser)
     parser.add_argument("--base", metavar="REF", help="hold gates, policy and gold against this branch or commit")
     parser.add_argument(
         "--perspective", metavar="P[,P]", type=names, default=(), help="measure and judge these alone: retrieval,…"
