@@ -279,6 +279,49 @@ def test_gates_from_outside_of_the_repository_do_not_escape_the_usual_ones(proje
     assert policy(report)["the gates file"] == ("looser", ["precision"])
 
 
+def in_folders(project, *folders):
+    """The gates of main stand in folders, and none at the root."""
+    lines = "gold: ../eval/gold.jsonl\ntrace: ../runs/trace.jsonl\n"
+    project.put(gates=None)
+    for folder in folders:
+        project.write(f"{folder}/eval-gates.yml", gates(lines))
+        project.write(f"{folder}/sub/notes.md", "as they are\n")
+    project.done("gates in folders")
+    project.branch("pr")
+    (project.path / "notes.md").symlink_to("eval")
+    return gates(lines, precision="{min: 0}")
+
+
+@pytest.mark.parametrize("name", ["eval-gates.yml", "eval-gates.yaml"])
+def test_gates_that_move_with_their_folder_are_still_the_bases(project, score, name):
+    easy = in_folders(project, "rag")
+    project.git("mv", "rag", "moved")
+    (project.path / "moved/eval-gates.yml").rename(project.path / "moved" / name)
+    project.write(f"moved/{name}", easy)
+    project.put(trace=wrong(1, 2, 3))
+    project.done("moved")
+    report = score("--gates", f"moved/{name}")
+    assert (score.code, report["base"]["kind"], broken(report)) == (1, "base", [("precision", "base")])
+    assert policy(report)["the gates file"] == ("looser", ["precision"])
+
+
+def test_first_gates_of_a_folder_beside_those_of_another_are_bootstrap(project, score):
+    easy = in_folders(project, "rag")
+    project.write("other/eval-gates.yml", easy)
+    project.done("another")
+    report = score("--gates", "other/eval-gates.yml")
+    assert (score.code, report["base"]["kind"]) == (0, "bootstrap")
+
+
+def test_which_of_several_gates_that_go_would_decide_cannot_be_told(project, score):
+    easy = in_folders(project, "rag", "tag")
+    project.git("rm", "-q", "-r", "rag", "tag")
+    project.write("other/eval-gates.yml", easy)
+    project.done("others")
+    score("--gates", "other/eval-gates.yml")
+    assert (score.code, "'rag/eval-gates.yml', 'tag/eval-gates.yml'" in score.said) == (2, True)
+
+
 def test_the_first_gates_are_named_bootstrap(project, score):
     project.git("rm", "-q", GATES)
     project.done("no gates")

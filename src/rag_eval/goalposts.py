@@ -9,7 +9,7 @@ import json
 import os
 
 from rag_eval import gold_review
-from rag_eval.errors import InputError
+from rag_eval.errors import InputError, UsageError
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.finding import Finding
@@ -21,7 +21,7 @@ from rag_eval.remarks import Remark
 from rag_eval.report import Base, concluded, diagnosed, habits, levels, rejudge
 from rag_eval.safe import quoted
 from rag_eval.scope import scope_of
-from rag_eval.trees import read, read_regular
+from rag_eval.trees import lost, read, read_regular
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -67,7 +67,8 @@ def base_policy(authority: Authority, gates: str, folder: str = "") -> Policy | 
 
     The name counts as it was written first, so that a folder that the change turned into a link leads nowhere else.
     Where the base has no file of that name, one of a usual name is looked for, in ``folder`` first: to name another
-    file, or to delete the one that is there, moves no goalposts. InputError where the base's file cannot be read.
+    file, or to delete the one that is there, moves no goalposts. Last, the one of a usual name that the change deletes
+    or moves, wherever it stands. InputError where the base's file cannot be read.
     """
     if authority.gates is None:
         return None
@@ -77,7 +78,21 @@ def base_policy(authority: Authority, gates: str, folder: str = "") -> Policy | 
         data = read(authority.gates, path)
         if data is not None:
             return _parsed(authority, path, data)
-    return None
+    return _moved_away(authority)
+
+
+def _moved_away(authority: Authority) -> Policy | None:
+    """The gates that the change takes away from where nobody looks for them any more."""
+    if authority.gates is None or not (gone := lost(authority.before, authority.after, GATES_FILES)):
+        return None
+    if len(gone) > 1:
+        some = ", ".join(map(quoted, gone[:_NAMED]))
+        message = f"This change takes away several gates files, and which of them decides here cannot be told: {some}."
+        raise UsageError(
+            f"{message} Move one in a change of its own, or let this one decide for itself: gates-ref: head."
+        )
+    data = read(authority.gates, gone[0])
+    return None if data is None else _parsed(authority, gone[0], data)
 
 
 def _parsed(authority: Authority, path: str, data: bytes) -> Policy:

@@ -161,6 +161,24 @@ def read_regular(tree: Tree, path: str) -> bytes | None:
         return None
 
 
+def lost(one: Snapshot, other: Snapshot, names: Collection[str]) -> list[str]:
+    """The paths of the files of some ``names`` that a tree has and another has not; what is the same is not walked."""
+    found, rest = [], [""]
+    while rest:
+        folder = rest.pop()
+        before, after = _entries(one, folder), _entries(other, folder)
+        found += [folder + name for name in names if name in before and name not in after]
+        rest += [f"{folder}{each}/" for each in before if before[each] != after.get(each)]
+    return sorted(found)
+
+
+def _entries(tree: Snapshot, folder: str) -> dict[str, str]:
+    try:
+        return tree.entries(folder)
+    except Irregular:
+        return {}
+
+
 def differing(one: Snapshot, other: Snapshot, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:
     """The first ``most`` paths that two trees do not have alike, but for those in ``skip`` (folders end in a slash)."""
     before, after = one.entries(folder), other.entries(folder)
