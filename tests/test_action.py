@@ -71,6 +71,7 @@ def run(tmp_path, pages, capsys):
             "GITHUB_REPOSITORY": "octo/hello",
             "GITHUB_RUN_NUMBER": number,
             "GITHUB_API_URL": "https://ghe.example.org/api/v3",
+            **run.environ,
         }
         run.code = action(environ, pages.connect)
         run.log = capsys.readouterr().out
@@ -78,7 +79,7 @@ def run(tmp_path, pages, capsys):
         run.summary = files["GITHUB_STEP_SUMMARY"].read_text("utf-8")
         return run.code
 
-    run.workspace, run.event = workspace, event
+    run.workspace, run.event, run.environ = workspace, event, {}
     return run
 
 
@@ -148,7 +149,22 @@ def test_fail_on_warning_fails_on_a_broken_warning(in_workspace):
     gates = "version: 1\nk: 3\ngates:\n  mrr: {min: 0.95, severity: warning}\n"
     (run.workspace / "w.yml").write_text(gates)
     assert run(gates="w.yml") == 0
-    assert run(gates="w.yml", fail_on="warning") == 1
+    assert "The step fails" not in run.summary + run.log
+    assert run(gates="w.yml", fail_on="warning", annotations="false") == 1
+    assert run.summary.startswith(
+        "❌ **The step fails**, for `fail-on` is `warning`: `mrr` 0.900 is below 0.95.\n\n## ✅ "
+    )
+    why = "The report passes, and the step fails, for fail-on is warning: mrr 0.900 is below 0.95."
+    assert f"::error title=rag-eval::{why}" in run.log
+
+
+def test_a_step_that_fails_on_a_warning_is_a_failure_for_the_comment(in_workspace, pages):
+    run = in_workspace
+    (run.workspace / "w.yml").write_text("version: 1\nk: 3\ngates:\n  mrr: {min: 0.95, severity: warning}\n")
+    run(gates="w.yml", fail_on="warning", comment="on-failure")
+    assert "**The step fails**" in pages.standing[0].body
+    run(gates="w.yml", comment="on-failure", number="2")
+    assert "The step fails" not in pages.standing[0].body
 
 
 def test_bad_input_is_exit_2_and_annotated_on_its_line(in_workspace, pages):
@@ -166,6 +182,49 @@ def test_a_wrong_input_is_exit_2_and_named(in_workspace):
     run = in_workspace
     assert run(comment="sometimes") == 2
     assert "::error title=rag-eval cannot run::input 'comment': 'sometimes' is none of" in run.log
+    assert (run.outputs["verdict"], run.outputs["pass"]) == ("invalid", "false")
+
+
+def test_a_wrong_input_leaves_no_older_verdict_standing(in_workspace, pages):
+    run = in_workspace
+    run()
+    assert run(number="2", fail_on="errors") == 2
+    [comment] = pages.standing
+    assert "Cannot be judged" in comment.body
+    assert "`input 'fail-on': 'errors' is none of error, warning, never`" in comment.body
+    assert "Cannot be judged" in run.summary
+
+
+@pytest.mark.parametrize("wrong", [{"comment": "Off"}, {"comment_id": "x" * 101}])
+def test_where_it_is_not_known_which_comment_is_meant_none_is_written(in_workspace, pages, wrong):
+    assert in_workspace(**wrong) == 2
+    assert pages.connected == []
+
+
+@pytest.mark.parametrize("name", ["GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"])
+def test_a_file_of_the_runner_that_cannot_be_written_changes_no_verdict(in_workspace, name):
+    run = in_workspace
+    run.environ = {name: "/nowhere/at/all"}
+    assert run() == 0
+    what = {"GITHUB_STEP_SUMMARY": "job summary", "GITHUB_OUTPUT": "outputs of the step"}[name]
+    assert f"::notice title=rag-eval::The {what} cannot be written: no such file or directory." in run.log
+
+
+def test_the_comment_ends_with_the_commit_and_the_run(in_workspace, pages):
+    run = in_workspace
+    run.environ = {"GITHUB_SERVER_URL": "https://ghe.example.org", "GITHUB_RUN_ID": "4242"}
+    run(number="57")
+    address = "https://ghe.example.org/octo/hello/actions/runs/4242"
+    assert pages.standing[0].body.endswith(f"\n\nCommit `aaaaaaa` · [run 57]({address})\n")
+    assert "Commit" not in run.summary
+
+
+@pytest.mark.parametrize("path", ["/home/runner/work/r/r/gold.jsonl", "../gold.jsonl"])
+def test_a_path_out_of_the_workspace_is_to_be_given_relative_to_it(in_workspace, path):
+    assert in_workspace(gold=path) == 2
+    assert "Give the path relative to the workspace, without ${{ github.workspace }}." in in_workspace.log
+    assert in_workspace(report_dir=path) == 2
+    assert "Give the path relative to the workspace, without ${{ github.workspace }}." in in_workspace.log
 
 
 def test_a_link_out_of_the_workspace_is_refused(in_workspace, tmp_path):

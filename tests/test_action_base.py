@@ -366,6 +366,18 @@ def test_a_pull_request_tells_whose_gates_decided(project, run):
 OUT_OF_REACH = [Fault(".", 404, times=10**9)]
 
 
+def test_a_gate_of_the_base_stands_on_no_line_of_the_change(project, run):
+    """Its line is one of another file; a reader is told whose gate it is."""
+    project.git("checkout", "-q", "pr")
+    project.put(gates="version: 1\nk: 3\ngates:\n  chr: {min: 0.8}\n", trace=wrong(1, 2))
+    project.done()
+    project.merge()
+    assert run() == 1
+    assert "::error title=gate precision::precision 0.500 is below 0.8 (the base's gate)\n" in run.log
+    assert "::error file=eval-gates.yml,line=4,title=gate chr::chr 0.500 is below 0.8\n" in run.log
+    assert "`precision` 0.500 is below 0.8 (the base's gate)" in run.summary
+
+
 def test_where_the_api_is_out_of_reach_git_says(project, served, run):
     project.merge()
     served.faults[:] = OUT_OF_REACH

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fake_github import BOT, FakeGitHub, Fault
-from rag_eval.comment import MOST_CHARACTERS, Marker, find, marker, parse_marker, post
+from rag_eval.comment import MOST_CHARACTERS, Marker, find, last_line, marker, parse_marker, post, run_address
 from rag_eval.errors import UsageError
 from rag_eval.github import Comment, GitHub, GitHubError, Network
 
@@ -188,6 +188,38 @@ def test_on_change_leaves_the_same_text_alone(fake, github):
     assert bodies(fake) == [body("green", 1)]
     assert send(github, "red", run=3, mode="on-change", failed=True).action == "updated"
     assert bodies(fake) == [body("red", 3)]
+
+
+ADDRESS = run_address("https://github.com", "octo/hello", "4242")
+
+
+def test_the_line_on_the_run_is_no_change(fake, github):
+    green = [f"green\n{last_line(head * 40, run, ADDRESS)}" for run, head in enumerate("abc")]
+    assert send(github, green[1], run=1, mode="on-change").action == "created"
+    assert send(github, green[2], run=2, mode="on-change").action == "unchanged"
+    fake.comments[2][0]["body"] = bodies(fake)[0].strip().replace("\n", "\r\n")
+    assert send(github, green[2], run=2, mode="on-change").action == "unchanged"
+    assert send(github, green[2].replace("green", "red"), run=3, mode="on-change").action == "updated"
+
+
+@pytest.mark.parametrize(
+    ("head", "run", "address", "line"),
+    [
+        (HEAD, 7, ADDRESS, f"\nCommit `0123456` · [run 7]({ADDRESS})\n"),
+        (HEAD, 7, "", "\nCommit `0123456` · run 7\n"),
+        (HEAD, 7, "javascript:alert(1)", "\nCommit `0123456` · run 7\n"),
+        (HEAD, 7, "https://a.b/c) <b>", "\nCommit `0123456` · run 7\n"),
+        (HEAD, 0, ADDRESS, "\nCommit `0123456`\n"),
+        ("`|`", 7, ADDRESS, ""),
+    ],
+)
+def test_the_last_line_names_commit_and_run(head, run, address, line):
+    assert last_line(head, run, address) == line
+
+
+@pytest.mark.parametrize("run_id", ["", "../x", 0.5, "4242\n", None])
+def test_a_run_without_a_number_has_no_address(run_id):
+    assert run_address("https://github.com", "octo/hello", run_id) == run_address("", "octo/hello", 7) == ""
 
 
 def test_other_line_ends_are_the_same_text(fake, github):

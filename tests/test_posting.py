@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from typing import ClassVar
 
 import pytest
 
@@ -42,6 +43,7 @@ def place(fake, tmp_path, monkeypatch, capsys):
     class Place:
         report = workspace / "in" / "report.json"
         event = event_of()
+        environ: ClassVar = {}
         outputs = ""
         log = ""
 
@@ -53,7 +55,7 @@ def place(fake, tmp_path, monkeypatch, capsys):
             (tmp_path / "event.json").write_text(json.dumps(self.event), "utf-8")
             (tmp_path / "output").write_text("")
             given = {"report": "in/report.json", "github-token": "t0ken", **inputs}
-            environ = {f"INPUT_{name.upper()}": value for name, value in given.items()}
+            environ = {**self.environ, **{f"INPUT_{name.upper()}": value for name, value in given.items()}}
             environ |= {"GITHUB_WORKSPACE": str(workspace), "GITHUB_EVENT_PATH": str(tmp_path / "event.json")}
             environ |= {"GITHUB_REPOSITORY": "octo/hello", "GITHUB_API_URL": fake.url, "GITHUB_RUN_NUMBER": "9000"}
             environ |= {"GITHUB_OUTPUT": str(tmp_path / "output"), "GITHUB_EVENT_NAME": "workflow_run"}
@@ -176,7 +178,8 @@ def test_what_is_no_report_is_said_to_be_none_in_place_of_an_older_verdict(fake,
     assert place.run() == 2
     assert said in place.log
     assert "Cannot be judged" in fake.comments[3][0]["body"]
-    assert "passed" not in fake.comments[3][0]["body"].replace("pull request's own run said", "")
+    assert "passed" not in fake.comments[3][0]["body"]
+    assert "figures" not in fake.comments[3][0]["body"]
     assert "\ninvalid\n" in place.outputs
 
 
@@ -196,8 +199,23 @@ def test_a_metric_that_nobody_knows_is_text(fake, place, name):
 
 
 def test_a_report_that_is_not_there_is_said_too(fake, place):
+    """The run knows why it could not judge, and nobody here can mend a path in the runner."""
     assert place.run() == 2
-    assert "no such file" in fake.comments[3][0]["body"]
+    [comment] = fake.comments[3]
+    assert "## 🚫 Cannot be judged\n\nThe pull request's own run handed over no report" in comment["body"]
+    assert "figures" not in comment["body"]
+    assert "Check the path" not in comment["body"]
+    assert "in/report.json is not there." in place.log
+    assert "\ninvalid\n" in place.outputs
+
+
+def test_the_comment_ends_with_the_commit_and_the_run_that_was_judged(fake, place):
+    place.write(BAD)
+    place.run()
+    assert fake.comments[3][0]["body"].endswith("again from them here.\n\nCommit `aaaaaaa` · run 7\n")
+    place.environ = {"GITHUB_SERVER_URL": "https://ghe.example.org"}
+    place.run()
+    assert fake.comments[3][0]["body"].endswith("[run 7](https://ghe.example.org/octo/hello/actions/runs/4242)\n")
 
 
 @pytest.mark.parametrize("path", ["../event.json", "/etc/passwd", "in/../../event.json", "in"])

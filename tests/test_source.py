@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.files.limits import MIB
-from rag_eval.files.source import Source, Unreadable
+from rag_eval.files.source import Source, Unreadable, refuse_outside
 from reading import put, reader, said
 
 zstd = pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "compression.zstd")
@@ -263,6 +263,19 @@ def test_a_path_out_of_the_workspace_is_refused_without_any_link(tmp_path):
     path = put(tmp_path, b"a\n")
     assert "leads out of the workspace" in refusal(path, str(tmp_path / "work"))
     assert "leads out of the workspace" in refusal(str(tmp_path / "work" / ".." / "data.jsonl"), str(tmp_path / "work"))
+
+
+def test_the_advice_is_about_a_link_only_where_there_is_one(tmp_path):
+    (tmp_path / "work").mkdir()
+    data = put(tmp_path, b"a\n")
+    (tmp_path / "work" / "link").symlink_to("../data.jsonl")
+    (tmp_path / "work" / "folder").symlink_to("..")
+    advice = []
+    for path in (data, str(tmp_path / "work" / "link"), str(tmp_path / "work" / "folder" / "data.jsonl")):
+        with pytest.raises(Unreadable) as refused:
+            refuse_outside(path, str(tmp_path / "work"))
+        advice.append(refused.value.hint)
+    assert [hint[:20] for hint in advice] == ["Give the path relati", "Put the file itself ", "Put the file itself "]
 
 
 def test_a_folder_that_is_a_link_itself_is_no_way_out(tmp_path):

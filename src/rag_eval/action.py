@@ -5,35 +5,36 @@ The verdict is the exit code. What cannot be posted never changes it.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
 from functools import cache, partial
 from pathlib import Path
 
 from rag_eval import app
-from rag_eval.action_base import ApiHistory, GitHistory, Trigger, authority, head_of, who
-from rag_eval.action_inputs import Inputs, read_inputs
-from rag_eval.comment import MOST_CHARACTERS, marker, post
-from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError
+from rag_eval.action_base import ApiHistory, GitHistory, authority, head_of, who
+from rag_eval.action_inputs import Inputs, legible, read_inputs
+from rag_eval.action_place import read_place
+from rag_eval.comment import MOST_CHARACTERS, last_line, marker, post, run_address
+from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
+from rag_eval.files.source import RELATIVE
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
 from rag_eval.labels import GOOD, MEANING
 from rag_eval.places import usual_gates
 from rag_eval.renderers import RENDERERS, markdown, render, words
-from rag_eval.safe import log_line
+from rag_eval.safe import log_line, quoted
 from rag_eval.typed import NamedTuple
 from rag_eval.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, most_of_each, output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from typing import Any
 
+    from rag_eval.action_place import Place
     from rag_eval.authority import Authority, Signoff
     from rag_eval.comment import Mode, Posted
     from rag_eval.github import GitHub
+    from rag_eval.posting import Said
     from rag_eval.report import Report
     from rag_eval.signoff_identity import Author
     from rag_eval.signoff_policy import Policy as SignoffPolicy
@@ -43,43 +44,23 @@ if TYPE_CHECKING:
 _CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "mrr")
 
 
-class Place(NamedTuple):
-    """Where the action runs: the runner's environment, read once."""
-
-    workspace: str
-    event: Mapping[str, Any]
-    api_url: str
-    repository: str
-    run: int
-    workflow: str
-    trigger: Trigger
-    output_file: str
-    summary_file: str
-
-    @property
-    def pull_request(self) -> int | None:
-        """The number of the pull request, None for other events; the ref says it best, which no step can change."""
-        named = re.fullmatch(r"refs/pull/([0-9]+)/(?:merge|head)", self.trigger.ref)
-        if named:
-            return int(named[1])
-        pull = self.event.get("pull_request")
-        number = pull.get("number") if isinstance(pull, dict) else None
-        return number if isinstance(number, int) and number > 0 else None
-
-    @property
-    def head(self) -> str:
-        """The commit that the pull request wants merged, else the one that is checked out."""
-        return self.trigger.head
-
-
 class Outcome(NamedTuple):
-    """What came of it, whatever it was: the text for people, the outputs, the exit code."""
+    """What came of it, whatever it was: the text for people, the outputs, the exit code.
+
+    ``why`` says why the step fails where the verdict does not.
+    """
 
     verdict: str
     text: Callable[[int, Callable[[str], int]], str]
     outputs: Mapping[str, str]
     annotations: Sequence[str]
     code: int
+    why: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the verdict or the step is one that somebody should look at."""
+        return self.verdict != "passed" or bool(self.why)
 
 
 def main() -> int:
@@ -100,16 +81,22 @@ def connector(environ: Mapping[str, str]) -> Connect:
 
 def action(environ: Mapping[str, str], connect: Connect) -> int:
     """Run the action in ``environ``; ``connect(api_url, token, repository)`` gives GitHub's API. The exit code."""
+    place, wrong = read_place(environ), None
     try:
-        inputs, place = read_inputs(environ), read_place(environ)
-        if inputs.report:
-            return _post(inputs, place, connect)
-        outcome = _judged(inputs, place, connect)
-    except RagEvalError as error:
-        print(annotation("error", str(error), title="rag-eval cannot run"))
-        return error.exit_code
+        inputs = read_inputs(environ)
+    except UsageError as error:
+        inputs, wrong = legible(environ), error
+    if inputs.report:
+        return _refused(wrong).code if wrong else _second_half(inputs, place, connect)
+    return _tell(inputs, place, _refused(wrong) if wrong else _judged(inputs, place, connect), connect)
+
+
+def _tell(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> int:
+    """Say what came of it, wherever it is to be said."""
     for line in most_of_each(outcome.annotations) if inputs.annotations else ():
         print(line)
+    if outcome.why:
+        print(annotation("error", outcome.why, title="rag-eval"))
     url, written = _comment(inputs, place, outcome, connect)
     _summarise(inputs, place, outcome)
     _put_outputs(place, {**outcome.outputs, "comment-url": url, "comment-written": str(written).lower()})
@@ -125,8 +112,12 @@ def _judged(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
         text = partial(markdown.problems_within, error)
         return _unjudged(text, [_on_problem(problem) for problem in error.problems[:MOST_ANNOTATIONS]])
     except RagEvalError as error:
-        print(annotation("error", str(error), title="rag-eval cannot run"))
-        return _unjudged(partial(markdown.reason_within, str(error)))
+        return _refused(error)
+
+
+def _refused(error: RagEvalError) -> Outcome:
+    print(annotation("error", str(error), title="rag-eval cannot run"))
+    return _unjudged(partial(markdown.reason_within, str(error)))
 
 
 def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
@@ -136,42 +127,12 @@ def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
     options = app.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
     report = app.run(options, _authority(inputs, place, connect))
     _log(render(report, "table"))
-    files = _write(report, inputs, place)
-    return Outcome(
-        report.verdict,
-        lambda most, size: markdown.within(report, most, size),
-        {**_outputs(report), **files},
-        list(_annotations(report)),
-        _code(report, inputs.fail_on),
-    )
-
-
-def read_place(environ: Mapping[str, str]) -> Place:
-    """The runner's environment; an event that cannot be read counts as none."""
-    run = environ.get("GITHUB_RUN_NUMBER", "")
-    event = _event(environ.get("GITHUB_EVENT_PATH", ""))
-    names = ("GITHUB_EVENT_NAME", "GITHUB_REF", "GITHUB_SHA", "GITHUB_BASE_REF")
-    name, ref, sha, base_ref = (environ.get(each, "") for each in names)
-    return Place(
-        workspace=environ.get("GITHUB_WORKSPACE") or ".",
-        event=event,
-        api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
-        repository=environ.get("GITHUB_REPOSITORY", ""),
-        run=int(run) if run.isdecimal() else 0,
-        workflow=environ.get("GITHUB_WORKFLOW_REF", ""),
-        trigger=Trigger(name, event, ref, sha, base_ref),
-        output_file=environ.get("GITHUB_OUTPUT", ""),
-        summary_file=environ.get("GITHUB_STEP_SUMMARY", ""),
-    )
-
-
-def _event(path: str) -> dict[str, Any]:
-    try:
-        event = json.loads(Path(path).read_bytes()) if path else {}
-    except (OSError, ValueError):
-        print(annotation("warning", "The event file cannot be read, so no comment is posted.", title="rag-eval"))
-        return {}
-    return event if isinstance(event, dict) else {}
+    outputs, code = {**_outputs(report), **_write(report, inputs, place)}, _code(report, inputs.fail_on)
+    text, why = markdown.within, ""
+    if code and report.passed:
+        text = markdown.warned_within
+        why = f"The report passes, and the step fails, for fail-on is warning: {words.warned(report)}."
+    return Outcome(report.verdict, partial(text, report), outputs, list(_annotations(report)), code, why)
 
 
 def _authority(inputs: Inputs, place: Place, connect: Connect) -> Authority | None:
@@ -227,8 +188,10 @@ def _on_problem(problem: Problem) -> str:
 def _annotations(report: Report) -> Iterator[str]:
     """Broken gates on their line of the gates file; failing questions on their line, where the run fails."""
     for gate in (gate for gate in report.gates if gate.broken):
-        level = "error" if gate.blocks else "warning"
-        yield annotation(level, words.reason(report, gate), report.gates_file, gate.line, f"gate {gate.name}")
+        level, text = "error" if gate.blocks else "warning", words.reason(report, gate)
+        # A gate that only the base has stands on no line of the change's file.
+        place = ("", 0) if gate.origin == "base" else (report.gates_file, gate.line)
+        yield annotation(level, text, *place, f"gate {gate.name}")
     for finding in report.findings:
         text = f"{finding.message}. {finding.mend}".rstrip()
         yield annotation(finding.level, text, finding.file, finding.line, finding.code)
@@ -269,7 +232,7 @@ def _write(report: Report, inputs: Inputs, place: Place) -> dict[str, str]:
     workspace = Path(place.workspace).resolve()
     folder = (workspace / inputs.working_directory.strip("/") / inputs.report_dir).resolve()
     if not folder.is_relative_to(workspace):
-        raise RagEvalError(f"input 'report-dir': '{inputs.report_dir[:80]}' leads out of the workspace")
+        raise RagEvalError(f"input 'report-dir': {quoted(inputs.report_dir)} leads out of the workspace. {RELATIVE}")
     for name, (_, file) in RENDERERS.items():
         write(folder / file, render(report, name))
     _give_back(folder, workspace)
@@ -295,38 +258,53 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
         _say_no_comment(inputs, number)
         return "", False
     first = marker(inputs.comment_id, place.head, place.run, place.workflow) + "\n"
-    body = first + outcome.text(MOST_CHARACTERS - len(first), len)
+    last = last_line(place.head, place.run, run_address(place.server, place.repository, place.run_id))
+    body = first + outcome.text(MOST_CHARACTERS - len(first + last), len) + last
     mode: Mode = inputs.comment  # type: ignore[assignment]
     try:
         api = connect(place.api_url, inputs.github_token, place.repository)
-        posted = post(api, number, body, inputs.comment_id, mode, outcome.verdict != "passed", place.run)
+        posted = post(api, number, body, inputs.comment_id, mode, outcome.failed, place.run)
     except RagEvalError as error:
         print(annotation("notice", f"No comment: {error} The report stands in the job summary.", title="rag-eval"))
         return "", False
-    _tell(posted)
+    _note(posted)
     return posted.url, posted.written
 
 
-def _post(inputs: Inputs, place: Place, connect: Connect) -> int:
+def _second_half(inputs: Inputs, place: Place, connect: Connect) -> int:
     """Comment with the report of a run that is over; its verdict is that run's exit code and not this one's."""
     from rag_eval import posting
 
-    origin, code = posting.Origin.of_event(place.event), PASSED
     try:
-        said = posting.read(str(Path(place.workspace) / inputs.report), place.workspace)
-    except InputError as error:
-        _log("\n".join(error.lines()))
-        said, code = posting.of_problems(error), CANNOT_JUDGE
-    mode: Mode = inputs.comment  # type: ignore[assignment]
-    api = connect(place.api_url, inputs.github_token, place.repository)
-    posted = posting.publish(api, origin, said, inputs.comment_id, mode)
-    _tell(posted)
+        origin = posting.Origin.of_event(place.event)
+        said, code = _handed_over(inputs, place)
+        mode: Mode = inputs.comment  # type: ignore[assignment]
+        api = connect(place.api_url, inputs.github_token, place.repository)
+        posted = posting.publish(api, origin, said, inputs.comment_id, mode, place.server)
+    except RagEvalError as error:
+        return _refused(error).code
+    _note(posted)
     outputs = {"pass": str(said.verdict == "passed").lower(), "verdict": said.verdict, "comment-url": posted.url}
     _put_outputs(place, {**outputs, "comment-written": str(posted.written).lower()})
     return code
 
 
-def _tell(posted: Posted) -> None:
+def _handed_over(inputs: Inputs, place: Place) -> tuple[Said, int]:
+    """What the report of the other run says, or what is to be said where there is none."""
+    from rag_eval import posting
+
+    path = Path(place.workspace) / inputs.report
+    if not os.path.lexists(path):  # a link to nowhere is there
+        _log(f"{inputs.report} is not there. {posting.NO_REPORT}, unless the path is another one.")
+        return posting.of_nothing(), CANNOT_JUDGE
+    try:
+        return posting.read(str(path), place.workspace), PASSED
+    except InputError as error:
+        _log("\n".join(error.lines()))
+        return posting.of_problems(error), CANNOT_JUDGE
+
+
+def _note(posted: Posted) -> None:
     _log(str(posted))
     if posted.odd:
         level = "notice" if posted.action == "skipped" else "warning"
@@ -342,17 +320,25 @@ def _say_no_comment(inputs: Inputs, number: int | None) -> None:
 def _summarise(inputs: Inputs, place: Place, outcome: Outcome) -> None:
     if inputs.summary and place.summary_file:
         taken = os.path.getsize(place.summary_file) if os.path.exists(place.summary_file) else 0  # noqa: PTH110, PTH202
-        text = outcome.text(SUMMARY_BYTES - taken, lambda part: len(part.encode()))
-        with Path(place.summary_file).open("a", encoding="utf-8") as file:
-            file.write(text)
+        _append(place.summary_file, outcome.text(SUMMARY_BYTES - taken, lambda part: len(part.encode())), "job summary")
 
 
 def _put_outputs(place: Place, outputs: Mapping[str, str]) -> None:
     import secrets
 
     if place.output_file:
-        with Path(place.output_file).open("a", encoding="utf-8") as file:
-            file.writelines(output(name, value, f"end_{secrets.token_hex(16)}") for name, value in outputs.items())
+        lines = (output(name, value, f"end_{secrets.token_hex(16)}") for name, value in outputs.items())
+        _append(place.output_file, "".join(lines), "outputs of the step")
+
+
+def _append(path: str, text: str, what: str) -> None:
+    """Add to a file of the runner's. That it cannot be written changes no verdict."""
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        print(annotation("notice", f"The {what} cannot be written: {reason}.", title="rag-eval"))
 
 
 def _log(text: str) -> None:

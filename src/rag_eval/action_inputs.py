@@ -62,6 +62,18 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
     return Inputs(**given)
 
 
+def legible(environ: Mapping[str, str]) -> Inputs:
+    """What can be read of inputs of which one cannot be: enough to say so. Where in doubt about it, no comment."""
+    given: dict[str, Any] = {}
+    for field in Inputs._fields:
+        text = environ.get(variable(field), "").strip()
+        try:
+            given |= {field: _value(field, text)} if text else {}
+        except UsageError:
+            given |= {"comment": "off"} if field in ("comment", "comment_id") else {}
+    return Inputs(**given)
+
+
 def variable(field: str) -> str:
     """The environment variable of an input."""
     return f"INPUT_{field.upper().replace('_', '-')}"

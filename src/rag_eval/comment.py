@@ -36,6 +36,11 @@ _MARKER = re.compile(
 )
 
 
+_RUN = r"run [0-9]+"
+_LAST = re.compile(rf"\n\nCommit `[0-9A-Za-z]{{1,7}}`(?: · (?:{_RUN}|\[{_RUN}\]\([^\s()<>]+\)))?\s*\Z", re.ASCII)
+_ADDRESS = re.compile(r"https?://[\w.:-]+(?:/[\w.-]+)+", re.ASCII)
+
+
 class Marker(NamedTuple):
     """What the first line says: whose comment, for which commit, of which run of which workflow.
 
@@ -103,6 +108,19 @@ def marker(comment_id: str, head: str, run: int, workflow: str = "") -> str:
     return f"<!-- rag-eval-action id={name} head={commit} run={max(run, 0)}{of} -->"
 
 
+def last_line(head: str, run: int, address: str = "") -> str:
+    """What ends a body: which commit it is about, and which run says so; the text above it knows neither."""
+    commit = re.sub(r"[^0-9A-Za-z]", "", head)[:7]
+    named = f"[run {run}]({address})" if _ADDRESS.fullmatch(address) else f"run {run}"
+    return f"\nCommit `{commit}`{f' · {named}' if run > 0 else ''}\n" if commit else ""
+
+
+def run_address(server: str, repository: str, run_id: object) -> str:
+    """Where a run's log and summary are; empty where that is not known."""
+    known = bool(server and repository) and re.fullmatch("[0-9]{1,18}", str(run_id), re.ASCII)
+    return f"{server.rstrip('/')}/{repository}/actions/runs/{run_id}" if known else ""
+
+
 def parse_marker(body: str) -> Marker | None:
     """What the first line of ``body`` says, None where it is no marker."""
     found = _MARKER.match(body)
@@ -118,10 +136,10 @@ def find(comments: Iterable[Comment], author: str, comment_id: str) -> Comment |
 def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: bool, run: int) -> Posted:
     """Bring the comment of pull request ``number`` to ``body``, which starts with its marker.
 
-    ``always`` writes each time; ``on-change`` only where the text below the marker differs; ``on-failure`` makes a
-    comment only where a gate ``failed``, but keeps one that stands up to date, so that a red one turns green. The
-    comment of a run of this workflow with a higher number than ``run`` stays; another workflow's is replaced, for whose
-    is newer cannot be told. Raises GitHubError, and ValueError for a wrong body.
+    ``always`` writes each time; ``on-change`` only where the text between the marker and the line on the run differs;
+    ``on-failure`` makes a comment only where a gate ``failed``, but keeps one that stands up to date, so that a red one
+    turns green. The comment of a run of this workflow with a higher number than ``run`` stays; another workflow's is
+    replaced, for whose is newer cannot be told. Raises GitHubError, and ValueError for a wrong body.
     """
     _check(body, comment_id, run)
     if mode == "off":
@@ -177,7 +195,7 @@ def _run(body: str) -> int:
 
 
 def _text(body: str) -> str:
-    return _MARKER.sub("", body, count=1)
+    return _LAST.sub("", _MARKER.sub("", body.replace("\r\n", "\n"), count=1))
 
 
 def _same(one: str, other: str) -> bool:

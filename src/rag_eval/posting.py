@@ -7,7 +7,7 @@ pull request it belongs to is asked of GitHub by the commit that the event names
 
 from __future__ import annotations
 
-from rag_eval.comment import MOST_CHARACTERS, Posted, marker, post
+from rag_eval.comment import MOST_CHARACTERS, Posted, last_line, marker, post, run_address
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
@@ -30,6 +30,7 @@ LIMITS = Limits(whole_mib=64, expanded_mib=64, depth=16)
 """A report of 10,000 questions has about a fifth of that."""
 _ROOM = MOST_CHARACTERS - 2_000  # the first line holds an id of 100 letters, each up to twelve characters when quoted
 _ANEW = "Write it anew with rag-eval score."
+NO_REPORT = "The pull request's own run handed over no report; its log and its summary say why"
 _ONLY = "The figures are what the pull request's own run said; the gates were judged again from them here."
 
 
@@ -44,6 +45,7 @@ class Origin(NamedTuple):
     branch: str = ""
     run: int = 0
     workflow: str = ""
+    id: int = 0
 
     @classmethod
     def of_event(cls, event: Mapping[str, Any]) -> Origin:
@@ -55,7 +57,8 @@ class Origin(NamedTuple):
         number = run.get("run_number")
         owner = _text(_part(run.get("head_repository"), "owner"), "login")
         branch, number = _text(run, "head_branch"), number if isinstance(number, int) else 0
-        return cls(head, owner, branch, number, _text(run, "path"))
+        known = run.get("id")
+        return cls(head, owner, branch, number, _text(run, "path"), known if isinstance(known, int) else 0)
 
 
 class Said(NamedTuple):
@@ -73,7 +76,7 @@ def read(path: str, root: str | None = None) -> Said:
     try:
         with believed(path, _ANEW):
             report = again(from_json(value or {}))
-            return Said(markdown.within(report, _ROOM, len), report.verdict)
+            return Said(f"{markdown.within(report, _ROOM, len)}\n{_ONLY}\n", report.verdict)
     except UsageError as error:
         raise InputError([Problem(path, 0, "", str(error).rstrip("."), _ANEW)]) from None
 
@@ -81,6 +84,11 @@ def read(path: str, root: str | None = None) -> Said:
 def of_problems(error: InputError) -> Said:
     """What is to be said where there is no report that could be believed to be one."""
     return Said(markdown.problems_within(error, _ROOM, len), "invalid")
+
+
+def of_nothing() -> Said:
+    """What is to be said where the run handed over nothing: it could not judge either, and knows why."""
+    return Said(markdown.unjudged(f"{NO_REPORT}."), "invalid")
 
 
 def pull_of(api: GitHub, origin: Origin) -> Opened | None:
@@ -97,13 +105,18 @@ def pull_of(api: GitHub, origin: Origin) -> Opened | None:
     return found[0] if found else None
 
 
-def publish(api: GitHub, origin: Origin, said: Said, comment_id: str, mode: Mode) -> Posted:
-    """Bring the comment of the pull request that a report comes from up to date."""
+def publish(api: GitHub, origin: Origin, said: Said, comment_id: str, mode: Mode, server: str = "") -> Posted:
+    """Bring the comment of the pull request that a report comes from up to date.
+
+    ``server`` is where GitHub's pages are, for a link to the run.
+    """
     pull = pull_of(api, origin)
     if pull is None:
         return Posted("", "skipped", f"no open pull request has {origin.head[:12]} as its last commit any more")
     workflow = f"{api.repository}/{origin.workflow}" if origin.workflow else ""
-    body = f"{marker(comment_id, origin.head, origin.run, workflow)}\n{said.text}\n{_ONLY}\n"
+    first = marker(comment_id, origin.head, origin.run, workflow)
+    last = last_line(origin.head, origin.run, run_address(server, api.repository, origin.id))
+    body = f"{first}\n{said.text}{last}"
     return post(api, pull.number, body, comment_id, mode, said.verdict != "passed", origin.run)
 
 

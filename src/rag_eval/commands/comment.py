@@ -39,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     """Read, judge again and post; 0 wherever the comment says what the report says, whatever that is."""
     from rag_eval.posting import publish, read
 
-    posted = publish(_api(), _origin(args.head), read(args.report), args.comment_id, args.mode)
+    server = os.environ.get("GITHUB_SERVER_URL", "")
+    posted = publish(_api(), _origin(args.head), read(args.report), args.comment_id, args.mode, server)
     remark([posted], quiet=args.quiet)
     if posted.url:
         print(posted.url)

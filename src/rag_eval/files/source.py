@@ -24,6 +24,8 @@ _AT_ONCE = 4 << 20  # of what has to be held as a whole anyway
 _SMALL = 192 * 1024
 BOM = b"\xef\xbb\xbf"
 PACKED = _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+RELATIVE = "Give the path relative to the workspace, without ${{ github.workspace }}."
+_UNLINKED = "Put the file itself there instead of a link to it."
 _LFS = b"version https://git-lfs.github.com/spec/"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -272,7 +274,9 @@ def refuse_outside(path: str, root: str | None) -> str:
     if _inside(real, home):
         return real
     where = "the workspace" if root else "the folder it stands in"
-    raise Unreadable(f"leads out of {where}", "Put the file itself there instead of a link to it.")
+    spelt, named = os.path.abspath(path), os.path.abspath(root or os.path.dirname(path) or ".")  # noqa: PTH100, PTH120
+    linked = _inside(spelt, named) or _inside(spelt, home)
+    raise Unreadable(f"leads out of {where}", _UNLINKED if linked else RELATIVE)
 
 
 def is_url(path: str) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _QUESTIONS = 200
 _PROBLEMS = 20
+_UNJUDGED = "## 🚫 Cannot be judged"
 _CUT = "Metrics, questions and provenance do not fit here; report.json has all."
 
 
@@ -40,10 +41,21 @@ def within(report: Report, most: int, size: Callable[[str], int]) -> str:
     return _least(report, most, size)
 
 
+def warned_within(report: Report, most: int, size: Callable[[str], int]) -> str:
+    """The report below a line on why its step fails though it passes: somebody asked for no warnings either."""
+    line = f"{SIGNS['failed']} **The step fails**, for `fail-on` is `warning`: {words.warned(report, VOICE)}.\n\n"
+    return line + within(report, most - size(line), size) if size(line) <= most else within(report, most, size)
+
+
+def unjudged(reason: str) -> str:
+    """Why nothing could be judged, in our own words."""
+    return f"{_UNJUDGED}\n\n{reason}\n"
+
+
 def problems_within(error: InputError, most: int, size: Callable[[str], int]) -> str:
     """Why a run cannot be judged, in at most ``most`` units of ``size``."""
     total = len(error.problems) + error.more
-    head = f"## 🚫 Cannot be judged: {total} problem{'s' if total != 1 else ''} in the input\n\n"
+    head = f"{_UNJUDGED}: {total} problem{'s' if total != 1 else ''} in the input\n\n"
     for shown in (_PROBLEMS, 5, 0):
         lines = [f"- {safe(str(problem), 300)}\n" for problem in error.problems[:shown]]
         more = f"\n{total - len(lines)} more are not shown; the log has them.\n" if total > len(lines) else ""
@@ -55,7 +67,7 @@ def problems_within(error: InputError, most: int, size: Callable[[str], int]) ->
 
 def reason_within(reason: str, most: int, size: Callable[[str], int]) -> str:
     """Why nothing could be judged, in at most ``most`` units of ``size``."""
-    head = "## 🚫 Cannot be judged\n"
+    head = f"{_UNJUDGED}\n"
     text = f"{head}\n{safe(reason, 1_000)}\n"
     return next((each for each in (text, head) if size(each) <= most), "")
 

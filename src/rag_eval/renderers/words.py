@@ -84,12 +84,22 @@ def headline(report: Report, voice: Voice = PLAIN) -> str:
     failed, errors, aside = gravest(report.failed_gates), report.errors, _asides(report)
     on = cases(report) + _unanswered(report)
     if failed or errors:
-        reasons = [reason(report, gate, voice) for gate in failed[:_REASONS]]
-        more = [f"and {len(failed) - _REASONS} more"] if len(failed) > _REASONS else []
-        why = "; ".join([*reasons, *more, *_codes(errors, voice), *aside])
+        why = "; ".join([*_reasons(report, failed, errors, voice), *aside])
         return f"Failed on {on}: {why}.{_left_out(report)}"
     passed = "Passed in part" if report.scope else "Passed"
     return f"{passed} on {on}: {', '.join([_holding(report.gates), *aside])}.{_left_out(report)}"
+
+
+def warned(report: Report, voice: Voice = PLAIN) -> str:
+    """What did not hold and what was found, be it that it only warns, in a few words."""
+    broken = gravest(gate for gate in report.gates if gate.broken)
+    return "; ".join(_reasons(report, broken, report.findings, voice))
+
+
+def _reasons(report: Report, gates: Sequence[Judged], found: Sequence[Finding], voice: Voice) -> list[str]:
+    reasons = [reason(report, gate, voice) for gate in gates[:_REASONS]]
+    more = [f"and {len(gates) - _REASONS} more"] if len(gates) > _REASONS else []
+    return [*reasons, *more, *_codes(found, voice)]
 
 
 def gravest(gates: Iterable[Judged]) -> list[Judged]:
@@ -196,15 +206,20 @@ def counted_aside(gates: Sequence[Judged]) -> str:
 
 
 def reason(report: Report, gate: Judged, voice: Voice = PLAIN) -> str:
-    """Why a gate did not pass, in a few words."""
+    """Why a gate did not pass, in a few words, and whether it is one that the change under test does not have."""
+    ours = gate.origin != "base" or report.base is None
+    if is_count(gate) and gate.value is not None:
+        what = f"{gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''}"
+        return f"{gate.value:g} {what} ({'allowed' if ours else 'the base allows'}: {gate.threshold})"
+    return _reason(report, gate, voice) + ("" if ours else " (the base's gate)")
+
+
+def _reason(report: Report, gate: Judged, voice: Voice) -> str:
     name = voice.gate(gate)
     if gate.unclear:
         return f"{name} is inconclusive: {unclear(report, gate)}"
     if gate.value is None:
         return f"{name} has no data: {voice.said(gate.why)}" if gate.why else f"{name} has no case to apply to"
-    if is_count(gate):
-        what = f"{gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''}"
-        return f"{gate.value:g} {what} (allowed: {gate.threshold})"
     if gate.comparison is not None:
         verb = "fell" if gate.direction == "max_drop" else "rose"
         return f"{name} {verb} by {size(gate)} ({value(gate)}; allowed: {gate.threshold}{unit(gate.name)})"
