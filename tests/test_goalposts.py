@@ -358,6 +358,13 @@ def test_an_empty_base_is_not_no_base(project, score, base, words):
     assert "--base" in score.said
 
 
+def test_what_only_one_side_guards_against_is_found_once(project, score):
+    refused = [trace_of(number, answer_json={"claim": "not in context", "citations": []}) for number in range(1, 9)]
+    project.change(gates=gates(over_refusal="{max: 0.1}"), trace=refused)
+    report = score()
+    assert codes(report).count("refuses-everything") == codes(report, "error").count("refuses-everything") == 1
+
+
 def test_the_integrity_of_the_base_holds(project, score):
     """The change declares a habit harmless and brings a gate that guards nothing."""
     said = {"claim": "not in context", "citations": []}

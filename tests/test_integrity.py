@@ -252,6 +252,20 @@ def test_a_guard_that_only_the_change_has_does_not_excuse_it():
     assert [one.level for one in habits(refusing, head, head)] == ["warning"]
 
 
+@pytest.mark.parametrize(
+    ("claims", "guard", "gated", "bare"),
+    [
+        ([REFUSED] * 4, "over_refusal", "Mend the system.", "Gate over_refusal, or mend the system."),
+        ([], "under_refusal", "Let the system refuse.", "Gate under_refusal, or let the system refuse."),
+    ],
+)
+def test_nobody_is_advised_to_gate_what_is_gated(claims, guard, gated, bare):
+    answered = [(gold(number, answerable=False), trace(number, "It is so.")) for number in range(4)]
+    cases = card([(gold(number), trace(number, claim)) for number, claim in enumerate(claims)] or answered)
+    ungated, guarded = Policy(), Policy(gates=(Gate(guard, "max", "0.1"),))
+    assert [[one.mend for one in habits(cases, policy)] for policy in (ungated, guarded)] == [[bare], [gated]]
+
+
 def test_a_gate_that_only_warns_guards_nothing():
     refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
     policy = Policy(gates=(Gate("over_refusal", "max", "0.1", severity="warning"),))

@@ -234,8 +234,10 @@ def _who(scene: Scene) -> Base:
 
 
 def _sorted(found: Sequence[Finding]) -> list[Finding]:
-    """Errors first; of what was found twice, the graver one."""
-    ordered = sorted(set(found), key=lambda each: (each.level, each.code, each.file, each.line, each.message))
+    """Errors first; of what was found twice, the graver one, whatever either advises."""
+    ordered = sorted(
+        set(found), key=lambda each: (each.level, each.code, each.file, each.line, each.message, each.mend)
+    )
     first: dict[tuple[object, ...], Finding] = {}
     for each in ordered:
         first.setdefault(_apart_from_level(each), each)

@@ -101,18 +101,20 @@ def levelled(finding: Finding, levels: Mapping[str, str]) -> Finding:
 def _refuses_everything(run: Run) -> Iterator[Finding]:
     refused, answered = _split(run, lambda label: label not in ("HALLUCINATION", "REFUSAL_OK"))
     if refused >= max(_FEWEST, (refused + answered) * _ALMOST):
-        level = _level(run, "over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable")
+        guards = "over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable"
         share = f"all {refused}" if not answered else f"{refused} of {refused + answered}"
         message = f"{share} answerable questions are refused: what is measured on answers holds by default"
-        yield Finding("refuses-everything", level, message, "Gate over_refusal, or mend the system.")
+        mend = "Mend the system." if run.guarded(*guards) else "Gate over_refusal, or mend the system."
+        yield Finding("refuses-everything", _level(run, *guards), message, mend)
 
 
 def _answers_everything(run: Run) -> Iterator[Finding]:
     refused, answered = _split(run, lambda label: label in ("HALLUCINATION", "REFUSAL_OK"))
     if answered >= _FEWEST and not refused:
-        level = _level(run, "under_refusal", "abstention_accuracy")
+        guards = "under_refusal", "abstention_accuracy"
         message = f"all {answered} unanswerable questions are answered: over_refusal cannot fail"
-        yield Finding("answers-everything", level, message, "Gate under_refusal, or let the system refuse.")
+        mend = "Let the system refuse." if run.guarded(*guards) else "Gate under_refusal, or let the system refuse."
+        yield Finding("answers-everything", _level(run, *guards), message, mend)
 
 
 def _padded_answers(run: Run) -> Iterator[Finding]:
@@ -125,10 +127,13 @@ def _padded_answers(run: Run) -> Iterator[Finding]:
 def _padded_citations(run: Run) -> Iterator[Finding]:
     padded, answers = _habitual(run, CITES_ALL)
     if padded >= max(_FEWEST, answers * _ALMOST):
-        guarded = run.guarded("citation_precision") or not set(_CITING) & set(run.gates)
+        guarded = run.guarded("citation_precision")
         message = f"{padded} of {answers} answers cite everything they retrieved: a citation hit is no merit then"
-        level: Level = "warning" if guarded else "error"
-        yield Finding("padded-citations", level, message, "Gate citation_precision, or cite what supports the claim.")
+        level: Level = "warning" if guarded or not set(_CITING) & set(run.gates) else "error"
+        mend = (
+            "Cite what supports the claim." if guarded else "Gate citation_precision, or cite what supports the claim."
+        )
+        yield Finding("padded-citations", level, message, mend)
 
 
 def _padded_retrieval(run: Run) -> Iterator[Finding]:
