@@ -15,7 +15,25 @@ from rag_eval.renderers import RENDERERS, markdown, marks, render
 from rag_eval.report import SliceResult, concluded
 
 SPICES = ["|", "`", "``", "\\", "@octocat", "<b>", "</details>", "<!--", "-->", "[a](b)", "![a](b)", "https://a.b"]
-SPICES += ["\n", "\r\n", "::error::x", "##[group]", "*", "_", "#1", "\u202e", "&lt;", "http://x", "www.a.b", " ", "-"]
+SPICES += [
+    "\n",
+    "\r\n",
+    "\r",
+    "\r::add-mask::x",
+    "\ufffe",
+    "\uffff",
+    "::error::x",
+    "##[group]",
+    "*",
+    "_",
+    "#1",
+    "\u202e",
+    "&lt;",
+    "http://x",
+    "www.a.b",
+    " ",
+    "-",
+]
 texts = st.lists(st.one_of(st.sampled_from(SPICES), st.text(max_size=4)), min_size=1, max_size=6).map("".join)
 
 

@@ -13,20 +13,21 @@ import re
 from rag_eval.later import Later
 
 _ZERO_WIDTH_SPACE = "\u200b"
-# C0 and C1 controls, line and paragraph separators, zero-width and bidirectional controls, BOM, lone surrogates, tags.
+# C0 and C1 controls, line and paragraph separators, zero-width and bidirectional controls, BOM, lone surrogates, tags,
+# and noncharacters, two of which XML cannot hold.
 _INVISIBLE = Later(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
 )
 # Most of what there is to show, on which the rest would be spent for nothing.
 _HARMLESS = Later("[A-Za-z0-9 .,:;!?()%/_=+*-]*")
-_NONCHARACTER = Later("[\ufdd0-\ufdef\ufffe\uffff]")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _SPACE = re.compile(r"\s+")
 _BREAK = Later("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 # A colon only before a space: between letters it makes an emoji or an address.
 _WORDS = Later("(?:[A-Za-z0-9 ,.;()'%/_…–-]|:(?= |$))+")
 _LINKED = Later(r"(?i)www\.|\bgh-[0-9]|\b[0-9a-f]{7,}\b|_{2}")
+_RETURN = Later(r"\r\n?")
 _COMMAND = Later(r"(?m)^(?=\s*::)")
 # Spreadsheets in Asian locales take the full-width forms for the same.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -80,7 +81,7 @@ def hypertext(text: str) -> str:
     """
     if _HARMLESS.fullmatch(text):
         return text
-    clean = _NONCHARACTER.sub("", _visible(_unbroken(text)))
+    clean = _visible(_unbroken(text))
     return clean.translate(_ENTITIES).replace("##[", "##&#91;")
 
 
@@ -93,9 +94,10 @@ def log_line(text: str) -> str:
 def spreadsheet(text: str) -> str:
     """``text`` for a CSV cell: what a spreadsheet would run as a formula gets an apostrophe in front.
 
-    CSV is printed too: no line of the cell is a command to GitHub's runner.
+    CSV is printed too: no line of the cell is a command to GitHub's runner, which takes a lone carriage return for the
+    end of one.
     """
-    clean = _COMMAND.sub(_ZERO_WIDTH_SPACE, _no_command(_visible(text)))
+    clean = _COMMAND.sub(_ZERO_WIDTH_SPACE, _no_command(_visible(_RETURN.sub("\n", text))))
     return "'" + clean if clean.startswith(_FORMULA) else clean
 
 
