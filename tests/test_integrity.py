@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import ROOT, gold_row, trace_row
+import rag_eval
+from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval.gates import Gate, Policy
-from rag_eval.integrity import LEAST_CITED, LEAST_POOL, LEVELS, Origin, Run, findings, provenance
+from rag_eval.integrity import LEAST_CITED, LEAST_POOL, LEVELS, Origin, Run, findings, provenance, vacuous
 from rag_eval.labels import MEANING
 from rag_eval.metrics import measures
 from rag_eval.model import Gold, Settings, Trace
@@ -283,6 +284,50 @@ def test_of_two_policies_the_graver_level_holds(one, other, level):
 def test_off_in_every_policy_is_off():
     refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
     assert habits(refusing, Policy(integrity={"refuses-everything": "off"})) == []
+
+
+# --- gold that says nothing of the right answer ----------------------------------------------------------------------
+
+
+def said_of(golds, level="warning"):
+    return [(one.level, one.message.partition(" say")[0]) for one in vacuous(golds, "g.jsonl", {"vacuous-gold": level})]
+
+
+NOTHING = {"gold_claim_substr": [], "gold_citations": []}
+
+
+def item(number, **fields):
+    return Gold.from_row(gold_row(qid=f"Q{number}", **fields), number)
+
+
+def test_gold_by_which_no_answer_could_be_wrong_is_told():
+    golds = [item(1, gold_citations=["c"]), item(2, **NOTHING), item(3, **NOTHING), item(4, answerable=False)]
+    assert said_of(golds) == [("warning", "2 of 3 answerable items")]
+    assert said_of(golds, "error") == [("error", "2 of 3 answerable items")]
+    assert said_of(golds, "off") == []
+
+
+@pytest.mark.parametrize(
+    "fields", [{"gold_claim_substr": ["30 days"]}, {"gold_citations": ["c"]}, {"answerable": False}]
+)
+def test_gold_that_says_something_is_not(fields):
+    assert said_of([item(1, **{**NOTHING, **fields})]) == []
+
+
+@pytest.mark.parametrize(("level", "code"), [("", 0), ("warning", 0), ("error", 1)])
+def test_a_run_tells_of_gold_that_says_nothing(tmp_path, level, code):
+    write_rows(tmp_path / "gold.jsonl", [gold_row(qid=f"Q{number}", **NOTHING) for number in (1, 2)])
+    write_rows(tmp_path / "trace.jsonl", [trace_row(qid="Q1", answer_json={"claim": "", "citations": []})])
+    gates = (
+        "version: 1\ngold: gold.jsonl\ntrace: trace.jsonl\ncompleteness: {missing: 1}\ngates: {precision: {min: 1}}\n"
+    )
+    (tmp_path / "gates.yml").write_text(gates + (f"integrity: {{vacuous-gold: {level}}}\n" if level else ""))
+    paths = [tmp_path / name for name in ("gold.jsonl", "trace.jsonl", "gates.yml")]
+    report = rag_eval.score(*paths)
+    (finding,) = report.findings
+    assert (finding.code, finding.level) == ("vacuous-gold", level or "warning")
+    assert (report.exit_code, report.metrics["precision"].exact) == (code, "1")
+    assert rag_eval.score(*paths, perspectives="retrieval").findings == ()
 
 
 # --- where the traces come from --------------------------------------------------------------------------------------

@@ -37,6 +37,15 @@ def golden_row(**fields):
     return converted(question(**fields), Account())
 
 
+def test_answerable_questions_that_name_no_chunk_are_told():
+    account = Account()
+    for fields in ({"gold_doc_ids": ["d"]}, {}, {"gold_passages": [{"chunk_id": "c"}]}, {"is_unanswerable": True}):
+        converted(question(**fields), account)
+    assert account.lines()[-1] == (
+        "answerable items have no gold_citations: to precision any answer to them is right (2 times)"
+    )
+
+
 def test_passages_are_citations_documents_and_grades():
     items, wrong, _ = golds(HERE / "golden_qa.json")
     first, second, third = items.values()

@@ -446,6 +446,7 @@ _INTEGRITY = {
     "padded-retrieval": "Every question retrieves the same long list.",
     "stale-traces": "run.json names another commit than the one under test.",
     "other-gold": "run.json says that another gold set was answered.",
+    "vacuous-gold": "Answerable items say nothing by which an answer could be wrong. warning where not said.",
 }
 
 _LIMITS = {

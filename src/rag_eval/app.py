@@ -141,7 +141,7 @@ class Session:
         about = self._about = sidecar(reader, policy, digests)
         reader.ledger.stop_on_problems()
         self._hashes = item_hashes(reader, policy.gold, self._golds)
-        found = self._provenance(about, policy, digests.hex("gold"))
+        found = [*self._provenance(about, policy, digests.hex("gold")), *self._vacuous()]
         known = Context(about=about, hashes=self._hashes, fields=self._fields)
         known = known._replace(drawn=drawn(self.card, known))  # while the baseline is being read
         self.earlier, said = self._before(policy)
@@ -149,6 +149,16 @@ class Session:
         inputs = [Input(*row) for row in digests.rows()]
         own = known._replace(notes=notes, inputs=inputs, findings=[*found, *said], earlier=self.earlier)
         return build(self.card, self._golds, policy, self._by_many(own))
+
+    def _vacuous(self) -> list[Finding]:
+        """Gold that says too little, where that is asked for which it matters to."""
+        if all(one.name != "precision" for one in self._wanted):
+            return []
+        from rag_eval.integrity import vacuous
+        from rag_eval.report import levels
+
+        policies = [each for each in (self._policy, self._base) if each]
+        return vacuous(self._asked.values(), self._policy.gold, levels(*policies))
 
     def _by_many(self, context: Context) -> Context:
         """With as many processes for the tests as may work, where there are many cases."""

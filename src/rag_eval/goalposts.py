@@ -187,7 +187,7 @@ def _new_errors(report: Report, found: Sequence[Finding]) -> list[str]:
 
 
 def _apart_from_level(found: Finding) -> Finding:
-    return found._replace(level="error")
+    return found._replace(level="error", mend="")
 
 
 def _same_meaning(base: Policy, head: Policy) -> bool:

@@ -9,10 +9,11 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from rag_eval.finding import Level
+    from rag_eval.model import Gold
     from rag_eval.scoring.partial import Outcome
 
 CITES_ALL, SAME_POOL, SAYS_ALL = 1, 2, 4
@@ -28,8 +29,11 @@ PROBES, LEAST_PROBES = 10, 5
 HABITS = ("refuses-everything", "answers-everything", "padded-answers", "padded-citations", "padded-retrieval")
 """Those that are about all cases together: a part of the questions may look so by chance."""
 
-LEVELS: Mapping[str, str] = dict.fromkeys((*HABITS, "stale-traces", "other-gold"), "error")
-"""What is looked for; ``integrity`` in eval-gates.yml may turn each down to ``warning`` or ``off``."""
+LEVELS: Mapping[str, str] = {
+    **dict.fromkeys((*HABITS, "stale-traces", "other-gold"), "error"),
+    "vacuous-gold": "warning",
+}
+"""What is looked for, and how grave it is; ``integrity`` in eval-gates.yml may say otherwise of each."""
 
 _ALMOST = 0.9  # of the cases; one decoy is not to hide a habit
 _FEWEST = 3  # cases; below that, one kind of answer throughout may be chance
@@ -77,6 +81,17 @@ def provenance(origin: Origin, levels: Mapping[str, str]) -> list[Finding]:
     """Traces that, as run.json says, are of another commit or answer another gold set."""
     found = [*_other_gold(origin), *_stale(origin)]
     return [levelled(finding, levels) for finding in found if levels[finding.code] != "off"]
+
+
+def vacuous(golds: Iterable[Gold], file: str, levels: Mapping[str, str]) -> list[Finding]:
+    """Answerable items to which precision takes any answer for right, for they say nothing of the right one."""
+    asked = [not (gold.substrings or gold.citations) for gold in golds if gold.answerable and gold.attack is None]
+    if not any(asked) or levels["vacuous-gold"] == "off":
+        return []
+    message = f"{sum(asked)} of {len(asked)} answerable items say nothing by which an answer could be wrong"
+    message += ": to precision any answer to them is right, and none at all"
+    mend = "Add gold_claim_substr or gold_citations to them, or gate what they do say."
+    return [levelled(Finding("vacuous-gold", "error", message, mend, file), levels)]
 
 
 def _other_gold(origin: Origin) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ class Account:
     def __init__(self) -> None:
         self._renamed: Counter[tuple[str, str]] = Counter()
         self._dropped: Counter[tuple[str, str]] = Counter()
+        self._lacking: Counter[str] = Counter()
 
     def renamed(self, field: str, to: str) -> None:
         """Take down that a field of a row is kept under another name, or in another form."""
@@ -25,6 +26,10 @@ class Account:
         """Take down that a field of a row is left out."""
         self._dropped[one_line(field, _SHOWN), why] += 1
 
+    def lacking(self, what: str) -> None:
+        """Take down something that the rows made lack."""
+        self._lacking[what] += 1
+
     @property
     def left_out(self) -> list[str]:
         """A line a field that is left out, sorted."""
@@ -33,7 +38,7 @@ class Account:
     def lines(self) -> list[str]:
         """All of it, a line a field."""
         kept = [f"{field} is read as {to}{_times(count)}" for (field, to), count in sorted(self._renamed.items())]
-        return kept + self.left_out
+        return kept + self.left_out + [f"{what}{_times(count)}" for what, count in sorted(self._lacking.items())]
 
 
 def _times(count: int) -> str:

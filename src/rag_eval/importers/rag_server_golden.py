@@ -61,6 +61,8 @@ def converted(question: Row, account: Account) -> Row:
         "gold_claim_substr": [],
         "gold_citations": _citations(passages, unanswerable, account),
     }
+    if not (unanswerable or row["gold_citations"]):
+        account.lacking("answerable items have no gold_citations: to precision any answer to them is right")
     answer = question.get("answer") or question.get("expected_answer")
     row |= {"expected_answer": answer} if answer else {}
     row |= {field: question[field] for field in ("query_type", "difficulty") if field in question}
