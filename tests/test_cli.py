@@ -576,6 +576,15 @@ def test_without_streams_the_exit_code_is_the_same(failing, words, code, closed)
     assert b"Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there, the folder of a process cannot be removed")
+@pytest.mark.parametrize("words", [("score",), ("demo",), ("validate", "x.jsonl"), ("gold", "freeze", "v1"), ("init",)])
+def test_a_folder_that_is_gone_is_no_defect(tmp_path, words):
+    script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(["sh", "-c", script, "sh", str(tmp_path / "gone"), *ENTRY, *words], capture_output=True)
+    assert (done.returncode, b"defect" in done.stderr) == (2, False), done.stderr
+
+
 def test_a_pipe_that_breaks_inside_is_no_pass(rag, monkeypatch):
     def broken(_):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")

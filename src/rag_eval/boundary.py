@@ -37,7 +37,25 @@ def guarded(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the one boundary: what else arrives here is a defect, and said to be one
-        return _unwritten(error) if isinstance(error, OSError) and error.errno in _UNWRITABLE else _report_defect()
+        return _surroundings(error) or _report_defect()
+
+
+def _surroundings(error: Exception) -> int:
+    """The exit code of what the machine is to blame for, once it is said; 0 for anything else."""
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+        return _unwritten(error)
+    if isinstance(error, FileNotFoundError) and _nowhere():
+        return _say(["rag-eval: the current folder is gone. Change into one that is there."], CANNOT_JUDGE)
+    return 0
+
+
+def _nowhere() -> bool:
+    """Whether the folder that the process works in was removed: paths then lead nowhere."""
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib costs start-up time
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _unwritten(error: OSError) -> int:

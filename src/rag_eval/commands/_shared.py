@@ -131,6 +131,8 @@ def put(report: Report, form: str | None, out: str | None) -> None:
 
 def write(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
+    if not path.name:
+        raise UsageError(f"{path} is a folder. Name a file to write")
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
