@@ -4,9 +4,11 @@ import gc
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import rag_eval
 from project import GATES, GOLD, TRACE, gates, gold_of, json_lines, trace_of
 from rag_eval import stats
 from rag_eval.commands._shared import uncollected
@@ -116,6 +118,34 @@ def test_what_a_run_has_built_is_not_walked_when_it_ends():
 def test_a_gates_file_adds_yaml_alone(project):
     (project / GATES).write_text(gates())
     assert by_command(["score", "--format", "markdown"], project, SLOW) == []
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "orjson":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+try:
+    import rag_eval.quick_json
+except KeyboardInterrupt:
+    print("orjson" in sys.modules)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there, signals cannot be held back")
+def test_ctrl_c_waits_until_orjson_is_loaded():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_orjson_is_loaded_in_that_way_alone():
+    importing = re.compile("^ *(?:import|from) orjson", re.MULTILINE)
+    files = (Path(rag_eval.__file__).parent).rglob("*.py")
+    assert [file.name for file in files if importing.search(file.read_text("utf-8"))] == ["quick_json.py"]
 
 
 @pytest.mark.parametrize("method", ["finditer", "findall", "search", "match", "fullmatch", "split"])

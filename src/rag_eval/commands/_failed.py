@@ -5,14 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-import orjson
-
 from rag_eval import app, failed
 from rag_eval.case import Case
 from rag_eval.errors import UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.rows import read_gold, read_traces
 from rag_eval.model import Trace
+from rag_eval.quick_json import orjson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

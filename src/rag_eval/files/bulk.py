@@ -7,7 +7,8 @@ matter are not accepted here but left to the slow and exact way of :mod:`rag_eva
 from __future__ import annotations
 
 import jsonschema_rs
-import orjson
+
+from rag_eval.quick_json import orjson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

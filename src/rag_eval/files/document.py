@@ -9,10 +9,10 @@ from __future__ import annotations
 from itertools import chain
 
 import jsonschema_rs
-import orjson
 
 from rag_eval.files.bulk import SAFE, loses_keys
 from rag_eval.listed import Halves
+from rag_eval.quick_json import orjson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

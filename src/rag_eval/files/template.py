@@ -159,7 +159,9 @@ def _told_by(row: Row) -> frozenset[str]:
 
 
 def _loads(text: str) -> Any:
-    import orjson  # where it is not needed it is not loaded: that takes as long as reading some thousand rows
+    from rag_eval.quick_json import (
+        orjson,  # where it is not needed it is not loaded: that takes as long as reading some thousand rows
+    )
 
     return orjson.loads(text)
 

@@ -8,8 +8,6 @@ from itertools import chain
 from operator import itemgetter
 from sys import intern
 
-import orjson
-
 from rag_eval.baseline import Compared, Effect, Flip
 from rag_eval.blast import GateTurn, GoldChange
 from rag_eval.diagnosis import Diagnosis
@@ -18,6 +16,7 @@ from rag_eval.gates import Comparison, Judged, Statistics
 from rag_eval.listed import Halves, Listed
 from rag_eval.metrics import METRICS
 from rag_eval.policy import PolicyChange
+from rag_eval.quick_json import orjson
 from rag_eval.remarks import Input, Remark
 from rag_eval.report import FORMAT, Base, Report, SignedAt, SliceResult
 from rag_eval.results import MetricResult, Question, Scores
