@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval.grounding import evidence, ground, groundedness, supported
-from rag_eval.grounding.words import keys, remembered
+from rag_eval.grounding.evidence import offsets
+from rag_eval.grounding.words import keys, remembered, words
 
 SOURCE = (
     "Marie Curie was born in Warsaw in 1867. She shared the 1903 Nobel Prize in Physics with Pierre Curie, and won the "
@@ -104,6 +105,20 @@ def test_evidence_names_the_chunk_the_span_and_what_is_missing():
 
 def test_evidence_says_what_the_place_says_otherwise():
     assert one("She did patent the isolation process.").mismatches == (("negation", "patent"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "written"),
+    [
+        ("Sales rose by 50% within a year. The percentage is high.", "percent", "%"),
+        ("It cost $20 then. Thirty dollars are usual now.", "dollar", "$"),
+        ("Founded in the U.S. in 1990, it left the usage of trams behind.", "usa", "U.S"),
+        ("It opened on 2024-05-01. It may follow soon.", "may", "05"),
+        ("It opened in May 2024, on the 05 line.", "may", "May"),
+    ],
+)
+def test_a_word_is_found_where_it_stands_next(text, word, written):
+    assert text[slice(*offsets(text)[words(text).index(word)])].rstrip(".") == written
 
 
 FILLER = " ".join(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")

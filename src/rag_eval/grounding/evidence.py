@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rag_eval.grounding.lexicon import MONTHS
 from rag_eval.grounding.places import BLOCK, span
 from rag_eval.grounding.words import remembered, words
 from rag_eval.typed import NamedTuple
@@ -21,7 +22,8 @@ _WRITTEN = {
     "dollar": ("$",),
     "usa": ("united states", "u.s.", "us"),
     "uk": ("united kingdom", "u.k."),
-}
+} | {month: (f"{number:02}",) for number, month in enumerate(MONTHS, 1)}
+"""Other ways in which a word may stand in the text: the month of a date in digits."""
 
 
 class Evidence(NamedTuple):
@@ -113,11 +115,13 @@ def offsets(text: str) -> list[tuple[int, int]]:
 
 
 def _find(word: str, text: str, position: int) -> tuple[int, int]:
+    """Where the next of the ways to write ``word`` stands; the longest of those that start there."""
     stop = position + len(word) + _AHEAD
-    for written in (word, word.replace("_", "."), *_WRITTEN.get(word, ())):
-        start = text.find(written, position, stop)
-        if start >= 0:
-            return start, start + len(written)
+    ways = {word, word.replace("_", "."), *_WRITTEN.get(word, ())}
+    found = [(start, -len(written)) for written in ways if (start := text.find(written, position, stop)) >= 0]
+    if found:
+        start, length = min(found)
+        return start, start - length
     if word.isdigit() and len(word) < BLOCK:
         number = re.compile(",?".join(word)).search(text, position, stop)
         return number.span() if number else (position, position)
