@@ -113,6 +113,7 @@ def test_evidence_says_what_the_place_says_otherwise():
         ("Sales rose by 50% within a year. The percentage is high.", "percent", "%"),
         ("It cost $20 then. Thirty dollars are usual now.", "dollar", "$"),
         ("Founded in the U.S. in 1990, it left the usage of trams behind.", "usa", "U.S"),
+        ("Up to $3,000, or 3000 in all.", "3000", "3,000"),
         ("It opened on 2024-05-01. It may follow soon.", "may", "05"),
         ("It opened in May 2024, on the 05 line.", "may", "May"),
     ],

@@ -119,13 +119,14 @@ def _find(word: str, text: str, position: int) -> tuple[int, int]:
     stop = position + len(word) + _AHEAD
     ways = {word, word.replace("_", "."), *_WRITTEN.get(word, ())}
     found = [(start, -len(written)) for written in ways if (start := text.find(written, position, stop)) >= 0]
-    if found:
-        start, length = min(found)
-        return start, start - length
-    if word.isdigit() and len(word) < BLOCK:
-        number = re.compile(",?".join(word)).search(text, position, stop)
-        return number.span() if number else (position, position)
-    return position, position
+    if word.isdigit() and len(word) < BLOCK and (number := _with_commas(word).search(text, position, stop)):
+        found.append((number.start(), -len(number[0])))
+    start, length = min(found, default=(position, 0))
+    return start, start - length
+
+
+def _with_commas(digits: str) -> re.Pattern[str]:
+    return re.compile(",?".join(digits))
 
 
 def _is_pair(word: str) -> bool:
