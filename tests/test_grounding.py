@@ -154,6 +154,39 @@ def test_a_number_that_is_made_up_is_said_once():
     assert (found.numbers, found.mismatches) == (("1909",), ())
 
 
+STEPS = ("Back up the database", "Stop all workers", "Run the migration")
+ITEMS = {
+    "point": "{n}. {step}\n",
+    "bracket": "({n}) {step}\n",
+    "bold": "**{n}. {step}**\n",
+    "bold number": "**{n}.** {step}\n",
+    "heading": "### {n}. {step}\n",
+    "indented": "   {n}. {step}\n",
+    "quoted": "> {n}. {step}\n",
+    "two levels": "1.{n}. {step}\n",
+    "one line": "{n}. {step}. ",
+    "key": "{n}\ufe0f\u20e3 {step}\n",
+    "step": "Step {n}: {step}.\n",
+    "bold step": "**Step {n}:** {step}.\n",
+}
+
+
+@pytest.mark.parametrize("style", [*ITEMS, "said"])
+def test_the_numbers_of_a_list_are_no_numbers_of_an_answer(style):
+    claim = (
+        "".join(ITEMS[style].format(n=n, step=step) for n, step in enumerate(STEPS, 1))
+        if style != "said"
+        else ("First, back up the database. Second, stop all workers. Thirdly, run the migration.")
+    )
+    found = ground(claim, [". ".join(STEPS)])
+    assert [claim[one.part.start : one.part.end].strip(".*").lower() for one in found] == [*map(str.lower, STEPS)]
+    assert [one.support.fabricated for one in found] == [()] * 3
+
+
+def test_a_number_that_ends_a_sentence_is_no_item():
+    assert len(ground("The answer is 12. It is large.", [])) == 2
+
+
 @given(
     texts=st.lists(
         st.text(max_size=80) | st.sampled_from(["a\0b", "1,\0000", "U.S.\0", "caf\u00e9 \u2013 25%"]), max_size=5

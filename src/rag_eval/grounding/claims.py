@@ -24,11 +24,19 @@ COMMON = frozenset({"0", "1"})  # "one" is mostly no number
 MOST = 200  # sentences; what has more is no answer
 _AT_ONCE = 4  # words
 _LONGEST = len(LENGTH_WEIGHTS) - 1
-_ITEM = re.compile(r"[\s*_#>•·–-]*(?:\(?[0-9]{1,3}[.)]\s+)?[\s*_]*")
+_ITEM = re.compile(
+    r"""[\s*_\#>•·–-]*
+    (?: \(?[0-9]{1,3}(?:\.[0-9]{1,2})*[.)][*_]*\s+  # 2.  (2)  1.2.  **2.**
+      | [0-9]\ufe0f?\u20e3                          # a digit on a key
+      | (?i:step)\s[0-9]{1,2}\s?[:.)–-][*_]*\s       # Step 2:
+      | (?i:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)(?:ly)?,\s
+    )?[\s*_]*""",
+    re.VERBOSE,
+)
 
 
 class Part(NamedTuple):
-    """A sentence of a claim, from ``start`` to ``end`` in characters, without the number or bullet of a list's item.
+    """A sentence of a claim, from ``start`` to ``end`` in characters, without the number, bullet or *Second,* of an item.
 
     ``keys`` are all its words, ``content`` the places in ``keys`` of those that are no function words, ``weights`` how
     much each of these counts: a word that the claim has used before is its topic and weighs little. ``shift`` is the

@@ -15,6 +15,9 @@ _ABBREVIATIONS = frozenset(
     "bzw usw z.b d.h nr str bspw ggf inkl m mme mlle sra г гг т.е др".split()
 )
 _LAST_WORD = re.compile(r"[\w.]*\w\Z")
+_ITEM_NUMBER = re.compile(r"[0-9]{1,2}(?:\.[0-9]{1,2})*")
+_BEGINS = re.compile(r"(?:\A|[\n.!?:])[ \t*_#>•·–(-]*\Z")
+"""What may stand between the start of a line or sentence and the number of an item: markup and indentation."""
 _OPENERS = "\"'“‘«([*_-–—•#>"
 _REACH = 24  # characters looked back at for the last word
 
@@ -51,8 +54,9 @@ def _is_abbreviation(text: str, stop: int) -> bool:
 
 
 def _numbers_item(text: str, last: re.Match[str]) -> bool:
-    """Whether the word before a stop is the number of a list's item: ``12.`` at the start of a line."""
-    return last[0].isdigit() and len(last[0]) <= 2 and (last.start() == 0 or text[last.start() - 1] == "\n")
+    """Whether the word before a stop numbers a list's item: ``12.`` or ``1.2.`` where a line or a sentence begins."""
+    begins = _ITEM_NUMBER.fullmatch(last[0]) and _BEGINS.search(text, max(0, last.start() - _REACH), last.start())
+    return begins is not None
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
