@@ -36,7 +36,7 @@ _ITEM = re.compile(
 
 
 class Part(NamedTuple):
-    """A sentence of a claim, from ``start`` to ``end`` in characters, without the number, bullet or *Second,* of an item.
+    """A sentence of a claim, from ``start`` to ``end`` in characters, without the number or bullet of a list's item.
 
     ``keys`` are all its words, ``content`` the places in ``keys`` of those that are no function words, ``weights`` how
     much each of these counts: a word that the claim has used before is its topic and weighs little. ``shift`` is the

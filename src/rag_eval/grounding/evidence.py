@@ -20,10 +20,13 @@ _AHEAD = 2000  # characters in which the next word is looked for
 _WRITTEN = {
     "percent": ("%",),
     "dollar": ("$",),
+    "million": ("m",),
+    "billion": ("b",),
+    "trillion": ("t",),
     "usa": ("united states", "u.s.", "us"),
     "uk": ("united kingdom", "u.k."),
 } | {month: (f"{number:02}",) for number, month in enumerate(MONTHS, 1)}
-"""Other ways in which a word may stand in the text: the month of a date in digits."""
+"""Other ways in which a word may stand in the text: ``$2m``, the month of a date in digits."""
 
 
 class Evidence(NamedTuple):
@@ -117,7 +120,7 @@ def offsets(text: str) -> list[tuple[int, int]]:
 def _find(word: str, text: str, position: int) -> tuple[int, int]:
     """Where the next of the ways to write ``word`` stands; the longest of those that start there."""
     stop = position + len(word) + _AHEAD
-    ways = {word, word.replace("_", "."), *_WRITTEN.get(word, ())}
+    ways = {word, word.replace("_", "."), word.replace("_", "-"), word.replace("_", " "), *_WRITTEN.get(word, ())}
     found = [(start, -len(written)) for written in ways if (start := text.find(written, position, stop)) >= 0]
     if word.isdigit() and len(word) < BLOCK and (number := _with_commas(word).search(text, position, stop)):
         found.append((number.start(), -len(number[0])))

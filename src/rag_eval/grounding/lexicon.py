@@ -20,7 +20,9 @@ _OTHERS = (
     "su sus lo gli uno ed è sono di da nel nella che os um uma e são foi ao na em het een van zijn werd "
     "и в во на с со к по из за от до для что это как он она они был была было были а но же у о об"
 )
-FUNCTION = (STOP_WORDS | frozenset(_FRAGMENTS.split()) | frozenset(_OTHERS.split())) - SELF
+SAID = "×"
+"""The key of a magnitude whose value is in the number before it: it says nothing more."""
+FUNCTION = (STOP_WORDS | frozenset(_FRAGMENTS.split()) | frozenset(_OTHERS.split()) | {SAID}) - SELF
 """Words that say little about content: they count for a third, and only beside the words that they go with."""
 
 NEGATIONS = frozenset(
@@ -55,27 +57,30 @@ QUANTIFIERS = {
     for word in words.split()
 }
 
-AS_WRITTEN = FUNCTION | NEGATIONS | HEDGES | GENERAL | QUANTIFIERS.keys()
-"""Words that are never folded: "likely" is not "like"."""
+POWERS = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+"""Magnitudes: the tens that a number before them is multiplied by."""
+AS_WRITTEN = FUNCTION | NEGATIONS | HEDGES | GENERAL | QUANTIFIERS.keys() | POWERS.keys() | {f"{m}s" for m in POWERS}
+"""Words that are never folded: "likely" is not "like", and "on May 4, thousands" are not four thousand."""
 
+ONES = "zero one two three four five six seven eight nine".split()
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+FIRST = "first second third fourth fifth sixth seventh eighth ninth".split()
 NUMBER_WORDS = {
-    word: str(number)
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen twenty".split()
-    )
-} | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90"}
+    **{word: str(number) for number, word in enumerate([*ONES, *_TEENS])},
+    **{word: str(10 * number) for number, word in enumerate(TENS, 2)},
+    **{f"{ten}_{word}": str(10 * n + one) for n, ten in enumerate(TENS, 2) for one, word in enumerate(ONES[1:], 1)},
+}
 ORDINAL_WORDS = {
-    word: str(number)
-    for number, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 1
-    )
-} | {"twentieth": "20"}
+    **{word: str(number) for number, word in enumerate([*FIRST, "tenth", "eleventh", "twelfth"], 1)},
+    "twentieth": "20",
+    **{f"{ten}_{word}": str(10 * n + one) for n, ten in enumerate(TENS, 2) for one, word in enumerate(FIRST, 1)},
+}
 MONTHS = "january february march april may june july august september october november december".split()
 UNITS = (
-    "hundred thousand million billion trillion dozen percent point century decade year month week day hour minute "
-    "second mile kilometer meter foot inch mph knot kilogram gram pound ton ounce acre hectare liter gallon degree "
-    "dollar euro"
+    "dozen percent point century decade year month week day hour minute second millisecond mile kilometer meter foot "
+    "inch mph knot kilogram gram milligram pound ton ounce acre hectare liter milliliter gallon degree hertz megahertz "
+    "gigahertz kilobyte megabyte gigabyte terabyte watt kilowatt megawatt dollar euro"
 )
 """What numbers are counted in."""
 
@@ -85,7 +90,11 @@ SHORT_FORMS = {
     "km": "kilometer", "kms": "kilometer", "kilometre": "kilometer", "kilometres": "kilometer", "cm": "centimeter",
     "centimetre": "centimeter", "centimetres": "centimeter", "mm": "millimeter", "metre": "meter", "metres": "meter",
     "kg": "kilogram", "kgs": "kilogram", "kilo": "kilogram", "lb": "pound", "lbs": "pound", "ft": "foot",
-    "feet": "foot",
+    "feet": "foot", "g": "gram", "mg": "milligram", "tonne": "ton", "tonnes": "ton", "oz": "ounce",
+    "litre": "liter", "litres": "liter", "ml": "milliliter", "millilitre": "milliliter", "millilitres": "milliliter",
+    "ms": "millisecond", "h": "hour", "yr": "year", "yrs": "year", "tb": "terabyte", "kb": "kilobyte",
+    "hz": "hertz", "mhz": "megahertz", "ghz": "gigahertz", "kw": "kilowatt", "mw": "megawatt",
+    "eur": "euro", "gbp": "pound", "tn": "trillion",
     "mi": "mile", "hr": "hour", "hrs": "hour", "min": "minute", "mins": "minute", "sec": "second", "secs": "second",
     "pct": "percent", "percentage": "percent", "usd": "dollar", "mn": "million", "bn": "billion", "gb": "gigabyte",
     "mb": "megabyte", "dr": "doctor", "prof": "professor", "st": "saint", "mt": "mount", "govt": "government",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import compress, pairwise, takewhile
 
-from rag_eval.grounding.lexicon import DOUBT, FUNCTION, HEDGES, NEGATIONS, QUANTIFIERS, UNITS
+from rag_eval.grounding.lexicon import DOUBT, FUNCTION, HEDGES, NEGATIONS, QUANTIFIERS, SAID, UNITS
 from rag_eval.grounding.words import key as folded
 from rag_eval.typed import NamedTuple
 
@@ -74,9 +74,9 @@ def _numbers(sentence: Sentence, window: list[str]) -> Iterable[Mismatch]:
 
 
 def _counted(words: list[str]) -> dict[str, set[str]]:
-    """What numbers count, by number."""
+    """What numbers count, by number; a magnitude is part of its number."""
     found: dict[str, set[str]] = {}
-    for before, word in pairwise(words):
+    for before, word in pairwise([word for word in words if word != SAID] if SAID in words else words):
         if word in _UNITS:
             found.setdefault(before, set()).add(word)
     return found

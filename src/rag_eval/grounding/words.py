@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from rag_eval.grounding.lexicon import AS_WRITTEN, IRREGULAR, MONTHS, NUMBER_WORDS, ORDINAL_WORDS, SHORT_FORMS, SYNONYMS
+from rag_eval.grounding.amounts import TENS_READ, joined, multiplied, unglued
+from rag_eval.grounding.lexicon import AS_WRITTEN, IRREGULAR, NUMBER_WORDS, ORDINAL_WORDS, POWERS, SHORT_FORMS, SYNONYMS
 from rag_eval.grounding.stems import stem
+from rag_eval.grounding.written import spelled_out
 from rag_eval.text import tokens
 
 TYPE_CHECKING = False
@@ -29,13 +31,9 @@ BETWEEN_TEXTS = "\0"
 
 _WORDS_ONLY = bytes(i if not i or chr(i).isalnum() or chr(i) == "_" else 32 for i in range(128)).lower()
 _TABLE = _WORDS_ONLY + bytes(range(128, 256))
-_THOUSANDS = re.compile(r",(?<=[0-9],)(?=[0-9]{3}(?![0-9]))")
-_DECIMAL = re.compile(r"\.(?<=[0-9]\.)(?=[0-9])")
-_COUNTRY = re.compile(r"United (?:States|Kingdom)|U\.[SK]\.|US(?= [a-z])")
-_ISO_DATE = re.compile(r"-(?<=[0-9]{4}-)(0[1-9]|1[0-2])-([0-3][0-9])(?![0-9])")
 _DASHES, _QUOTES = re.compile(rb"\xe2\x80[\x80-\xaf]"), re.compile(rb"\xc2[\xa0\xab\xbb]")
 """Dashes, quotes, dots and spaces in UTF-8: two patterns, since a search for a fixed start is quick."""
-_ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th|s)", re.ASCII)
+_ENDING = re.compile(r"([0-9]+(?:_[0-9]+)?)(st|nd|rd|th|s|m|t|k)")
 _known: dict[bytes, str] = {}
 _read_before: dict[str, list[str]] = {}
 
@@ -44,9 +42,9 @@ def keys(texts: Sequence[str]) -> list[list[str]]:
     """The keys of the words of each of ``texts``, in order; all texts are cut at once.
 
     The ``t`` of ``don't`` is read as ``not``, and ``cannot`` too; ``%`` and ``$`` are words, ``1,000`` is 1000, ``2.5``
-    one word, the month of an ISO date its name.
+    one word, ``5kg`` two, the month of an ISO date its name.
     """
-    return [_folded(text.split()) for text in _cleaned(texts)]
+    return [_folded(text) for text in _cleaned(texts)]
 
 
 def remembered(texts: Sequence[str]) -> list[list[str]]:
@@ -74,7 +72,7 @@ def forget() -> None:
 def words(text: str) -> list[str]:
     """The words of ``text`` as its keys are made of them, lower-cased."""
     [cleaned] = _cleaned([text])
-    return [part for word in cleaned.split() for part in tokens(word.decode())]
+    return [part for word in joined(cleaned).split() for part in _cut(word)]
 
 
 def _cleaned(texts: Sequence[str]) -> list[bytes]:
@@ -84,63 +82,50 @@ def _cleaned(texts: Sequence[str]) -> list[bytes]:
     together = BETWEEN_TEXTS.join(texts)
     if together.count(BETWEEN_TEXTS) >= len(texts):
         together = BETWEEN_TEXTS.join([text.replace(BETWEEN_TEXTS, " ") for text in texts])
-    written = _spelled_out(together).encode(errors="replace")
+    written = spelled_out(together).encode(errors="replace")
     if not together.isascii():
         written = _QUOTES.sub(b" ", _DASHES.sub(b" ", written))
     return written.translate(_TABLE).split(b"\0")
 
 
-def _folded(found: list[bytes]) -> list[str]:
+def _folded(text: bytes) -> list[str]:
     try:
-        return [*map(_known.__getitem__, found)]
+        return [*map(_known.__getitem__, text.split())]
     except KeyError:
-        return _read(found)
+        return _read(text)
 
 
-def _read(found: list[bytes]) -> list[str]:
-    """The keys of ``found``, of which some are not known, or are several words in one: 東京, or what dashes join."""
+def _read(text: bytes) -> list[str]:
+    """The keys of ``text``, whose words are not all known: what is read with the words beside it never is."""
     read: list[str] = []
-    for word in found:
+    scaled = False
+    for word in joined(text).split():
         known = _known.get(word)
         if known is not None:
             read.append(known)
             continue
         parts = _parts(word) if len(word) <= LONGEST else _parts.__wrapped__(word)
-        if len(parts) == 1 and len(word) <= LONGEST:
+        if not POWERS.keys().isdisjoint(parts):
+            scaled = True
+        elif len(parts) == 1 and len(word) <= LONGEST and word not in TENS_READ:
             _remember(word, parts[0])
         read.extend(parts)
-    return read
+    return multiplied(read) if scaled else read
 
 
 @lru_cache(maxsize=1 << 14)
 def _parts(word: bytes) -> tuple[str, ...]:
-    return tuple([key(part) for part in tokens(word.decode())])
+    return tuple([key(part) for part in _cut(word)])
+
+
+def _cut(word: bytes) -> list[str]:
+    return [part for token in tokens(word.decode()) for part in unglued(token)]
 
 
 def _remember(word: bytes, its_key: str) -> None:
     if len(_known) > MEMORY:
         _known.clear()
     _known[word] = its_key
-
-
-def _spelled_out(text: str) -> str:
-    text = _THOUSANDS.sub("", text) if "," in text else text
-    text = _DECIMAL.sub("_", text)
-    if "%" in text:
-        text = text.replace("%", " percent ")
-    if "$" in text:
-        text = text.replace("$", " dollar ")
-    if "U" in text and _COUNTRY.search(text):
-        text = _COUNTRY.sub(_short, text)
-    return _ISO_DATE.sub(_named_month, text)
-
-
-def _short(country: re.Match[str]) -> str:
-    return " usa " if "S" in country[0] else " uk "
-
-
-def _named_month(date: re.Match[str]) -> str:
-    return f" {MONTHS[int(date[1]) - 1]} {date[2]} "
 
 
 def key(word: str) -> str:
@@ -163,11 +148,19 @@ def key(word: str) -> str:
 
 def _number(word: str) -> str:
     """``word`` without what leaves its value as it is: ordinal endings, zeros before it and behind its point."""
-    ordinal = _ORDINAL.fullmatch(word)
-    word = ordinal[1] if ordinal else word
+    if not word[-1].isdigit():
+        word = _without_ending(word)
     if word.count("_") == 1:
         word = word.rstrip("0").rstrip("_")
     return word.lstrip("0") or "0"
+
+
+def _without_ending(number: str) -> str:
+    """Years and ordinals without their ending, 90m and 90t without theirs; 250k is 250000."""
+    ending = _ENDING.fullmatch(number)
+    if ending is None:
+        return number
+    return multiplied([ending[1], "thousand"])[0] if ending[2] == "k" else ending[1]
 
 
 _DENYING = frozenset({"t", "cannot"})  # what "don't" ends in, when it is cut at its apostrophe

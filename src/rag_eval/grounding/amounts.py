@@ -1,0 +1,52 @@
+"""Amounts: numbers that are glued to their unit, and numbers of several words, such as ``1.4 million``."""
+
+from __future__ import annotations
+
+import re
+from itertools import compress
+
+from rag_eval.grounding.lexicon import FIRST, ONES, POWERS, SAID, TENS
+
+_GLUED = re.compile(
+    r"([0-9][0-9_]*)"
+    r"(mg|kg|g|kms?|cm|mm|ml|l|[kmgt]b|[kmg]?hz|[kmg]?wh?|v|bn|mn|tn|am|pm|ms|h|hrs?|mins?|secs?|yrs?|mph|ft|lbs?|oz|x)"
+)
+"""Without ``m``, ``s`` and ``t``: 90m may be metres or millions, 1990s are years."""
+_ENDED = "|".join(f"(?<={ten} )" for ten in TENS)
+_COMPOUND = re.compile(f"ty (?:{_ENDED})(?=(?:{'|'.join((*ONES[1:], *FIRST))})(?![^ ]))".encode())
+"""Starts with a fixed text, which the interpreter looks for fast."""
+TENS_READ = frozenset([ten.encode() for ten in TENS])
+_MOST = 3  # digits before the point of a number that a magnitude follows: "in 2019, million-dollar homes" has none
+
+
+def joined(text: bytes) -> bytes:
+    """``text``, cut into words, with ``twenty five`` as one word, ``twenty_five``."""
+    return _COMPOUND.sub(b"ty_", text)
+
+
+def unglued(word: str) -> tuple[str, ...]:
+    """A word, or the number and the unit that it is made of."""
+    glued = _GLUED.fullmatch(word) if word[0].isdigit() else None
+    return (word,) if glued is None else (glued[1], glued[2])
+
+
+def multiplied(keys: list[str]) -> list[str]:
+    """``keys`` with the full value of numbers before a magnitude: ``1.4 million`` is 1400000, and so is ``1,400,000``.
+
+    The magnitude's own key says nothing more then. A list that changes is changed in place.
+    """
+    number = end = -1
+    for place in compress(range(len(keys)), map(POWERS.__contains__, keys)):
+        at = number if place == end else place - 1
+        if at >= 0 and (value := _times(keys[at], POWERS[keys[place]], again=place == end)):
+            keys[at], keys[place] = value, SAID
+            number, end = at, place + 1
+    return keys
+
+
+def _times(key: str, power: int, *, again: bool) -> str | None:
+    """``key`` times ten to the ``power``; None where it is no number that a magnitude goes with."""
+    front, _, back = ("1" if key == "a" else key).partition("_")
+    if not (front + back).isdigit() or len(back) > power or (len(front) > _MOST and not again):
+        return None
+    return (front + back.ljust(power, "0")).lstrip("0") or "0"

@@ -1,0 +1,42 @@
+"""Ways of writing that say the same, brought to one before a text is cut into words: numbers, money, dates, countries.
+
+Each pattern starts with a fixed sign and looks back from there, since the interpreter looks for one sign fast.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rag_eval.grounding.lexicon import MONTHS
+
+_THOUSANDS = re.compile(r",(?<=[0-9],)(?=[0-9]{3}(?![0-9]))")
+_DECIMAL = re.compile(r"\.(?<=[0-9]\.)(?=[0-9])")
+_COUNTRY = re.compile(r"United (?:States|Kingdom)|U\.[SK]\.|US(?= [a-z])")
+_ISO_DATE = re.compile(r"-(?<=[0-9]{4}-)(0[1-9]|1[0-2])-([0-3][0-9])(?![0-9])")
+_MONEY = re.compile(r"([$€£¥] ?[0-9][0-9_]*) ?(mn?|bn?|tn?|[MBT])(?!\w)")
+_MAGNITUDES = {"m": "million", "b": "billion", "t": "trillion"}
+
+
+def spelled_out(text: str) -> str:
+    """``text`` with signs as words: ``1,000`` is 1000, ``2.5`` is ``2_5``, ``$2m`` dollar 2 million, ``%`` percent."""
+    text = _THOUSANDS.sub("", text) if "," in text else text
+    text = _DECIMAL.sub("_", text)
+    if "%" in text:
+        text = text.replace("%", " percent ")
+    if "$" in text:
+        text = _MONEY.sub(_in_full, text).replace("$", " dollar ")
+    if "U" in text and _COUNTRY.search(text):
+        text = _COUNTRY.sub(_short, text)
+    return _ISO_DATE.sub(_named_month, text)
+
+
+def _in_full(money: re.Match[str]) -> str:
+    return f"{money[1]} {_MAGNITUDES[money[2][0].lower()]} "
+
+
+def _short(country: re.Match[str]) -> str:
+    return " usa " if "S" in country[0] else " uk "
+
+
+def _named_month(date: re.Match[str]) -> str:
+    return f" {MONTHS[int(date[1]) - 1]} {date[2]} "
