@@ -57,6 +57,24 @@ def test_a_case_is_errored_when_there_is_an_error_and_no_answer(errored, trace):
     assert make_case({}, trace).errored is errored
 
 
+CITED = (
+    "[2]", "[2, 3]", "[1–3]", "[^2]", "[^2^]", "【4】", "【4:0†source】", "<sup>2</sup>", "[Doc 3]", "[Document 3]", "[Source 2]",
+    "(Document 3)", "(Source: 2)", "(sources 2 and 3)", "[citation:3]", "[ref. 2]", "[b#2]", "citations: [b#2]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("citation", CITED)
+def test_citations_are_no_prose(citation):
+    case = make_case({}, says(f"It weighs 25 kg {citation}.", retrieved_ids=["b#2"]))
+    assert case.prose == f"It weighs 25 kg {' ' * len(citation)}."
+
+
+@pytest.mark.parametrize("said", ["(2)", "(2 kg)", "[sic]", "(the source of 2 rivers)", "<b>2</b>", "(page 17)"])
+def test_other_brackets_are_prose(said):
+    claim = f"It weighs 25 kg {said}."
+    assert make_case({}, says(claim)).prose == claim
+
+
 def read(**fields):
     return Trace.from_row(trace_row(**fields), "Q1", 1)
 

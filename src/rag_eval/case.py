@@ -6,7 +6,7 @@ import sys
 from itertools import compress
 
 from rag_eval.model import without_citations
-from rag_eval.text import heading_parts, tokens
+from rag_eval.text import heading_parts, holds_any, tokens
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -180,8 +180,10 @@ class Case:
 
     @lazy
     def prose(self) -> str:
-        """The claim with spaces in the place of the citations in it: ``[id]``, ``[3]``, ``citations: [a, b]``."""
-        return without_citations(self.claim, (*self.cites, *self.trace.retrieved)) if "[" in self.claim else self.claim
+        """The claim with spaces in the place of the citations in it: ``[id]``, ``[Doc 3]``, ``citations: [a, b]``."""
+        if not holds_any("[(【<", self.claim):
+            return self.claim
+        return without_citations(self.claim, (*self.cites, *self.trace.retrieved))
 
     @lazy
     def chunk_texts(self) -> tuple[str, ...]:

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 _INLINE_CITATIONS = Later(r"citations\s*:\s*\[", re.IGNORECASE)
 _CITATION_LIST = Later(r"citations\s*+:\s*+\[[^\[\]]*+\]", re.IGNORECASE)
-_FOOTNOTE = Later(r"\[[0-9]{1,3}(?:\s?[,–-]\s?[0-9]{1,3})*\]")
+_FOOTNOTE = Later(
+    r"\[\^?[0-9]{1,3}\^?(?:\s?[,–-]\s?[0-9]{1,3})*\]|【[^【】]{1,40}】|<sup>\[?[0-9]{1,3}\]?</sup>"
+    r"|[\[(](?i:doc(?:ument)?|source|passage|context|chunk|citation|excerpt|ref(?:erence)?)s?\s?[.:#]?\s?"
+    r"[0-9]{1,3}(?:\s?(?:,|and|&|–|-)\s?[0-9]{1,3})*[\])]"
+)
+"""``[3]``, ``[^3]``, ``【4:0†source】``, ``<sup>3</sup>``, ``[Doc 3]``, ``(Source: 3)``."""
 _SEPARATORS = Later(r"[,\s]+")
 
 
@@ -348,7 +353,7 @@ def inline_citations(text: str) -> list[str] | None:
 
 
 def without_citations(text: str, ids: Iterable[str]) -> str:
-    """``text`` with as many spaces in the place of its citations: ``[id]`` of known ids, ``[3]``, and the list form."""
+    """``text`` with as many spaces in the place of its citations: ``[id]`` of known ids, footnotes, and the list form."""
     text = _CITATION_LIST.sub(_blank, text)
     for own in ids:
         text = text.replace(f"[{own}]", " " * (len(own) + 2))
