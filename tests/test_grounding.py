@@ -271,10 +271,26 @@ def test_a_number_that_stands_elsewhere_in_a_small_form_is_no_evidence():
         ("It may rain tomorrow.", "inference"),
         ("It rains.", "assertion"),
         ("A long sentence that only later says usually.", "assertion"),
+        ("Here are the steps:", "heading"),
+        ("**Key terms:**", "heading"),
+        ("步骤如下：", "heading"),
+        ("## 3. Weight", "heading"),
+        ("Weight: 3 kg", "assertion"),
+        ("#1 in the charts", "assertion"),
     ],
 )
 def test_kinds_of_sentences(claim, kind):
     assert [checked.part.kind for checked in ground(claim, [])] == [kind]
+
+
+def test_the_head_of_a_table_is_a_heading():
+    claim = "| Service | Time |\n|---|---|\n| Standard | 3 days |\n"
+    assert [one.part.kind for one in ground(claim, [])] == ["heading", "assertion"]
+
+
+def test_numbers_of_headings_are_made_up_all_the_same():
+    [checked] = ground("The street was paved 77 days later:", [SOURCE, OTHER])
+    assert (supported(checked), len(checked.support.fabricated)) == (None, 1)
 
 
 def test_general_sentences_are_not_checked():

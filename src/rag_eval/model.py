@@ -353,7 +353,7 @@ def inline_citations(text: str) -> list[str] | None:
 
 
 def without_citations(text: str, ids: Iterable[str]) -> str:
-    """``text`` with as many spaces in the place of its citations: ``[id]`` of known ids, footnotes, and the list form."""
+    """``text`` with as many spaces in the place of its citations: ``[id]`` of known ids, footnotes, the list form."""
     text = _CITATION_LIST.sub(_blank, text)
     for own in ids:
         text = text.replace(f"[{own}]", " " * (len(own) + 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import chain
 
-from rag_eval.grounding.claims import parts
+from rag_eval.grounding.claims import UNCHECKED, parts
 from rag_eval.grounding.evidence import Evidence, evidence
 from rag_eval.grounding.mismatches import DENYING
 from rag_eval.grounding.places import Index
@@ -71,7 +71,7 @@ def groundedness(checked: Sequence[Checked]) -> float | None:
     It is made of the mean of their supports by weight, with :data:`BENEFIT`, and of the share of their words that the
     chunks hold as often, known as token precision: the two err in different answers.
     """
-    claims = [one for one in checked if one.part.kind != "general"]
+    claims = [one for one in checked if one.part.kind not in UNCHECKED]
     if not claims:
         return None
     if not any([one.support.found for one in claims]):
@@ -89,7 +89,7 @@ def supported(one: Checked, assertion: float = ASSERTION, inference: float = INF
     words does not deny what it affirms or the other way round, and has no other number or unit in the place of its own.
     """
     part, support, _ = one
-    if part.kind == "general":
+    if part.kind in UNCHECKED:
         return None
     return _holds(support, assertion if part.kind == "assertion" else inference)
 

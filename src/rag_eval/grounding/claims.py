@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Literal
 
-    Kind = Literal["general", "inference", "assertion"]
+    Kind = Literal["general", "heading", "inference", "assertion"]
 
 NUMBER_WEIGHT, SELF_WEIGHT, REPEATED = 2.5, 1.3, 0.2
 LENGTH_WEIGHTS = (0.5, 0.5, 0.63, 0.73, 0.82, 0.89, 0.95, 1.0, 1.05, 1.09, 1.13, 1.17, 1.2)
 """Weight of a word by the length of its key: the logarithm of the length + 2 in units of log 9."""
+UNCHECKED = frozenset({"general", "heading"})
+"""Kinds of sentences that claim nothing of their own."""
 COMMON = frozenset({"0", "1"})  # "one" is mostly no number
 MOST = 200  # sentences; what has more is no answer
 _AT_ONCE = 4  # words
@@ -33,6 +35,9 @@ _ITEM = re.compile(
     )?[\s*_]*""",
     re.VERBOSE,
 )
+
+
+_TABLE_RULE = re.compile(r"\s*\|\s*:?--")
 
 
 class Part(NamedTuple):
@@ -60,7 +65,7 @@ def parts(claim: str) -> list[Part]:
     seen: set[str] = set()
     shift = 0
     spans = [*_without_items(claim)]
-    for (start, end), read in zip(spans, keys([claim[start:end] for start, end in spans]), strict=True):
+    for (first, start, end), read in zip(spans, keys([claim[start:end] for _, start, end in spans]), strict=True):
         if len(found) == MOST:
             break
         weights = [*map(_WEIGHTS.__getitem__, read)]
@@ -68,17 +73,25 @@ def parts(claim: str) -> list[Part]:
         if content:
             counted = [w * REPEATED if key in seen else w for key, w in zip(read, weights, strict=True) if w]
             numbers = _numbers(read, content) if NUMBER_WEIGHT in weights else []
-            found.append(Part(start, end, kind(read), read, content, counted, shift, numbers))
+            sort = "heading" if _announces(claim, first, start, end) else kind(read)
+            found.append(Part(start, end, sort, read, content, counted, shift, numbers))
             seen.update(read)
             shift += len(content) + 1  # a bit between two sentences: their words are no neighbours
     return found
 
 
-def _without_items(claim: str) -> Iterator[tuple[int, int]]:
-    """The sentences of ``claim`` without the numbers and bullets of lists before them."""
+def _without_items(claim: str) -> Iterator[tuple[int, int, int]]:
+    """The sentences of ``claim``: where they start, where without the number or bullet of an item, where they end."""
     for start, end in sentences(claim):
         item = _ITEM.match(claim, start, end)
-        yield (item.end() if item else start), end
+        yield start, (item.end() if item else start), end
+
+
+def _announces(claim: str, first: int, start: int, end: int) -> bool:
+    """Whether a sentence says what comes next: it ends in a colon, stands behind ``#``, or heads a table."""
+    if claim[end - 1] in "*_:：" and claim[start:end].rstrip("*_ ").endswith((":", "：")):
+        return True
+    return "# " in claim[first:start] or (claim[start] == "|" and _TABLE_RULE.match(claim, end) is not None)
 
 
 def _numbers(read: list[str], content: list[int]) -> list[int]:

@@ -1,7 +1,7 @@
 """Groundedness: do the chunks bear out what the answer says, sentence by sentence, without a judge.
 
-The answer is cut into sentences; one that starts by saying that it speaks in general is not checked. How sentences
-are compared with chunks is said in docs/groundedness.md.
+The answer is cut into sentences; one that starts by saying that it speaks in general is not checked, nor are headings
+and what leads in to a list. How sentences are compared with chunks is said in docs/groundedness.md.
 """
 
 from __future__ import annotations
