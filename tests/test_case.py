@@ -59,7 +59,8 @@ def test_a_case_is_errored_when_there_is_an_error_and_no_answer(errored, trace):
 
 CITED = (
     "[2]", "[2, 3]", "[1–3]", "[^2]", "[^2^]", "【4】", "【4:0†source】", "<sup>2</sup>", "[Doc 3]", "[Document 3]",
-    "[Source 2]", "(Document 3)", "(Source: 2)", "(sources 2 and 3)", "[citation:3]", "[ref. 2]", "[b#2]", "citations: [b#2]",
+    "[Source 2]", "(Document 3)", "(Source: 2)", "(sources 2 and 3)", "[citation:3]", "[ref. 2]", "[b#2]",
+    "citations: [b#2]",
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import sys
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rag_eval.grounding import evidence, ground, groundedness, supported
@@ -194,6 +194,23 @@ DENIED = {
     ),
     "unit": ("The street outside was 2.5 miles long.", OTHER),
 }
+DROPPED = [
+    ("Connect the device to the mains before use.", "Do not connect the device to the mains before use."),
+    ("Wash wool above 30 degrees.", "On care: never wash wool above 30 degrees."),
+    ("All employees receive a yearly bonus.", "By the way, not all employees receive a yearly bonus."),
+    ("Cats are allowed in the garden.", "Neither dogs nor cats are allowed in the garden."),
+]
+
+
+@pytest.mark.parametrize(("claim", "chunk"), DROPPED)
+def test_a_copy_without_the_denial_before_it_is_unsupported(claim, chunk):
+    found = one(claim, chunk)
+    assert (found.supported, [reason for reason, _ in found.mismatches]) == (False, ["negation"])
+
+
+def test_the_answer_no_before_a_copy_denies_nothing():
+    assert one("Parking costs 5 dollars a day.", "Is it free? No. Parking costs 5 dollars a day.").support == 1
+    assert one("Stop.", "Do not stop.").support == 1
 
 
 @pytest.mark.parametrize("reason", DENIED)
@@ -342,7 +359,9 @@ def test_another_chunk_never_lowers_the_support(claim, chunks, more):
 
 @given(sentences=st.lists(SENTENCES, min_size=1, max_size=6), chunks=st.lists(TEXTS, max_size=2), data=st.data())
 def test_a_sentence_copied_from_a_chunk_is_fully_supported(sentences, chunks, data):
+    """But where the sentence before it ends in a denial, which reads as its own."""
     copied = data.draw(st.sampled_from(sentences))
+    assume({"not", "never"}.isdisjoint([read[-1] for read in keys(sentences)]))
     for checked in ground(copied, [*chunks, " ".join(sentences)]):
         assert checked.support.number == pytest.approx(1)
 

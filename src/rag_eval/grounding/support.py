@@ -30,6 +30,7 @@ FUNCTION_WEIGHT, ALONE = 0.3, 0.5  # what a function word counts, and which part
 DISORDER = 0.3  # what a place loses when its words stand in no common order with those of the sentence
 CLOSE = 0.8  # the share of a sentence's content words that makes a place worth a closer look
 MOST_PLACES = 8  # places looked at closely, so that a chunk full of repetitions costs no more
+_TURNING = frozenset("not never neither nor hardly rarely without".split())  # not "no": it may be an answer
 _MARGIN = 3  # words before and behind a window that are read with it
 _FURTHER = 3  # words that may stand between two words in the source beyond those in the sentence
 
@@ -150,10 +151,11 @@ def _closer(wanted: Wanted, index: Index, start: Place, hits: int) -> tuple[floa
 
 
 def _copied(keys: list[str], words: list[str]) -> bool:
+    """Whether ``words`` hold ``keys`` in one piece, and no word right before denies it: "Do not …"."""
     place, first, count = -1, keys[0], len(keys)
     for _ in range(words.count(first)):
         place = words.index(first, place + 1)
-        if words[place : place + count] == keys:
+        if words[place : place + count] == keys and not (place and words[place - 1] in _TURNING):
             return True
     return count == 1
 
