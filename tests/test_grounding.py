@@ -73,6 +73,14 @@ AMOUNTS = [
         "The fund spent $4,300,000,000.",
     ),
     ("The fund spent $900m.", "The fund spent 900 million dollars.", "The fund spent $900 million."),
+    (
+        "The fund spent €250k.",
+        "The fund spent 250,000 euros.",
+        "The fund spent EUR 250,000.",
+        "The fund spent 250k €.",
+    ),
+    ("The fund spent £1.2m.", "The fund spent 1,200,000 pounds.", "The fund spent GBP 1.2 million."),
+    ("The fund spent ¥500.", "The fund spent 500 yen."),
     ("It sold 2.5bn cups.", "It sold 2.5 billion cups.", "It sold 2,500,000,000 cups."),
     ("It has 250k users.", "It has 250,000 users.", "It has 250 thousand users."),
     ("It reached 1.4 million homes.", "It reached 1,400,000 homes.", "It reached 1.40 million homes."),
@@ -108,6 +116,11 @@ def test_a_number_is_made_up_where_its_magnitude_differs(claim, chunk):
 def test_another_unit_is_seen_where_it_is_glued_to_its_number():
     found = one("The usual dose on a day is 2000mg.", "The usual dose on a day is 2000 g.")
     assert found.mismatches == (("unit", "mg"),)
+
+
+def test_another_currency_is_another_unit():
+    found = one("Loans above £250,000 require an opinion.", "Loans above €250,000 require an opinion.")
+    assert (found.supported, found.mismatches) == (False, (("unit", "£"),))
 
 
 def test_a_year_or_a_day_before_a_magnitude_is_no_factor():
@@ -173,6 +186,7 @@ def test_evidence_says_what_the_place_says_otherwise():
         ("It opened on 2024-05-01. It may follow soon.", "may", "05"),
         ("It cost $900m, some say a million more.", "million", "m"),
         ("It cost 900 million dollars.", "million", "million"),
+        ("It cost €20 then, 30 euros now.", "euro", "€"),
         ("It took twenty-five days.", "twenty_five", "twenty-five"),
         ("It weighs 25kg, of 30 kg.", "kg", "kg,"),
         ("It opened in May 2024, on the 05 line.", "may", "May"),

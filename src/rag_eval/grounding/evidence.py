@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rag_eval.grounding.lexicon import MONTHS
+from rag_eval.grounding.lexicon import CURRENCIES, MONTHS
 from rag_eval.grounding.places import BLOCK, span
 from rag_eval.grounding.words import remembered, words
 from rag_eval.typed import NamedTuple
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _AHEAD = 2000  # characters in which the next word is looked for
 _WRITTEN = {
     "percent": ("%",),
-    "dollar": ("$",),
+    **{currency: (sign,) for sign, currency in CURRENCIES.items()},
     "million": ("m",),
     "billion": ("b",),
     "trillion": ("t",),

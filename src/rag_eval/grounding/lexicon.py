@@ -80,9 +80,12 @@ MONTHS = "january february march april may june july august september october no
 UNITS = (
     "dozen percent point century decade year month week day hour minute second millisecond mile kilometer meter foot "
     "inch mph knot kilogram gram milligram pound ton ounce acre hectare liter milliliter gallon degree hertz megahertz "
-    "gigahertz kilobyte megabyte gigabyte terabyte watt kilowatt megawatt dollar euro"
+    "gigahertz kilobyte megabyte gigabyte terabyte watt kilowatt megawatt dollar euro yen rupee"
 )
 """What numbers are counted in."""
+
+CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee"}
+"""Words for signs that stand before a number or behind it."""
 
 SHORT_FORMS = {
     "jan": "january", "feb": "february", "apr": "april", "jun": "june", "jul": "july", "aug": "august",
@@ -94,7 +97,7 @@ SHORT_FORMS = {
     "litre": "liter", "litres": "liter", "ml": "milliliter", "millilitre": "milliliter", "millilitres": "milliliter",
     "ms": "millisecond", "h": "hour", "yr": "year", "yrs": "year", "tb": "terabyte", "kb": "kilobyte",
     "hz": "hertz", "mhz": "megahertz", "ghz": "gigahertz", "kw": "kilowatt", "mw": "megawatt",
-    "eur": "euro", "gbp": "pound", "tn": "trillion",
+    "eur": "euro", "gbp": "pound", "jpy": "yen", "inr": "rupee", "tn": "trillion",
     "mi": "mile", "hr": "hour", "hrs": "hour", "min": "minute", "mins": "minute", "sec": "second", "secs": "second",
     "pct": "percent", "percentage": "percent", "usd": "dollar", "mn": "million", "bn": "billion", "gb": "gigabyte",
     "mb": "megabyte", "dr": "doctor", "prof": "professor", "st": "saint", "mt": "mount", "govt": "government",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import compress, pairwise, takewhile
 
-from rag_eval.grounding.lexicon import DOUBT, FUNCTION, HEDGES, NEGATIONS, QUANTIFIERS, SAID, UNITS
+from rag_eval.grounding.lexicon import CURRENCIES, DOUBT, FUNCTION, HEDGES, NEGATIONS, QUANTIFIERS, SAID, UNITS
 from rag_eval.grounding.words import key as folded
 from rag_eval.typed import NamedTuple
 
@@ -22,6 +22,7 @@ REACH = 5  # words after a mark in which the word that it is about stands
 _QUANTITIES = frozenset(QUANTIFIERS)
 _MARKS = NEGATIONS | _QUANTITIES | HEDGES
 _UNITS = frozenset(map(folded, UNITS.split()))
+_CURRENCIES = frozenset(map(folded, CURRENCIES.values()))
 DENYING = frozenset({"negation", "number", "unit"})
 """Reasons that make a sentence unsupported, whatever its support."""
 _TURNS = frozenset("but although though while however because".split())
@@ -74,9 +75,11 @@ def _numbers(sentence: Sentence, window: list[str]) -> Iterable[Mismatch]:
 
 
 def _counted(words: list[str]) -> dict[str, set[str]]:
-    """What numbers count, by number; a magnitude is part of its number."""
+    """What numbers count, by number; a magnitude is part of its number, and a currency may stand before it."""
     found: dict[str, set[str]] = {}
     for before, word in pairwise([word for word in words if word != SAID] if SAID in words else words):
+        if before in _CURRENCIES and word[0].isdigit():
+            found.setdefault(word, set()).add(before)
         if word in _UNITS:
             found.setdefault(before, set()).add(word)
     return found

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from rag_eval.grounding.lexicon import MONTHS
+from rag_eval.grounding.lexicon import CURRENCIES, MONTHS
+from rag_eval.text import holds_any
 
 _THOUSANDS = re.compile(r",(?<=[0-9],)(?=[0-9]{3}(?![0-9]))")
 _DECIMAL = re.compile(r"\.(?<=[0-9]\.)(?=[0-9])")
@@ -23,11 +24,18 @@ def spelled_out(text: str) -> str:
     text = _DECIMAL.sub("_", text)
     if "%" in text:
         text = text.replace("%", " percent ")
-    if "$" in text:
-        text = _MONEY.sub(_in_full, text).replace("$", " dollar ")
+    if holds_any(CURRENCIES, text):
+        text = _with_currencies(text)
     if "U" in text and _COUNTRY.search(text):
         text = _COUNTRY.sub(_short, text)
     return _ISO_DATE.sub(_named_month, text)
+
+
+def _with_currencies(text: str) -> str:
+    text = _MONEY.sub(_in_full, text)
+    for sign, currency in CURRENCIES.items():
+        text = text.replace(sign, f" {currency} ")
+    return text
 
 
 def _in_full(money: re.Match[str]) -> str:
