@@ -118,6 +118,38 @@ def test_another_unit_is_seen_where_it_is_glued_to_its_number():
     assert found.mismatches == (("unit", "mg"),)
 
 
+TYPOGRAPHY = [
+    "Par\u200bcels may wei\u200dgh at most 1\u2009240 kg.",
+    "\ufeffPar\u00adcels may weigh at \u200emost\u200e 1\u202f240\u00a0kg.",
+    "\u2068Parcels\u2069 may weigh at mo\u2060st 1240 kg.",
+    "Parcels may weigh __at most__ _1,240 kg_.",
+    "Parcels may weigh at most ١٢٤٠ kg.",
+    "Ｐａｒｃｅｌｓ may weigh at most １２４０ kg.",
+]
+
+
+@pytest.mark.parametrize("claim", TYPOGRAPHY)
+def test_typography_says_nothing(claim):
+    assert keys([claim]) == keys(["Parcels may weigh at most 1240 kg."])
+
+
+@pytest.mark.parametrize(
+    ("date", "read"),
+    [
+        ("21.05.2016", "21 may 2016"),
+        ("2.11.2016", "2 november 2016"),
+        ("14/03/1987", "14 march 1987"),
+        ("03/14/1987", "march 14 1987"),
+        ("02/04/2011", "2 4 2011"),
+        ("31.13.2016", "31_13_2016"),
+        ("1/2", "1 2"),
+        ("v2.10.3", "2_10_3"),
+    ],
+)
+def test_dates_are_read_where_day_and_month_can_be_told(date, read):
+    assert keys([f"It ran on {date}."]) == [["it", "run", "on", *read.split()]]
+
+
 def test_another_currency_is_another_unit():
     found = one("Loans above £250,000 require an opinion.", "Loans above €250,000 require an opinion.")
     assert (found.supported, found.mismatches) == (False, (("unit", "£"),))
@@ -186,6 +218,8 @@ def test_evidence_says_what_the_place_says_otherwise():
         ("It opened on 2024-05-01. It may follow soon.", "may", "05"),
         ("It cost $900m, some say a million more.", "million", "m"),
         ("It cost 900 million dollars.", "million", "million"),
+        ("It opened on 21.5.2016. It may follow soon.", "may", "5"),
+        ("It opened on 05/21/2016. It may follow soon.", "may", "05"),
         ("It cost €20 then, 30 euros now.", "euro", "€"),
         ("It took twenty-five days.", "twenty_five", "twenty-five"),
         ("It weighs 25kg, of 30 kg.", "kg", "kg,"),
@@ -404,6 +438,13 @@ HOSTILE = {
     "thousands": "1,000,",
     "decimals": "1.1",
     "dates": "2024-01-01-",
+    "dotted dates": "01.01.2024.",
+    "slashed dates": "01/13/2024/",
+    "emphasis": "_",
+    "amounts": "$1.5m 25kg ",
+    "magnitudes": "two hundred thousand million ",
+    "items": "1. - ",
+    "signs not seen": "\u200b\u00ad",
     "contractions": "don't ",
     "no white space": "東京",
     "capitals": "U.S. ",

@@ -25,7 +25,7 @@ _WRITTEN = {
     "trillion": ("t",),
     "usa": ("united states", "u.s.", "us"),
     "uk": ("united kingdom", "u.k."),
-} | {month: (f"{number:02}",) for number, month in enumerate(MONTHS, 1)}
+} | {month: (f"{number:02}", str(number)) for number, month in enumerate(MONTHS, 1)}
 """Other ways in which a word may stand in the text: ``$2m``, the month of a date in digits."""
 
 

@@ -33,7 +33,10 @@ _WORDS_ONLY = bytes(i if not i or chr(i).isalnum() or chr(i) == "_" else 32 for 
 _TABLE = _WORDS_ONLY + bytes(range(128, 256))
 _DASHES, _QUOTES = re.compile(rb"\xe2\x80[\x80-\xaf]"), re.compile(rb"\xc2[\xa0\xab\xbb]")
 """Dashes, quotes, dots and spaces in UTF-8: two patterns, since a search for a fixed start is quick."""
+_MARKS, _ISOLATES = re.compile(rb"\xe2\x80[\x8b-\x8f\xaa-\xae]"), re.compile(rb"\xe2\x81[\xa0\xa6-\xa9]")
+_HIDDEN = ("\u00ad".encode(), "\ufeff".encode())
 _ENDING = re.compile(r"([0-9]+(?:_[0-9]+)?)(st|nd|rd|th|s|m|t|k)")
+_VERSION = re.compile(r"v[0-9]+(?:_[0-9]+)+")
 _known: dict[bytes, str] = {}
 _read_before: dict[str, list[str]] = {}
 
@@ -84,8 +87,15 @@ def _cleaned(texts: Sequence[str]) -> list[bytes]:
         together = BETWEEN_TEXTS.join([text.replace(BETWEEN_TEXTS, " ") for text in texts])
     written = spelled_out(together).encode(errors="replace")
     if not together.isascii():
-        written = _QUOTES.sub(b" ", _DASHES.sub(b" ", written))
+        written = _QUOTES.sub(b" ", _DASHES.sub(b" ", _without_invisible(written)))
     return written.translate(_TABLE).split(b"\0")
+
+
+def _without_invisible(written: bytes) -> bytes:
+    """Without signs that are not seen and would cut a word: zero width, marks of direction, soft hyphens."""
+    for sign in _HIDDEN:
+        written = written.replace(sign, b"")
+    return _ISOLATES.sub(b"", _MARKS.sub(b"", written))
 
 
 def _folded(text: bytes) -> list[str]:
@@ -139,6 +149,8 @@ def key(word: str) -> str:
         return digits
     if word[0].isdigit():
         return _number(word)
+    if word[0] == "v" and _VERSION.fullmatch(word):
+        return _number(word[1:])
     word = SHORT_FORMS.get(word, word)
     word = IRREGULAR.get(word, word)
     found = stem(word)
@@ -148,6 +160,8 @@ def key(word: str) -> str:
 
 def _number(word: str) -> str:
     """``word`` without what leaves its value as it is: ordinal endings, zeros before it and behind its point."""
+    if not word.isascii() and word.isdecimal():
+        return str(int(word))  # of another script
     if not word[-1].isdigit():
         word = _without_ending(word)
     if word.count("_") == 1:

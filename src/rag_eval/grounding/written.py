@@ -14,14 +14,27 @@ _THOUSANDS = re.compile(r",(?<=[0-9],)(?=[0-9]{3}(?![0-9]))")
 _DECIMAL = re.compile(r"\.(?<=[0-9]\.)(?=[0-9])")
 _COUNTRY = re.compile(r"United (?:States|Kingdom)|U\.[SK]\.|US(?= [a-z])")
 _ISO_DATE = re.compile(r"-(?<=[0-9]{4}-)(0[1-9]|1[0-2])-([0-3][0-9])(?![0-9])")
+_GROUPED = re.compile("[\u00a0\u2009\u202f](?<=[0-9].)(?=[0-9]{3}(?![0-9]))")
+_EMPHASIS = re.compile(r"_(?:(?<![^\W_]_)|(?![^\W_]))")
+_DOTTED_DATE = re.compile(r"_(?<=[0-9]_)[01]?[0-9]_[12][0-9]{3}(?![0-9_])")
+_SLASHED_DATE = re.compile(r"/(?<=[0-9]/)[0-3]?[0-9]/[12][0-9]{3}(?![0-9/])")
+_DATE = re.compile(r"(?<![0-9_/])([0-3]?[0-9])([_/])([0-3]?[0-9])\2([12][0-9]{3})(?![0-9_/])")
 _MONEY = re.compile(r"([$€£¥] ?[0-9][0-9_]*) ?(mn?|bn?|tn?|[MBT])(?!\w)")
+_THIN = ("\u00a0", "\u2009", "\u202f")
+"""Spaces that do not break a line, as they stand between thousands."""
 _MAGNITUDES = {"m": "million", "b": "billion", "t": "trillion"}
 
 
 def spelled_out(text: str) -> str:
     """``text`` with signs as words: ``1,000`` is 1000, ``2.5`` is ``2_5``, ``$2m`` dollar 2 million, ``%`` percent."""
+    if "_" in text:
+        text = _EMPHASIS.sub(" ", text)
+    if holds_any(_THIN, text):
+        text = _GROUPED.sub("", text)
     text = _THOUSANDS.sub("", text) if "," in text else text
     text = _DECIMAL.sub("_", text)
+    if _DOTTED_DATE.search(text) or _SLASHED_DATE.search(text):
+        text = _DATE.sub(_day_and_month, text)
     if "%" in text:
         text = text.replace("%", " percent ")
     if holds_any(CURRENCIES, text):
@@ -44,6 +57,16 @@ def _in_full(money: re.Match[str]) -> str:
 
 def _short(country: re.Match[str]) -> str:
     return " usa " if "S" in country[0] else " uk "
+
+
+def _day_and_month(date: re.Match[str]) -> str:
+    """The month by its name where it can be told: with points the day comes first, with strokes one is above 12."""
+    first, second = int(date[1]), int(date[3])
+    if 0 < second <= 12 and (date[2] == "_" or first > 12):
+        return f" {date[1]} {MONTHS[second - 1]} {date[4]} "
+    if 0 < first <= 12 < second and date[2] == "/":
+        return f" {MONTHS[first - 1]} {date[3]} {date[4]} "
+    return date[0]
 
 
 def _named_month(date: re.Match[str]) -> str:
