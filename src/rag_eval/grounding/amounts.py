@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from itertools import compress
 
-from rag_eval.grounding.lexicon import FIRST, ONES, POWERS, SAID, TENS
+from rag_eval.grounding.lexicon import FIRST, MONTHS, ONES, POWERS, SAID, TENS
 
 _GLUED = re.compile(
     r"([0-9][0-9_]*)"
     r"(mg|kg|g|kms?|cm|mm|ml|l|[kmgt]b|[kmg]?hz|[kmg]?wh?|v|bn|mn|tn|am|pm|ms|h|hrs?|mins?|secs?|yrs?|mph|ft|lbs?|oz|x)"
 )
 """Without ``m``, ``s`` and ``t``: 90m may be metres or millions, 1990s are years."""
+_DATE = re.compile(r"([0-3]?[0-9])_(0?[1-9]|1[0-2])_([12][0-9]{3})")
 _ENDED = "|".join(f"(?<={ten} )" for ten in TENS)
 _COMPOUND = re.compile(f"ty (?:{_ENDED})(?=(?:{'|'.join((*ONES[1:], *FIRST))})(?![^ ]))".encode())
 """Starts with a fixed text, which the interpreter looks for fast."""
@@ -25,9 +26,13 @@ def joined(text: bytes) -> bytes:
 
 
 def unglued(word: str) -> tuple[str, ...]:
-    """A word, or the number and the unit that it is made of."""
-    glued = _GLUED.fullmatch(word) if word[0].isdigit() else None
-    return (word,) if glued is None else (glued[1], glued[2])
+    """A word, the number and the unit that it is made of, or the parts of a date such as ``21_05_2016``."""
+    if not word[0].isdigit() or word.isdigit():
+        return (word,)
+    glued, date = _GLUED.fullmatch(word), _DATE.fullmatch(word)
+    if glued:
+        return glued[1], glued[2]
+    return (date[1], MONTHS[int(date[2]) - 1], date[3]) if date else (word,)
 
 
 def multiplied(keys: list[str]) -> list[str]:

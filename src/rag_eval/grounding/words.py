@@ -31,10 +31,10 @@ BETWEEN_TEXTS = "\0"
 
 _WORDS_ONLY = bytes(i if not i or chr(i).isalnum() or chr(i) == "_" else 32 for i in range(128)).lower()
 _TABLE = _WORDS_ONLY + bytes(range(128, 256))
-_DASHES, _QUOTES = re.compile(rb"\xe2\x80[\x80-\xaf]"), re.compile(rb"\xc2[\xa0\xab\xbb]")
+_DASHES, _QUOTES = re.compile(rb"\xe2\x80[\x80-\x8a\x90-\xa9\xaf]"), re.compile(rb"\xc2[\xa0\xab\xbb]")
 """Dashes, quotes, dots and spaces in UTF-8: two patterns, since a search for a fixed start is quick."""
-_MARKS, _ISOLATES = re.compile(rb"\xe2\x80[\x8b-\x8f\xaa-\xae]"), re.compile(rb"\xe2\x81[\xa0\xa6-\xa9]")
-_HIDDEN = ("\u00ad".encode(), "\ufeff".encode())
+_UNSEEN = dict.fromkeys([0xAD, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x2060, *range(0x2066, 0x206A)])
+"""Soft hyphens, signs of no width and marks of direction: they would cut a word in two."""
 _ENDING = re.compile(r"([0-9]+(?:_[0-9]+)?)(st|nd|rd|th|s|m|t|k)")
 _VERSION = re.compile(r"v[0-9]+(?:_[0-9]+)+")
 _known: dict[bytes, str] = {}
@@ -87,15 +87,8 @@ def _cleaned(texts: Sequence[str]) -> list[bytes]:
         together = BETWEEN_TEXTS.join([text.replace(BETWEEN_TEXTS, " ") for text in texts])
     written = spelled_out(together).encode(errors="replace")
     if not together.isascii():
-        written = _QUOTES.sub(b" ", _DASHES.sub(b" ", _without_invisible(written)))
+        written = _QUOTES.sub(b" ", _DASHES.sub(b" ", written))
     return written.translate(_TABLE).split(b"\0")
-
-
-def _without_invisible(written: bytes) -> bytes:
-    """Without signs that are not seen and would cut a word: zero width, marks of direction, soft hyphens."""
-    for sign in _HIDDEN:
-        written = written.replace(sign, b"")
-    return _ISOLATES.sub(b"", _MARKS.sub(b"", written))
 
 
 def _folded(text: bytes) -> list[str]:
@@ -107,20 +100,27 @@ def _folded(text: bytes) -> list[str]:
 
 def _read(text: bytes) -> list[str]:
     """The keys of ``text``, whose words are not all known: what is read with the words beside it never is."""
+    found = joined(text).split()
+    known = [*map(_known.get, found)]
     read: list[str] = []
-    scaled = False
-    for word in joined(text).split():
-        known = _known.get(word)
-        if known is not None:
-            read.append(known)
-            continue
-        parts = _parts(word) if len(word) <= LONGEST else _parts.__wrapped__(word)
-        if not POWERS.keys().isdisjoint(parts):
-            scaled = True
-        elif len(parts) == 1 and len(word) <= LONGEST and word not in TENS_READ:
-            _remember(word, parts[0])
-        read.extend(parts)
+    start, scaled = 0, False
+    for place in [place for place, its_key in enumerate(known) if its_key is None]:
+        parts = _learned(found[place])
+        read += known[start:place]  # type: ignore[arg-type]
+        read += parts
+        start, scaled = place + 1, scaled or not POWERS.keys().isdisjoint(parts)
+    read += known[start:]  # type: ignore[arg-type]
     return multiplied(read) if scaled else read
+
+
+def _learned(word: bytes) -> tuple[str, ...]:
+    """The keys of a word, which is remembered if it has one, and that hangs on no word beside it."""
+    if len(word) > LONGEST:
+        return _parts.__wrapped__(word)
+    parts = _parts(word)
+    if len(parts) == 1 and word not in TENS_READ and parts[0] not in POWERS:
+        _remember(word, parts[0])
+    return parts
 
 
 @lru_cache(maxsize=1 << 14)
@@ -129,7 +129,10 @@ def _parts(word: bytes) -> tuple[str, ...]:
 
 
 def _cut(word: bytes) -> list[str]:
-    return [part for token in tokens(word.decode()) for part in unglued(token)]
+    """A word without emphasis (``_word_``) and signs that are not seen, in the parts that have a key each."""
+    text = word.decode()
+    text = text if text.isascii() else text.translate(_UNSEEN)
+    return [part for token in tokens(text.strip("_")) for part in unglued(token)]
 
 
 def _remember(word: bytes, its_key: str) -> None:
