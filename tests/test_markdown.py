@@ -11,6 +11,7 @@ from tabulate import tabulate
 
 import compared
 from hostile import TAGS
+from rag_eval.errors import InputError, Problem
 from rag_eval.renderers import RENDERERS, markdown, marks, render
 from rag_eval.report import SliceResult, concluded
 
@@ -131,6 +132,14 @@ def test_a_comment_keeps_to_its_size_and_to_its_verdict(made, most):
     assert text == "" or "RAG evaluation failed" in text
     if most >= 2_000:
         assert [gate.label for gate in report.failed_gates if not named(text, gate)] == []
+
+
+def test_a_problem_is_shown_as_it_is(report):
+    error = InputError([Problem("gold.jsonl", 1, "", "qid 'a|b' stands twice")])
+    for text in (markdown.problems_within(error, 10_000, len), markdown.reason_within("'a|b' is none", 10_000, len)):
+        assert "a|b" in html_of(text)
+    part = next(gate for gate in report.gates if gate.slice)._replace(slice="tags=a|b", outcome="failed")
+    assert "<code>tags=a|b</code>" in html_of(markdown.within(report._replace(gates=(part,)), 600, len))
 
 
 def many(report, count):

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_eval import safe
-from rag_eval.safe import hypertext, log_line, markdown, one_line, prose, quoted, spreadsheet
+from rag_eval.safe import hypertext, log_line, markdown, one_line, prose, quoted, spreadsheet, untabled
 
 PIECES = [
     "`",
@@ -165,6 +165,16 @@ def test_a_cell_shows_the_text_that_was_meant(text):
     page = table(markdown(text, 500))
     shown = "".join(page.texts).replace("\u200b", "")
     assert one_line(text, 500) in shown or not one_line(text, 500)
+
+
+@given(HOSTILE)
+@example("a|b")
+@example("a\\|b")
+def test_outside_of_a_table_the_text_is_shown_without_what_a_cell_needs(text):
+    page = rendered(f"- {untabled(markdown(text, 500))}\n")
+    shown = "".join(page.texts).replace("\u200b", "").strip("\n")
+    assert page.tags in (["ul", "li", "code"], ["ul", "li", "em"])
+    assert shown.strip() == (one_line(text, 500).replace("\u200b", "").strip() or "(empty)")
 
 
 @given(HOSTILE)

@@ -67,6 +67,14 @@ def markdown(text: str, limit: int = 80) -> str:
     return f"{fence}{pad}{clean}{pad}{fence}"
 
 
+def untabled(text: str) -> str:
+    """Markdown out of spans by :func:`markdown` that stands in no table: there the backslash before a pipe is shown.
+
+    None but that function's own are met: it parts a backslash that the data have from their pipe.
+    """
+    return text.replace("\\|", "|")
+
+
 def prose(text: str, limit: int = 80) -> str:
     """``text`` as plain words where nothing in it means more than that to Markdown or GitHub, else as a code span."""
     clean = one_line(text, limit)

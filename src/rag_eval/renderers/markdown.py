@@ -6,7 +6,7 @@ from rag_eval.metrics import PERSPECTIVES
 from rag_eval.renderers import cases, change, judged, moved, provenance, remarks, sections, words
 from rag_eval.renderers.marks import SIGNS, VOICE, escaped, folded, glued, laid, name, table, titled
 from rag_eval.safe import markdown as safe
-from rag_eval.safe import prose
+from rag_eval.safe import prose, untabled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def within(report: Report, most: int, size: Callable[[str], int]) -> str:
 
 def warned_within(report: Report, most: int, size: Callable[[str], int]) -> str:
     """The report below a line on why its step fails though it passes: somebody asked for no warnings either."""
-    line = f"{SIGNS['failed']} **The step fails**, for `fail-on` is `warning`: {words.warned(report, VOICE)}.\n\n"
+    why = untabled(words.warned(report, VOICE))
+    line = f"{SIGNS['failed']} **The step fails**, for `fail-on` is `warning`: {why}.\n\n"
     return line + within(report, most - size(line), size) if size(line) <= most else within(report, most, size)
 
 
@@ -57,7 +58,7 @@ def problems_within(error: InputError, most: int, size: Callable[[str], int]) ->
     total = len(error.problems) + error.more
     head = f"{_UNJUDGED}: {total} problem{'s' if total != 1 else ''} in the input\n\n"
     for shown in (_PROBLEMS, 5, 0):
-        lines = [f"- {safe(str(problem), 300)}\n" for problem in error.problems[:shown]]
+        lines = [untabled(f"- {safe(str(problem), 300)}\n") for problem in error.problems[:shown]]
         more = f"\n{total - len(lines)} more are not shown; the log has them.\n" if total > len(lines) else ""
         text = head + "".join(lines) + more
         if size(text) <= most:
@@ -68,7 +69,7 @@ def problems_within(error: InputError, most: int, size: Callable[[str], int]) ->
 def reason_within(reason: str, most: int, size: Callable[[str], int]) -> str:
     """Why nothing could be judged, in at most ``most`` units of ``size``."""
     head = f"{_UNJUDGED}\n"
-    text = f"{head}\n{safe(reason, 1_000)}\n"
+    text = f"{head}\n{untabled(safe(reason, 1_000))}\n"
     return next((each for each in (text, head) if size(each) <= most), "")
 
 
@@ -106,6 +107,7 @@ def _least(report: Report, most: int, size: Callable[[str], int]) -> str:
     broken = words.gravest(gate for gate in report.gates if gate.broken)
     lines = [f"\n- {words.reason(report, gate, VOICE)}" for gate in broken]
     lines += [f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors]
+    lines = [untabled(line) for line in lines]
     text, room = _head(report) + "\n", len(f"\n- … and {len(lines)} more".encode())
     shown = 0
     while shown < len(lines) and size(text + lines[shown]) + room <= most:
@@ -117,7 +119,7 @@ def _least(report: Report, most: int, size: Callable[[str], int]) -> str:
 
 def _head(report: Report) -> str:
     sign = SIGNS["inconclusive" if words.in_part(report) else report.verdict]
-    return f"## {sign} {words.title(report)}\n\n{words.headline(report, VOICE)}"
+    return f"## {sign} {words.title(report)}\n\n{untabled(words.headline(report, VOICE))}"
 
 
 def _changed(report: Report, *, whole: bool) -> list[Block]:

@@ -7,7 +7,7 @@ import re
 from rag_eval.renderers.blocks import Bullets, Table
 from rag_eval.renderers.words import Voice
 from rag_eval.safe import markdown as safe
-from rag_eval.safe import prose
+from rag_eval.safe import prose, untabled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def titled(title: str, parts: Sequence[Block]) -> str:
 def _block(part: Block) -> str:
     if isinstance(part, Table):
         return table(part.headers, part.rows)
-    return nested(part) if isinstance(part, Bullets) else part.text
+    return untabled(nested(part) if isinstance(part, Bullets) else part.text)
 
 
 VOICE = Voice(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tabulate import tabulate
 
-from rag_eval.safe import log_line, markdown, one_line, prose
+from rag_eval.safe import log_line, markdown, one_line, prose, untabled
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ def marked(sections: Iterable[Section]) -> str:
     for level, one in enumerate(sections):
         lines = "\n".join(f"- {line}" for line in one.lines) if len(one.lines) > 1 else "".join(one.lines)
         title = f"{'###' if level else '##'} {one.title}" if one.title else ""
-        parts += [title, lines, _table(one, "pipe"), *(f"```text\n{figure}\n```" for figure in one.figures)]
+        parts += [title, untabled(lines), _table(one, "pipe"), *(f"```text\n{figure}\n```" for figure in one.figures)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
