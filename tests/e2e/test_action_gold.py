@@ -141,7 +141,7 @@ CASES += (comment_off, two_instances, second_half)
 
 def told(runs: list[Run], runner: Runner, github: FakeGitHub) -> str:
     """Everything that can be seen of the runs from outside, with one name for what differs from day to day."""
-    said = [row["body"].partition("\n")[2].strip() for rows in github.comments.values() for row in rows]
+    said = [text_of(row["body"]).strip() for rows in github.comments.values() for row in rows]
     parts = []
     for done in runs:
         commands = [line for line in done.log.splitlines() if line.startswith("::")]
@@ -154,8 +154,13 @@ def told(runs: list[Run], runner: Runner, github: FakeGitHub) -> str:
     named = {runner.environ["GITHUB_SHA"]: "MERGE"}
     named |= {found: "HEAD" for found in re.findall(r"head=([0-9a-f]{40})", text) if found not in named}
     for commit, name in named.items():
-        text = text.replace(commit, name)
+        text = text.replace(commit, name).replace(f"\nCommit `{commit[:7]}`", f"\nCommit `{name}`")
     return re.sub(r"(?<=base-commit=)[0-9a-f]{40}|(?<=\(`)[0-9a-f]{12}(?=`, read through)", "BASE", text)
+
+
+def text_of(body: str) -> str:
+    """A comment without its first line and without its last, which is a link of ours."""
+    return re.sub(r"\n\nCommit `[0-9a-f]{7}` · .*\s*\Z", "\n", body.partition("\n")[2])
 
 
 def compared(text: str, expected: Path) -> None:
@@ -174,6 +179,6 @@ def test_it_leaves_behind_what_is_expected(case: Callable[..., list[Run]], runne
         assert foreign_commands(done.log) == []
         assert complaints(done.summary) == []
     for row in (row for rows in github.comments.values() for row in rows):
-        assert complaints(row["body"].partition("\n")[2]) == []
+        assert complaints(text_of(row["body"])) == []
     assert strangers(runner.workspace) == []
     compared(told(runs, runner, github), EXPECTED / f"{case.__name__}.txt")
