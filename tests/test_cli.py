@@ -201,6 +201,20 @@ def test_score_refuses_inline_gates_for_a_report(rag, project):
     assert (code, "--format scores" in err) == (2, True)
 
 
+def test_score_refuses_a_baseline_that_scores_would_leave_out(rag, project):
+    code, out, err = rag("score", "--format", "scores", "--baseline", "nope.json")
+    assert (code, out, "--baseline" in err) == (2, "", True)
+
+
+def test_validate_refuses_a_trace_that_names_no_question(rag, project):
+    unnamed = {name: value for name, value in GOOD[0].items() if name not in ("qid", "q")}
+    write_rows(project / "runs" / "trace.jsonl", [GOOD[0], unnamed])
+    code, out, err = rag("validate", "runs/trace.jsonl")
+    assert (code, out) == (2, "")
+    assert "runs/trace.jsonl:2: the trace has neither an id nor a question." in err
+    assert err.splitlines()[0] in rag("score")[2]
+
+
 def test_score_refuses_to_write_scores_as_a_report(rag, project):
     assert rag("score", "--format", "scores", "--out", "report")[0] == 2
 

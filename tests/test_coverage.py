@@ -114,7 +114,9 @@ def test_a_field_in_a_row_alone_is_not_missing_but_said_to_be_rare(folder, metri
 
 def test_a_metric_with_its_fields_and_no_case_is_said_to_have_none(folder, metrics):
     put(folder)
-    assert "under_refusal" in metrics().partition("No case to apply to")[2]
+    said = metrics().partition("No case to apply to")[2]
+    assert "under_refusal" in said
+    assert "They need no field that is missing, but cases or settings of a kind" in said  # leakage_internal: names
 
 
 def test_only_the_perspective_asked_for(folder, metrics):

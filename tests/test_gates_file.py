@@ -313,6 +313,7 @@ def test_a_file_of_more_than_one_mebibyte_is_refused(tmp_path, size, fits):
     assert (read_policy(found, put(tmp_path, data)) is not None) is fits
     assert (policy_of(data, "gates.yml", Ledger()) is not None) is fits
     assert found.ledger.count == (not fits)
+    assert {problem.hint for problem in found.ledger.problems} <= {"A gates file is short: check the path."}
 
 
 def test_a_bound_on_the_wrong_side_is_one_problem():

@@ -36,6 +36,14 @@ class Questions:
         return found
 
 
+UNNAMED = "the trace has neither an id nor a question"
+
+
+def is_named(row: Row) -> bool:
+    """Whether a trace row says which question it answers, whatever the gold set."""
+    return any(row.get(name) for name in (*_IDS, "q", "question"))
+
+
 class Pairing:
     """Finds the qid of trace rows against one gold set, whose ``questions`` may be shared."""
 
@@ -58,7 +66,7 @@ class Pairing:
     def _match_question(self, row: Row) -> tuple[str | None, str]:
         question = row.get("q") or row.get("question")
         if not question:
-            return None, "the trace has neither an id nor a question"
+            return None, UNNAMED
         found = self._questions.qids(question)
         if len(found) == 1:
             return found[0], ""

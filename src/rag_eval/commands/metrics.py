@@ -24,6 +24,7 @@ EXAMPLES = """\
 """
 FORMATS = ("table", "markdown", "json")
 _NAMED, _WIDTH = 12, 70
+_IDLE = "They need no field that is missing, but cases or settings of a kind (rag-eval explain NAME):"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -120,7 +121,7 @@ def _sections(known: _Known, form: str) -> list[Section]:
     if some:
         found.append(Section("Fields that only some rows have", (), ["field", "rows"], some))
     if nothing := idle(known.covered):
-        found.append(Section("No case to apply to", [f"Their fields are there: {', '.join(nothing)}."]))
+        found.append(Section("No case to apply to", [f"{_IDLE} {', '.join(nothing)}."]))
     return found
 
 

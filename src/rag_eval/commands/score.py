@@ -105,6 +105,8 @@ def _scores(args: argparse.Namespace) -> int:
 
     if args.base is not None:
         raise UsageError("--base judges, which --format scores does not. Leave one of the two out")
+    if args.baseline:
+        raise UsageError("--baseline is for gates that compare, which --format scores has none of. Leave it out")
     if args.perspective or args.suite != "full":
         raise UsageError("--format scores is always of everything: leave --perspective and --suite out")
     if args.save_trace is not None:

@@ -7,9 +7,11 @@ import re
 
 from rag_eval.files import strict_json
 from rag_eval.files.kinds import looks_like
+from rag_eval.files.pairs import NO_QID
 from rag_eval.files.report_file import read_json
 from rag_eval.files.rows import is_folder, read_gold, read_traces
 from rag_eval.importers.labels import SCHEMAS
+from rag_eval.pairing import UNNAMED, is_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +107,12 @@ def _gold(reader: Reader, path: str) -> str:
 
 
 def _trace(reader: Reader, path: str) -> str:
-    return f"{sum(1 for _ in read_traces(reader, path))} traces"
+    count = 0
+    for line, row in read_traces(reader, path):
+        count += 1
+        if not is_named(row):
+            reader.ledger.problem(path, line, "", UNNAMED, NO_QID)
+    return f"{count} traces"
 
 
 def _gates(reader: Reader, path: str) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rag_eval.files.yaml_file import Document
     from rag_eval.semantic import Encoder
 
+_SHORT = "A gates file is short: check the path."
 _WRONG_SIDE = ", of which "
 _OTHER_SIDE = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
 _WHOLE = 10**18
@@ -39,7 +40,7 @@ def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Poli
     if source is None:
         return None
     with source:
-        data = source.whole()
+        data = source.whole(_SHORT)
     return None if data is None else policy_of(data, path, reader.ledger)
 
 
@@ -49,7 +50,7 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
     from rag_eval.files.strict_json import JsonError, decode
 
     if len(data) > YAML_MIB * MIB:
-        ledger.problem(path, 0, "", f"larger than {YAML_MIB} MiB", "A gates file is short: check the path.")
+        ledger.problem(path, 0, "", f"larger than {YAML_MIB} MiB", _SHORT)
         return None
     try:
         document = yaml_file.parse(decode(data))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rag_eval.files.ledger import Ledger
 
+_AS_LINES = "Write it as JSON Lines, one object a line, which is read as a stream."
 _BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
 _AT_ONCE = 4 << 20  # of what has to be held as a whole anyway
 _SMALL = 192 * 1024
@@ -177,7 +178,7 @@ class Source:
                 if line and not line.isspace():
                     yield number, line
 
-    def whole(self) -> bytes | None:
+    def whole(self, hint: str = _AS_LINES) -> bytes | None:
         """All bytes, or None with a problem where they cannot all be read or are more than ``limits.whole_mib``."""
         largest, blocks, size = self.limits.whole_mib * MIB, [], 0
         if isinstance(self._file, io.BytesIO) and self._stream is self._file and _size(self._file) <= largest:
@@ -186,7 +187,6 @@ class Source:
             blocks.append(block)
             size += len(block)
             if size > largest:
-                hint = "Write it as JSON Lines, one object a line, which is read as a stream."
                 self._complain(0, f"larger than {self.limits.whole_mib} MiB and has to be read whole", hint)
                 return None
         return None if self._cut else b"".join(blocks)
