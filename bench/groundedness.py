@@ -26,6 +26,7 @@ import groundedness_pairs as minimal
 from rag_eval.grounding import ASSERTION, ground, groundedness, supported
 from rag_eval.grounding.claims import parts
 from rag_eval.grounding.words import forget, keys
+from rag_eval.model import without_citations
 from rag_eval.text import content_words
 
 CHUNKS, CHARACTERS = 5, 800
@@ -56,12 +57,12 @@ def content_precision(claim, chunks):
 
 def engine(claim, chunks):
     """The groundedness of an answer; None where nothing in it is checked."""
-    return groundedness(ground(claim, chunks))
+    return groundedness(ground(without_citations(claim, ()), chunks))
 
 
 def flagged(claim, chunks):
     """Whether some sentence of an answer is unsupported at the default thresholds."""
-    return any(supported(one) is False for one in ground(claim, chunks))
+    return any(supported(one) is False for one in ground(without_citations(claim, ()), chunks))
 
 
 CANDIDATES = {

@@ -24,10 +24,13 @@ from groundedness_words import (
     AUXILIARY,
     CALENDAR,
     DENIED,
+    GLUED,
     INVENTED,
     SAME,
+    SCALES,
     SHORTER,
     SMALL,
+    TENS,
     UNITS,
     WEAK,
 )
@@ -239,6 +242,56 @@ def synonym(of):
     return None
 
 
+def currency(of):
+    """Another currency before the same number."""
+    return re.sub(r"\$(?=\s?\d)", "€", of.text) if re.search(r"\$\s?\d", of.text) else None
+
+
+def dropped(of):
+    """The source denies the sentence in front; the twin leaves that out."""
+    return of.text if of.text in " ".join(of.chunks) else None
+
+
+def magnitude(of):
+    """``1.4 million`` as 1,400,000, or with a short form behind its sign."""
+    short = re.search(r"\$\s?(\d[\d.,]*) (million|billion|trillion)\b", of.text)
+    if short:
+        return of.text[: short.start()] + f"${short[1]}{short[2][0]}" + of.text[short.end() :]
+    found = re.search(r"(?<![\d.,$])(\d{1,3})(?:\.(\d{1,2}))? (thousand|million|billion)\b", of.text)
+    if found is None:
+        return None
+    value = int(found[1] + (found[2] or "")) * SCALES[found[3]] // 10 ** len(found[2] or "")
+    return of.text[: found.start()] + f"{value:,}" + of.text[found.end() :]
+
+
+def glued(of):
+    """A unit written to its number in short."""
+    for long, short in GLUED:
+        found = re.search(rf"(?<![\d.,$])(\d[\d.,]*)[ -]{long}\b", of.text)
+        if found:
+            return of.text[: found.start()] + found[1] + short + of.text[found.end() :]
+    return None
+
+
+def compound(of):
+    """A number of two digits in words."""
+    found = re.search(r"(?<![\w.,$/:–-])([2-9])([1-9])(?= [a-z]{3})(?! percent)", of.text)
+    return (
+        found and f"{of.text[: found.start()]}{TENS[int(found[1]) - 2]}-{SMALL[int(found[2])]}{of.text[found.end() :]}"
+    )
+
+
+def listed(of):
+    """The sentence as an item of a list."""
+    return pick(("**2.** {}", "   3. {}", "### 4. {}", "Step 5: {}", "> 6. {}", "**7. {}**"), of.qid).format(of.text)
+
+
+def cited(of):
+    """The sentence with a source behind it."""
+    style = pick(("[Doc 3]", "(Source: 4)", "[^5]", "【6:0†source】", "<sup>7</sup>", "[citation:8]"), of.qid)
+    return re.sub(r"\s*\.?$", f" {style}.", of.text)
+
+
 WRONG = (
     name_foreign,
     name_near,
@@ -253,8 +306,22 @@ WRONG = (
     merged,
     addition,
     hedge,
+    currency,
+    dropped,
 )
-KEPT = (inflection, number_word, voice, order, abbreviation, synonym)
+KEPT = (
+    inflection,
+    number_word,
+    voice,
+    order,
+    abbreviation,
+    synonym,
+    magnitude,
+    glued,
+    compound,
+    listed,
+    cited,
+)
 
 
 def pairs(data: Path = DATA) -> list[Pair]:
@@ -267,10 +334,16 @@ def _made(make, pool):
     found = {}
     for of in pool:
         twin = make(of) if len(found) < PER_KIND else None
-        if twin and _words(twin) != _words(of.text):
+        if twin and make is dropped:
+            found[twin] = Pair("dropped", True, f"Never {twin}", twin, _denied(of))
+        elif twin and (make is currency or _words(twin) != _words(of.text)):
             chunks = (*of.chunks, *of.other) if make is merged else of.chunks
             found[of.text, twin] = Pair(make.__name__, make in WRONG, of.text, twin, chunks)
     return list(found.values())
+
+
+def _denied(of):
+    return tuple(chunk.replace(of.text, f"Never {of.text}") for chunk in of.chunks)
 
 
 def originals(data: Path) -> list[Original]:

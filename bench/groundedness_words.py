@@ -48,6 +48,24 @@ UNITS = {
     "acres": "hectares",
     "tons": "ounces",
 }
+GLUED = (
+    ("(?:kilometers|kilometres|km)", "km"),
+    ("(?:kilograms|kg)", "kg"),
+    ("(?:milligrams|mg)", "mg"),
+    ("(?:centimeters|centimetres|cm)", "cm"),
+    ("(?:millimeters|millimetres|mm)", "mm"),
+    ("(?:gigabytes|GB)", "GB"),
+    ("(?:megabytes|MB)", "MB"),
+    ("(?:feet|ft)", "ft"),
+    ("(?:pounds|lbs)", "lbs"),
+    ("(?:a\\.m\\.|am|AM)", "am"),
+    ("(?:pm|PM)", "pm"),
+    ("mph", "mph"),
+    ("minutes", "min"),
+    ("hours", "h"),
+)
+SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 AMOUNTS = {
     "all": "some",
     "every": "hardly any",

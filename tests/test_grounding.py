@@ -482,6 +482,11 @@ def test_twice_the_text_takes_about_twice_the_steps(name):
     assert large <= 2.6 * small + 500
 
 
+def test_of_a_claim_so_many_characters_are_read_that_it_costs_no_more():
+    text = "大坝建成于" * 10_000
+    assert [one.part.end for one in ground(text, ["大坝"])] == [40_000]
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_texts_of_100_kb_are_read(name):
     text = hostile(name, 100_000)

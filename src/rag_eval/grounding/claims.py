@@ -23,7 +23,7 @@ LENGTH_WEIGHTS = (0.5, 0.5, 0.63, 0.73, 0.82, 0.89, 0.95, 1.0, 1.05, 1.09, 1.13,
 UNCHECKED = frozenset({"general", "heading"})
 """Kinds of sentences that claim nothing of their own."""
 COMMON = frozenset({"0", "1"})  # "one" is mostly no number
-MOST = 200  # sentences; what has more is no answer
+MOST, LONGEST_CLAIM = 200, 40_000  # sentences, and characters of all; what has more is no answer
 _AT_ONCE = 4  # words
 _LONGEST = len(LENGTH_WEIGHTS) - 1
 _ITEM = re.compile(
@@ -60,7 +60,8 @@ class Part(NamedTuple):
 
 
 def parts(claim: str) -> list[Part]:
-    """The sentences of ``claim`` that have content, the first :data:`MOST` of them."""
+    """The sentences of ``claim`` that have content, the first :data:`MOST` of them in its first characters."""
+    claim = claim[:LONGEST_CLAIM]
     found: list[Part] = []
     seen: set[str] = set()
     shift = 0

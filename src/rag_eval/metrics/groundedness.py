@@ -20,6 +20,7 @@ _CHECKED = "shipped answers with chunk texts and a sentence to check"
 @metric(
     _CHECKED,
     source="enterprise framework",
+    version=2,
     scale="share",
     needs="trace.chunks.text",
     settings="refusal groundedness semantic",
@@ -33,6 +34,7 @@ def claim_support(case: Case) -> Ratio | None:
 @metric(
     _CHECKED,
     source="enterprise framework",
+    version=2,
     better="lower",
     scale="count",
     needs="trace.chunks.text",
@@ -49,6 +51,7 @@ def unsupported_claims(case: Case) -> int | None:
 @metric(
     "shipped answers with chunk texts",
     source="enterprise framework",
+    version=2,
     better="lower",
     scale="count",
     needs="trace.chunks.text",
@@ -66,6 +69,7 @@ def numeric_fabrication(case: Case) -> int | None:
 @metric(
     "shipped answers to items with expected claims",
     source="enterprise framework",
+    version=2,
     scale="share",
     needs="gold.expected_claims",
 )
@@ -80,6 +84,7 @@ def expected_claims_found(case: Case) -> Ratio | None:
 @metric(
     "shipped answers to items with forbidden claims",
     source="enterprise framework",
+    version=2,
     better="lower",
     needs="gold.forbidden_claims",
 )
@@ -91,7 +96,14 @@ def forbidden_claims_made(case: Case) -> bool | None:
     return any(_makes(case, claim) for claim in claims)
 
 
-@metric(_CHECKED, source="rag-eval", scale="real", needs="trace.chunks.text", settings="refusal semantic")
+@metric(
+    _CHECKED,
+    source="rag-eval",
+    version=2,
+    scale="real",
+    needs="trace.chunks.text",
+    settings="refusal semantic",
+)
 def groundedness(case: Case) -> float | None:
     """How far the chunks bear out an answer. It is the mean support of its checked sentences, by the weight of their words, and the share of their words that the chunks hold as often. A graded signal, judged by how well it agrees with people."""  # noqa: E501
     from rag_eval.grounding import groundedness
