@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import product
 from math import comb
 
@@ -14,8 +15,9 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as mcnemar_oracle
 from statsmodels.stats.multitest import multipletests
 
+from rag_eval.folds import FOLDS
 from rag_eval.stats import draws as drawing
-from rag_eval.stats import holm, mcnemar, percentile_flip, sign_flip
+from rag_eval.stats import holm, mcnemar, percentile_flip, sign_flip, swap, within_reach
 from rag_eval.stats import paired as module
 
 SCORES = st.sampled_from([0.0, 0.2, 1 / 3, 0.5, 1.0])
@@ -135,6 +137,44 @@ def test_drawn_p_of_pairs_with_gaps_is_near_the_exact_one(monkeypatch):
 
 def test_the_least_p_is_one_in_ten_thousand():
     assert sign_flip(as_pairs(shifted(100, 0.2, 1)), b"seed") == 1 / 10_000
+
+
+def test_the_least_p_is_below_the_level_of_the_first_of_many_tests():
+    """With 9,999 draws and a level below 0.0001 no test could fail, whatever happened."""
+    pairs, level = as_pairs(shifted(100, 0.2, 1)), 0.05 / 1000
+    assert sign_flip(pairs, b"seed", level=level) == level / 4
+    slower = [(float(300 + n), float(100 + n)) for n in range(60)]
+    assert percentile_flip(slower, 95, b"seed", level=0.05 / 200) <= 0.05 / 200
+    assert swap([((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 5, area, b"seed", level=0.01 / 21) == (
+        pytest.approx(1 / 1024, abs=0.001)
+    )
+
+
+def area(rows):
+    return float(FOLDS["auc"].value(Counter(rows)).number)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.02])
+def test_where_the_usual_draws_hit_there_are_no_more(shift):
+    pairs = as_pairs(shifted(60, shift, 1))
+    assert sign_flip(pairs, b"seed", level=1e-9) == sign_flip(pairs, b"seed") > 0.001
+
+
+@pytest.mark.parametrize("level", [0.01, 0.02, 0.1])
+def test_going_on_where_hits_are_few_keeps_the_level(monkeypatch, level):
+    """Of 49 draws, and of up to 399 where no more than two of them hit."""
+    monkeypatch.setattr(drawing, "FEW_HITS", 2)
+    monkeypatch.setattr(module, "_MOST_STEPS", 0)
+    trials = 600
+    ps = [sign_flip(as_pairs(shifted(12, 0.0, trial)), str(trial).encode(), 49, level=0.01) for trial in range(trials)]
+    assert sum(p <= level for p in ps) / trials <= level + 3 * (level * (1 - level) / trials) ** 0.5
+    assert min(ps) < 1 / 50
+
+
+def test_draws_have_a_bound_beyond_which_no_test_can_fail():
+    assert drawing.enough(9_999, 1e-12) == 199_999
+    assert within_reach(5e-6)
+    assert not within_reach(4e-6)
 
 
 def test_hopeless_draws_end_early(monkeypatch):

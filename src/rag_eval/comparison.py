@@ -147,7 +147,8 @@ def side_by_side(
     comparable = _comparable(columns, refused)
     chosen = _chosen(comparable, refused, only)
     held = [[column.cases[qid].scores for qid in qids] for column in columns]
-    rows = _corrected([_row(name, held, base) for name in chosen])
+    level = float(alpha) / max(1, len(chosen) * (len(columns) - 1))
+    rows = _corrected([_row(name, held, base, level) for name in chosen])
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
     values = {name: [_value(name, _scores(name, one)) for one in held] for name in comparable if name in SCORED}
     alike = {measure(name).column for name in comparable}  # dollars at other prices are other dollars
@@ -238,12 +239,12 @@ def _chosen(comparable: Sequence[str], refused: Iterable[Refused], only: Sequenc
     return [name for name in comparable if (name in only if only else folds.FOLDS[measure(name).fold].estimates)]
 
 
-def _row(name: str, held: Sequence[Sequence[Mapping[str, Shown]]], base: int) -> Row:
-    """A metric over the scores that each run holds of the cases compared."""
+def _row(name: str, held: Sequence[Sequence[Mapping[str, Shown]]], base: int, level: float = 1.0) -> Row:
+    """A metric over the scores that each run holds of the cases compared; ``level`` is that of the first test."""
     found = measure(name)
     scores = [_scores(name, cases) for cases in held]
     cells = [_cell(name, own) for own in scores]
-    beside = [None if place == base else _against(name, scores[base], own) for place, own in enumerate(scores)]
+    beside = [None if place == base else _against(name, scores[base], own, level) for place, own in enumerate(scores)]
     paired = (cell._replace(against=against) for cell, against in zip(cells, beside, strict=True))
     return Row(name, found.metric.better, found.metric.perspective, tuple(paired))
 
@@ -270,7 +271,9 @@ def _cell(name: str, scores: Sequence[Shown | None]) -> Cell:
     return Cell(_value(name, scores), value.n, value.hits, *ends)
 
 
-def _against(name: str, base: Sequence[Shown | None], own: Sequence[Shown | None]) -> Against | None:
+def _against(
+    name: str, base: Sequence[Shown | None], own: Sequence[Shown | None], level: float = 1.0
+) -> Against | None:
     """The comparison before its p is corrected."""
     pairs = Counter(zip(base, own, strict=True))
     pairs.pop((None, None), None)
@@ -283,7 +286,7 @@ def _against(name: str, base: Sequence[Shown | None], own: Sequence[Shown | None
     for (a, b), count in pairs.items():
         if a is not None and b is not None:
             steps[_way(_step(a, b) * (1 if higher else -1))] += count
-    p = two_sided(name, pairs, worse=found.worsening)
+    p = two_sided(name, pairs, worse=found.worsening, level=level)
     moved = (-found.worsening if higher else found.worsening) + 0.0
     return Against(moved, p, p, steps[1], steps[-1], steps[0])
 
@@ -299,7 +302,7 @@ def _step(before: Shown, after: Shown) -> float:
     return round(after - before, 12)  # type: ignore[operator]
 
 
-def two_sided(name: str, pairs: Counter[Pair], worse: float) -> float:
+def two_sided(name: str, pairs: Counter[Pair], worse: float, level: float = 1.0) -> float:
     """The p of the paired test that the two runs are alike: twice the one-sided p of the way that they differ.
 
     Exact McNemar where every case has a 0/1 score on both sides, else a permutation of whole pairs. The
@@ -312,20 +315,19 @@ def two_sided(name: str, pairs: Counter[Pair], worse: float) -> float:
     greater_first = pairs if higher else Counter({(b, a): count for (a, b), count in pairs.items()})
     measured = measure(name)
     counts = folds.counts(measured, greater_first)
-    return _p(measured.fold, frozenset(greater_first.items()), counts=counts)
+    return _p(measured.fold, frozenset(greater_first.items()), counts=counts, level=level)
 
 
 @lru_cache(maxsize=256)  # metrics of one ranking often score alike
-def _p(fold: str, counted: frozenset[tuple[Pair, int]], *, counts: bool) -> float:
+def _p(fold: str, counted: frozenset[tuple[Pair, int]], *, counts: bool, level: float) -> float:
     from rag_eval.stats import mcnemar
 
     if counts:
         of = dict(counted)
         return mcnemar(of.get((1, 0), 0), of.get((0, 1), 0), sides=2)
     # Drawn from the scores alone, so that the same runs draw the same.
-    return min(
-        1.0, 2 * folds.chance(fold, Counter(dict(counted)), repr(sorted(map(repr, counted))).encode(), counts=False)
-    )
+    seed = repr(sorted(map(repr, counted))).encode()
+    return min(1.0, 2 * folds.chance(fold, Counter(dict(counted)), seed, counts=False, level=level / 2))
 
 
 def _corrected(rows: Sequence[Row]) -> tuple[Row, ...]:

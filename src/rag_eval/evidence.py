@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from functools import cached_property
 from operator import attrgetter, itemgetter
 
-from rag_eval import folds
+from rag_eval import folds, tries
 from rag_eval.metrics import measure
 from rag_eval.results import Layouts, apart, looked_up
 from rag_eval.tally import Value, weighed
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from rag_eval.results import MetricResult, Question
     from rag_eval.scoring.scorecard import Completeness
     from rag_eval.stats import Interval
+    from rag_eval.stats.units import Units
     from rag_eval.tally import Shown
+    from rag_eval.tries import Tries
 
     Pair = tuple[Shown | None, Shown | None]
     Pairs = Counter[Pair]
@@ -83,6 +86,8 @@ class Evidence:
         sides = questions, (baseline and baseline.questions) or ()
         self._layouts = [Layouts(map(_SCORES, side)) for side in sides]
         self._sizes: Counter[str] | None = None
+        self._tries: dict[str, Tries] = {}
+        self._units: dict[tuple[str, str], Units | None] = {}
         self.pairs_of_cases = paired(baseline.questions, questions) if baseline else []
         """The cases of baseline and run under the same gold item."""
 
@@ -95,8 +100,15 @@ class Evidence:
         sides = self.questions, self.baseline.questions if self.baseline else ()
         return set().union(*[own for side in sides for own in set(map(_SLICES, side))])
 
+    @cached_property
+    def several(self) -> bool:
+        """Whether there are several runs, so that questions are what counts, and not cases."""
+        return tries.several(self.questions)
+
     def size(self, part: str) -> int:
-        """The number of cases in a slice."""
+        """The number of questions in a slice."""
+        if self.several:
+            return tries.number(self._cases(part))
         if self._sizes is None:
             self._sizes = Counter(name for case in self.questions for name in case.slices)
         return self._sizes[part] if part else len(self.questions)
@@ -110,6 +122,9 @@ class Evidence:
 
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
         """The interval of a metric's value, None where it has no value."""
+        if self.several:
+            questions = self._tries_in(part).column(measure(name).column)
+            return folds.enclosed_together(measure(name), questions, float(confidence))
         return enclosed(name, self._column(name, part), confidence)
 
     def values(self, name: str) -> tuple[Value, Value] | None:
@@ -141,6 +156,23 @@ class Evidence:
             self._pairs[column, part] = counted
         return self._pairs[column, part]
 
+    def units(self, name: str, part: str = "") -> Units | None:
+        """The same pairs by question; None where no question has several."""
+        column = measure(name).column
+        if not self.several:
+            return None
+        if (column, part) not in self._units:
+            pairs = self._pairs_in(part)
+            sides = [looked_up(list(map(_SCORES, map(itemgetter(side), pairs))), column) for side in (0, 1)]
+            cases = list(map(itemgetter(1), pairs))
+            self._units[column, part] = tries.units(cases, zip(*sides, strict=True))
+        return self._units[column, part]
+
+    def _tries_in(self, part: str) -> Tries:
+        if part not in self._tries:
+            self._tries[part] = tries.Tries(self._cases(part))
+        return self._tries[part]
+
     def _column(self, name: str, part: str) -> Counter[Shown]:
         column = measure(name).column
         if (column, part) not in self._columns:
@@ -165,14 +197,19 @@ class Evidence:
         return self._parts[part, shared]
 
     def _scores_in(self, part: str) -> list[Scores]:
-        cases = [case for case in self.questions if part in case.slices] if part else self.questions
-        return list(map(_SCORES, cases))
+        return list(map(_SCORES, self._cases(part)))
+
+    def _cases(self, part: str) -> Sequence[Question]:
+        return [case for case in self.questions if part in case.slices] if part else self.questions
+
+    def _pairs_in(self, part: str) -> Sequence[tuple[Question, Question]]:
+        pairs = self.pairs_of_cases
+        return [(old, new) for old, new in pairs if part in new.slices] if part else pairs
 
     def _both(self, part: str, shared: bool) -> _Both:
         """The scores of a slice's cases under baseline and run: looked out once a slice."""
         if (part, shared) not in self._shared:
-            pairs = self.pairs_of_cases
-            pairs = [(old, new) for old, new in pairs if part in new.slices] if part else pairs
+            pairs = self._pairs_in(part)
             sides = [list(map(_SCORES, map(itemgetter(side), pairs))) for side in (0, 1)]
             self._shared[part, shared] = _Both.of(sides, shared)
         return self._shared[part, shared]

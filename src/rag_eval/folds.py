@@ -17,12 +17,15 @@ from rag_eval.typed import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
     from rag_eval.metrics import Measure
     from rag_eval.stats import Interval
+    from rag_eval.stats.units import Units
     from rag_eval.tally import Score, Shown
 
     Pair = tuple[Shown | None, Shown | None]
+    Unit = tuple[tuple[Any, int], ...]
 
 
 class Fold(NamedTuple):
@@ -140,10 +143,38 @@ def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -
     return stats.interval(Counter(scores), kind, bounds, confidence)  # type: ignore[arg-type]
 
 
-def chance(fold: str, worse_first: Counter[Pair], seed: bytes, *, counts: bool) -> float:
+def enclosed_together(measure: Measure, questions: Mapping[Unit, int], confidence: float) -> Interval | None:
+    """The same where several scores are of one question: its unit."""
+    if not questions or not FOLDS[measure.fold].estimates or measure.metric.level == "run":
+        return None
+    from rag_eval.stats import together
+
+    if measure.metric.scale == "labelled":
+        positives, negatives = _labelled(questions)
+        if not positives or not negatives:
+            return None
+        if measure.fold == "auc":
+            return together.auc_interval_of_questions(positives, negatives, confidence)
+        return together.hit_rate_interval_of_questions(positives, negatives, ALARMS[measure.fold], confidence)
+    bounds = (0.0, 1.0) if measure.metric.bounded else (0.0, None)
+    return together.interval_of_questions(questions, measure.fold, bounds, confidence)
+
+
+def _labelled(questions: Mapping[Unit, int]) -> tuple[Counter[Unit], Counter[Unit]]:
+    found: tuple[Counter[Unit], Counter[Unit]] = Counter(), Counter()
+    for unit, count in questions.items():
+        for side, label in zip(found, (True, False), strict=True):
+            own = tuple([(score, times) for (score, positive), times in unit if positive is label])
+            if own:
+                side[own] += count
+    return found
+
+
+def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, counts: bool, level: float = 1.0) -> float:
     """The one-sided p of the paired test that the first run's figure is no greater; either score may be lacking.
 
-    ``worse_first`` says how many cases have which pair of scores.
+    ``worse_first`` says how many cases have which pair of scores, or how many questions which pairs: they are swapped
+    together. Where p is drawn, it is so often that it may come below ``level``.
 
     Exact McNemar where every case ``counts`` (see below), else a permutation that swaps whole pairs.
     """
@@ -153,11 +184,10 @@ def chance(fold: str, worse_first: Counter[Pair], seed: bytes, *, counts: bool) 
         falls = sum(n for (a, b), n in worse_first.items() if a and not b)
         return stats.mcnemar(falls, sum(n for (a, b), n in worse_first.items() if b and not a))
     if fold == "mean":
-        return stats.sign_flip(worse_first, seed)  # type: ignore[arg-type]
-    pairs = worse_first.elements()
+        return stats.sign_flip(worse_first, seed, level=level)  # type: ignore[arg-type]
     if fold in RANKED:
-        return stats.percentile_flip(pairs, RANKED[fold], seed)  # type: ignore[arg-type]
-    return stats.swap(pairs, lambda side: _number(fold, side), seed)
+        return stats.percentile_flip(worse_first, RANKED[fold], seed, level=level)  # type: ignore[arg-type]
+    return stats.swap(worse_first, lambda side: _number(fold, side), seed, level=level)
 
 
 def counts(measure: Measure, pairs: Iterable[Pair]) -> bool:

@@ -72,7 +72,7 @@ class Comparison(NamedTuple):
     ``worsening`` is positive for the worse, ``p`` that of the one-sided paired test, ``adjusted`` the same corrected
     for all tests of the run, ``alpha`` the level that it is held to; None where no test was made. ``visible`` is the
     smallest worsening that this many cases could have shown, ``needed`` the number of cases that would show one of
-    twice the margin; None where there is none or it was not asked.
+    twice the margin; None where there is none or it was not asked. ``n`` counts questions where there are several runs.
     """
 
     baseline: float | None
@@ -160,7 +160,7 @@ class Statistics(NamedTuple):
 
 
 class Slices(NamedTuple):
-    """What the cases are cut by. ``min_n``: a slice of fewer cases is inconclusive."""
+    """What the cases are cut by. ``min_n``: a slice of fewer questions is inconclusive."""
 
     by: tuple[str, ...] = ()
     min_n: int = 10

@@ -7,12 +7,13 @@ from fractions import Fraction
 from itertools import repeat
 from operator import attrgetter
 
-from rag_eval.evidence import enclosed
-from rag_eval.folds import FOLDS
+from rag_eval.evidence import CONFIDENCE, enclosed
+from rag_eval.folds import FOLDS, enclosed_together
 from rag_eval.metrics import METRICS
 from rag_eval.results import MetricResult, Question, Scores
 from rag_eval.slices import slices_of
 from rag_eval.tally import Value, as_shown, tally
+from rag_eval.tries import Tries
 from rag_eval.typed import filled
 
 TYPE_CHECKING = False
@@ -32,10 +33,14 @@ _QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
 _LABEL, _EXAMPLE = map(attrgetter, ("label", "example08"))
 
 
-def results_of(card: Scorecard, about: Mapping[str, Any]) -> dict[str, MetricResult]:
-    """Every measure's value, perspective by perspective as METRICS has them; ``about`` is what run.json says."""
+def results_of(card: Scorecard, about: Mapping[str, Any], questions: Sequence[Question]) -> dict[str, MetricResult]:
+    """Every measure's value, perspective by perspective as METRICS has them; ``about`` is what run.json says.
+
+    ``questions`` are the cases of the scorecard.
+    """
     places = {name: place for place, name in enumerate(METRICS)}
-    valued = sorted([*_of_cases(card), *_of_run(card, about)], key=lambda found: places[found[0].metric.name])
+    tries = Tries(questions) if len(card.cases.runs) > 1 else None
+    valued = sorted([*_of_cases(card, tries), *_of_run(card, about)], key=lambda found: places[found[0].metric.name])
     return {found[0].name: as_result(*found) for found in valued}
 
 
@@ -75,7 +80,7 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
     return tuple(filled(Question, map(columns.__getitem__, Question._fields)))
 
 
-def _of_cases(card: Scorecard) -> list[Valued]:
+def _of_cases(card: Scorecard, tries: Tries | None) -> list[Valued]:
     """Each measure with its value and its interval; measures whose cases score alike share one."""
     known: dict[Any, Interval | None] = {}
     found, tallies = [], card.tallies()
@@ -84,9 +89,11 @@ def _of_cases(card: Scorecard) -> list[Valued]:
         scores: Counter[Shown] = Counter()
         for score, count in counts.items():  # 1/1 and 2/2 are shown as one
             scores[as_shown(score)] += count
-        key = one.is_rate, one.metric.bounded, one.fold, frozenset(scores.items())
+        units = tries.column(one.column) if tries else None
+        key = one.is_rate, one.metric.bounded, one.fold, frozenset(scores.items()) if units is None else id(units)
         if key not in known:
-            known[key] = enclosed(one.name, scores)
+            own = enclosed(one.name, scores) if units is None else enclosed_together(one, units, float(CONFIDENCE))
+            known[key] = own
         found.append((one, FOLDS[one.fold].value(counts), known[key]))
     return found
 

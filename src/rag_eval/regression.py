@@ -23,16 +23,38 @@ if TYPE_CHECKING:
 
     from rag_eval.evidence import Evidence, Pairs
     from rag_eval.gates import Gate, Outcome, Statistics
+    from rag_eval.stats.units import Units
     from rag_eval.tally import Value
 
 
 class _Tested(NamedTuple):
-    """A gate with its pairs and what they come to; ``why`` says why there is nothing to compare."""
+    """A gate with its pairs and what they come to; ``why`` says why there is nothing to compare.
+
+    ``units`` are the pairs by question, where questions have several: the test is over questions then.
+    """
 
     gate: Gate
     pairs: Pairs
     found: Comparison | None
     why: str = ""
+    units: Units | None = None
+
+    @property
+    def n(self) -> int:
+        """How many units there are."""
+        return (self.pairs if self.units is None else self.units).total()
+
+    @property
+    def moved(self) -> int:
+        """In how many units a score is another one."""
+        if self.units is None:
+            return sum(count for (a, b), count in self.pairs.items() if a != b)
+        return sum(count for unit, count in self.units.items() if any(a != b for (a, b), _ in unit))
+
+    @property
+    def swapped(self) -> Units | Pairs:
+        """What the test swaps, so that a greater first score is the worsening."""
+        return _worse_first(self.gate.name, self.pairs) if self.units is None else _turned(self.gate.name, self.units)
 
 
 def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics) -> Iterator[Judged]:
@@ -53,8 +75,9 @@ def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics) 
 def _test(one: _Tested, statistics: Statistics, tests: int) -> Comparison:
     """A comparison with its test, which is one of so many."""
     found: Comparison = one.found  # type: ignore[assignment]  # what is tested was compared
-    visible, needed = _seen(one, statistics, tests)
-    return found._replace(p=_p(one.gate.name, one.pairs), visible=visible, needed=needed)
+    tests = tests if statistics.correction == "holm" else 1
+    visible, needed = _seen(one, float(statistics.alpha), tests)
+    return found._replace(p=_p(one, float(statistics.alpha) / tests), visible=visible, needed=needed)
 
 
 def _compare(gate: Gate, evidence: Evidence) -> _Tested:
@@ -66,8 +89,10 @@ def _compare(gate: Gate, evidence: Evidence) -> _Tested:
     if values is not None:
         return _Tested(gate, Counter(), _by_values(gate.name, *values), "the baseline or the run has no value")
     pairs = evidence.pairs(gate.name, gate.slice)
-    found = comparison(gate.name, pairs)
-    return _Tested(gate, pairs, found, "" if found else "no case is in both runs under the same gold")
+    found, units = comparison(gate.name, pairs), evidence.units(gate.name, gate.slice)
+    if found and units is not None:
+        found = found._replace(n=units.total())
+    return _Tested(gate, pairs, found, "" if found else "no case is in both runs under the same gold", units)
 
 
 def _tests(gate: Gate, statistics: Statistics) -> bool:
@@ -102,9 +127,15 @@ def _rounded(number: Fraction | float) -> Fraction:
     return exactly(round(float(number), DECIMALS))
 
 
-def _p(name: str, pairs: Pairs) -> float:
-    measured, ordered = measure(name), _worse_first(name, pairs)
-    return folds.chance(measured.fold, ordered, _seed(name, pairs), counts=folds.counts(measured, pairs))
+def _p(one: _Tested, level: float) -> float:
+    """The test's p; ``level`` is that of the first of all tests."""
+    measured, seed = measure(one.gate.name), _seed(one.gate.name, one.pairs)
+    return folds.chance(measured.fold, one.swapped, seed, counts=_counts(one), level=level)
+
+
+def _counts(one: _Tested) -> bool:
+    """Whether every pair is of 0/1 scores, and of a question of its own."""
+    return one.units is None and folds.counts(measure(one.gate.name), one.pairs)
 
 
 def _seed(name: str, pairs: Pairs) -> bytes:
@@ -120,34 +151,41 @@ def _adjusted(ps: Sequence[float], statistics: Statistics) -> Sequence[float]:
     return holm(ps) if statistics.correction == "holm" else ps
 
 
-def _seen(one: _Tested, statistics: Statistics, tests: int) -> tuple[float | None, int | None]:
+def _seen(one: _Tested, alpha: float, tests: int) -> tuple[float | None, int | None]:
     """The smallest worsening that so many cases could have shown, and how many would show one above the margin."""
-    alpha, margin = float(statistics.alpha), Decimal(one.gate.threshold)
     measured = measure(one.gate.name)
     if measured.fold != "mean":  # how far another figure of a run moves by chance has no formula
         return None, None
-    counts = folds.counts(measured, one.pairs)
-    return (_of_counts if counts else _of_spread)(one, margin, alpha, tests if statistics.correction == "holm" else 1)
+    spread = None if _counts(one) else _spread(one)
+    if spread:
+        return _of_spread(one, spread, alpha, tests)
+    # Where no case moved it is not known how they move when they do: of scores of at most 1, as 0 and 1 do at worst.
+    return _of_counts(one, alpha, tests) if measured.metric.bounded else (None, None)
 
 
-def _of_counts(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple[float | None, int | None]:
+def _spread(one: _Tested) -> float:
     from rag_eval import stats
 
-    n = one.pairs.total()
-    share = sum(count for (a, b), count in one.pairs.items() if a != b) / n
-    visible = stats.smallest_visible_drop(n, share, margin, alpha, tests)
+    return stats.paired_spread(one.swapped)  # type: ignore[arg-type]
+
+
+def _of_counts(one: _Tested, alpha: float, tests: int) -> tuple[float | None, int | None]:
+    from rag_eval import stats
+
+    margin, share = Decimal(one.gate.threshold), one.moved / one.n
+    visible = stats.smallest_visible_drop(one.n, share, margin, alpha, tests)
     wanted = _unseen(margin, None if visible is None else float(visible), bounded=True)
     needed = None if wanted is None else stats.cases_needed(wanted, share, margin, alpha, tests)
     return None if visible is None else float(visible), needed
 
 
-def _of_spread(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple[float | None, int | None]:
+def _of_spread(one: _Tested, spread: float, alpha: float, tests: int) -> tuple[float | None, int | None]:
     from rag_eval import stats
 
-    spread = stats.paired_spread(_worse_first(one.gate.name, one.pairs))  # type: ignore[arg-type]
-    if not spread:  # no case moved: how cases move when they do is not known
+    if not stats.within_reach(alpha / tests):
         return None, None
-    visible = stats.smallest_visible_shift(one.pairs.total(), spread, float(margin), alpha, tests)
+    margin = Decimal(one.gate.threshold)
+    visible = stats.smallest_visible_shift(one.n, spread, float(margin), alpha, tests)
     wanted = _unseen(margin, visible, measure(one.gate.name).metric.bounded)
     return visible, None if wanted is None else stats.cases_needed_for_shift(
         wanted, spread, float(margin), alpha, tests
@@ -157,6 +195,15 @@ def _of_spread(one: _Tested, margin: Decimal, alpha: float, tests: int) -> tuple
 def _worse_first(name: str, pairs: Pairs) -> Pairs:
     """The pairs so that a greater first score is the worsening."""
     return pairs if measure(name).metric.better == "higher" else Counter({(b, a): n for (a, b), n in pairs.items()})
+
+
+def _turned(name: str, units: Units) -> Units:
+    if measure(name).metric.better == "higher":
+        return units
+    from rag_eval.stats.units import Units
+
+    turned = ((tuple(sorted((((b, a), n) for (a, b), n in unit), key=repr)), count) for unit, count in units.items())
+    return Units(dict(turned))
 
 
 def aim(margin: Decimal, *, bounded: bool = True) -> float:

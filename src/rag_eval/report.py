@@ -52,7 +52,7 @@ class Base(NamedTuple):
 
 
 class SliceResult(NamedTuple):
-    """The gated metrics over a slice of ``n`` cases."""
+    """The gated metrics over a slice of ``n`` questions."""
 
     slice: str
     n: int
@@ -178,7 +178,8 @@ class Earlier(NamedTuple):
 
 def drawn(card: Scorecard, context: Context) -> Drawn:
     """What a report tells of a scorecard, whatever it is judged by."""
-    return Drawn(questions_of(card, context.hashes, context.fields), results_of(card, context.about or {}))
+    questions = questions_of(card, context.hashes, context.fields)
+    return Drawn(questions, results_of(card, context.about or {}, questions))
 
 
 def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant

@@ -120,7 +120,7 @@ def worst(report: Report) -> list[Worst]:
 def _worst(report: Report, name: str, whole: MetricResult, bounds: Bounds) -> Worst | None:
     own = [(one, one.metrics[name]) for one in report.slices if name in one.metrics]
     worse = [(one, result) for one, result in own if _worse(result, whole)]
-    enough = [(one, result) for one, result in worse if result.n >= report.min_n]
+    enough = [(one, result) for one, result in worse if min(one.n, result.n) >= report.min_n]  # questions and cases
     if not worse:
         return None
     part, result = min(enough or worse, key=by_value)

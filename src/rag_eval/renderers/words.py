@@ -179,6 +179,11 @@ def runs_of(report: Report) -> set[str | None]:
     return set(map(_RUN, report.questions))
 
 
+def several(report: Report) -> bool:
+    """Whether questions were asked in several runs: their tries are no independent cases."""
+    return len(runs_of(report)) > 1
+
+
 def telling(gates: Sequence[Judged]) -> list[Judged]:
     """The gates worth a row of their own, those of one name together.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rag_eval.stats.draws import within_reach
     from rag_eval.stats.intervals import Interval, clopper_pearson, interval, small_sample
     from rag_eval.stats.paired import holm, mcnemar, sign_flip
     from rag_eval.stats.paired_percentile import percentile_flip
@@ -37,10 +38,12 @@ __all__ = [
     "smallest_visible_drop",
     "smallest_visible_shift",
     "swap",
+    "within_reach",
 ]
 
 # A run without a baseline makes no test: each name loads its module when it is first used.
 _HOMES = {
+    "draws": ("within_reach",),
     "intervals": ("Interval", "clopper_pearson", "interval", "small_sample"),
     "paired": ("holm", "mcnemar", "sign_flip"),
     "paired_percentile": ("percentile_flip",),

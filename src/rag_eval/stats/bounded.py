@@ -12,6 +12,7 @@ The quantile needs no chance: the weighted mean is below t exactly when a sum of
 
 from __future__ import annotations
 
+from collections import Counter
 from math import fsum, inf, log, sqrt
 from operator import mul, truediv
 
@@ -19,7 +20,10 @@ from rag_eval.stats.special import beta_quantile, normal_quantile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    Tries = Mapping[tuple[float, int], int]
+    """The total of so many scores and their number, each with how often they occur together."""
 
 Points = list[tuple[float, int]]
 """Distinct scores, each with how often it occurs."""
@@ -43,26 +47,69 @@ def mean_at_least(points: Points, end: float, tail: float) -> float:
     return -mean_at_most([(-value, count) for value, count in points], -end, tail)
 
 
+def ratio_at_most(tries: Tries, end: float, tail: float) -> float:
+    """The same for the ratio of two means, that of totals and that of numbers, no total above ``end`` times its number.
+
+    The totals are those of so many scores each: of the tries at a question, of which there may be more or fewer. Were
+    the missing ones up to the most scores of t each, the ratio would be t where the mean of all is: the bound is the t
+    that is the bound of that mean.
+    """
+    totals = Counter(tries)
+    most = max(size for _, size in totals)
+    if all(size == most for _, size in totals):
+        return mean_at_most(sorted((total / most, count) for (total, _), count in totals.items()), end, tail)
+    totals[end * most, most] += 1
+    return _ratio_quantile(sorted(totals.items()), end, normal_quantile(1 - tail))
+
+
+def ratio_at_least(tries: Tries, end: float, tail: float) -> float:
+    """The mirror image: for scores that are never below ``end``."""
+    return -ratio_at_most({(-total, size): count for (total, size), count in tries.items()}, -end, tail)
+
+
 def _weighted_quantile(points: Points, z: float) -> float:
     """The t at which the randomly weighted mean of the points is below t with the probability of ``z``, above 0."""
     n = sum(count for _, count in points)
     mean = fsum(value * count for value, count in points) / n
     end = max(value for value, _ in points)
     spread = sqrt(fsum(count * (value - mean) ** 2 for value, count in points) / n / (n + 1))
-    start = min(mean + z * spread, (mean + end) / 2)
+    counts = [count for _, count in points]
+    return _quantile(lambda t: [value - t for value, _ in points], counts, (mean, end), spread, z)
+
+
+def _ratio_quantile(points: Sequence[tuple[tuple[float, int], int]], end: float, z: float) -> float:
+    """The t at which the ratio of randomly weighted totals and numbers is below t with the probability of ``z``."""
+    counts = [count for _, count in points]
+    sizes = [size for (_, size), _ in points]
+    n = sum(map(mul, counts, sizes))
+    ratio = fsum(total * count for (total, _), count in points) / n
+    if ratio >= end:
+        return end
+    spread = sqrt(fsum(count * (total - ratio * size) ** 2 for (total, size), count in points)) / n
+    return _quantile(lambda t: [total - t * size for (total, size), _ in points], counts, (ratio, end), spread, z)
+
+
+def _quantile(
+    offsets: Callable[[float], list[float]],
+    counts: Sequence[int],
+    bracket: tuple[float, float],
+    spread: float,
+    z: float,
+) -> float:
+    """The t inside a bracket at which the randomly weighted sum of the offsets is below 0 with the probability of z."""
+    mean, end = bracket
     s = 0.0
 
     def off(t: float) -> float:
         nonlocal s  # the next saddlepoint is near the last one
-        deviate, s = _root_of_deviance(points, t, s)
+        deviate, s = _root_of_deviance(offsets(t), counts, s)
         return deviate - z
 
-    return _root(off, (mean, end), start, spread / 100)
+    return _root(off, bracket, min(mean + z * spread, (mean + end) / 2), spread / 100)
 
 
-def _root_of_deviance(points: Points, t: float, near: float) -> tuple[float, float]:
-    """The standard normal deviate with the probability that the weighted mean is below ``t``, and the saddlepoint."""
-    offsets, counts = [value - t for value, _ in points], [count for _, count in points]
+def _root_of_deviance(offsets: Sequence[float], counts: Sequence[int], near: float) -> tuple[float, float]:
+    """The standard normal deviate with the probability that the weighted sum is below 0, and the saddlepoint."""
     s = _saddlepoint(offsets, counts, near)
     shrunk = [1 - s * offset for offset in offsets]
     w = sqrt(max(0.0, 2 * sum(map(mul, counts, map(log, shrunk)))))

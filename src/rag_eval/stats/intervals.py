@@ -63,7 +63,7 @@ def interval(
         return None
     (low, high), method = _method(points, kind, bounds)(points, bounds, confidence)
     small = small_sample(_size(points), kind, bounds, confidence) or low is None or high is None
-    return Interval(_settled(low), _settled(high), method, small)
+    return Interval(settled(low), settled(high), method, small)
 
 
 def small_sample(n: int, kind: str = "mean", bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> bool:
@@ -192,5 +192,6 @@ def _size(points: Points) -> int:
     return sum(count for _, count in points)
 
 
-def _settled(end: float | None) -> float | None:
+def settled(end: float | None) -> float | None:
+    """An end of an interval as it is shown."""
     return None if end is None else round(end, DECIMALS)

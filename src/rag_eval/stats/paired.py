@@ -10,13 +10,16 @@ from math import frexp
 from operator import getitem
 from struct import unpack
 
-from rag_eval.stats.draws import DRAWS, chance, key_of, p_value
+from rag_eval.stats.draws import DRAWS, chance, enough, key_of, p_value
 from rag_eval.stats.special import binomial_tail
+from rag_eval.stats.units import units_of
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rag_eval.stats.units import Units
 
 Pair = tuple[float | None, float | None]
 """A case's scores under the two runs; None where the metric does not apply."""
@@ -43,17 +46,20 @@ def mcnemar(worse: int, better: int, sides: int = 1) -> float:
     return _share(sum(_choices(turned)[worse:]), turned)
 
 
-def sign_flip(pairs: Iterable[Pair], seed: bytes, draws: int = DRAWS) -> float:
-    """The permutation test that the first run's mean is the greater one.
+def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, level: float = 1.0) -> float:
+    """The permutation test that the first run's mean is the greater one; pairs of one unit are swapped together.
 
     The statistic is the difference of the two means, each over the cases with a score under that run. Without a change
     the two runs of a case could as well be swapped: p is the share of all ways of swapping that give a difference at
     least as great, counted exactly where they lead to few different sums, else (1 + hits) / (1 + draws). The draws come
-    from ``seed`` alone. Where swapping leaves a run without any score there is no difference; it counts as a hit.
+    from ``seed`` alone, and there are more of them where it takes more to reach the ``level`` that p is held to. Where
+    swapping leaves a run without any score there is no difference; it counts as a hit.
     """
-    swaps = _swaps(pairs)
+    swaps = _swaps(units_of(pairs))
     exact = _counted(swaps)
-    return p_value(map(swaps.hit, _draws(swaps, key_of(seed), draws)), draws) if exact is None else exact
+    if exact is not None:
+        return exact
+    return p_value(map(swaps.hit, _draws(swaps, key_of(seed), enough(draws, level))), draws)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -66,10 +72,10 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 class _Swaps(NamedTuple):
-    """The first run's sum and count of scores as observed, and what each swap of a case would add to them.
+    """The first run's sum and count of scores as observed, and what each swap of a unit would add to them.
 
-    A sum and its count are one whole number, ``sum * width + count``: they add as one. ``gains`` says how many cases
-    have which gain; cases that a swap leaves as they are have none.
+    A sum and its count are one whole number, ``sum * width + count``: they add as one. ``gains`` says how many units
+    have which gain; those that a swap leaves as they are have none.
     """
 
     first: int
@@ -89,14 +95,14 @@ class _Swaps(NamedTuple):
         return difference is None or difference >= self.observed - 4
 
 
-def _swaps(pairs: Iterable[Pair]) -> _Swaps:
-    counted = Counter(pairs)
-    width = 2 * counted.total() + 1
-    scale = _scale(counted, width)
+def _swaps(units: Units) -> _Swaps:
+    width = 2 * sum(times * count for unit, count in units.items() for _, times in unit) + 1
+    scale = _scale((pair for unit in units for pair, _ in unit), width)
     first = second = 0
     gains: Counter[int] = Counter()
-    for (one, other), count in counted.items():
-        packed, swapped = _packed(one, scale, width), _packed(other, scale, width)
+    for unit, count in units.items():
+        packed = sum([_packed(one, scale, width) * times for (one, _), times in unit])
+        swapped = sum([_packed(other, scale, width) * times for (_, other), times in unit])
         first, second = first + packed * count, second + swapped * count
         gains[swapped - packed] += count
     del gains[0]

@@ -7,13 +7,13 @@ and the one-sided test is significant at ``alpha / tests``, the level that Holm'
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, pairwise, repeat
 from math import exp, floor, fsum, sqrt
 
 from rag_eval.stats.special import binomial_tail, log_binomial, normal_quantile
+from rag_eval.stats.units import units_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from rag_eval.stats.paired import Pair
+    from rag_eval.stats.units import Units
 
 POWER = 0.8
 GRID = 1_000
@@ -104,26 +105,34 @@ def cases_needed_for_shift(drop: float, spread: float, margin: float, alpha: flo
     return _least(1, MOST_CASES, visible) if drop > margin else None
 
 
-def paired_spread(pairs: Iterable[Pair]) -> float:
-    """The standard deviation of a pair's share in the difference of the two means, times n.
+def paired_spread(pairs: Iterable[Pair] | Units) -> float:
+    """The standard deviation of a unit's share in the difference of the two means, times n.
 
-    Where every pair has both scores it is the standard deviation of their differences (over n); where one is missing,
-    the other counts with the weight that it has in its own mean.
+    Where every pair is a unit and has both scores it is the standard deviation of their differences (over n); where one
+    is missing, the other counts with the weight that it has in its own mean.
     """
-    counted = Counter(pairs)
-    sides = [[(pair[side], n) for pair, n in counted.items() if pair[side] is not None] for side in (0, 1)]
-    sizes = [sum(n for _, n in side) for side in sides]
-    means = [_sum(side) / size for side, size in zip(sides, sizes, strict=True)]  # type: ignore[arg-type]
+    units = units_of(pairs)
+    means, sizes = zip(*[_mean(units, side) for side in (0, 1)], strict=True)
     shares = (
         sum(
-            sign * (score - mean) / size
-            for score, mean, size, sign in zip(pair, means, sizes, (1, -1), strict=True)
-            if score is not None
+            [
+                times * (sign * (score - mean) / size)
+                for pair, times in unit
+                for score, mean, size, sign in zip(pair, means, sizes, (1, -1), strict=True)
+                if score is not None
+            ]
         )
-        for pair in counted
+        for unit in units
     )
-    squares = [(share * share, n) for share, n in zip(shares, counted.values(), strict=True)]
-    return sqrt(counted.total() * _sum(squares))
+    squares = [(share * share, n) for share, n in zip(shares, units.values(), strict=True)]
+    return sqrt(units.total() * _sum(squares))
+
+
+def _mean(units: Units, side: int) -> tuple[float, int]:
+    """A run's mean, and over how many scores."""
+    scores = [(pair[side], times * n) for unit, n in units.items() for pair, times in unit if pair[side] is not None]
+    size = sum(n for _, n in scores)
+    return _sum(scores) / size, size
 
 
 def _sum(points: Iterable[tuple[float, int]]) -> float:

@@ -23,8 +23,12 @@ def auc_interval(positives: Counter[float], negatives: Counter[float], confidenc
     for the variance of the Mann-Whitney statistic", 1957): that of a rate over the smaller sample. So it is enclosed as
     such a rate, by Clopper and Pearson's formula with as many hits, which need not be whole, as the area comes to.
     """
-    n = min(positives.total(), negatives.total())
-    hits = _area(positives, negatives) * n
+    return area_interval(area(positives, negatives), min(positives.total(), negatives.total()), confidence)
+
+
+def area_interval(value: float, n: float, confidence: float) -> Interval:
+    """That of an area of which the smaller sample has ``n`` scores, or what says as much."""
+    hits = value * n
     tail = (1 - confidence) / 2
     low = beta_quantile(tail, hits, n - hits + 1) if hits > 0 else 0.0
     high = beta_quantile(1 - tail, hits + 1, n - hits) if hits < n else 1.0
@@ -55,7 +59,8 @@ def _at(ordered: Sequence[float], rank: int | None, otherwise: float) -> float:
     return otherwise if rank is None else ordered[rank - 1]
 
 
-def _area(positives: Counter[float], negatives: Counter[float]) -> float:
+def area(positives: Counter[float], negatives: Counter[float]) -> float:
+    """The area under the ROC curve, ties counted half."""
     grid = sorted(positives.keys() | negatives.keys())
     below = [0, *accumulate(negatives[score] for score in grid)]
     won = sum(positives[score] * (2 * before + negatives[score]) for score, before in zip(grid, below, strict=False))

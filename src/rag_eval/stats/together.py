@@ -1,0 +1,161 @@
+"""Intervals where several scores are of one question: its tries, which are no independent cases.
+
+A question is drawn at random, and with it all its tries: questions are what is counted, and what may differ from one
+sample to the next. The value is what it is without this: the mean (or percentile, or area) of all scores alike. So a
+question with more scores weighs more in it, and the interval is that of a ratio of two means over the questions, of
+the totals of their scores and of their numbers. Where each has one score it is the interval of independent scores, and
+where all scores are there several times over as well.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from math import fsum
+
+from rag_eval.stats.bounded import ratio_at_least, ratio_at_most
+from rag_eval.stats.intervals import CONFIDENCE, DECIMALS, UNIT, Interval, interval, percentile, settled, small_sample
+from rag_eval.stats.roc import area, area_interval
+from rag_eval.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rag_eval.stats.bounded import Tries
+    from rag_eval.stats.intervals import Ends
+
+    Question = tuple[tuple[float, int], ...]
+    """The scores of a question's tries, in their order, each with how many tries have it."""
+
+
+def interval_of_questions(
+    questions: Mapping[Question, int], kind: str = "mean", bounds: Ends = UNIT, confidence: float = CONFIDENCE
+) -> Interval | None:
+    """As :func:`rag_eval.stats.intervals.interval`, over the scores of so many questions; ``kind`` is not ``rate``."""
+    if not questions:
+        return None
+    if kind == "mean":
+        return _of_mean(_totals(questions), bounds, confidence)
+    low, high = _around(questions, percentile(kind), confidence)
+    ends = bounds[0] if low is None else low, bounds[1] if high is None else high
+    small = small_sample(sum(questions.values()), kind, bounds, confidence) or None in ends
+    return Interval(settled(ends[0]), settled(ends[1]), "order-statistics-of-questions", small)
+
+
+def auc_interval_of_questions(
+    positives: Mapping[Question, int], negatives: Mapping[Question, int], confidence: float = CONFIDENCE
+) -> Interval:
+    """As :func:`rag_eval.stats.roc.auc_interval`: questions with more tries than others count for fewer in all."""
+    sides = positives, negatives
+    return area_interval(area(*map(_scores, sides)), min(map(_effective, sides)), confidence)
+
+
+def hit_rate_interval_of_questions(
+    positives: Mapping[Question, int],
+    negatives: Mapping[Question, int],
+    false_alarms: float,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """As :func:`rag_eval.stats.roc.hit_rate_interval`."""
+    half = 1 - (1 - confidence) / 2
+    loose, strict = _around(negatives, 1 - false_alarms, half)
+    most = _hits(positives, lambda score: loose is None or score >= loose)
+    least = _hits(positives, lambda score: strict is not None and score > strict)
+    ends = ratio_at_least(least, 0.0, (1 - half) / 2), ratio_at_most(most, 1.0, (1 - half) / 2)
+    return Interval(settled(ends[0]), settled(ends[1]), "order-statistics-gaffke", small=strict is None)
+
+
+def _of_mean(totals: Tries, bounds: Ends, confidence: float) -> Interval | None:
+    sizes = {size for _, size in totals}
+    if len(sizes) == 1 or None in bounds:
+        return interval(_linear(totals), "mean", bounds, confidence)
+    (low, high), tail = bounds, (1 - confidence) / 2
+    ends = ratio_at_least(totals, low or 0.0, tail), ratio_at_most(totals, 1.0 if high is None else high, tail)
+    return Interval(settled(ends[0]), settled(ends[1]), "gaffke-ratio", small=False)
+
+
+def _linear(totals: Tries) -> Counter[float]:
+    """The mean of each question; where some have more scores than others, what each adds to the mean of all scores.
+
+    The latter are the mean and its residuals over the mean number of scores: they vary as the ratio does.
+    """
+    n, tries = sum(totals.values()), sum(size * count for (_, size), count in totals.items())
+    ratio = fsum(total * count for (total, _), count in totals.items()) / tries
+    alike = len({size for _, size in totals}) == 1
+    found: Counter[float] = Counter()
+    for (total, size), count in totals.items():
+        found[total / size if alike else ratio + (total - ratio * size) * n / tries] += count
+    return found
+
+
+def _totals(questions: Mapping[Question, int]) -> Tries:
+    found: Counter[tuple[float, int]] = Counter()
+    for scores, count in questions.items():
+        total = fsum([score * times for score, times in scores])
+        found[round(total, DECIMALS), sum([times for _, times in scores])] += count
+    return found
+
+
+class _Steps(NamedTuple):
+    """The scores of a question and how many of its tries score at most each; ``alike`` says how many questions do."""
+
+    scores: Sequence[float]
+    reached: Sequence[int]
+    alike: int
+
+
+def _around(questions: Mapping[Question, int], share: float, confidence: float) -> tuple[float | None, float | None]:
+    """The scores that enclose a percentile: those of which as many tries may lie at or below them as it says.
+
+    The share of tries up to a score is a mean over the questions like any other, and with the bounds of such a mean.
+    """
+    grid, tail = sorted({score for scores in questions for score, _ in scores}), (1 - confidence) / 2
+    steps = [_steps(scores, count) for scores, count in questions.items()]
+
+    def first(holds: Callable[[Tries], bool]) -> int:
+        low, high = -1, len(grid)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if holds(_up_to(steps, grid[middle])) else (middle, high)
+        return high
+
+    below = first(lambda tries: ratio_at_most(tries, 1.0, tail) > share)
+    above = first(lambda tries: ratio_at_least(tries, 0.0, tail) >= share)
+    nothing = ratio_at_most(_up_to(steps, grid[0] - 1), 1.0, tail) > share
+    return None if nothing else grid[below], grid[above] if above < len(grid) else None
+
+
+def _steps(scores: Question, count: int) -> _Steps:
+    reached = [0]
+    for _, times in scores:
+        reached.append(reached[-1] + times)
+    return _Steps([score for score, _ in scores], reached, count)
+
+
+def _up_to(steps: Sequence[_Steps], score: float) -> Tries:
+    found: Counter[tuple[float, int]] = Counter()
+    for scores, reached, alike in steps:
+        found[reached[bisect_right(scores, score)], reached[-1]] += alike
+    return found
+
+
+def _hits(questions: Mapping[Question, int], hits: Callable[[float], bool]) -> Tries:
+    found: Counter[tuple[float, int]] = Counter()
+    for scores, count in questions.items():
+        found[sum([times for score, times in scores if hits(score)]), sum([times for _, times in scores])] += count
+    return found
+
+
+def _scores(questions: Mapping[Question, int]) -> Counter[float]:
+    found: Counter[float] = Counter()
+    for scores, count in questions.items():
+        for score, times in scores:
+            found[score] += times * count
+    return found
+
+
+def _effective(questions: Mapping[Question, int]) -> float:
+    """So many questions with as many scores each say as much (Kish's effective size)."""
+    sizes = [(sum([times for _, times in scores]), count) for scores, count in questions.items()]
+    return sum(size * count for size, count in sizes) ** 2 / sum(size * size * count for size, count in sizes)

@@ -1,0 +1,225 @@
+"""Several tries at a question are one unit: copies make no interval narrower and no p smaller, and intervals hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_eval.evidence import Evidence
+from rag_eval.gates import Gate, Policy, Slices, Statistics
+from rag_eval.judging import judge_all
+from rag_eval.metrics import measure
+from rag_eval.scorecard import Completeness
+from rag_eval.stats import paired_spread, percentile_flip, sign_flip, swap
+from rag_eval.stats.together import interval_of_questions
+from rag_eval.stats.units import Units
+from runs import evidence, question, questions
+
+FLOOR = Gate("precision", "min", "0.80", confidence="0.95")
+DROP = Gate("precision", "max_drop", "0.02")
+SHARES = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0])
+
+
+def copied(cases, times):
+    """The same rows as so many runs."""
+    return [case._replace(run=f"r{run}") for case in cases for run in range(times)]
+
+
+def judged(after, before=None, *gates, min_n=1, **chance):
+    policy = Policy(gates=gates, slices=Slices((), min_n), completeness={}, statistics=Statistics(**chance))
+    return judge_all(policy, evidence(after, before))
+
+
+def interval_of(name, cases):
+    """That of one of the values of a metric that has several."""
+    return Evidence(cases, {}, Completeness(1, 1, 0, 0, 0, 0), {}).interval(name)
+
+
+def of_scores(*rows):
+    """The questions whose tries score so."""
+    return Counter(tuple(sorted(Counter(row).items())) for row in rows)
+
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+
+
+def test_copies_of_a_run_do_not_make_a_gate_pass():
+    """85 of 100 could be 0.765: it could be that ten times over as well."""
+    once = questions("precision", [1] * 85 + [0] * 15)
+    (alone,), (ten,) = judged(once, None, FLOOR), judged(copied(once, 10), None, FLOOR)
+    assert (alone.outcome, ten.outcome, ten.n) == ("inconclusive", "inconclusive", 1000)
+    assert (ten.low, ten.high) == pytest.approx((alone.low, alone.high), abs=1e-9)
+
+
+def test_copies_of_a_run_do_not_make_two_flips_significant():
+    before, after = questions("precision", [1] * 100), questions("precision", [0] * 4 + [1] * 96)
+    (alone,), (ten,) = judged(after, before, DROP), judged(copied(after, 10), copied(before, 10), DROP)
+    assert alone.comparison.p == ten.comparison.p == 1 / 16
+    assert (alone.outcome, ten.outcome, ten.n) == ("inconclusive", "inconclusive", 100)
+    assert ten.comparison.worsening == alone.comparison.worsening
+
+
+NAMES = {
+    "precision": st.sampled_from([0.0, 1.0]),
+    "mrr": SHARES,
+    "latency_total_ms.mean": st.floats(1, 1e4).map(lambda x: round(x, 2)),
+    "latency_total_ms.p50": st.sampled_from([1.0, 2.0, 3.5, 80.0]),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_copies_of_a_run_have_its_interval(name, data):
+    scores = data.draw(st.lists(st.none() | NAMES[name], min_size=1, max_size=30))
+    once = questions(name.partition(".")[0], scores)
+    alone, thrice = (interval_of(name, cases) for cases in (once, copied(once, 3)))
+    assert (alone is None) == (thrice is None)
+    if alone:
+        assert [end is None for end in thrice[:2]] == [end is None for end in alone[:2]]
+        assert [end or 0 for end in thrice[:2]] == pytest.approx([end or 0 for end in alone[:2]], rel=1e-9, abs=1e-9)
+        assert thrice.small == alone.small
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.none() | SHARES, st.none() | SHARES), min_size=2, max_size=9))
+def test_copies_of_a_run_have_its_test(pairs):
+    if not all(any(score is not None for score in side) for side in zip(*pairs, strict=True)):
+        return
+    before, after = (questions("mrr", side) for side in zip(*pairs, strict=True))
+    gate = Gate("mrr", "max_drop", "0.02")
+    (alone,), (thrice,) = judged(after, before, gate), judged(copied(after, 3), copied(before, 3), gate)
+    assert thrice.comparison.p == pytest.approx(alone.comparison.p, rel=1e-9)
+    assert (thrice.comparison.visible or 0) == pytest.approx(alone.comparison.visible or 0, rel=1e-6)
+    assert (thrice.comparison.needed, thrice.n) == (alone.comparison.needed, alone.n)
+
+
+@pytest.mark.parametrize("name", ["injection_auc", "injection_tpr@fpr5"])
+def test_copies_of_a_detectors_run_say_no_more(name):
+    scores = [(0.9, True), (0.3, False), (0.8, True), (0.2, True), (0.4, False)] * 4
+    column = measure(name).column
+    once = [question(f"Q{n}")._replace(scores={column: score}) for n, score in enumerate(scores)]
+    alone, thrice = (interval_of(name, cases) for cases in (once, copied(once, 3)))
+    assert thrice[:2] == pytest.approx(alone[:2], abs=1e-9)
+
+
+def test_a_slice_is_as_large_as_its_questions():
+    cases = copied(questions("precision", [1] * 4, [["tags=a"]] * 4), 5)
+    gate = Gate("precision", "min", "0.5", slice="tags=a")
+    (found,) = judged(cases, None, gate, min_n=5)
+    assert (evidence(cases).size("tags=a"), found.few, found.outcome) == (4, True, "inconclusive")
+
+
+# --- tries that differ ------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=1, max_size=15))
+def test_the_interval_encloses_the_value_over_all_tries(rows):
+    scores = [float(score) for row in rows for score in row]
+    found = interval_of_questions(of_scores(*[map(float, row) for row in rows]))
+    assert 0 <= found.low <= sum(scores) / len(scores) + 1e-9
+    assert sum(scores) / len(scores) - 1e-9 <= found.high <= 1
+
+
+@given(st.lists(st.lists(SHARES, min_size=1, max_size=6), min_size=2, max_size=15), st.randoms())
+def test_neither_the_order_of_questions_nor_that_of_their_tries_matters(rows, chance):
+    cases = [question(f"Q{n}", run=f"r{run}", mrr=score) for n, row in enumerate(rows) for run, score in enumerate(row)]
+    mixed = chance.sample(cases, len(cases))
+    assert evidence(cases).interval("mrr") == evidence(mixed).interval("mrr")
+    before = [case._replace(scores={"mrr": 1 - case.scores["mrr"]}) for case in cases]
+    gate = Gate("mrr", "max_drop", "0.02")
+    assert judged(cases, before, gate) == judged(mixed, before[::-1], gate)
+
+
+def tries(chance, n, most, spread):
+    """Questions that are hard or easy, each asked up to ``most`` times; the harder, the more often."""
+    hard = chance.beta(spread, spread, n)
+    sizes = 1 + chance.binomial(most - 1, 1 - hard)
+    return hard, [chance.random(size) < p for size, p in zip(sizes, hard, strict=True)]
+
+
+@pytest.mark.parametrize("most", [1, 5, 20])
+@pytest.mark.parametrize(("n", "spread"), [(15, 0.2), (60, 0.5)])
+def test_the_interval_covers_the_true_value_where_tries_hang_together(n, spread, most):
+    chance, trials = np.random.default_rng(n + most), 400
+    many = tries(chance, 200_000, most, spread)[1]
+    truth = sum(row.sum() for row in many) / sum(map(len, many))
+    covered = independent = 0
+    for _ in range(trials):
+        rows = tries(chance, n, most, spread)[1]
+        found = interval_of_questions(of_scores(*[map(float, row) for row in rows]))
+        covered += found.low <= truth <= found.high
+        hits, size = sum(row.sum() for row in rows), sum(map(len, rows))
+        independent += abs(hits / size - truth) <= 1.96 * sqrt(max(hits * (size - hits), 1) / size**3)
+    assert covered / trials >= 0.95 - 3 * sqrt(0.05 * 0.95 / trials)
+    if most == 20:
+        assert independent / trials < 0.85  # what it was to count tries
+
+
+@pytest.mark.parametrize("percent", [50, 90])
+def test_the_interval_of_a_percentile_covers_where_tries_hang_together(percent):
+    chance, trials, covered = np.random.default_rng(percent), 300, 0
+    slow = chance.normal(0, 1, 200_000)
+    truth = np.percentile(slow + chance.normal(0, 0.3, slow.size), percent)
+    for _ in range(trials):
+        rows = chance.normal(0, 1, (50, 1)) + chance.normal(0, 0.3, (50, 8))
+        found = interval_of_questions(of_scores(*(rows + 10).tolist()), f"p{percent}", (0.0, None))
+        covered += found.low <= truth + 10 <= (np.inf if found.high is None else found.high)
+    assert covered / trials >= 0.95 - 3 * sqrt(0.05 * 0.95 / trials)
+
+
+def units(before, after):
+    rows = [tuple(sorted(Counter(zip(*row, strict=True)).items(), key=repr)) for row in zip(before, after, strict=True)]
+    return Units(Counter(rows))
+
+
+def mean_of(scores):
+    return sum(scores) / len(scores)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda pairs: sign_flip(pairs, b"seed", 199),
+        lambda pairs: percentile_flip(pairs, 90, b"seed", 199),
+        lambda pairs: swap(pairs, mean_of, b"seed", 199),
+    ],
+)
+def test_without_a_change_the_tests_err_as_often_as_alpha_says_where_tries_hang_together(test):
+    """A question is answered otherwise by the next version, in all its tries: worse as often as better."""
+    chance, trials, found = np.random.default_rng(9), 200, 0
+    for _ in range(trials):
+        common = chance.random((20, 1))
+        sides = [np.round(np.clip(common + chance.normal(0, 0.3, (20, 1)) + chance.normal(0, 0.05, (20, 6)), 0, 1), 3)]
+        sides += [np.round(np.clip(common + chance.normal(0, 0.3, (20, 1)) + chance.normal(0, 0.05, (20, 6)), 0, 1), 3)]
+        found += test(units(*[side.tolist() for side in sides])) <= 0.05
+    assert found / trials <= 0.05 + 3 * sqrt(0.05 * 0.95 / trials)
+
+
+def test_a_change_in_most_questions_is_seen():
+    chance = np.random.default_rng(4)
+    before = chance.random((40, 5)) < 0.9
+    after = before & (chance.random((40, 5)) < 0.7)
+    old, new = (
+        [
+            question(f"Q{n}", run=f"r{run}", precision=int(hit))
+            for n, row in enumerate(side)
+            for run, hit in enumerate(row)
+        ]
+        for side in (before, after)
+    )
+    (found,) = judged(new, old, DROP)
+    assert (found.outcome, found.n) == ("failed", 40)
+    assert 0 < found.comparison.visible < 0.2
+
+
+def test_the_spread_of_questions_is_that_of_their_mean_differences():
+    chance = np.random.default_rng(3)
+    before, after = chance.random((30, 4)).round(3), chance.random((30, 4)).round(3)
+    found = paired_spread(units(before.tolist(), after.tolist()))
+    assert found == pytest.approx(np.std((before - after).mean(axis=1)), abs=1e-9)
