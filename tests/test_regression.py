@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from rag_eval.evidence import Baseline, Evidence
 from rag_eval.gates import Gate, Policy, Slices, Statistics
 from rag_eval.judging import judge_all
+from rag_eval.metrics import measure
+from rag_eval.regression import compared
+from rag_eval.renderers.asides import _blind
+from rag_eval.scorecard import Completeness
 from rag_eval.stats.power import mcnemar_power
 from runs import evidence, question, questions
 
@@ -257,3 +262,44 @@ def test_means_have_a_visible_drop_too():
     pairs = [(0.5 + 0.1 * (i % 3), 0.5 + 0.1 * (i % 2)) for i in range(200)]
     found = one("map", pairs).comparison
     assert 0.02 < found.visible < 0.06
+
+
+# --- what is not known is not none ------------------------------------------------------------------------------------
+
+
+def test_what_never_moved_is_taken_for_a_rate_at_its_worst():
+    """Thirty graded scores that stayed as they are could well have shown a drop: as those of 0 and 1 would."""
+    graded, rates = one("mrr", [(0.5, 0.5)] * 30).comparison, one("precision", [(1, 1)] * 30).comparison
+    assert (graded.visible, graded.needed) == (rates.visible, rates.needed)
+    assert 0 < graded.visible < 0.3
+
+
+def blind(name, pairs, direction="max_drop"):
+    before, after = (questions(name.partition(".")[0], side) for side in zip(*pairs, strict=True))
+    now = Evidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), {name: "c"}, Baseline(before, {name: "c"}))
+    (found,) = compared([Gate(name, direction, "1")], now, Statistics())
+    return _blind(found)
+
+
+def test_where_there_is_no_figure_none_is_not_said():
+    slower = [(100.0 + n, 300.0 + n) for n in range(40)]
+    assert not blind("latency_total_ms.p95", slower, "max_rise")
+    assert not blind("latency_total_ms.mean", [(100.0, 100.0)] * 40, "max_rise")
+    assert blind("mrr", [(0.5, 0.4), (0.5, 0.5)])
+
+
+def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():
+    rows = [((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 30
+    gates = [Gate("injection_auc", "max_drop", "0.05"), *[Gate("precision", "max_drop", "0.02")] * 20]
+    column = measure("injection_auc").column
+    before, after = (
+        [
+            question(f"Q{n}", precision=1)._replace(scores={"precision": 1.0, column: row[side]})
+            for n, row in enumerate(rows)
+        ]
+        for side in (0, 1)
+    )
+    contracts = {"injection_auc": "c", "precision": "c"}
+    now = Evidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), contracts, Baseline(before, contracts))
+    found = next(compared(gates, now, Statistics(alpha="0.01")))
+    assert (found.comparison.worsening, found.outcome) == (1.0, "failed")

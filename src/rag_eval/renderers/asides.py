@@ -31,7 +31,8 @@ def asides(report: Report, voice: Voice = PLAIN) -> list[str]:
     lines = [f"{_listed(list(dict.fromkeys(names)), _NAMED)}: {text}." for text, names in said.items()]
     cut = len(lines) - _MOST
     lines[_MOST:] = [f"… and {cut} more; report.json has all."] if cut > 0 else []
-    return [line for line in [*lines, _seen(gates, voice), words.counted_aside(report.gates), _small(report)] if line]
+    more = _seen(gates, voice), words.counted_aside(report.gates), _tries(report), _small(report)
+    return [line for line in [*lines, *more] if line]
 
 
 def _said(report: Report, gate: Judged, voice: Voice) -> Iterator[str]:
@@ -41,15 +42,30 @@ def _said(report: Report, gate: Judged, voice: Voice) -> Iterator[str]:
         yield f"inconclusive, {words.unclear(report, gate)}"
     if gate.outcome == "failed" and (p := words.chance(report, gate)):
         yield f"significant, {p}"
-    if gate.comparison is not None and _blind(gate.comparison):
-        yield _sight(gate, gate.comparison)
+    if gate.comparison is not None and _blind(gate):
+        yield _sight(report, gate, gate.comparison)
     if _untested(report, gate):
         yield "by the margin alone: no cases to compare"
 
 
-def _blind(found: Comparison) -> bool:
-    """Whether a test was made that could not have shown a worsening of a size that matters."""
-    return found.adjusted is not None and (found.visible is None or found.needed is not None)
+def _blind(gate: Judged) -> bool:
+    """Whether a test was made that could not have shown a worsening of a size that matters, as far as that is known."""
+    found = gate.comparison
+    if found is None or found.adjusted is None or not _has_formula(gate, found):
+        return False
+    return found.visible is None or found.needed is not None
+
+
+def _has_formula(gate: Judged, found: Comparison) -> bool:
+    """Whether no size means that none can be seen: of a percentile or an area it is not known, as of what never moved.
+
+    Scores of at most 1 have one even where none moved.
+    """
+    if found.visible is not None or found.needed is not None:
+        return True
+    column = column_of(gate.name)
+    metric = of_column(column)
+    return metric is None or (metric.bounded and metric.folds.get(gate.name.removeprefix(column), "mean") == "mean")
 
 
 def _untested(report: Report, gate: Judged) -> bool:
@@ -59,15 +75,24 @@ def _untested(report: Report, gate: Judged) -> bool:
     return asked and found is not None and found.worsening is not None and found.p is None
 
 
-def _sight(gate: Judged, found: Comparison) -> str:
+def _sight(report: Report, gate: Judged, found: Comparison) -> str:
     """``30 cases reliably show drops from 0.12 on, 180 would show one of 0.05``."""
-    cases, what = f"{found.n} case{'s' if found.n != 1 else ''}", worsening(gate)
+    unit, what = "question" if words.several(report) else "case", worsening(gate)
+    cases = f"{found.n} {unit}{'s' if found.n != 1 else ''}"
     if found.visible is None:
-        own = f"{cases} could not show any {what}"
+        own = f"{cases} could not show any {what}" + ("" if _within_reach(report) else " among so many tests")
     else:
         own = f"{cases} reliably show {what}s from {at_least(found.visible)} on"
     wanted = f", {found.needed} would show one of {_aim(gate)}" if found.needed else ""
     return own + wanted
+
+
+def _within_reach(report: Report) -> bool:
+    """Whether a test of that many can come below alpha at all."""
+    from rag_eval.stats import within_reach
+
+    tests = sum(gate.comparison is not None and gate.comparison.adjusted is not None for gate in report.gates)
+    return report.statistics.correction != "holm" or within_reach(float(report.statistics.alpha) / max(1, tests))
 
 
 def _aim(gate: Judged) -> str:
@@ -78,7 +103,7 @@ def _aim(gate: Judged) -> str:
 
 def _seen(gates: Iterable[Judged], voice: Voice) -> str:
     """The smallest worsenings that would have been seen, where they are small enough."""
-    sharp = (gate for gate in gates if gate.comparison is not None and not _blind(gate.comparison))
+    sharp = (gate for gate in gates if gate.comparison is not None and not _blind(gate))
     sizes = [
         f"{voice.gate(gate)} from {at_least(gate.comparison.visible)} on"
         for gate in sharp
@@ -90,6 +115,13 @@ def _seen(gates: Iterable[Judged], voice: Voice) -> str:
 def _listed(texts: Sequence[str], most: int = _MOST) -> str:
     cut = len(texts) - most
     return ", ".join([*texts[:most], *([f"and {cut} more"] if cut > 0 else [])])
+
+
+def _tries(report: Report) -> str:
+    """What several runs are worth."""
+    if not words.several(report):
+        return ""
+    return "Several runs: intervals, paired tests and sizes of slices go by questions, all tries at one together."
 
 
 def _small(report: Report) -> str:
