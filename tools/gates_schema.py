@@ -219,7 +219,7 @@ def _comparison() -> dict[str, Any]:
                 "min_n": {
                     "type": "integer",
                     "minimum": 1,
-                    "description": "Gates on slices of fewer cases are inconclusive.",
+                    "description": "Gates on slices of fewer questions are inconclusive.",
                     "examples": [10],
                 },
                 "gates": {
