@@ -21,8 +21,12 @@ _ALIKE = str.maketrans(
         "\u00a0": " ",
         "ı": "i",  # what a Turkish i becomes in upper case and back
         "ł": "l",  # which NFKD leaves whole
+        # What is not seen (soft hyphens, spaces of no width, marks of direction) would cut a word in two.
+        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"),
+        **dict.fromkeys(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))),
     }
 )
+_ESCAPED = re.compile("&(?:#0?39|#x27|apos|[lr]squo|(#34|quot|[lr]dquo)|(#160|nbsp));", re.IGNORECASE)
 HINT = 6  # letters of a word that are compared
 _PART = re.compile("<([a-z_]+)>")
 
@@ -41,7 +45,9 @@ class Language(NamedTuple):
     ``idle``: beginnings of sentences and clauses that answer nothing: apologies, offers, advice to look elsewhere;
     ``lead`` may stand before them. ``idle_within``: the same for what may stand anywhere.
     ``moral``: what makes a sentence behind a pattern of ``declines`` a lecture.
-    ``before``: words before a match that undo it (if, when, whether).
+    ``before``: words before a match that undo it (if, when, whether); ``behind``: the same right behind it, for
+    languages that say *if* there. ``case``: sentences that are a case as a whole, by the order of their words.
+    ``others``: somebody else as the subject of what stands behind it, for languages that leave *I* and *we* out.
     ``whole``: claims that refuse by being just that. ``spaced``: whether words stand apart.
     """
 
@@ -57,6 +63,9 @@ class Language(NamedTuple):
     idle_within: tuple[str, ...] = ()
     moral: tuple[str, ...] = ()
     before: str = "(?!)"
+    behind: str = "(?!)"
+    case: str = "(?!)"
+    others: str = "(?!)"
     concedes: str = "(?!)"
     words: Mapping[str, str] = {}
     spaced: bool = True
@@ -74,18 +83,27 @@ class Compiled(NamedTuple):
     idle: re.Pattern[str]
     moral: re.Pattern[str]
     before: re.Pattern[str]
+    behind: re.Pattern[str]
+    case: re.Pattern[str]
+    others: re.Pattern[str]
     concedes: re.Pattern[str]
     whole: frozenset[str]
 
 
 def fold(text: str) -> str:
     """The text without letter case, accents and kinds of quotation marks, which writers of refusals take or leave."""
+    if "&" in text:
+        text = _ESCAPED.sub(_unescaped, text)
     if not text.isascii():
         text = text.translate(_ALIKE)
     if text.isascii():
         return text.lower().replace("`", "'")
     folded = unicodedata.normalize("NFKD", text.casefold().translate(_ALIKE))
     return unicodedata.normalize("NFC", _ACCENTS.sub("", folded))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return '"' if found[1] else " " if found[2] else "'"
 
 
 def compiled(language: Language) -> Compiled:
@@ -107,6 +125,9 @@ def compiled(language: Language) -> Compiled:
         pattern(idle, *language.idle_within),
         pattern(*language.moral),
         pattern(language.before, behind=r"[\s,:]*$"),
+        re.compile(fold(language.behind)),
+        pattern(language.case),
+        pattern(language.others),
         pattern(language.concedes, behind=r"\s*$"),
         frozenset(_split(language.whole)),
     )
