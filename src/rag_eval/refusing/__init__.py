@@ -35,13 +35,14 @@ if TYPE_CHECKING:
 
     Kind = Literal["declines", "lacks", "whole", "empty"]
 
-VERSION = 1  # of the patterns and limits below: scores are comparable only under the same one
+VERSION = 2  # of the patterns and limits below: scores are comparable only under the same one
 LONGEST = 2000  # characters; a longer claim is an answer
 HEAD = 500  # characters from the start in which a refusal has to begin
 LEADING = 80  # characters that its own sentence says before it, at most
 BESIDE = {"declines": 300, "lacks": 200, "whole": 30}  # characters that say something behind it, at most
 _SENTENCE = 600  # characters of one sentence that are looked at
-_BEFORE = 12  # characters before a match in which a word may undo it
+_BEFORE = 60  # characters before a match in which a word may undo it
+_TURNING = 20  # characters of a sentence in which a word may turn it, as in "It does, however, say"
 _WHOLE = 60  # characters of the longest claim that refuses by being just that
 _SHOWN = 80  # characters of a match that explain shows
 _SHORT = 3  # letters and digits; fewer say nothing
@@ -190,15 +191,32 @@ class _Match(NamedTuple):
 
 
 def _match(language: Compiled, sentence: str) -> _Match | None:
-    """What refuses in a sentence; nothing behind a word that makes a case of it (``if the text does not say``)."""
+    """What refuses in a sentence; nothing that is but a case (``if the text does not say``) or that others cannot."""
     if not _hinted(language, sentence, _starts(sentence) if language.hints else _NONE):
         return None
     if len(sentence) <= _WHOLE and _bare(sentence) in language.whole:
         return _Match("whole", 0, len(sentence))
+    others = None
     for found in _found(language, sentence):
-        if not language.before.search(sentence, max(0, found.start - _BEFORE), found.start):
+        if _supposed(language, sentence, found):
+            continue
+        others = _others(language, sentence) if others is None else others
+        if found.start < others:
             return found
     return None
+
+
+def _supposed(language: Compiled, sentence: str, found: _Match) -> bool:
+    """Whether what stands around a match makes a case of it."""
+    if language.behind.match(sentence, found.end) or language.case.match(sentence, 0, _SENTENCE):
+        return True
+    return language.before.search(sentence, max(0, found.start - _BEFORE), found.start) is not None
+
+
+def _others(language: Compiled, sentence: str) -> int:
+    """Where the subject ends that is not the speaker; what stands behind it is said of others."""
+    other = language.others.search(sentence, 0, _SENTENCE)
+    return other.end() if other else len(sentence) + 1
 
 
 def _found(language: Compiled, sentence: str) -> Iterator[_Match]:
@@ -210,10 +228,12 @@ def _found(language: Compiled, sentence: str) -> Iterator[_Match]:
 
 def _turned(language: Compiled, sentence: str, found: _Match) -> bool:
     """Whether the sentence turns from its refusal to an answer, or comes to its refusal from one."""
-    before = _said(language, sentence[: found.start], found.kind)
+    opening = language.turns.match(sentence, 0, found.start)
+    first = opening.end() if opening else 0  # it turns from what other sentences say, and they said nothing
+    before = _said(language, sentence[first : found.start], found.kind)
     if language.concedes.match(sentence, 0, found.start):
         return any(_said(language, clause, found.kind) for clause in sentence[found.end : _SENTENCE].split(",")[1:])
-    if before > LEADING or (before and language.turns.search(sentence, 0, found.end)):
+    if before > LEADING or (before and language.turns.search(sentence, first, found.end)):
         return True
     turn = language.turns.search(sentence, found.end, _SENTENCE)
     return turn is not None and _said(language, sentence[turn.end() :], found.kind) > 0
@@ -223,8 +243,10 @@ def _answered(language: Compiled, behind: Sequence[str], kind: Kind) -> bool:
     """Whether the sentences behind a refusal answer: one that turns and says something, or several that say much."""
     told, listing = 0, False
     for sentence in behind:
-        turn = language.turns.match(sentence)
-        said = 0 if listing else _said(language, sentence[turn.end() if turn else 0 :], kind)
+        turn = language.turns.search(sentence, 0, _TURNING)
+        said = 0 if listing else _said(language, sentence, kind)
+        if turn and said:
+            said = _said(language, sentence[turn.end() :], kind)
         told += said
         if told > BESIDE[kind] or (turn and said):
             return True
