@@ -12,7 +12,7 @@ ENGLISH = Language(
         "only|nothing|missing|absent|need|prevent|prohibit|forbid|violates|rather|prefer|t|not|cant|dont|no|"
         "unable|cannot|unanswerable|insufficient|decline|"
         "beyond|outside|lack|lacks|none|neither|inappropriate|unethical|refuse|against|fail|fails|omits|omit|"
-        "silent|irrelevant|unclear|unrelated|impossible|empty"
+        "silent|irrelevant|unclear|unrelated|impossible|empty|nowhere"
     ),
     declines=(
         "i (?:don't|do not) feel comfortable",
@@ -24,7 +24,8 @@ ENGLISH = Language(
         ),
         r"i \w+ .{0,60}? and (?:cannot|can't|can not|am unable to|won't) <help>",
         (
-            "it would (?:not be|be in) ?appropriate (?:for me )?to (?:provide|share|discuss|give|offer|comment|"
+            "it (?:would not be |wouldn't be |would be in)appropriate (?:for me )?to (?:provide|share|"
+            "discuss|give|offer|comment|"
             "speculate|answer)"
         ),
         (
@@ -46,11 +47,16 @@ ENGLISH = Language(
             "provide|discuss)"
         ),
         r"(?:i|we) <adverb><unable> <adverb><help>(?!.{0,60} enough\b)",
-        "i(?:'m| am) <adverb>(?:not able|unable) to <adverb><help>",
-        "(?:i|we) <adverb>(?:will not|won't|would not|wouldn't|would rather not) <adverb><help>",
+        "(?:i|we) <adverb>(?:<unable>|<will_not>),? (?:and|or|nor) (?:<unable>|<will_not>) <adverb><help>",
+        "(?:i'm|i am|i've been|we're|we are|we've been) <adverb>(?:not able|unable) to <adverb><help>",
         (
-            "(?:i|we) <adverb>(?:must|have to|need to|will|would have to|'ll have to|am going to|"
-            r"'m going to)? ?(?:respectfully |politely )?(?:decline|refuse)\b(?! in| of)"
+            "(?:i|we)(?:'ll not|'d (?:rather )?not| <adverb>(?:will not|won't|would not|wouldn't|would rather "
+            "not)) <adverb><help>"
+        ),
+        (
+            "(?:i|we)(?:(?:'ll|'d) have to|(?:'m|'re) going to)? <adverb>(?:(?:must|have to|need to|will|"
+            "(?:will|would) have to|"
+            r"(?:am|are) going to) )?(?:respectfully |politely )?(?:decline|refuse)\b(?! in| of)"
         ),
         "i (?:can|am able to|am only able to|could) only (?:answer|help|assist|provide|respond|discuss)",
         (
@@ -94,7 +100,7 @@ ENGLISH = Language(
     ),
     lacks=(
         (
-            "(?:i(?:'m| am) .{0,40}? and )?(?:i )?(?:do not|don't) have (?:the (?:ability|capability|capacity|"
+            "(?:i(?:'m| am) .{0,40}? and (?:i )?|i )(?:do not|don't) have (?:the (?:ability|capability|capacity|"
             "means) to|an opinion)"
         ),
         "i have no (?:access|ability|way of|way to|means)",
@@ -104,19 +110,22 @@ ENGLISH = Language(
             "do not|doesn't|don't|covers?|includes?|contains?|mentions?|provides?)"
         ),
         (
-            r"none of (?:them|these|those|it) (?:\w+ )?(?:mention|contain|provide|discuss|address|answer|specif|"
+            r"(?:none|neither) of (?:them|these|those|it) (?:\w+ )?(?:mention|contain|provide|discuss|address|"
+            "answer|specif|"
             r"cover|state|include)\w*"
         ),
         "no mention of .{0,60}? (?:is|was) made",
         "i (?:don't|do not) see (?:it|this|that|any|anything)",
-        "<strict> (?:has|have|contains?) no (?:entry|entries|record|section|mention)",
         (
             r"as an ai\b.{0,60}? i (?:do not|don't|can't|cannot) (?:hold|have|possess) (?:any )?(?:personal|"
             "political|the ability|feelings|opinions|beliefs|access)"
         ),
         ("i (?:really |honestly |simply |just |still )?(?:do not|don't|dont) (?:currently |actually |really )?know"),
         "we (?:do not|don't) know(?: the answer| how to answer|$|[.!])",
-        ("i (?:would |will |'d )?need (?:some |much )?(?:more|additional|further) (?:information|context|details)"),
+        (
+            "i(?: would|'d| will|'ll)? need (?:some |much |a bit )?(?:more|additional|further|other|"
+            "different) (?:information|context|details|documents|sources)"
+        ),
         (
             "(?:i|we) (?:currently |unfortunately |also |simply |just )*(?:do not|don't|didn't|"
             "did not) (?:currently |actually )?(?:have|possess|see|find) (?:access to )?(?:<info>|information|"
@@ -136,24 +145,50 @@ ENGLISH = Language(
         ),
         "i(?:'m| am) not (?:familiar with|aware of (?:any|that|this) (?:information|details|such))",
         "i <adverb><unable> <adverb><know>",
-        "i(?:'m| am) <adverb>(?:not able|unable) to <adverb><know>",
+        "(?:i'm|i am|i've been|we're|we are|we've been) <adverb>(?:not able|unable) to <adverb><know>",
         (
             "we <adverb><unable> <adverb>(?:find|locate|determine|answer) (?:<info>|any(?:thing)?|this|that|"
             "the answer|your|what|results)"
         ),
         (
-            r"(?:i|we) found (?:no|nothing)(?: \w+)? (?:information|mention|results|relevant|answer|documents?|"
-            "about|on|in <sources>)"
+            r"(?:i|we|but|and|yet)(?: have|'ve)? (?:found|see|saw) (?:no|nothing)(?: \w+)? ?(?:information|mention|"
+            "results|relevant|answer|documents?|about|on|regarding|in <sources>)"
         ),
         (
-            "(?:i )?(?:could not|couldn't|cannot|can't|unable to|not able to) (?:find|locate) (?:<info>|"
-            "an answer|anything|that|this|it in)"
+            r"(?:(?:i|we|but|and|yet) (?:\w+ )?|(?<![^,;:] ))(?:could not|couldn't|cannot|can't|unable to|not able to|"
+            "did not|didn't) (?:find|locate) (?:<info>|an answer|anything|that|this|it in)"
         ),
-        "unable to (?:answer|determine|provide)",
+        (
+            r"(?:i|we)(?: have|'ve)? (?:\w+ly )?<searched>\b.{0,80}?,? (?:but|and|yet) (?:<unable>|did not|didn't) "
+            "(?:find|locate|see)"
+        ),
+        (
+            "you (?:have not|haven't|did not|didn't) (?:provided?|shared?|upload(?:ed)?|give|given|send|sent|"
+            "attach(?:ed)?) (?:me )?(?:with )?(?:any |the |enough )*(?:<info>|<sources>)"
+        ),
+        "(?<![^,;:] )unable to (?:answer|determine|provide)",  # of others it would say who is
+        (
+            "(?:i|we) (?:do not|don't) (?:think|believe|feel|see (?:that|how|where)) (?:that )?(?:<strict> "
+            "(?:actually |"
+            "really |directly )?<says>|(?:that|this|it)(?:'s| is| was) (?:covered|mentioned|addressed|discussed|"
+            "answered|included|stated|specified|described|in <sources>)|there(?:'s| is) (?:any|enough|"
+            "sufficient) <info>)"
+        ),
+        r"no (?:part|section|page|passage|portion|chapter) (?:of|in) <sources> (?:\w+ly )?<says>",
+        "nowhere in <sources> (?:is|are|was|were|does|do|did|can|could)",
+        (
+            "(?:i|we)(?: (?:was|were|have|had|am|are)|'ve|'m|'re)(?: not|n't)(?: been)? (?:provided|given|supplied|"
+            "shown)(?: with)? (?:any |the )*(?:<info>|<sources>)"
+        ),
+        (
+            r"there(?:'s| is| are)(?: no|n't an?y?) (?:sections?|entry|entries|chapters?|pages?|"
+            r"articles?) (?:\w+ ){0,3}?(?:on|about|that|which|regarding|covering|dealing|for)"
+        ),
+        r"(?:isn't|is not|wasn't|was not) anything (?:\w+ ){0,4}?(?:in|from) <sources>",
         (
             "<strict>,? <adverb>(?:does|do|did) ?(?:not|n't) <adverb>(?:seem to |appear to )?(?:mention|"
             "specify|say|state|address|discuss|answer|cover|indicate|explain|describe|list|tell|reveal|"
-            "disclose|clarify|name|talk about|touch on|refer to|give|provide|contain|include|have|offer|supply|"
+            "disclose|clarify|name|talk about|touch on|shed|refer to|give|provide|contain|include|have|offer|supply|"
             "present|elaborate|go into|detail|identify|speak|support an|allow)"
         ),
         (
@@ -161,24 +196,25 @@ ENGLISH = Language(
             "provide|include|have|offer|give|supply|hold) <info>"
         ),
         (
-            "<strict> (?:contains?|provides?|has|have|includes?|offers?|gives?|makes?) (?:no|insufficient|"
-            r"not enough) (?:\w+ )?(?:information|mention|details|answer|reference|data|indication|explanation|"
-            "description)"
-        ),
-        (
             r"(?:none|neither) of <sources> (?:\w+ )?(?:mention|contain|provide|discuss|address|answer|specif|"
             r"cover|state|include|say|give|has|have|describe)\w*"
         ),
         (
-            "<strict> (?:is|are) (?:silent|insufficient|not sufficient|not clear|unclear|not relevant|"
-            "irrelevant|empty|unrelated|not related)"
+            "<strict> (?:(?:is|are) (?:silent|insufficient|unclear|irrelevant|empty|unrelated)|(?:is|are)(?: not|n't) "
+            "(?:sufficient|clear|relevant|related)|(?:says?|mentions?|states?|contains?|provides?|gives?) nothing|"
+            "(?:contains?|provides?|has|have|includes?|offers?|gives?|makes?) (?:no|insufficient|"
+            r"not enough) (?:\w+ )?(?:information|mention|details|answer|reference|data|indication|explanation|"
+            "description)|(?:has|have|contains?) no (?:entry|entries|record|section)|"
+            "lacks?|fails? to (?:mention|specify|provide|answer|address|state)|omits?|nowhere <says>|"
+            "(?:does|do)(?: not|n't) (?:seem|appear) to be (?:relevant|related|about|connected)|"
+            r"(?:seems?|appears?) to be (?:\w+ly )?(?:unrelated|irrelevant|off-topic|about something else)|"
+            "<topic> .{1,120}?,? (?:but|and|yet|though) (?:it |they )?(?:does|do)(?: not|n't) <adverb><says>)"
         ),
         (
             "(?:while|although|though) <strict> .{0,120}?,? (?:it|they) (?:does|do)(?: not|"
             r"n't) <adverb>(?:\w+ )?(?:mention|specify|provide|contain|give|say|state|address|include|discuss|"
             "explain|describe|cover)"
         ),
-        "<strict> (?:says?|mentions?|states?|contains?|provides?|gives?) nothing",
         r"nothing (?:\w+ ){0,3}?(?:in|from) <sources>",
         "nothing (?:about|on|regarding) .{0,60}?(?:in <sources>|mentioned|stated|said)",
         "(?:missing|absent|omitted) from <strict>",
@@ -201,7 +237,6 @@ ENGLISH = Language(
             "(?:that|this|it)(?:'s| is) (?:outside|beyond)(?: of)? (?:the |my )?(?:scope|knowledge|area|"
             r"expertise|capabilit|context)\w*"
         ),
-        "<strict> (?:lacks?|fails? to (?:mention|specify|provide|answer|address|state)|omits?)",
         (
             "(?:there(?:'s| is| are| was| were)|there (?:does not|doesn't) (?:seem|"
             "appear) to be) (?:currently |also |simply )?(?:no|not|not any|not enough|insufficient|n't|n't any|"
@@ -212,7 +247,8 @@ ENGLISH = Language(
         (
             "there(?:'s| is| are| was| were|'re) (?:no|not any|no specific|no explicit|no direct|isn't any|"
             r"not a) (?:\w+ )?(?:mention|reference|discussion|indication|details?|information|description|"
-            "explanation|data|answer)s?(?: .{0,120}?)? (?:in|within|from|based on|by) <sources>"
+            "explanation|data|answer|evidence|statement|basis|record)s?(?: .{0,120}?)? (?:in|within|from|"
+            "based on|by) <sources>"
         ),
         (
             "(?:based on|according to|from|in|within|given|per) <sources>,? (?:.{0,40}? )?there(?:'s| is|"
@@ -254,8 +290,8 @@ ENGLISH = Language(
             "could not) be (?:answered|addressed|determined)"
         ),
         (
-            "(?:this|the|your|that) (?:question|query)(?: .{0,40}?)? (?:is|remains) (?:unanswerable|"
-            "not answerable|not answered|outside|beyond|not (?:covered|addressed|related))"
+            "(?:this|the|your|that) (?:question|query)(?: .{0,40}?)? (?:(?:is|remains) (?:unanswerable|"
+            "outside|beyond)|(?:is|remains)(?: not|n't) (?:answerable|answered|covered|addressed|related))"
         ),
         (
             "the answer(?: to (?:this|that|the|your) question)?(?: .{0,60}?)? (?:is not|isn't|cannot be|"
@@ -277,13 +313,14 @@ ENGLISH = Language(
         ),
         (
             "(?:it|they|but|and|while|although|however,?) (?:it |they )?(?:does|do)(?: not|"
-            "n't) <adverb>(?:mention|specify|address|(?:provide|contain|include|give|offer|have) <info>)"
+            "n't) <adverb>(?:(?:seem|appear) to (?:describe|cover|discuss|explain)|(?:(?:seem|appear) to "
+            ")?(?:mention|specify|address|(?:provide|contain|include|give|offer|have) <info>))"
         ),
         "(?:is|as|remains) unanswerable",
     ),
     turns=(
         "but|however|nevertheless|nonetheless|that said|having said that|although|though|still,|yet|what i can|"
-        "on the other hand|even so|that being said"
+        "on the other hand|even so|that being said|so i(?:'ve| have)(?! to | no | not | been )"
     ),
     lead=(
         "(?:(?:and|so|also|instead|therefore|thus|in (?:that|this|such) cases?|perhaps|maybe|of course|then|"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 IDLE = (
-    "(?:hmm+|well|oh|ah|um+|uh|(?:great|good|interesting|excellent)(?: question)?)$",
+    (
+        r"(?:hmm+|well|oh|ah|um+|uh|(?:(?:that's|that is|what) )?(?:an? )?(?:\w+ly )?(?:great|good|interesting|"
+        "excellent|important)(?: question)?)$"
+    ),
     "(?:question|q|query):",
     r"(?:i'm |i am |we're |we are )?(?:really |very |so |truly )?(?:sorry|afraid)\b",
     "(?:i |we |my )?(?:sincerely )?apolog",
@@ -57,9 +60,10 @@ IDLE = (
     ),
     (
         "(?:based on|according to|after (?:reviewing|reading|checking|searching)|having (?:reviewed|read|"
-        "searched)|i (?:have )?(?:searched|reviewed|checked|looked)|from) (?:<sources>|through|for|"
+        "searched)|from) (?:<sources>|through|for|"
         r"the)\b.{0,40}$"
     ),
+    (r"(?:i|we)(?: have|'ve)? (?:\w+ly )?<searched>\b.{0,80}$"),
     (
         "(?:as an|i am an|i'm an|i am just an|i'm just an|as a) (?:ai|artificial|language|large|assistant|"
         "virtual|honest|responsible)"
