@@ -33,21 +33,26 @@ DUTCH = Language(
         ),
         (
             "(?:heb|hebben) (?:ik|we) (?:<little> |hierover |daarover )*(?:geen|niet genoeg|"
-            r"onvoldoende) (?:\w+ ){0,2}?<info>"
+            r"onvoldoende) (?:\w+ ){0,2}?(?:<info>|toegang)"
         ),
         (
-            r"(?:ik|we) (?:<little> )*(?:kan|kon|kunnen|konden) (?:<little> |\w+ ){0,8}?(?:niet|geen|"
+            "(?:(?:ik|we|wij) (?:<little> )*(?:kan|kon|kunnen|konden)|(?:kan|kon|kunnen|konden) (?:ik|we|wij)) "
+            r"(?:<little> |\w+ ){0,8}?(?:niet|geen|"
             "niets) (?:.{0,80}? )?(?:vinden|beantwoorden|bepalen|zeggen|vaststellen|opmaken|achterhalen|"
             "terugvinden|afleiden|bevestigen)"
         ),
+        "<sources> (?:<little> )*<say>(?: .{0,80}?)? ?(?:niet|geen|niets|noch)",
+        # With the verb first, where something else opens the sentence; a verb that opens it makes a case of it.
+        r"(?<=[\w,:] )<say> (?:\w+ ){0,2}?<sources> (?:.{0,60}? )?(?:niet|geen|niets|noch)",
         (
-            "<sources> (?:<little> )*(?:bevat|bevatten|geeft|geven|vermeldt|vermelden|noemt|noemen|zegt|zeggen|"
-            "biedt|bieden|beschrijft|beschrijven|beantwoordt|beantwoorden|gaat|gaan|verschaft|specificeert|"
-            "behandelt|behandelen)(?: .{0,80}?)? ?(?:niet|geen|niets|noch)"
+            "(?:(?:ik|we|wij) (?:<little> )*(?:heb|hebben)|(?:heb|hebben) (?:ik|we|wij)) (?:.{0,60}? )?(?:niet|geen|"
+            r"niets)(?: \w+){0,3}? kunnen (?:vinden|achterhalen|terugvinden|bepalen|beantwoorden|vaststellen)"
         ),
+        "(?:uit|in) <sources> (?:blijkt|volgt|staat|valt) (?:<little> )*(?:niet|niets|geen)",
         (
             "(?:in|uit|volgens|op basis van|binnen) (?:<little> )*<sources>(?: .{0,90}?)? (?:niet|geen|"
             "niets)(?: .{0,60}?)? ?(?:<info>|vermeld|genoemd|gevonden|te vinden|beschreven|opgenomen|staat|"
+            "bekend|duidelijk|"
             r"beantwoord\w*|bepalen|af te leiden|gegeven)"
         ),
         (
@@ -100,7 +105,15 @@ DUTCH = Language(
             "hulp|arts|verboden|in plaats daarvan|verantwoord|misdrijf"
         ),
     ),
-    before="als|indien|wanneer|of|zegt|zei|luidt|antwoordt",
+    before=(
+        "(?:indien|wanneer|zodra|zolang|als (?:er|de|het|een|dit|dat|deze|die|je|u|jullie|we|ze|hij|zij|men|iemand|"
+        "in|uit|op))(?: [^,;]{0,40})?|als|of|zegt|zei|luidt|antwoordt"
+    ),
+    case=(
+        "^(?:wordt|worden|werd|werden|kan|kunnen|kon|konden|is|zijn|staat|staan|vindt|vinden|ontbreekt|<say>)"
+        r"\b[^,;]{1,90}, (?!(?:het|sorry|helaas|maar|want|omdat|neem|vraag|ik|we|wij|dat|de|dus|daarom|wie|"
+        r"wat|wanneer|waar|hoe|of)\b)"
+    ),
     concedes="hoewel|ofschoon",
     whole=(
         "ik weet het niet|weet ik niet|dat weet ik niet|geen idee|geen antwoord|geen informatie|"
@@ -119,6 +132,11 @@ DUTCH = Language(
             "bijgevoegde) )*(?:context|documenten|document|tekst|teksten|passages?|fragment|fragmenten|bronnen|"
             "bron|artikel|artikelen|materiaal|informatie|gegevens|kennisbank|zoekresultaten|documentatie|"
             "bestanden|stukken)"
+        ),
+        "say": (
+            "(?:bevat|bevatten|geeft|geven|vermeldt|vermelden|noemt|noemen|zegt|zeggen|biedt|bieden|beschrijft|"
+            "beschrijven|beantwoordt|beantwoorden|gaat|gaan|verschaft|verschaffen|specificeert|behandelt|"
+            "behandelen)"
         ),
         "info": "(?:informatie|gegevens|details|antwoord|vermelding|kennis|context|uitleg|aanwijzingen|toelichting)",
         "help": (

@@ -119,7 +119,7 @@ FRENCH = Language(
             "interdit|plutot|responsab|crime|delit|professionnel|ethique"
         ),
     ),
-    before="si|quand|lorsque|dit|repond|affirme|s'il",
+    before="si|quand|lorsqu[e']|des qu[e']|dit|repond|affirme|s'il",
     concedes="bien que|même si|quoique",
     whole=(
         "je ne sais pas|je sais pas|j'ignore|je l'ignore|aucune idée|pas de réponse|sans réponse|"

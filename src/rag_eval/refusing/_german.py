@@ -49,19 +49,25 @@ GERMAN = Language(
             "dazu|daruber|in <sources>)"
         ),
         (
-            r"(?:konnte|konnten|kann|konnen) (?:ich|wir)? ?(?:<little> |\w+ ){0,8}?(?:nicht|keine?\w*|"
+            "(?:(?:konnte|konnten|kann|konnen) (?:ich|wir|man)|(?:ich|wir|man) (?:konnte|konnten|kann|"
+            r"konnen)) (?:<little> |\w+ ){0,8}?(?:nicht|keine?\w*|"
             "nichts) (?:.{0,80}? )?(?:finden|beantworten|beantwortet|bestimmen|feststellen|entnehmen|entnommen|"
             "ermitteln|ermittelt|sagen|beurteilen|gefunden|bestatigen|angeben)"
+        ),
+        (
+            "^(?:konnte|kann|konnten|konnen) (?:<little> |das |auch )*(?:nicht|nichts|keine?) (?:<info> "
+            ")?(?:<little> )*"
+            "(?:finden|sagen|beantworten|bestatigen|ermitteln)"
         ),
         (
             r"(?:lasst|lassen) sich (?:.{0,60}? )?(?:nicht|keine?\w*) (?:.{0,40}? )?(?:beantworten|entnehmen|"
             "bestimmen|finden|ermitteln|feststellen|ableiten|sagen)"
         ),
+        r"<sources> (?:<little> )*<say>(?: .{0,80}?)? ?(?:nicht|kein\w*|nichts|weder|keinerlei)",
+        # With the verb first, where something else opens the sentence; a verb that opens it makes a case of it.
         (
-            "<sources> (?:<little> )*(?:enthalt|enthalten|liefert|liefern|gibt|geben|bietet|bieten|erwahnt|"
-            "erwahnen|nennt|nennen|beantwortet|beantworten|sagt|sagen|macht|machen|umfasst|beinhaltet|"
-            "beinhalten|beschreibt|geht|gehen|behandelt|behandeln|spezifiziert|erlautert|"
-            r"verrat)(?: .{0,80}?)? ?(?:nicht|kein\w*|nichts|weder|keinerlei)"
+            r"(?<=[\w,:] )<say> (?:\w+ ){0,2}?<sources> (?:.{0,60}? )?(?:nicht|kein\w*|nichts|weder|"
+            "keinerlei)"
         ),
         (
             r"(?:in|aus|laut|im|nach|auf basis|anhand) (?:<little> )*<sources>(?: .{0,90}?)? (?:nicht|kein\w*|"
@@ -88,8 +94,14 @@ GERMAN = Language(
             r"keine (?:\w+ ){0,2}?(?:<info>|ergebnisse|treffer|dokumente)(?: .{0,60}?)? (?:gefunden|verfugbar|"
             r"vorhanden|enthalten|vor\b)"
         ),
+        (
+            "(?:steht|stehen|findet sich|finden sich) (?:dort|da|dazu|daruber|darin|hierzu) (?:<little> "
+            r")*(?:nichts|keine?\w*)"
+        ),
+        r"(?:steht|stehen|findet sich|finden sich) (?:in|im) <sources> (?:.{0,30}? )?(?:nicht|nichts|keine?\w*)",
+        r"(?:zu|uber) .{1,60}? (?:steht|findet sich|finden sich) (?:dort|da|darin) (?:nichts|keine?\w*)",
         "habe ich (?:<little> )*keinen (?:zugriff|zugang)",
-        r"in <sources> (?:steht|stehen|findet sich|finden sich) (?:<little> )*(?:nichts|keine?\w*)",
+        r"(?:in|im) <sources> (?:steht|stehen|findet sich|finden sich) (?:<little> )*(?:nichts|keine?\w*)",
         (
             "(?:<info>|die antwort|antwort) (?:.{0,40}? )?(?:fehlen|fehlt|reicht nicht|reichen nicht|ist nicht|"
             "sind nicht|liegen nicht|geht nicht)"
@@ -133,7 +145,13 @@ GERMAN = Language(
             "verletz|hilfe|arzt|notruf|beratung|stattdessen|verboten|menschenwurd|straftat|verantwort"
         ),
     ),
-    before="wenn|falls|ob|sofern|sagt|sagte|meldet|lautet|antwortet",
+    before="(?:wenn|falls|sofern|sobald|solange|ob)(?: [^,;]{0,40})?|sagt|sagte|meldet|lautet|antwortet",
+    case=(
+        "^(?:wird|werden|wurde|wurden|kann|konnen|konnte|konnten|ist|sind|gibt es|liegen|liegt|steht|stehen|"
+        r"finde[tn]|lasst|lassen|fehl(?:t|en)|<say>)\b[^,;]{1,90}, (?!(?:tut|da|weil|leider|sorry|aber|bitte|"
+        r"sondern|wenden|fragen|ich|wir|das|es|die|der|denn|daher|darum|deshalb|wer|was|wann|wo|wie|warum|ob|dass|"
+        r"welche[rsnm]?)\b)"
+    ),
     concedes="obwohl|auch wenn|zwar",
     whole=(
         "ich weiß es nicht|ich weiß nicht|weiß ich nicht|das weiß ich nicht|keine ahnung|keine antwort|"
@@ -152,10 +170,15 @@ GERMAN = Language(
             "(?:(?:der|die|das|den|dem|des|diese[rnms]?|dies|meine[nrm]?|unsere[nrm]?|ihre[nrm]?|zur|verfugung|"
             "gestellten?|stehenden|bereitgestellte[nrms]?|vorliegende[nrms]?|gegebene[nrms]?|angegebene[nrms]?|"
             "verfugbare[nrms]?|vorhandene[nrms]?|abgerufene[nrms]?|gelieferte[nrms]?|mir|uns|bereitgestellt|"
-            "genannte[nrms]?|obige[nrms]?|hier) )*(?:kontexts?|dokument(?:en?|s|es)?|text(?:en?|s|es|auszug|"
+            "genannte[nrms]?|obige[nrms]?|hier) )*(?:kontexts?|dokument(?:en?|s|es)?|text(?:en?|s|es|ausz[uge]+n?|"
             r"abschnitt\w*)?|textes|abschnitt(?:en?)?|passagen?|quellen?|unterlagen|artikels?|auszug(?:en?)?|"
             "auszuge|materialien|material|informationen|angaben|daten|wissensdatenbank|suchergebnisse[n]?|"
             "dokumentation|dateien?|wissensbasis)"
+        ),
+        "say": (
+            "(?:enthalt|enthalten|liefert|liefern|gibt|geben|bietet|bieten|erwahnt|erwahnen|nennt|nennen|"
+            "beantwortet|beantworten|sagt|sagen|macht|machen|umfasst|umfassen|beinhaltet|beinhalten|beschreibt|"
+            "beschreiben|geht|gehen|behandelt|behandeln|spezifiziert|erlautert|erlautern|verrat)"
         ),
         "info": (
             "(?:informationen|information|angaben?|details|hinweise?|daten|antwort|auskunft|erkenntnisse|"

@@ -36,12 +36,8 @@ ITALIAN = Language(
             r"di )?(?:\w+ )?(?:trovar|risponder|determinar|dir|saper|stabilir|confermar|individuar|dedurre|"
             r"verificar|ricavar|identificar)\w*"
         ),
-        (
-            r"<sources>,? (?:<little> )*non (?:<little> )*(?:contien\w+|contengono|menziona\w*|fornisc\w+|"
-            r"specifica\w*|indica\w*|dice|dicono|da|danno|offr\w+|include\w*|includono|risponde|rispondono|"
-            r"affronta\w*|descriv\w+|tratta\w*|parla\w*|spiega\w*|riporta\w*|precisa\w*|cita\w*|fa|fanno|"
-            r"chiarisc\w+|rivela\w*|consente|consentono|permett\w+|ha|hanno)"
-        ),
+        "<sources>,? (?:<little> )*non (?:<little> )*<say>",
+        "<sources> (?:<little> )*<topic> .{1,90}? (?:e|ed|ma) (?:<little> )*non (?:<little> )*<say>",
         (
             r"(?:nel|nei|nella|nelle|nello|negli|in|dal|dai|dalle|secondo|sulla base d\w+|"
             r"in base a\w*) (?:<little> )*<sources>(?: .{0,90}?)? (?:non|nessun\w*)(?: .{0,60}?)? ?(?:<info>|"
@@ -132,6 +128,16 @@ ITALIAN = Language(
             "material[ei]|base di conoscenza|risultati (?:di|della) ricerca|documentazione|file|paragraf[oi]|"
             r"informazioni|riferimenti)(?: (?:fornit\w+|disponibil\w+|dat[oiae]|recuperat\w+|a disposizione|"
             r"precedent\w+|condivis\w+|che (?:hai|ha|mi) \w+))*"
+        ),
+        "say": (
+            r"(?:contien\w+|contengono|menziona\w*|fornisc\w+|specifica\w*|indica\w*|dice|dicono|da|danno|"
+            r"offr\w+|include\w*|includono|risponde|rispondono|affronta\w*|descriv\w+|tratta\w*|parla\w*|"
+            r"spiega\w*|riporta\w*|precisa\w*|cita\w*|fa|fanno|chiarisc\w+|rivela\w*|consente|consentono|"
+            r"permett\w+|ha|hanno)"
+        ),
+        "topic": (
+            "(?:solo|soltanto|solamente|unicamente|tratta(?:no)?|parla(?:no)?|riguarda(?:no)?|si "
+            "(?:concentra|occupa|limita)(?:no)?)"
         ),
         "info": (
             "(?:informazion[ei]|dati|risposta|menzione|dettagli|conoscenz[ae]|accesso|riferiment[oi]|"

@@ -36,21 +36,18 @@ POLISH = Language(
         ),
         (
             "(?:w|we|z|na podstawie|wedlug) (?:<little> )*<sources>(?: .{0,90}?)? (?:nie|brak|"
-            r"brakuje)(?: .{0,60}?)? ?(?:<info>|wspomn\w+|wymieni\w+|podan\w*|ma |zawar\w+|znalaz\w+|znajduj\w+|"
-            r"okreslon\w*|odpowiedz\w*|wynika|ustalic|opisan\w*|jest)"
+            r"brakuje)(?: .{0,60}?)? ?(?:<info>|wspomn\w+|wymieni\w+|podan\w*|zawar\w+|znalaz\w+|znajduj\w+|"
+            r"okreslon\w*|odpowiedz\w*|wynika|ustalic|opisan\w*|jest|ma\b)"
         ),
-        (
-            r"<sources> (?:<little> )*(?:nie (?:zawier\w+|wspomin\w+|podaj\w+|dostarcz\w+|okresl\w+|mowi\w*|"
-            r"odpowiad\w+|opisuj\w+|wyjasni\w+|precyzuj\w+|obejmuj\w+|informuj\w+|odnos\w+|przedstawi\w+|"
-            r"poruszaj\w*|porusza))"
-        ),
+        ("<sources> (?:<little> )*(?:nie <say>|<topic> .{1,90}? (?:i|ale|lecz|a) (?:<little> )*nie <say>)"),
         r"<sources> (?:nic|niczego) (?:\w+ ){0,3}?nie (?:mowi\w*|wspomin\w+|podaj\w+)",
         (
             r"nie (?:jest|zosta\w+|sa|ma|zawart\w*|wspomn\w+|znajduj\w+ sie)(?: .{0,60}?)? (?:w|we|z|"
             "na podstawie) <sources>"
         ),
         (
-            r"(?:brak|brakuje|nie ma|nie znaleziono|niewystarczajace) (?:<little> |\w+ ){0,2}?(?:<info>|wynikow|"
+            r"(?:brak|brakuje|nie ma(?! dostepu)|nie znaleziono|niewystarczajace) (?:<little> |\w+ "
+            "){0,2}?(?:<info>|wynikow|"
             "wzmianki|dokumentow)"
         ),
         (
@@ -97,7 +94,7 @@ POLISH = Language(
             "lekarz|zabronion|zamiast|odpowiedzialn|przestepstw|specjalist"
         ),
     ),
-    before="jesli|jezeli|gdy|kiedy|czy|mowi|powiedzial|odpowiada",
+    before="(?:jesli|jezeli|gdy|kiedy|gdyby)(?: [^,;]{0,40})?|czy|mowi|powiedzial|odpowiada",
     concedes="chociaż|choć|mimo że",
     whole=(
         "nie wiem|nie mam pojęcia|brak odpowiedzi|brak informacji|brak danych|nie podano|nie określono|"
@@ -116,6 +113,14 @@ POLISH = Language(
             r"zadny\w*|wskazan\w+) )*(?:kontek\w+|dokument\w*|tekst\w*|tekscie|zrod\w+|material\w*|fragment\w*|"
             r"artykul\w*|informacj\w+|baz\w+ wiedzy|wynik\w+ wyszukiwania|plik\w*|dokumentacj\w+|"
             r"ustep\w*)(?: (?:podan\w+|dostarczon\w+|udostepnion\w+))?"
+        ),
+        "say": (
+            r"(?:zawier\w+|wspomin\w+|podaj\w+|dostarcz\w+|okresl\w+|mowi\w*|odpowiad\w+|opisuj\w+|wyjasni\w+|"
+            r"precyzuj\w+|obejmuj\w+|informuj\w+|odnos\w+|przedstawi\w+|poruszaj\w*|porusza)"
+        ),
+        "topic": (
+            r"(?:dotycz\w+|traktuj\w+|poswiecon\w+|skupia\w*|koncentruj\w+|(?:opisuj\w+|omawia\w*|zawier\w+|"
+            r"obejmuj\w+) (?:tylko|jedynie|wylacznie))"
         ),
         "info": (
             r"(?:informacj\w+|danych|odpowiedzi|wiedzy|szczegolow|dostepu|wzmianki|wystarczajac\w+|kontekstu|"

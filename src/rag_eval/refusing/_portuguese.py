@@ -38,12 +38,8 @@ PORTUGUESE = Language(
             r"da para|pude|fui capaz de) (?:<little> )*(?:\w+ )?(?:encontrar|responder|determinar|dizer|saber|"
             r"estabelecer|confirmar|localizar|identificar|inferir|verificar|afirmar|concluir)\w*"
         ),
-        (
-            r"<sources>,? (?:<little> )*nao (?:<little> )*(?:cont[ae]m|contem|contêm|menciona\w*|fornece\w*|"
-            r"especifica\w*|indica\w*|diz|dizem|da|dao|oferece\w*|inclu\w+|responde\w*|aborda\w*|descreve\w*|"
-            r"trata\w*|fala\w*|explica\w*|apresenta\w*|traz\w*|detalha\w*|esclarece\w*|faz\w*|revela\w*|"
-            r"permite\w*|cita\w*|informa\w*|tem|refere\w*|possu\w+|disponibiliza\w*)"
-        ),
+        "<sources>,? (?:<little> )*nao (?:<little> )*<say>",
+        "<sources> (?:<little> )*<topic> .{1,90}? (?:e|mas) (?:<little> )*nao (?:<little> )*<say>",
         (
             "(?:no|nos|na|nas|em|segundo|de acordo com|com base|do|dos|das|da) (?:<little> )*(?:em |no |nos |"
             r"na |nas )?<sources>(?: .{0,90}?)? (?:nao|nenhum\w*)(?: .{0,60}?)? ?(?:<info>|menciona\w*|"
@@ -124,6 +120,13 @@ PORTUGUESE = Language(
             r"anterior\w*|disponibilizad\w+|apresentad\w+|consultad\w+|que \w+ (?:forneceu|enviou|"
             "compartilhou)))*"
         ),
+        "say": (
+            r"(?:cont[ae]m|contem|contêm|menciona\w*|fornece\w*|especifica\w*|indica\w*|diz|dizem|da|dao|"
+            r"oferece\w*|inclu\w+|responde\w*|aborda\w*|descreve\w*|trata\w*|fala\w*|explica\w*|apresenta\w*|"
+            r"traz\w*|detalha\w*|esclarece\w*|faz\w*|revela\w*|permite\w*|cita\w*|informa\w*|tem|refere\w*|"
+            r"possu\w+|disponibiliza\w*)"
+        ),
+        "topic": ("(?:so|somente|apenas|unicamente|tratam?|falam?|abordam?|se (?:concentra|refere|limita)m?)"),
         "info": (
             "(?:informac(?:ao|oes)|dados|resposta|mencao|detalhes|conhecimento|acesso|referencias?|elementos|indicacao)"
         ),

@@ -8,7 +8,7 @@ SPANISH = Language(
     code="es",
     hints=(
         "no|ningún|ninguna|ninguno|imposible|incapaz|desconozco|carezco|niego|rechazar|declinar|insuficiente|"
-        "falta|rehusar|negarme"
+        "falta|rehusar|negarme|nada"
     ),
     declines=(
         (
@@ -46,12 +46,8 @@ SPANISH = Language(
             "saber|establecer|confirmar|hallar|localizar|contestar|identificar|dar una respuesta|inferir|"
             r"deducir|verificar)\w*"
         ),
-        (
-            r"<sources>,? (?:<little> )*no (?:<little> )*(?:contien\w+|menciona\w*|proporciona\w*|especifica\w*|"
-            r"indica\w*|dice\w*|da|dan|ofrece\w*|incluye\w*|responde\w*|aborda\w*|describe\w*|trata\w*|habla\w*|"
-            r"explica\w*|aporta\w*|detalla\w*|aclara\w*|hace\w*|brinda\w*|recoge\w*|revela\w*|permite\w*|"
-            r"cita\w*|precisa\w*|tiene\w*|senala\w*|informa\w*|facilita\w*)"
-        ),
+        "<sources>,? (?:<little> )*no (?:<little> )*<say>",
+        "<sources> (?:<little> )*<topic> .{1,90}? (?:y|e|pero) (?:<little> )*no (?:<little> )*<say>",
         (
             "(?:en|segun|de|con|a partir de|basandome en|"
             r"basado en) (?:<little> )*<sources>(?: .{0,90}?)? (?:no|ningun\w*)(?: .{0,60}?)? ?(?:<info>|"
@@ -72,6 +68,7 @@ SPANISH = Language(
             r"ningun\w* (?:de <sources>|<info>|resultado|documento)(?: .{0,60}?)? (?:menciona|contiene|encontr|"
             r"indica|responde|disponible|habla|se )\w*"
         ),
+        "nada (?:en|de) <sources> (?:permite|responde|indica|menciona|dice|habla|aclara)",
         "(?:esta|la|su|tu) pregunta (?:.{0,30}? )?no (?:puede|tiene|se puede|es posible)",
         (
             "la respuesta (?:a .{0,50}? )?no (?:se encuentra|esta|aparece|figura|puede|se menciona|consta|"
@@ -148,7 +145,17 @@ SPANISH = Language(
             r"fragmentos?|extractos?|material\w*|base de (?:conocimientos?|datos)|"
             "resultados de (?:la )?busqueda|documentacion|archivos?|parrafos?|informacion|"
             r"referencias)(?: (?:proporcionad\w+|disponible\w*|dad\w+|facilitad\w+|suministrad\w+|recuperad\w+|"
-            r"anterior\w*|consultad\w+|que \w+ (?:proporcionado|dado|compartido)))*"
+            r"anterior\w*|consultad\w+|(?:de |con )?(?:los |las )?que (?:dispongo|cuento|tengo)|que \w+ "
+            "(?:proporcionado|dado|compartido)))*"
+        ),
+        "say": (
+            r"(?:contien\w+|menciona\w*|proporciona\w*|especifica\w*|indica\w*|dice\w*|da|dan|ofrece\w*|"
+            r"incluye\w*|responde\w*|aborda\w*|describe\w*|trata\w*|habla\w*|explica\w*|aporta\w*|detalla\w*|"
+            r"aclara\w*|hace\w*|brinda\w*|recoge\w*|revela\w*|permite\w*|cita\w*|precisa\w*|tiene\w*|"
+            r"senala\w*|informa\w*|facilita\w*)"
+        ),
+        "topic": (
+            "(?:solo|solamente|unicamente|tratan?|hablan?|se (?:centran?|refieren?|enfocan?|limitan?|ocupan?)|versan?)"
         ),
         "info": (
             "(?:informacion|datos|respuesta|mencion|detalles|conocimientos?|acceso|referencias?|indicios|elementos)"

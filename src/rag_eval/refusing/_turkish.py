@@ -32,32 +32,34 @@ TURKISH = Language(
             "fikrim yok|bilgiye sahip degilim|emin degilim(?=[.]|$))"
         ),
         (
-            r"<sources>(?:\w*)(?: .{0,90}?)? (?:<info>\w* )?(?:yok|bulunmuyor|bulunmamakta|bulunmamis|"
+            r"<sources>(?:\w*)(?: .{0,90}?)?<not_yours> (?:<info>\w*<not_yours> )?(?:yok|bulunmuyor|"
+            "bulunmamakta|bulunmamis|"
             "yer almiyor|yer almamakta|belirtilmemis|belirtilmiyor|bahsedilmiyor|bahsedilmemis|icermiyor|"
             "icermemekte|gecmiyor|verilmemis|verilmiyor|aciklanmamis|aciklanmiyor|deginilmemis|deginmiyor|"
             "bahsetmiyor|soylemiyor|saglamiyor|sunmuyor|vermiyor|belirtmiyor|yeterli degil|yanitlamiyor|"
             "mevcut degil|icermez|bulunamadi|yer verilmemis|anlasilmiyor|cevaplamiyor|aciklamiyor|"
             "tanimlanmamis|rastlamadim|bulamadim|bulamiyorum|yanitlanamaz|cevaplanamaz|belirlenemiyor|"
-            r"belirlenemez)\w*"
+            r"belirlenemez)\w*<told>"
         ),
         (
-            r"<info>\w* (?:\w+ ){0,3}?(?:yok|bulunmuyor|bulunamadi|bulunmamakta|bulamadim|bulamadik|bulamiyorum|"
+            r"<info>\w*<not_yours> (?:\w+<not_yours> ){0,3}?(?:yok|bulunmuyor|bulunamadi|bulunmamakta|"
+            "bulamadim|bulamadik|bulamiyorum|"
             "yetersiz|mevcut degil|verilmemis|yer almiyor|sahip degilim|sahip degiliz|erisemiyorum|"
-            r"erisimim yok|belirtilmemis)\w*"
+            r"erisimim yok|belirtilmemis)\w*<told>"
         ),
         (
             r"(?:cevap|yanit)\w* (?:\w+ ){0,4}?(?:bulamadim|bulamadik|bulamiyorum|bulunamadi|veremiyorum|"
-            r"veremem|verilemez|verilemiyor|yer almiyor)\w*"
+            r"veremem|verilemez|verilemiyor|yer almiyor)\w*<told>"
         ),
         (
             r"(?:bu |sorunuz\w*|soru\w* )(?:\w+ ){0,4}?(?:yanitlanamaz|cevaplanamaz|yanitlanamiyor|"
             "cevaplanamiyor|yanitlayamam|cevaplayamam|yanitlayamiyorum|cevaplayamiyorum|"
-            r"yanitlamak mumkun degil|cevaplamak mumkun degil)\w*"
+            r"yanitlamak mumkun degil|cevaplamak mumkun degil)\w*<told>"
         ),
         (
             "(?:belirleyemiyorum|belirleyemem|bulamadim|bulamiyorum|tespit edemiyorum|soyleyemem|"
             "soyleyemiyorum|dogrulayamiyorum|yanitlayamiyorum|cevaplayamiyorum|belirlemek mumkun degil|"
-            r"soylemek mumkun degil|tespit edilemiyor)\w*"
+            r"soylemek mumkun degil|tespit edilemiyor)\w*<told>"
         ),
     ),
     turns="ama|ancak|fakat|yine de|bununla birlikte|oysa|buna ragmen|lakin|ne var ki",
@@ -90,6 +92,7 @@ TURKISH = Language(
         ),
     ),
     before="eger",
+    behind=" (?:zaman|durum|takdirde|surece|halde)",
     whole=(
         "bilmiyorum|bilmiyoruz|bunu bilmiyorum|cevap yok|yanıt yok|bilgi yok|bilgim yok|hiçbir fikrim yok|"
         "fikrim yok|belirtilmemiş|belirtilmiyor|bahsedilmiyor|bağlamda yok|bulunamadı|bilgi bulunamadı|"
@@ -104,6 +107,9 @@ TURKISH = Language(
             "dokuman|pasaj|parca|icerik|icerig|bilgiler|arama sonuclari|veri taban|veriler|dosya|materyal|"
             r"bolum|kayit|alinti)\w*"
         ),
+        # What ends like this is a case: when, if.
+        "told": "(?<!s[ae])(?<![dt][iu]g[iu]nd[ae])",
+        "not_yours": "(?<!n[iu]z)(?<!erisimi)",  # your access, their access
         "info": "(?:bilgi|veri|cevap|yanit|ayrinti|detay|aciklama|ifade|sonuc|kayit|erisim|dokuman)",
     },
 )
