@@ -14,7 +14,7 @@ from rag_eval import refusing
 from rag_eval.gates import Policy
 from rag_eval.metrics import measures
 from rag_eval.model import Settings
-from rag_eval.refusing import BESIDE, LANGUAGES, LEADING, LONGEST, VERSION, recognise
+from rag_eval.refusing import BESIDE, HEAD, LANGUAGES, LEADING, LONGEST, VERSION, recognise
 from rag_eval.report import contract
 
 FILES = sorted((ROOT / "tests" / "refusals").glob("*.jsonl"))
@@ -61,6 +61,55 @@ def test_dress_changes_nothing(code, claim, refuses):
     assert [outcome(text) for text in dressed] == [refuses] * len(dressed)
 
 
+@pytest.mark.parametrize(("code", "claim", "refuses"), EXAMPLES)
+def test_what_is_not_seen_changes_nothing(code, claim, refuses):
+    """Spaces of no width and their like, in every word."""
+    hidden = [re.sub(r"(?<=\w)(?=\w)", unseen, claim) for unseen in ("\u200b", "\u00ad", "\u200f")]
+    assert [outcome(text) for text in hidden if len(text) < HEAD] == [refuses] * sum(
+        len(text) < HEAD for text in hidden
+    )
+
+
+@pytest.mark.parametrize(
+    "claim", ["I can&#39;t find that.", "I don&apos;t know.", "I&nbsp;can&rsquo;t help.", "I&#160;can&#x27;t help."]
+)
+def test_what_a_page_escapes_is_read_as_it_is_shown(claim):
+    assert outcome(claim)
+
+
+NOT = "do does did is are was were would could should have has".split()
+CONTRACTED = {
+    **{f"{verb}n't": f"{verb} not" for verb in NOT},
+    "can't": "cannot",
+    "won't": "will not",
+    "I'm": "I am",
+    "we're": "we are",
+    "I'd ": "I would ",
+    "I'll ": "I will ",
+    "It's": "It is",
+    "it's": "it is",
+    "That's": "That is",
+    "that's": "that is",
+    "There's": "There is",
+    "there's": "there is",
+    "I've been": "I have been",
+    "you've": "you have",
+}
+
+
+def respelled(claim, spellings):
+    for spelled, otherwise in spellings:
+        claim = re.sub(rf"\b{spelled}(?!\w)", otherwise, claim)
+    return claim
+
+
+@pytest.mark.parametrize(("code", "claim", "refuses"), [row for row in EXAMPLES if row[0] == "en"])
+def test_english_contractions_change_nothing(code, claim, refuses):
+    claim = claim.replace("’", "'")
+    assert outcome(respelled(claim, CONTRACTED.items())) == refuses
+    assert outcome(respelled(claim, ((full, short) for short, full in CONTRACTED.items()))) == refuses
+
+
 @pytest.mark.parametrize(("code", "claim"), REFUSALS)
 def test_who_answers_at_length_does_not_refuse(code, claim):
     assert not outcome(f"{claim.rstrip('.!')}. {LONG}")
@@ -90,6 +139,20 @@ def test_a_refusal_without_a_turn_bears_a_few_words_and_not_many(kind):
     assert recognise(" ".join([refusal, *[SHORT] * fitting])).kind == kind
     assert recognise(" ".join([refusal, *[SHORT] * (fitting + 2)])) is None
     assert recognise(f"{refusal} However, it was finished in 1889.") is None
+
+
+def test_a_turn_within_the_next_sentence_turns_too():
+    refusal = "The passage does not state the colour."
+    assert outcome(f"{refusal} It describes a lemon.")
+    assert not outcome(f"{refusal} It does, however, describe a lemon, which is yellow.")
+    assert outcome(f"{refusal} Please note, however, that I can help with other questions.")
+
+
+def test_a_sentence_that_begins_with_a_turn_turns_from_what_was_said_before_it():
+    refusal = "However, the passage does not state the colour."
+    assert outcome(refusal)
+    assert outcome(f"Thank you for your question. {refusal}")
+    assert not outcome(f"The car was built in 1931. {refusal}")
 
 
 def test_who_says_something_first_only_remarks_that_more_is_not_known():
@@ -148,6 +211,16 @@ HOSTILE = [
         "ﷺ",
         "ſ",
         "while the text ",
+        "the text you've provided ",
+        "the a b provided ",
+        "研究者は",
+        "연구자는 ",
+        "他也",
+        "wenn der ",
+        "wird keine antwort ",
+        "i searched the text ",
+        "&#39;",
+        "but ",
     ),
 ]
 
@@ -164,7 +237,7 @@ def test_no_text_is_slow():
 
 # What hangs on the table of patterns.
 
-PINNED = {1: "d220a98788978771"}
+PINNED = {1: "d220a98788978771", 2: "c44c52889e39ceef"}
 
 
 def test_other_patterns_are_another_version():
