@@ -215,7 +215,7 @@ def _supposed(language: Compiled, sentence: str, found: _Match) -> bool:
 
 def _others(language: Compiled, sentence: str) -> int:
     """Where the subject ends that is not the speaker; what stands behind it is said of others."""
-    other = language.others.search(sentence, 0, _SENTENCE)
+    other = language.others.search(sentence, 0, _SENTENCE) if language.others else None
     return other.end() if other else len(sentence) + 1
 
 

@@ -46,12 +46,13 @@ ENGLISH = Language(
             "i (?:don't|do not) (?:think|believe) (?:that )?i (?:can|am able to|should) (?:answer|help|assist|"
             "provide|discuss)"
         ),
-        r"(?:i|we) <adverb><unable> <adverb><help>(?!.{0,60} enough\b)",
-        "(?:i|we) <adverb>(?:<unable>|<will_not>),? (?:and|or|nor) (?:<unable>|<will_not>) <adverb><help>",
-        "(?:i'm|i am|i've been|we're|we are|we've been) <adverb>(?:not able|unable) to <adverb><help>",
+        # In one, since each such beginning is tried at every word.
         (
-            "(?:i|we)(?:'ll not|'d (?:rather )?not| <adverb>(?:will not|won't|would not|wouldn't|would rather "
-            "not)) <adverb><help>"
+            "(?:i|we)(?:(?: <adverb>(?:(?:<unable>|<will_not>),? (?:and|or|nor) )?<unable>|"
+            "(?:'m|'re|'ve been| am| are) <adverb>(?:not able|unable) to) <adverb>"
+            r"<help>(?!.{0,60} enough\b)|"
+            "(?: <adverb>(?:(?:<unable>|<will_not>),? (?:and|or|nor) <will_not>|will not|won't|would not|"
+            "wouldn't|would rather not)|'ll not|'d (?:rather )?not) <adverb><help>)"
         ),
         (
             "(?:i|we)(?:(?:'ll|'d) have to|(?:'m|'re) going to)? <adverb>(?:(?:must|have to|need to|will|"

@@ -65,7 +65,7 @@ class Language(NamedTuple):
     before: str = "(?!)"
     behind: str = "(?!)"
     case: str = "(?!)"
-    others: str = "(?!)"
+    others: str = ""
     concedes: str = "(?!)"
     words: Mapping[str, str] = {}
     spaced: bool = True
@@ -85,7 +85,7 @@ class Compiled(NamedTuple):
     before: re.Pattern[str]
     behind: re.Pattern[str]
     case: re.Pattern[str]
-    others: re.Pattern[str]
+    others: re.Pattern[str] | None
     concedes: re.Pattern[str]
     whole: frozenset[str]
 
@@ -127,7 +127,7 @@ def compiled(language: Language) -> Compiled:
         pattern(language.before, behind=r"[\s,:]*$"),
         re.compile(fold(language.behind)),
         pattern(language.case),
-        pattern(language.others),
+        pattern(language.others) if language.others else None,
         pattern(language.concedes, behind=r"\s*$"),
         frozenset(_split(language.whole)),
     )
