@@ -18,7 +18,7 @@ from rag_eval.judging import judge_all
 from rag_eval.metrics import measure
 from rag_eval.regression import compared
 from rag_eval.renderers.asides import _blind
-from rag_eval.scorecard import Completeness
+from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats.power import mcnemar_power
 from runs import evidence, question, questions
 

@@ -14,7 +14,7 @@ from rag_eval.evidence import Evidence
 from rag_eval.gates import Gate, Policy, Slices, Statistics
 from rag_eval.judging import judge_all
 from rag_eval.metrics import measure
-from rag_eval.scorecard import Completeness
+from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import paired_spread, percentile_flip, sign_flip, swap
 from rag_eval.stats.together import interval_of_questions
 from rag_eval.stats.units import Units
