@@ -12,7 +12,7 @@ from __future__ import annotations
 from itertools import compress, pairwise
 from math import prod
 
-from rag_eval.grounding.mismatches import Sentence, mismatches
+from rag_eval.grounding.mismatches import Mismatch, Sentence, mismatches
 from rag_eval.grounding.numbers import fabricated
 from rag_eval.grounding.places import BLOCK, span
 from rag_eval.typed import NamedTuple
@@ -20,7 +20,6 @@ from rag_eval.typed import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.grounding.claims import Part
-    from rag_eval.grounding.mismatches import Mismatch
     from rag_eval.grounding.places import Index, Place
 
 TOGETHER = 0.35  # the share of support that hangs on one place
@@ -142,22 +141,26 @@ def _closer(wanted: Wanted, index: Index, start: Place, hits: int) -> tuple[floa
     """How well a place says what the sentence says, 0 to 1; its share of neighbours; what it says otherwise."""
     first = start.word
     words = index.sources[start.chunk][max(0, first - _MARGIN) : first + wanted.width + _MARGIN]
-    if hits == len(wanted.content) and _copied(wanted.keys, words):
+    before = _before_copies(wanted.keys, words) if hits == len(wanted.content) else []
+    if len(wanted.keys) == 1 or not _TURNING.issuperset(before):
         return 1.0, 1.0, _NONE
     same = len(wanted.neighbours.intersection(pairwise(words))) / len(wanted.neighbours)
     wrong = tuple(mismatches(wanted.sentence, words))
+    if before and not any(one.reason == "negation" for one in wrong):
+        wrong = (*wrong, Mismatch("negation", wanted.keys[wanted.content[0]], 0.9))
     quality = prod([1 - one.weight for one in wrong]) * (1 - DISORDER * (1 - _ordered(wanted, words)))
     return quality, ALONE + (1 - ALONE) * same, wrong
 
 
-def _copied(keys: list[str], words: list[str]) -> bool:
-    """Whether ``words`` hold ``keys`` in one piece, and no word right before denies it: "Do not …"."""
+def _before_copies(keys: list[str], words: list[str]) -> list[str]:
+    """The word right before each place where ``words`` hold ``keys`` in one piece: it may deny it, "Do not …"."""
     place, first, count = -1, keys[0], len(keys)
+    found = []
     for _ in range(words.count(first)):
         place = words.index(first, place + 1)
-        if words[place : place + count] == keys and not (place and words[place - 1] in _TURNING):
-            return True
-    return count == 1
+        if words[place : place + count] == keys:
+            found.append(words[place - 1] if place else "")
+    return found
 
 
 def _ordered(wanted: Wanted, words: list[str]) -> float:
