@@ -155,6 +155,14 @@ def test_the_entries_of_a_report_of_ours_are_those_that_stand_there():
     assert len({id(one.shared) for one in halves}) < len(halves)
 
 
+@pytest.mark.parametrize("written", [b'\n"redundancy_ngram":', b'\n        "redundancy_n\\u0067ram":'])
+def test_a_member_that_is_written_otherwise_is_left_to_the_slow_way(written):
+    """Where to cut is told by the names that were read, and looked for in the bytes."""
+    other = REPORT.replace(b'\n        "redundancy_ngram":', written)
+    assert other != REPORT
+    assert apart(other) == slowly(other)
+
+
 @settings(max_examples=500, derandomize=True, deadline=None, database=None)
 @given(st.lists(inside, min_size=1, max_size=2), st.integers(0, 9))
 def test_an_entry_that_is_accepted_apart_is_accepted_slowly_with_the_same_value(edits, cut):

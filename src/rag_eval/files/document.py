@@ -137,10 +137,15 @@ class _Entries:
                 return text[:place], text[place + 2 :]
         names = list(self._shared(text))
         first = next((place for place, name in enumerate(names) if not self._listed.alike(name)), 0)
-        if not first:
-            return text, b""
-        self._cuts = [*self._cuts, b',\n        "%s": ' % names[first].encode()][-_MOST_CUTS:]
-        return self._cut(text)
+        return self._cut_before(names[first], text) if first else (text, b"")
+
+    def _cut_before(self, name: str, text: bytes) -> tuple[bytes, bytes]:
+        cut = b',\n        "%s": ' % name.encode()
+        place = text.find(cut)
+        if place < 0:
+            raise _Unsure  # the member is there, but written otherwise than by us
+        self._cuts = [*self._cuts, cut][-_MOST_CUTS:]
+        return text[:place], text[place + 2 :]
 
     def _shared(self, text: bytes) -> Row:
         found = self._known.get(text)
