@@ -217,7 +217,7 @@ def test_the_last_line_names_commit_and_run(head, run, address, line):
     assert last_line(head, run, address) == line
 
 
-@pytest.mark.parametrize("run_id", ["", "../x", 0.5, "4242\n", None])
+@pytest.mark.parametrize("run_id", ["", "0", "../x", 0.5, "4242\n", None])
 def test_a_run_without_a_number_has_no_address(run_id):
     assert run_address("https://github.com", "octo/hello", run_id) == run_address("", "octo/hello", 7) == ""
 

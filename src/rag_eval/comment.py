@@ -117,7 +117,7 @@ def last_line(head: str, run: int, address: str = "") -> str:
 
 def run_address(server: str, repository: str, run_id: object) -> str:
     """Where a run's log and summary are; empty where that is not known."""
-    known = bool(server and repository) and re.fullmatch("[0-9]{1,18}", str(run_id), re.ASCII)
+    known = bool(server and repository) and re.fullmatch("[1-9][0-9]{0,17}", str(run_id), re.ASCII)
     return f"{server.rstrip('/')}/{repository}/actions/runs/{run_id}" if known else ""
 
 

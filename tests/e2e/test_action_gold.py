@@ -129,7 +129,7 @@ def second_half(runner: Runner, github: FakeGitHub) -> list[Run]:
     (runner.workspace / "handed").mkdir()
     (runner.workspace / "handed/report.json").write_text(text, encoding="utf-8")
     about = {"head_sha": pull["head"]["sha"], "head_branch": "change", "run_number": 4, "event": "pull_request"}
-    about["head_repository"] = {"owner": {"login": "mallory"}}
+    about |= {"id": 9_000_000_004, "head_repository": {"owner": {"login": "mallory"}}}
     runner.event = {"action": "completed", "workflow_run": about, "repository": runner.event["repository"]}
     runner.event_name = "workflow_run"
     return [runner.run(9, report="handed/report.json")]
