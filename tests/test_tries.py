@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import sqrt
+from math import fsum, sqrt
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import paired_spread, percentile_flip, sign_flip, swap
 from rag_eval.stats.together import interval_of_questions
 from rag_eval.stats.units import Units
+from rag_eval.tries import Tries
 from runs import evidence, question, questions
 
 FLOOR = Gate("precision", "min", "0.80", confidence="0.95")
@@ -113,6 +114,19 @@ def test_a_slice_is_as_large_as_its_questions():
     gate = Gate("precision", "min", "0.5", slice="tags=a")
     (found,) = judged(cases, None, gate, min_n=5)
     assert (evidence(cases).size("tags=a"), found.few, found.outcome) == (4, True, "inconclusive")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.none() | SHARES | st.booleans(), min_size=1, max_size=6), min_size=1, max_size=9))
+def test_totals_are_those_of_the_scores(rows):
+    cases = [
+        question(f"Q{n}")._replace(run=f"r{run}", scores={} if score is None else {"mrr": score})
+        for n, row in enumerate(rows)
+        for run, score in enumerate(row)
+    ]
+    scored = [[float(score) for score in row if score is not None] for row in rows]
+    assert Tries(cases).totals("mrr") == Counter((round(fsum(row), 12), len(row)) for row in scored if row)
+    assert Tries(cases).totals("no such") == Counter()
 
 
 # --- tries that differ ------------------------------------------------------------------------------------------------

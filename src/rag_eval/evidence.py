@@ -123,8 +123,7 @@ class Evidence:
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
         """The interval of a metric's value, None where it has no value."""
         if self.several:
-            questions = self._tries_in(part).column(measure(name).column)
-            return folds.enclosed_together(measure(name), questions, float(confidence))
+            return folds.enclosed_together(measure(name), self._tries_in(part), float(confidence))
         return enclosed(name, self._column(name, part), confidence)
 
     def values(self, name: str) -> tuple[Value, Value] | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rag_eval.stats import Interval
     from rag_eval.stats.units import Units
     from rag_eval.tally import Score, Shown
+    from rag_eval.tries import Tries
 
     Pair = tuple[Shown | None, Shown | None]
     Unit = tuple[tuple[Any, int], ...]
@@ -143,21 +144,23 @@ def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -
     return stats.interval(Counter(scores), kind, bounds, confidence)  # type: ignore[arg-type]
 
 
-def enclosed_together(measure: Measure, questions: Mapping[Unit, int], confidence: float) -> Interval | None:
-    """The same where several scores are of one question: its unit."""
-    if not questions or not FOLDS[measure.fold].estimates or measure.metric.level == "run":
+def enclosed_together(measure: Measure, tries: Tries, confidence: float) -> Interval | None:
+    """The same where several scores are of one question."""
+    if not FOLDS[measure.fold].estimates or measure.metric.level == "run":
         return None
     from rag_eval.stats import together
 
     if measure.metric.scale == "labelled":
-        positives, negatives = _labelled(questions)
+        positives, negatives = _labelled(tries.column(measure.column))
         if not positives or not negatives:
             return None
         if measure.fold == "auc":
             return together.auc_interval_of_questions(positives, negatives, confidence)
         return together.hit_rate_interval_of_questions(positives, negatives, ALARMS[measure.fold], confidence)
     bounds = (0.0, 1.0) if measure.metric.bounded else (0.0, None)
-    return together.interval_of_questions(questions, measure.fold, bounds, confidence)
+    if measure.fold == "mean":
+        return together.interval_of_totals(tries.totals(measure.column), bounds, confidence)
+    return together.interval_of_questions(tries.column(measure.column), measure.fold, bounds, confidence)
 
 
 def _labelled(questions: Mapping[Unit, int]) -> tuple[Counter[Unit], Counter[Unit]]:

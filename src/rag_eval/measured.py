@@ -89,11 +89,10 @@ def _of_cases(card: Scorecard, tries: Tries | None) -> list[Valued]:
         scores: Counter[Shown] = Counter()
         for score, count in counts.items():  # 1/1 and 2/2 are shown as one
             scores[as_shown(score)] += count
-        units = tries.column(one.column) if tries else None
-        key = one.is_rate, one.metric.bounded, one.fold, frozenset(scores.items()) if units is None else id(units)
+        said = tries.scores(one.column) if tries else frozenset(scores.items())
+        key = one.is_rate, one.metric.bounded, one.fold, said
         if key not in known:
-            own = enclosed(one.name, scores) if units is None else enclosed_together(one, units, float(CONFIDENCE))
-            known[key] = own
+            known[key] = enclosed_together(one, tries, float(CONFIDENCE)) if tries else enclosed(one.name, scores)
         found.append((one, FOLDS[one.fold].value(counts), known[key]))
     return found
 

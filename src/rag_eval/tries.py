@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from operator import attrgetter
+from math import fsum
+from operator import attrgetter, itemgetter, mul
 
 from rag_eval.results import Layouts, apart, looked_up
+from rag_eval.tally import DECIMALS
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from rag_eval.tally import Shown
 
     Unit = tuple[tuple[Any, int], ...]
+    Total = tuple[float, int]
+    Scored = tuple[Shown | None, ...]
 
 _QID, _RUN, _SCORES = map(attrgetter, ("qid", "run", "scores"))
 
@@ -41,27 +46,60 @@ class Tries:
     def __init__(self, cases: Sequence[Question]) -> None:
         self._cases = cases
         self._layouts = Layouts(map(_SCORES, cases))
-        self._known: dict[tuple[bool, tuple[Shown | None, ...]], Counter[Unit]] = {}
-        self._places: dict[bool, tuple[list[Mapping[str, Shown]], Counter[Unit]]] = {}
+        self._in_terms: dict[tuple[bool, Scored], Counter[Unit]] = {}
+        self._in_totals: dict[tuple[bool, Scored], Counter[Total]] = {}
+        self._places: dict[bool, _Places] = {}
+
+    def scores(self, column: str) -> tuple[bool, tuple[Shown | None, ...]]:
+        """What a column comes to hangs on this alone, as long as the cases are the same."""
+        shared = self._layouts.shares(column)
+        return shared, tuple(looked_up(self._units(shared).scores, column))
 
     def column(self, column: str) -> Counter[Unit]:
         """The scores of each question in a column; of those to which it applies in no try there are none."""
-        shared = self._layouts.shares(column)
-        cases, units = self._units(shared)
-        scores = tuple(looked_up(cases, column))
-        if (shared, scores) not in self._known:
-            self._known[shared, scores] = _in_terms(units, scores)
-        return self._known[shared, scores]
+        key = self.scores(column)
+        if key not in self._in_terms:
+            self._in_terms[key] = _in_terms(self._units(key[0]), key[1])
+        return self._in_terms[key]
 
-    def _units(self, shared: bool) -> tuple[list[Mapping[str, Shown]], Counter[Unit]]:
-        """The scores of cases, each once, and the questions in terms of their places: looked out once."""
+    def totals(self, column: str) -> Counter[Total]:
+        """The sum of the scores of each question in a column, to twelve decimals, and their number where there are any.
+
+        That is all that a mean asks, and takes a tenth of the time.
+        """
+        key = self.scores(column)
+        if key not in self._in_totals:
+            self._in_totals[key] = _in_totals(self._units(key[0]), key[1])
+        return self._in_totals[key]
+
+    def _units(self, shared: bool) -> _Places:
         if shared not in self._places:
             scores = list(map(_SCORES, self._cases))
             keys = list(apart(scores, shared))
             known = dict(zip(keys, scores, strict=True))
             places = {key: place for place, key in enumerate(known)}
-            self._places[shared] = list(known.values()), by_question(self._cases, map(places.__getitem__, keys))
+            units = by_question(self._cases, map(places.__getitem__, keys))
+            self._places[shared] = _Places(list(known.values()), [_split(*one) for one in units.items()])
         return self._places[shared]
+
+
+class _Unit(NamedTuple):
+    """What the tries at a question came to: at which places their scores stand, and how many stand at each.
+
+    ``at`` takes those out of a list, as a tuple; ``alike`` says how many questions are so.
+    """
+
+    places: tuple[int, ...]
+    times: tuple[int, ...]
+    at: Callable[[Sequence[Any]], tuple[Any, ...]]
+    alike: int
+
+
+class _Places(NamedTuple):
+    """The scores of cases, each once, and the questions in terms of their places."""
+
+    scores: Sequence[Mapping[str, Shown]]
+    units: Sequence[_Unit]
 
 
 def by_question(
@@ -84,14 +122,32 @@ def units(cases: Iterable[Question], pairs: Iterable[tuple[Shown | None, Shown |
     return Units(found) if any(sum([times for _, times in unit]) > 1 for unit in found) else None
 
 
-def _in_terms(units: Mapping[Unit, int], scores: Sequence[Shown | None]) -> Counter[Unit]:
+def _split(unit: Unit, alike: int) -> _Unit:
+    places, times = zip(*unit, strict=True)
+    at = itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
+    return _Unit(places, times, at, alike)
+
+
+def _in_terms(found: _Places, scores: Scored) -> Counter[Unit]:
     """Units of places as units of the scores that stand there."""
-    found: Counter[Unit] = Counter()
-    for unit, count in units.items():
+    units: Counter[Unit] = Counter()
+    for unit in found.units:
         own: dict[Shown | None, int] = {}
-        for place, times in unit:
-            own[scores[place]] = own.get(scores[place], 0) + times
+        for score, times in zip(unit.at(scores), unit.times, strict=True):
+            own[score] = own.get(score, 0) + times
         own.pop(None, None)
         if own:
-            found[tuple(sorted(own.items()))] += count
-    return found
+            units[tuple(sorted(own.items()))] += unit.alike
+    return units
+
+
+def _in_totals(found: _Places, scores: Scored) -> Counter[Total]:
+    numbers = [score or 0 for score in scores]
+    applies = [score is not None for score in scores]
+    always = all(applies)
+    totals: Counter[Total] = Counter()
+    for _, times, at, alike in found.units:
+        size = sum(times if always else map(mul, at(applies), times))
+        if size:
+            totals[round(fsum(map(mul, at(numbers), times)), DECIMALS), size] += alike
+    return totals

@@ -36,11 +36,23 @@ def interval_of_questions(
     if not questions:
         return None
     if kind == "mean":
-        return _of_mean(_totals(questions), bounds, confidence)
+        return interval_of_totals(_totals(questions), bounds, confidence)
     low, high = _around(questions, percentile(kind), confidence)
     ends = bounds[0] if low is None else low, bounds[1] if high is None else high
     small = small_sample(sum(questions.values()), kind, bounds, confidence) or None in ends
     return Interval(settled(ends[0]), settled(ends[1]), "order-statistics-of-questions", small)
+
+
+def interval_of_totals(totals: Tries, bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> Interval | None:
+    """The same of a mean: of so many questions the sum of their scores, to :data:`DECIMALS`, and the number of them."""
+    if not totals:
+        return None
+    sizes = {size for _, size in totals}
+    if len(sizes) == 1 or None in bounds:
+        return interval(_linear(totals), "mean", bounds, confidence)
+    (low, high), tail = bounds, (1 - confidence) / 2
+    ends = ratio_at_least(totals, low or 0.0, tail), ratio_at_most(totals, 1.0 if high is None else high, tail)
+    return Interval(settled(ends[0]), settled(ends[1]), "gaffke-ratio", small=False)
 
 
 def auc_interval_of_questions(
@@ -64,15 +76,6 @@ def hit_rate_interval_of_questions(
     least = _hits(positives, lambda score: strict is not None and score > strict)
     ends = ratio_at_least(least, 0.0, (1 - half) / 2), ratio_at_most(most, 1.0, (1 - half) / 2)
     return Interval(settled(ends[0]), settled(ends[1]), "order-statistics-gaffke", small=strict is None)
-
-
-def _of_mean(totals: Tries, bounds: Ends, confidence: float) -> Interval | None:
-    sizes = {size for _, size in totals}
-    if len(sizes) == 1 or None in bounds:
-        return interval(_linear(totals), "mean", bounds, confidence)
-    (low, high), tail = bounds, (1 - confidence) / 2
-    ends = ratio_at_least(totals, low or 0.0, tail), ratio_at_most(totals, 1.0 if high is None else high, tail)
-    return Interval(settled(ends[0]), settled(ends[1]), "gaffke-ratio", small=False)
 
 
 def _linear(totals: Tries) -> Counter[float]:
