@@ -102,6 +102,19 @@ def effect(report, name="precision"):
 # --- one run beside another -------------------------------------------------------------------------------------------
 
 
+def test_runs_that_the_baseline_does_not_have_are_not_called_unchanged(project, score):
+    rows = [json.loads(line) for line in (project.path / "runs/trace.jsonl").read_text("utf-8").splitlines()]
+    project.write("runs/trace.jsonl", json_lines([{**row, "run": run} for run in ("a", "b") for row in rows]))
+    report = score()
+    assert (score.code, gate(report)["outcome"], report["flips"]) == (1, "no_data", [])
+    assert (report["baseline"]["cases"], report["baseline"]["unpaired"]) == (8, 8)
+    text = render(from_json(report), "markdown")
+    assert "the baseline's runs have other names: measure it with the same runs" in text
+    assert "**No case to compare.**" in text
+    assert "8 questions in both under the same gold, 8 of them by no run of the same name" in text
+    assert "newly broken" not in text
+
+
 def test_a_run_beside_itself_moved_nowhere(project, score):
     report = score()
     assert (score.code, report["flips"], effect(report), codes(report)) == (0, [], (0.0, 0.0), [])

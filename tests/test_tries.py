@@ -109,6 +109,22 @@ def test_copies_of_a_detectors_run_say_no_more(name):
     assert thrice[:2] == pytest.approx(alone[:2], abs=1e-9)
 
 
+def test_runs_of_other_names_are_not_compared_and_the_gate_says_why():
+    once = questions("precision", [1] * 20)
+    (alone,) = judged(copied(once, 3), once, DROP)
+    assert (alone.outcome, alone.comparison) == ("no_data", None)
+    assert alone.why == "the baseline's runs have other names: measure it with the same runs"
+    both = copied(once, 3), copied(once, 2)
+    assert judged(*both, DROP)[0].outcome == "passed"
+    assert (evidence(*both).unpaired, evidence(copied(once, 3), once).unpaired, evidence(once).unpaired) == (0, 20, 0)
+
+
+def test_other_gold_is_no_other_run():
+    before = [case._replace(gold_sha256="other") for case in copied(questions("precision", [1] * 20), 3)]
+    (alone,) = judged(copied(questions("precision", [1] * 20), 2), before, DROP)
+    assert alone.why == "no case is in both runs under the same gold"
+
+
 def test_a_slice_is_as_large_as_its_questions():
     cases = copied(questions("precision", [1] * 4, [["tags=a"]] * 4), 5)
     gate = Gate("precision", "min", "0.5", slice="tags=a")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 CONFIDENCE = "0.95"
 _QID, _RUN, _SLICES, _SCORES = map(attrgetter, ("qid", "run", "slices", "scores"))
 _CASE = attrgetter("qid", "run")
+_GOLD = attrgetter("qid", "gold_sha256")
 
 
 class Baseline(NamedTuple):
@@ -94,6 +95,13 @@ class Evidence:
     def counts(self) -> dict[str, Value]:
         """The counts of completeness as values that gates compare."""
         return counted(self.completeness)
+
+    @cached_property
+    def unpaired(self) -> int:
+        """The questions that are in both under the same gold, and in none of the pairs: their runs have other names."""
+        earlier = set(map(_GOLD, self.baseline.questions)) if self.baseline else set()
+        both = earlier.intersection(map(_GOLD, self.questions))
+        return len(both.difference([_GOLD(new) for _, new in self.pairs_of_cases]))
 
     def present(self) -> set[str]:
         """The slices that some case of this run or of the baseline is in."""

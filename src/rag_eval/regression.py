@@ -92,7 +92,13 @@ def _compare(gate: Gate, evidence: Evidence) -> _Tested:
     found, units = comparison(gate.name, pairs), evidence.units(gate.name, gate.slice)
     if found and units is not None:
         found = found._replace(n=units.total())
-    return _Tested(gate, pairs, found, "" if found else "no case is in both runs under the same gold", units)
+    return _Tested(gate, pairs, found, "" if found else _why_none(evidence), units)
+
+
+def _why_none(evidence: Evidence) -> str:
+    if evidence.unpaired and not evidence.pairs_of_cases:
+        return "the baseline's runs have other names: measure it with the same runs"
+    return "no case is in both runs under the same gold"
 
 
 def _tests(gate: Gate, statistics: Statistics) -> bool:

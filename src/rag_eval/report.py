@@ -297,13 +297,13 @@ def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
     found += earlier.disagreeing(names, policy.slices.by, now)
     return report._replace(
         findings=(*report.findings, *found),
-        baseline=_compared(report, before),
+        baseline=_compared(report, before, now),
         flips=tuple(earlier.flips(now.pairs_of_cases)),
         effects=tuple(earlier.effects(names, before.as_recorded, now)),
     )
 
 
-def _compared(report: Report, before: Earlier) -> Compared:
+def _compared(report: Report, before: Earlier, now: Evidence) -> Compared:
     sides = before.recorded.questions, report.questions
     old, new = (dict(zip(map(_QID, side), map(_HASH, side), strict=True)) for side in sides)
     both, same = sum(map(old.__contains__, new)), sum(map(eq, map(old.get, new), new.values()))
@@ -323,6 +323,7 @@ def _compared(report: Report, before: Earlier) -> Compared:
         written=before.written,
         commits_ago=before.commits_ago,
         days_ago=before.days_ago,
+        unpaired=now.unpaired,
     )
 
 

@@ -47,7 +47,12 @@ def _distance(found: Compared) -> list[tuple[int | None, str]]:
 
 def _shares(found: Compared) -> str:
     both = f"{found.cases} question{'s' if found.cases != 1 else ''} in both under the same gold"
-    rest = [(found.changed, "changed in the gold"), (found.gone, "gone"), (found.new, "new")]
+    rest = [
+        (found.unpaired, "of them by no run of the same name"),
+        (found.changed, "changed in the gold"),
+        (found.gone, "gone"),
+        (found.new, "new"),
+    ]
     return ", ".join([both, *(f"{count} {what}" for count, what in rest if count)])
 
 
@@ -75,6 +80,8 @@ def flipped(report: Report) -> str:
     """``Newly broken (3), newly fixed (1)``; empty without a baseline."""
     if report.baseline is None:
         return ""
+    if report.baseline.cases == report.baseline.unpaired:
+        return "No case to compare"
     if not report.flips:
         return "Nothing newly broken, nothing newly fixed"
     return f"Newly broken ({len(broken(report))}), newly fixed ({len(fixed(report))})"

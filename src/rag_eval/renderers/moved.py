@@ -117,4 +117,5 @@ def _few(cases: str, *, few: bool) -> str:
 
 
 def _legend(report: Report, few: bool) -> list[Block]:
-    return paragraphs(f"{FEW} fewer than {report.min_n} cases: too few to judge a slice by." if few else "")
+    counted = "questions" if words.several(report) else "cases"
+    return paragraphs(f"{FEW} fewer than {report.min_n} {counted}: too few to judge a slice by." if few else "")
