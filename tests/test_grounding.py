@@ -256,6 +256,28 @@ def test_a_copy_without_the_denial_before_it_is_unsupported(claim, chunk):
     assert (found.supported, [reason for reason, _ in found.mismatches]) == (False, ["negation"])
 
 
+@pytest.mark.parametrize(
+    "written", ["don't", "Don't", "don’t", "don ' t", "do n't", "can't", "won't", "isn't", "ain't", "doesn t", "cannot"]
+)
+def test_a_contraction_denies_however_it_is_cut(written):
+    for text in (written, f"we {written} go", f"it is so, {written}.", f'"{written}"'):
+        assert keys(["go", text, text])[1:] == [keys([text])[0]] * 2
+        assert "not" in keys([text])[0]
+        assert len(words(text)) == len(keys([text])[0]) == len(offsets(text))
+
+
+@pytest.mark.parametrize("written", ["180 t", "T cells", "a T-shirt", "Mr T.", "on t'aime", "y a-t-il", "then t"])
+def test_another_t_denies_nothing(written):
+    assert "not" not in keys([written])[0]
+    assert "t" in keys([written])[0]
+
+
+def test_tonnes_are_no_denial():
+    [checked] = ground("The empty ship weighs 180 t in harbour.", ["The empty ship weighs 180 tonnes in harbour."])
+    assert checked.support.mismatches == ()
+    assert supported(checked)
+
+
 def test_the_answer_no_before_a_copy_denies_nothing():
     assert one("Parking costs 5 dollars a day.", "Is it free? No. Parking costs 5 dollars a day.").support == 1
     assert one("Stop.", "Do not stop.").support == 1

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _AHEAD = 2000  # characters in which the next word is looked for
 _WRITTEN = {
+    "not": ("t",),
     "percent": ("%",),
     **{currency: (sign,) for sign, currency in CURRENCIES.items()},
     "million": ("m",),
@@ -26,7 +27,7 @@ _WRITTEN = {
     "usa": ("united states", "u.s.", "us"),
     "uk": ("united kingdom", "u.k."),
 } | {month: (f"{number:02}", str(number)) for number, month in enumerate(MONTHS, 1)}
-"""Other ways in which a word may stand in the text: ``$2m``, the month of a date in digits."""
+"""Other ways in which a word may stand in the text: ``don't``, ``$2m``, the month of a date in digits."""
 
 
 class Evidence(NamedTuple):

@@ -35,6 +35,15 @@ _DASHES, _QUOTES = re.compile(rb"\xe2\x80[\x80-\x8a\x90-\xa9\xaf]"), re.compile(
 """Dashes, quotes, dots and spaces in UTF-8: two patterns, since a search for a fixed start is quick."""
 _UNSEEN = dict.fromkeys([0xAD, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x2060, *range(0x2066, 0x206A)])
 """Soft hyphens, signs of no width and marks of direction: they would cut a word in two."""
+_LONE_T = re.compile(rb" t(?![^ \0])")
+_DENYING = frozenset(
+    [
+        b"n",  # of "do n't"
+        *b"don doesn didn isn aren wasn weren won wouldn can couldn shouldn hasn haven hadn mustn needn mightn".split(),
+        *b"ain shan daren oughtn".split(),
+    ]
+)
+"""What stands before the ``t`` of ``don't`` and the like, cut at the apostrophe. Any other is a ``t``: ``180 t``."""
 _ENDING = re.compile(r"([0-9]+(?:_[0-9]+)?)(st|nd|rd|th|s|m|t|k)")
 _VERSION = re.compile(r"v[0-9]+(?:_[0-9]+)+")
 _known: dict[bytes, str] = {}
@@ -44,7 +53,7 @@ _read_before: dict[str, list[str]] = {}
 def keys(texts: Sequence[str]) -> list[list[str]]:
     """The keys of the words of each of ``texts``, in order; all texts are cut at once.
 
-    The ``t`` of ``don't`` is read as ``not``, and ``cannot`` too; ``%`` and ``$`` are words, ``1,000`` is 1000, ``2.5``
+    The ``t`` of ``don't`` is read as ``not``, and so is ``cannot``; ``%`` and ``$`` are words, ``1,000`` is 1000, ``2.5``
     one word, ``5kg`` two, the month of an ISO date its name.
     """
     return [_folded(text) for text in _cleaned(texts)]
@@ -88,7 +97,16 @@ def _cleaned(texts: Sequence[str]) -> list[bytes]:
     written = spelled_out(together).encode(errors="replace")
     if not together.isascii():
         written = _QUOTES.sub(b" ", _DASHES.sub(b" ", written))
-    return written.translate(_TABLE).split(b"\0")
+    cut = written.translate(_TABLE)
+    if b" t " in cut or b" t\0" in cut or cut.endswith(b" t"):
+        cut = _LONE_T.sub(_denying, cut)
+    return cut.split(b"\0")
+
+
+def _denying(found: re.Match[bytes]) -> bytes:
+    end = found.start()
+    before = found.string[max(end - 16, 0) : end].replace(b"\0", b" ").split()
+    return b" not" if before and before[-1] in _DENYING else found[0]
 
 
 def _folded(text: bytes) -> list[str]:
@@ -143,7 +161,7 @@ def _remember(word: bytes, its_key: str) -> None:
 
 def key(word: str) -> str:
     """The key of a lower-cased word: number words and ordinals as digits, short forms in full, else its stem."""
-    if word in _DENYING:
+    if word == "cannot":
         return "not"
     if word in AS_WRITTEN:
         return word
@@ -180,5 +198,4 @@ def _without_ending(number: str) -> str:
     return multiplied([ending[1], "thousand"])[0] if ending[2] == "k" else ending[1]
 
 
-_DENYING = frozenset({"t", "cannot"})  # what "don't" ends in, when it is cut at its apostrophe
 _SAME = {stem(other): stem(first) for other, first in SYNONYMS.items()}
