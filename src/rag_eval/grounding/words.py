@@ -53,8 +53,8 @@ _read_before: dict[str, list[str]] = {}
 def keys(texts: Sequence[str]) -> list[list[str]]:
     """The keys of the words of each of ``texts``, in order; all texts are cut at once.
 
-    The ``t`` of ``don't`` is read as ``not``, and so is ``cannot``; ``%`` and ``$`` are words, ``1,000`` is 1000, ``2.5``
-    one word, ``5kg`` two, the month of an ISO date its name.
+    The ``t`` of ``don't`` is read as ``not``, and so is ``cannot``; ``%`` and ``$`` are words, ``1,000`` is 1000,
+    ``2.5`` one word, ``5kg`` two, the month of an ISO date its name.
     """
     return [_folded(text) for text in _cleaned(texts)]
 
