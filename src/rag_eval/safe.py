@@ -109,6 +109,12 @@ def spreadsheet(text: str) -> str:
     return "'" + clean if clean.startswith(_FORMULA) else clean
 
 
+def json_source(text: str) -> str:
+    """JSON as it is printed or written: what GitHub's runner would take for a command is spelled otherwise."""
+    # It can only stand in a string, and means the same there.
+    return text.replace("##[", "##\\u005b")
+
+
 def _visible(text: str) -> str:
     # What is invisible is not printable: most texts need no closer look, and many a run not the pattern.
     return text if text.isprintable() else _INVISIBLE.sub("", text)

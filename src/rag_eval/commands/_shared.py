@@ -148,15 +148,6 @@ def write(path: Path, text: str) -> None:
             part.unlink(missing_ok=True)
 
 
-def printed_json(value: object) -> str:
-    """``value`` as JSON to print, two spaces a level."""
-    import json
-
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-    # It can only stand in a string, and means the same there: GitHub's runner would take a printed ##[ for a command.
-    return text.replace("##[", "##\\u005b")
-
-
 def remark(lines: Iterable[object], *, quiet: bool) -> None:
     """Print notes to stderr."""
     for line in () if quiet else lines:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rag_eval.commands._shared import add_inputs, gates_path, printed_json
+from rag_eval.commands._shared import add_inputs, gates_path
 from rag_eval.errors import UsageError
 from rag_eval.safe import log_line, one_line
 
@@ -88,10 +88,11 @@ def _example_lines(name: str) -> Iterator[str]:
 
 def _json(args: argparse.Namespace, metric: Metric | None) -> str:
     from rag_eval.commands._explained import document
+    from rag_eval.renderers.values import json_text
 
     if metric is not None:
         raise UsageError(f"'{metric.name}' is a metric; for metrics say: rag-eval metrics --format json")
-    return printed_json(document(*_cases(args)))
+    return json_text(document(*_cases(args)))
 
 
 def case_lines(args: argparse.Namespace) -> list[str]:

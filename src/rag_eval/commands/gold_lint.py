@@ -79,8 +79,8 @@ def _of(finding: Finding) -> str:
 
 
 def _json(path: str, sample: Sample, found: list[Finding]) -> str:
-    from rag_eval.commands._shared import printed_json
+    from rag_eval.renderers.values import json_text
 
     counts = dict(sorted(Counter(finding.code for finding in found).items()))
     rows = [finding._asdict() for finding in found]
-    return printed_json({"gold": path, "items": len(sample.items), "counts": counts, "findings": rows})
+    return json_text({"gold": path, "items": len(sample.items), "counts": counts, "findings": rows})

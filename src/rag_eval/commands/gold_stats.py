@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rag_eval.commands._shared import gates_path, printed_json
+from rag_eval.commands._shared import gates_path
 from rag_eval.safe import log_line, one_line
 
 TYPE_CHECKING = False
@@ -33,8 +33,14 @@ def run(args: Namespace) -> int:
     entries = read_entries(reader, policy.gold)
     reader.ledger.stop_on_problems()
     found = {"gold": policy.gold, **stats(entries)}
-    sys.stdout.write(printed_json(found) if args.format == "json" else "\n".join(_pages(found)) + "\n")
+    sys.stdout.write(_json(found) if args.format == "json" else "\n".join(_pages(found)) + "\n")
     return 0
+
+
+def _json(found: dict[str, Any]) -> str:
+    from rag_eval.renderers.values import json_text
+
+    return json_text(found)
 
 
 def _pages(found: dict[str, Any]) -> Iterator[str]:

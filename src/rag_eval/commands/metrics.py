@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rag_eval.commands._shared import add_inputs, gates_path, names, printed_json, uncollected
+from rag_eval.commands._shared import add_inputs, gates_path, names, uncollected
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -47,7 +47,9 @@ def run(args: argparse.Namespace) -> int:
     with uncollected():
         known = _known(options, asked=bool(args.gold or args.trace))
     if args.format == "json":
-        sys.stdout.write(printed_json(_as_json(perspectives, known)))
+        from rag_eval.renderers.values import json_text
+
+        sys.stdout.write(json_text(_as_json(perspectives, known)))
         return 0
     from rag_eval.renderers.page import marked, plain
 

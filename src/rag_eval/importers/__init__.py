@@ -10,6 +10,7 @@ import json
 from importlib import import_module
 
 from rag_eval.errors import UsageError
+from rag_eval.safe import json_source
 from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
@@ -106,6 +107,4 @@ def report_of(name: str, inputs: Inputs, account: Account) -> Report | None:
 
 def written(row: Row) -> str:
     """A row as it is written: one line. Its hash is that of the item, wherever the row was made of."""
-    text = json.dumps(row, ensure_ascii=False)
-    # It can only stand in a string, and means the same there: GitHub's runner would take a printed ##[ for a command.
-    return text.replace("##[", "##\\u005b")
+    return json_source(json.dumps(row, ensure_ascii=False))

@@ -20,6 +20,7 @@ from rag_eval.quick_json import orjson
 from rag_eval.remarks import Input, Remark
 from rag_eval.report import FORMAT, Base, Report, SignedAt, SliceResult
 from rag_eval.results import MetricResult, Question, Scores
+from rag_eval.safe import json_source
 from rag_eval.scope import Scope
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.typed import NamedTuple, filled
@@ -56,9 +57,7 @@ def render(report: Report) -> str:
         data = _dumped(fields)
     except orjson.JSONEncodeError:  # a path that is not UTF-8; what files hold was read strictly
         data = _dumped({name: value if name == "questions" else _spelled(value) for name, value in fields.items()})
-    text = data.decode()
-    # It can only stand in a string, and means the same there: GitHub's runner would take a printed ##[ for a command.
-    return text.replace("##[", "##\\u005b")
+    return json_source(data.decode())
 
 
 def _dumped(fields: dict[str, Any]) -> bytes:

@@ -6,8 +6,9 @@ import csv
 import io
 
 from rag_eval import __version__
+from rag_eval.renderers import values
 from rag_eval.renderers.page import MARKDOWN, PLAIN, Section, marked, plain
-from rag_eval.renderers.side_by_side import FORMAT, as_plain, as_text
+from rag_eval.renderers.side_by_side import FORMAT
 from rag_eval.safe import spreadsheet
 
 TYPE_CHECKING = False
@@ -24,8 +25,9 @@ _NAME, _TEXT = 40, 60
 def render(systems: Sequence[Repeats], form: str) -> str:
     """The systems as ``table``, ``markdown``, ``html``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
-        found = [{**as_plain(one), "flaky": [each.qid for each in one.flaky]} for one in systems]
-        return as_text({"format": FORMAT, "kind": "repeats", "version": __version__, "systems": found})
+        found = [{**values.plain(one), "flaky": [each.qid for each in one.flaky]} for one in systems]
+        told = {"format": FORMAT, "kind": "repeats", "version": __version__, "systems": found}
+        return values.json_text(told, allow_nan=False)
     if form == "csv":
         return _csv(systems)
     if form == "html":

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from decimal import Decimal
 from fractions import Fraction
 
 from rag_eval.labels import GOOD
-from rag_eval.renderers import figures
+from rag_eval.renderers import figures, values
 from rag_eval.renderers.page import MARKDOWN, PLAIN, Section, marked, plain
 from rag_eval.renderers.scatter import mark, scatter
 from rag_eval.safe import spreadsheet
@@ -18,7 +17,6 @@ from rag_eval.tally import exactly, shown
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from rag_eval.comparison import Against, Cell, Row, SideBySide, Standing
     from rag_eval.objectives import Dropped, Front
@@ -36,7 +34,7 @@ _ARROW = {"higher": "↑", "lower": "↓"}
 def render(found: SideBySide, form: str) -> str:
     """``found`` as ``table``, ``markdown``, ``html``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
-        return as_text({"format": FORMAT, "kind": "comparison", **as_plain(found)})
+        return values.json_text({"format": FORMAT, "kind": "comparison", **values.plain(found)}, allow_nan=False)
     if form == "csv":
         return _csv(found)
     if form == "html":
@@ -44,20 +42,6 @@ def render(found: SideBySide, form: str) -> str:
 
         return page_of(found)
     return marked(sections(found, MARKDOWN)) if form == "markdown" else plain(sections(found, PLAIN))
-
-
-def as_text(value: dict[str, Any]) -> str:
-    """JSON, two spaces a level."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    # It can only stand in a string, and means the same there: GitHub's runner would take a printed ##[ for a command.
-    return text.replace("##[", "##\\u005b")
-
-
-def as_plain(value: Any) -> Any:
-    """Named tuples as objects, other tuples as lists, all the way down."""
-    if hasattr(value, "_asdict"):
-        return {name: as_plain(part) for name, part in value._asdict().items()}
-    return [as_plain(part) for part in value] if isinstance(value, (tuple, list)) else value
 
 
 def _csv(found: SideBySide) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from rag_eval.safe import json_source
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -16,8 +18,6 @@ def plain(value: Any) -> Any:
     return [plain(part) for part in value] if isinstance(value, (tuple, list)) else value
 
 
-def json_text(value: Any) -> str:
+def json_text(value: Any, *, allow_nan: bool = True) -> str:
     """The JSON text of a value, two spaces a level."""
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-    # It can only stand in a string, and means the same there: GitHub's runner would take a printed ##[ for a command.
-    return text.replace("##[", "##\\u005b")
+    return json_source(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=allow_nan) + "\n")
