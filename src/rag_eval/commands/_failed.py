@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 from rag_eval import app, failed
 from rag_eval.case import Case
+from rag_eval.commands._shared import write_data
 from rag_eval.errors import UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.rows import read_gold, read_traces
@@ -15,7 +15,7 @@ from rag_eval.quick_json import orjson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from rag_eval.app import Options
@@ -38,7 +38,8 @@ def save(report: Report, options: Options, folder: str) -> str:
     _check(path)
     reader, policy, _ = app.open_policy(options)
     cases = failed.failed(report)
-    _write(path, _lines(report, cases, reader._replace(ledger=Ledger()), policy))
+    lines = _lines(report, cases, reader._replace(ledger=Ledger()), policy)
+    write_data(path, (orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))
     return f"{len(cases)} failed case{'s' if len(cases) != 1 else ''} of {len(report.questions)} written to {path}"
 
 
@@ -69,18 +70,3 @@ def _check(path: Path) -> None:
         raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
     if first not in (b"", _FIRST):
         raise UsageError(f"{path} holds something else than failed cases. Name another folder: --save-trace DIR")
-
-
-def _write(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    """The lines whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)
-        with part.open("xb") as file:  # made anew: a link that stands in its place would be followed
-            file.writelines(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise UsageError(f"{path} cannot be written: {(error.strerror or '').lower()}") from None

@@ -130,7 +130,12 @@ def put(report: Report, form: str | None, out: str | None) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a text file whole or not at all."""
+    write_data(path, [text.encode()])
+
+
+def write_data(path: Path, data: Iterable[bytes]) -> None:
+    """Write a file from its pieces as they come, whole or not at all."""
     if not path.name:
         raise UsageError(f"{path} is a folder. Name a file to write")
     part = path.with_name(f".{path.name}.part")
@@ -138,8 +143,8 @@ def write(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
         # Made anew, never opened: a link that stands in its place would be followed.
-        with part.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with part.open("xb") as file:
+            file.writelines(data)
         part.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {(error.strerror or '').lower()}") from None
