@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rag_eval.authority import Authority, Written, last_written
 from rag_eval.errors import RagEvalError, UsageError
+from rag_eval.object_ids import is_object_id
 from rag_eval.safe import one_line
 from rag_eval.signoff_identity import approvals, authors
 from rag_eval.trees import NOTHING, Entry, Walked
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
             """When a file of a commit was last written, None where that is not known."""
 
 
-_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _QUEUE = re.compile(r"refs/heads/gh-readonly-queue/(.+)/pr-([0-9]+)-([0-9a-f]{40,64})")
 _PULL = ("pull_request", "pull_request_review")
 
@@ -123,7 +123,7 @@ def _of_pull_request(trigger: Trigger, history: History) -> Against:
 
 
 def _known(commit: str, what: str) -> str:
-    if not _ID.fullmatch(commit):
+    if not is_object_id(commit):
         raise UsageError(f"The event names no base: {what} is missing. Use the events that the README names.")
     return commit
 
@@ -280,7 +280,7 @@ class GitHistory:
 
     def named(self, ref: str) -> str:
         """No name of a checkout can be trusted; an id can."""
-        if _ID.fullmatch(ref):
+        if is_object_id(ref):
             return ref
         raise UsageError(f"Where {one_line(ref, 60)} stands, only GitHub's API can say.")
 

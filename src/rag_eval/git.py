@@ -8,10 +8,10 @@ commit that is being made (``GIT_INDEX_FILE``) and a linked work tree finds its 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 
 from rag_eval.errors import RagEvalError
+from rag_eval.object_ids import is_object_id
 from rag_eval.safe import one_line, quoted
 from rag_eval.typed import NamedTuple
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 INDEX = "the index"
 """Names the index where a commit could be named."""
 
-_OBJECT_ID = re.compile("[0-9a-f]{40,64}")
 # A partial clone would fetch what it lacks, with programs that its configuration names.
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never")
 _ENVIRONMENT = {
@@ -128,7 +127,7 @@ class Git:
         """The id of the commit that ``ref`` names, None when it names none here."""
         found = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", also=(1, 128))
         text = found.decode("ascii", "replace").strip()
-        return text if _OBJECT_ID.fullmatch(text) else None
+        return text if is_object_id(text) else None
 
     def merge_base(self, one: str, other: str) -> str:
         """The id of the best common ancestor of two commits, given by their ids."""
@@ -284,7 +283,7 @@ def _batch(answer: bytes, wanted: list[str], kind: bytes) -> Iterator[tuple[str,
 
 
 def _checked(object_id: str) -> str:
-    if not _OBJECT_ID.fullmatch(object_id):
+    if not is_object_id(object_id):
         raise GitError(f"{quoted(object_id)} is no object id. Resolve the ref first.")
     return object_id
 

@@ -12,6 +12,7 @@ from rag_eval.errors import UsageError
 from rag_eval.http_client import GRAPHQL, Http, Request, text_of
 from rag_eval.http_client import GitHubError as GitHubError
 from rag_eval.http_client import Network as Network
+from rag_eval.object_ids import is_object_id
 from rag_eval.safe import quoted
 from rag_eval.trees import object_id
 from rag_eval.typed import NamedTuple
@@ -31,7 +32,6 @@ _PER_PAGE, _MOST_PAGES = 100, 300
 _RAW, _SHA = "application/vnd.github.raw+json", "application/vnd.github.sha"
 _REPOSITORY = re.compile(r"(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+", re.ASCII)
 _REF = re.compile(r"(?!.*\.\.)[^\x00-\x20\x7f~^:?*\[\\]+")
-_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CO_AUTHOR = re.compile(r"(?im)^[ \t]*co-authored-by[ \t]*:[ \t]*([^<\n]*)(?:<([^>\n]*)>)?")
 _NAME = "ask for its own name"
 _SURPRISE = "is a proxy in between?"
@@ -289,7 +289,7 @@ def _checked_ref(ref: str) -> str:
 
 
 def _checked_hash(sha: str) -> str:
-    if not _HASH.fullmatch(sha):
+    if not is_object_id(sha):
         raise UsageError(f"{quoted(sha)} is no full hash of an object of git.")
     return sha
 
@@ -306,7 +306,7 @@ def _odd(what: str) -> GitHubError:
 
 
 def _sha(text: str) -> str:
-    if not _HASH.fullmatch(text):
+    if not is_object_id(text):
         raise _odd("no hash of a commit")
     return text
 
