@@ -76,7 +76,7 @@ def score(capsys, tmp_path, monkeypatch, request):
             return None
         (tmp_path / "report.json").write_text(out, encoding="utf-8")
         report = json.loads(out)
-        assert list(Contract("report").findings(report)) == []
+        assert list(Contract("report").faults(report)) == []
         assert render(from_json(report), "json") == out
         assert cli.main(["gate", str(tmp_path / "report.json"), "--format", "json", "--quiet"]) == score.code
         assert capsys.readouterr().out == out

@@ -180,9 +180,9 @@ def test_whatever_the_reference_refuses_is_not_accepted_among_good_rows_either(w
 @given(lines())
 def test_the_exact_way_takes_what_the_reference_takes_and_says_why_it_refuses(case):
     name, line = case
-    row, findings = FEW[name].examine(line)
+    row, faults = FEW[name].examine(line)
     expected = reference(name, line)
-    assert (row is None and findings) if expected is REFUSED else (equal(row, expected) and not findings)
+    assert (row is None and faults) if expected is REFUSED else (equal(row, expected) and not faults)
 
 
 @SOME
@@ -410,13 +410,13 @@ def test_a_line_break_that_only_the_quick_validator_refuses_is_a_finding():
     value = copy.deepcopy(SAMPLES["signoff"][0])
     value["dataset"] += "\n"
     assert both(load("signoff"), value) == (True, False)
-    assert ["line break" in finding.message for finding in Contract("signoff").findings(value)] == [True]
+    assert ["line break" in finding.message for finding in Contract("signoff").faults(value)] == [True]
 
 
 def test_a_report_whose_threshold_ends_with_a_line_break_is_refused():
     value = copy.deepcopy(SAMPLES["report"][0])
     value["gates"][0]["threshold"] += "\n"
-    assert [finding.where for finding in Contract("report").findings(value)] == ["/gates/0/threshold"]
+    assert [finding.where for finding in Contract("report").faults(value)] == ["/gates/0/threshold"]
 
 
 def fields(schema, place=""):

@@ -150,7 +150,7 @@ def test_a_trace_that_cannot_be_read_is_a_problem_with_its_line(folder, metrics)
 def test_a_gold_field_that_is_there_is_counted_and_no_other(name):
     field = name.partition(".")[2]
     row = gold_row(**{field: FULL_GOLD[field]})
-    assert list(Contract("gold").findings(row)) == []
+    assert list(Contract("gold").faults(row)) == []
     found = Presence([make_case(row, None).gold]).fields()
     assert [one.name for one in found.values() if one.present] == [name]
 

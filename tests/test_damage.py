@@ -133,7 +133,7 @@ def test_a_damaged_row_keeps_the_contract_and_the_whole_one_is_as_it_was(gold, t
         row, again = kind.damage(one), kind.damage(one)
         assert one.row == whole
         assert row == again
-        assert row is None or list(Contract("trace").findings(row)) == []
+        assert row is None or list(Contract("trace").faults(row)) == []
 
 
 @of_every_kind

@@ -51,10 +51,10 @@ def test_examples_of_a_metric_tell_different_stories(name):
 @NAMED
 def test_example_rows_keep_the_contract(name, row):
     if "run" in row:
-        assert list(RUN.findings(row["run"])) == []
+        assert list(RUN.faults(row["run"])) == []
         return
-    assert list(GOLD.findings(gold_row(**row["gold"]))) == []
-    assert row["trace"] is None or list(TRACE.findings(trace_row(**row["trace"]))) == []
+    assert list(GOLD.faults(gold_row(**row["gold"]))) == []
+    assert row["trace"] is None or list(TRACE.faults(trace_row(**row["trace"]))) == []
 
 
 @NAMED

@@ -46,7 +46,7 @@ def score(capsys, tmp_path):
             return None
         (tmp_path / "report.json").write_text(out, encoding="utf-8")
         report = json.loads(out)
-        assert list(Contract("report").findings(report)) == []
+        assert list(Contract("report").faults(report)) == []
         assert [render(from_json(report), form) for form in RENDERERS if form == "json"] == [out]
         assert cli.main(["gate", str(tmp_path / "report.json"), "--format", "json", "--quiet"]) == score.code
         assert capsys.readouterr().out == out

@@ -45,7 +45,7 @@ def whole():
 
 
 def accepts(path, text):
-    return not list(SCHEMA.findings(replaced(REPORT, {path}, [text])))
+    return not list(SCHEMA.faults(replaced(REPORT, {path}, [text])))
 
 
 def kind_of(path):
@@ -64,7 +64,7 @@ def shown(value, form="markdown"):
 
 
 def test_the_report_has_a_string_in_every_place_that_a_schema_leaves_free():
-    assert not list(SCHEMA.findings(REPORT))
+    assert not list(SCHEMA.faults(REPORT))
     assert {path[0] for path in FREE} >= {
         *("version", "gates_file", "refusal", "gates", "diagnosis", "questions", "notes", "inputs", "findings", "base"),
         *("policy_changes", "gold_changes", "gate_turns", "signed_at", "slices", "baseline", "flips", "effects", "run"),

@@ -61,7 +61,7 @@ def test_the_form_scores_as_what_is_imported_from_it(command, tmp_path, form, pa
 def test_what_is_imported_keeps_our_contract_and_is_the_same_each_time(command, tmp_path, form, path, trace):
     code, text, _ = command("import", form, path)
     found = [json.loads(line) for line in text.splitlines()]
-    assert (code, [list(GOLD.findings(row)) for row in found]) == (0, [[] for _ in found])
+    assert (code, [list(GOLD.faults(row)) for row in found]) == (0, [[] for _ in found])
     (tmp_path / "gold.jsonl").write_text(text, encoding="utf-8")
     assert command("validate", tmp_path / "gold.jsonl")[0] == 0
     assert command("import", form, path)[1] == text
@@ -100,7 +100,7 @@ def test_free_text_traces_come_to_the_traces_that_they_are_read_as(command, tmp_
     found = list(read_traces(reader(), str(out)))
     assert [row["qid"] for _, row in found] == ["e1", "e2", "e3"]
     for (line, row), (_, given_row) in zip(found, read_traces(reader(), str(HERE / "qaset-trace.jsonl")), strict=True):
-        assert list(TRACE.findings(row)) == []
+        assert list(TRACE.faults(row)) == []
         assert Trace.from_row(row, row["qid"], line) == Trace.from_row(given_row, row["qid"], line)
     assert found[0][1]["answer_json"]["citations"] == ["pump#3", "pump#1"]
     assert "citations" not in found[2][1]["answer_json"]
@@ -112,7 +112,7 @@ def test_free_text_traces_come_to_the_traces_that_they_are_read_as(command, tmp_
 def test_a_trace_means_the_same_before_and_after(fields):
     row = {"q": "How long?", **fields}
     made = converted(row, "Q1", Account())
-    assert list(TRACE.findings(made)) == []
+    assert list(TRACE.faults(made)) == []
     assert Trace.from_row(made, "Q1", 1) == Trace.from_row(row, "Q1", 1)
 
 

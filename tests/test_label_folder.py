@@ -326,7 +326,7 @@ def test_any_split_of_rows_into_files_joins_to_the_rows(tmp_path_factory, cases,
     assert [item._replace(line=0) for item in direct.values()] == [item._replace(line=0) for item in again.values()]
     for name, (case, own) in cases.items():
         assert made[name] == joined({"case_id": name, **case}, own, Account())
-        assert list(GOLD.findings(made[name])) == []
+        assert list(GOLD.faults(made[name])) == []
         assert written(made[name]).count("\n") == 0
         assert json.loads(written(made[name])) == made[name]
 

@@ -52,8 +52,8 @@ def scores(case):
 @thorough(300)
 @given(gold_fields(), trace_fields)
 def test_generated_rows_keep_the_contract(gold, trace):
-    assert list(GOLD.findings(gold_row(**gold))) == []
-    assert list(TRACE.findings(trace_row(**trace))) == []
+    assert list(GOLD.faults(gold_row(**gold))) == []
+    assert list(TRACE.faults(trace_row(**trace))) == []
 
 
 @thorough(800)

@@ -123,9 +123,9 @@ questions = st.fixed_dictionaries(
 
 @given(questions)
 def test_every_question_of_the_form_comes_to_a_gold_row(asked):
-    assert list(FORM.findings(asked)) == []
+    assert list(FORM.faults(asked)) == []
     row = converted(asked, Account())
-    assert list(Contract("gold").findings(row)) == []
+    assert list(Contract("gold").faults(row)) == []
     assert row["answerable"] or not row["gold_citations"]
     scored = [p for p in asked.get("gold_passages", []) if isinstance(p, dict) and "chunk_id" in p]
     for one in scored if "relevance_grades" in row else ():

@@ -205,7 +205,7 @@ def test_no_line_is_a_command_to_the_runner(form, report):
 
 
 def test_report_json_keeps_its_schema(report):
-    assert list(Contract("report").findings(json.loads(render(report, "json")))) == []
+    assert list(Contract("report").faults(json.loads(render(report, "json")))) == []
 
 
 def test_report_json_comes_back_as_the_same_report(report):

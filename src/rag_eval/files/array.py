@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Reader, Source
-    from rag_eval.files.wording import Finding
+    from rag_eval.files.wording import Fault
 
     Row = dict[str, Any]
 
@@ -48,15 +48,15 @@ def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> It
     contract, ledger, taken = Contract(schema, reader.limits.depth), reader.ledger, dict[str, str]()
     try:
         for place, (line, value) in enumerate(elements(data, reader.limits.depth)):
-            findings = list(contract.findings(value))
+            faults = list(contract.faults(value))
             own = schema == "gold-array"
-            if own and findings and _of_another_form(ledger, source.path, line, value):
+            if own and faults and _of_another_form(ledger, source.path, line, value):
                 return
-            if own and not findings:
-                findings += _taken(taken, value["qid"], f"line {line}, at /{place}/qid")
-            for finding in findings:
-                ledger.problem(source.path, line, f"/{place}{finding.where}", finding.message, finding.hint)
-            if not findings:
+            if own and not faults:
+                faults += _taken(taken, value["qid"], f"line {line}, at /{place}/qid")
+            for fault in faults:
+                ledger.problem(source.path, line, f"/{place}{fault.where}", fault.message, fault.hint)
+            if not faults:
                 ledger.fields(source.path, line, tuple(value), unknown_fields(contract, value))
                 yield line, value
     except strict_json.JsonError as error:
@@ -75,12 +75,12 @@ def _of_another_form(ledger: Ledger, path: str, line: int, value: Any) -> bool:
     return False
 
 
-def _taken(taken: dict[str, str], qid: str, place: str) -> Iterator[Finding]:
+def _taken(taken: dict[str, str], qid: str, place: str) -> Iterator[Fault]:
     """An element that names a qid again; looked for here, for all of them may stand on one line."""
     if (first := taken.setdefault(qid, place)) is not place:
-        from rag_eval.files.wording import Finding
+        from rag_eval.files.wording import Fault
 
-        yield Finding("/qid", f"{quoted(qid)} is already used on {first}", OWN_QID)
+        yield Fault("/qid", f"{quoted(qid)} is already used on {first}", OWN_QID)
 
 
 def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:

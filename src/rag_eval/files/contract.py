@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.files.bulk import Bulk
-    from rag_eval.files.wording import Finding
+    from rag_eval.files.wording import Fault
 
     Row = dict[str, Any]
     Schema = dict[str, Any]
@@ -76,18 +76,18 @@ class Contract:
         """Whether a line is wrong beyond doubt, without saying why: for rows that are only counted."""
         return self._bulk.refuses(line) if self._bulk else self.examine(line)[0] is None
 
-    def examine(self, line: bytes) -> tuple[Row | None, list[Finding]]:
+    def examine(self, line: bytes) -> tuple[Row | None, list[Fault]]:
         """The row, or everything that is wrong with it."""
-        from rag_eval.files.wording import Finding
+        from rag_eval.files.wording import Fault
 
         try:
             value = strict_json.parse(line, self.depth)
         except strict_json.JsonError as error:
-            return None, [Finding(error.where, error.message, error.hint)]
-        findings = list(self.findings(value))
-        return (None, findings) if findings else (value, [])
+            return None, [Fault(error.where, error.message, error.hint)]
+        faults = list(self.faults(value))
+        return (None, faults) if faults else (value, [])
 
-    def findings(self, value: Any) -> Iterator[Finding]:
+    def faults(self, value: Any) -> Iterator[Fault]:
         """What ``jsonschema``, the reference, finds wrong with a decoded value."""
         if self._keeps(value):
             return

@@ -9,7 +9,7 @@ from rag_eval.errors import UsageError
 from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
 from rag_eval.files.limits import MIB, YAML_MIB
-from rag_eval.files.wording import Finding, each_key, pointer
+from rag_eval.files.wording import Fault, each_key, pointer
 from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
 from rag_eval.metrics import measure, suggestion
 from rag_eval.model import Grounding, Safety
@@ -60,14 +60,14 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
     except JsonError as error:
         ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None
-    findings = list(_findings(document.value))
-    for finding in findings:
-        line, column = _nearest(document, finding.where)
-        ledger.problem(path, line, f"column {column}: {finding.where}" if finding.where else "", *finding[1:])
-    return None if findings else _policy(document, path)
+    faults = list(_faults(document.value))
+    for fault in faults:
+        line, column = _nearest(document, fault.where)
+        ledger.problem(path, line, f"column {column}: {fault.where}" if fault.where else "", *fault[1:])
+    return None if faults else _policy(document, path)
 
 
-def _findings(value: Any) -> Iterator[Finding]:
+def _faults(value: Any) -> Iterator[Fault]:
     """What the schema refuses, and what a schema cannot say."""
     schema = load("eval-gates")
     if not acceptor(schema)(value):
@@ -79,13 +79,13 @@ def _findings(value: Any) -> Iterator[Finding]:
         if errors:
             return
     for part, entries, where in _places(value):
-        yield from _gate_findings(entries, where)
+        yield from _gate_faults(entries, where)
         yield from _of_run(entries, where) if part else ()
-    yield from _slice_findings(value)
-    yield from _setting_findings(value)
+    yield from _slice_faults(value)
+    yield from _setting_faults(value)
 
 
-def _setting_findings(value: dict[str, Any]) -> Iterator[Finding]:
+def _setting_faults(value: dict[str, Any]) -> Iterator[Fault]:
     """Patterns that are none, or that could take for ever."""
     import re
 
@@ -96,48 +96,46 @@ def _setting_findings(value: dict[str, Any]) -> Iterator[Finding]:
             re.compile(pattern)
         except re.error as error:
             message = f"{quoted(pattern, 60)} is no regular expression: {error.msg}"
-            yield Finding(f"/safety/internal_ids/{place}", message, "Write it as Python's re takes it.")
+            yield Fault(f"/safety/internal_ids/{place}", message, "Write it as Python's re takes it.")
         if why := too_costly(pattern):
             message = f"{quoted(pattern, 60)} {why}: to match it could take for ever"
-            yield Finding(f"/safety/internal_ids/{place}", message, "Write out what may repeat, such as [A-Z]{2,4}.")
+            yield Fault(f"/safety/internal_ids/{place}", message, "Write out what may repeat, such as [A-Z]{2,4}.")
 
 
-def _gate_findings(entries: dict[str, Any], where: str) -> Iterator[Finding]:
+def _gate_faults(entries: dict[str, Any], where: str) -> Iterator[Fault]:
     for name, entry in entries.items():
         at = f"{where}{pointer((name,))}"
         if not _is_metric(name):
-            yield Finding(at, f"unknown metric {quoted(name, 60)}", suggestion(name))
+            yield Fault(at, f"unknown metric {quoted(name, 60)}", suggestion(name))
         for direction in entry.keys() & {*BOUNDS, *MARGINS}:
             if len(str(entry[direction])) > _DIGITS:
                 message = f"a threshold of more than {_DIGITS} characters"
-                yield Finding(f"{at}/{direction}", message, "Write fewer decimals.")
+                yield Fault(f"{at}/{direction}", message, "Write fewer decimals.")
 
 
-def _of_run(entries: dict[str, Any], where: str) -> Iterator[Finding]:
+def _of_run(entries: dict[str, Any], where: str) -> Iterator[Fault]:
     """Metrics of what run.json says have no slices."""
     for name in entries:
         if _is_metric(name) and measure(name).metric.level == "run":
             message = f"{quoted(name, 60)} is about the whole run, of which there are no slices"
-            yield Finding(f"{where}{pointer((name,))}", message, "Gate it under gates.")
+            yield Fault(f"{where}{pointer((name,))}", message, "Gate it under gates.")
 
 
-def _slice_findings(value: dict[str, Any]) -> Iterator[Finding]:
+def _slice_faults(value: dict[str, Any]) -> Iterator[Fault]:
     """Names that no slice can have."""
     stated = value.get("slices", {})
     hint = f"Slices go by {', '.join(FIELDS)} or meta.NAME."
     for place, name in enumerate(stated.get("by", ())):
         if not is_field(name):
-            yield Finding(f"/slices/by/{place}", f"{quoted(name, 60)} is nothing that slices go by", hint)
+            yield Fault(f"/slices/by/{place}", f"{quoted(name, 60)} is nothing that slices go by", hint)
     for name in stated.get("gates", {}):
         if not is_slice(name):
-            yield Finding(
+            yield Fault(
                 pointer(("slices", "gates", name)), f"{quoted(name, 60)} is no slice", f"Write FIELD=VALUE. {hint}"
             )
     for place, name in enumerate(value.get("must_pass", ())):
         if "=" in name and not is_slice(name):
-            yield Finding(
-                f"/must_pass/{place}", f"{quoted(name, 60)} is no slice", f"Write a qid or FIELD=VALUE. {hint}"
-            )
+            yield Fault(f"/must_pass/{place}", f"{quoted(name, 60)} is no slice", f"Write a qid or FIELD=VALUE. {hint}")
 
 
 def _plain(value: Any) -> Any:
@@ -150,41 +148,39 @@ def _plain(value: Any) -> Any:
     return int(value) if whole else value
 
 
-def _one_a_cause(findings: list[Finding]) -> list[Finding]:
+def _one_a_cause(faults: list[Fault]) -> list[Fault]:
     """A bound on the wrong side is a missing one on the right side too: the first says it."""
-    wrong = {_above(finding.where) for finding in findings if _WRONG_SIDE in finding.message}
-    return [one for one in findings if one.where not in wrong or not one.message.endswith(("is missing", "is there"))]
+    wrong = {_above(fault.where) for fault in faults if _WRONG_SIDE in fault.message}
+    return [one for one in faults if one.where not in wrong or not one.message.endswith(("is missing", "is there"))]
 
 
-def _sharpen(finding: Finding, value: Any) -> Finding:
+def _sharpen(fault: Fault, value: Any) -> Fault:
     """Say of a metric that is not there, or of a bound on its wrong side, what the metric's own words are."""
-    above = _above(finding.where)
-    for _, entries, where in _places(value) if finding.message.startswith("unknown key '") else ():
+    above = _above(fault.where)
+    for _, entries, where in _places(value) if fault.message.startswith("unknown key '") else ():
         if above == where:
-            return _unknown_metric(finding, entries)
+            return _unknown_metric(fault, entries)
         if _above(above) == where:
-            return _wrong_side(finding, above.removeprefix(f"{where}/"))
-    return finding
+            return _wrong_side(fault, above.removeprefix(f"{where}/"))
+    return fault
 
 
-def _unknown_metric(finding: Finding, entries: Iterable[str]) -> Finding:
-    name = next(name for name in entries if finding.where.endswith(pointer((name,))))
-    return (
-        finding if _is_metric(name) else Finding(finding.where, f"unknown metric {quoted(name, 60)}", suggestion(name))
-    )
+def _unknown_metric(fault: Fault, entries: Iterable[str]) -> Fault:
+    name = next(name for name in entries if fault.where.endswith(pointer((name,))))
+    return fault if _is_metric(name) else Fault(fault.where, f"unknown metric {quoted(name, 60)}", suggestion(name))
 
 
 def _above(where: str) -> str:
     return where.rpartition("/")[0]
 
 
-def _wrong_side(finding: Finding, name: str) -> Finding:
-    bound = finding.where.rpartition("/")[2]
+def _wrong_side(fault: Fault, name: str) -> Fault:
+    bound = fault.where.rpartition("/")[2]
     if bound not in _OTHER_SIDE or not _is_metric(name):
-        return finding
+        return fault
     better = measure(name).metric.better
     message = f"'{bound}' on {name}{_WRONG_SIDE}{better} is better"
-    return Finding(finding.where, message, f"Use '{_OTHER_SIDE[bound]}'.")
+    return Fault(fault.where, message, f"Use '{_OTHER_SIDE[bound]}'.")
 
 
 def _is_metric(name: str) -> bool:

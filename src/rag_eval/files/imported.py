@@ -34,8 +34,8 @@ def _kept(reader: Reader, path: str, schema: str, rows: Iterable[tuple[int, Row]
     """The rows that keep the contract they were made for; of others it is said what is wrong."""
     contract = Contract(schema, reader.limits.depth)
     for line, row in rows:
-        findings = list(contract.findings(row))
-        for finding in findings:
-            reader.ledger.problem(path, line, f"as {schema}: {finding.where}", finding.message, finding.hint)
-        if not findings:
+        faults = list(contract.faults(row))
+        for fault in faults:
+            reader.ledger.problem(path, line, f"as {schema}: {fault.where}", fault.message, fault.hint)
+        if not faults:
             yield line, row

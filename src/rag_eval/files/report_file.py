@@ -70,10 +70,10 @@ def read_json(
     except strict_json.JsonError as error:
         reader.ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None
-    findings = list(contract.findings(value))
-    for finding in findings:
-        reader.ledger.problem(path, 0, finding.where, finding.message, finding.hint)
-    if findings:
+    faults = list(contract.faults(value))
+    for fault in faults:
+        reader.ledger.problem(path, 0, fault.where, fault.message, fault.hint)
+    if faults:
         return None
     return {**value, listed.name: list(listed.made(value[listed.name]))} if listed else value
 

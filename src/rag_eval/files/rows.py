@@ -321,15 +321,15 @@ def _one_by_one(
 def _examined(contract: Contract, ledger: Ledger, path: str, number: int, line: bytes, kind: str) -> Row | None:
     """The row after all, or None with its problems in the ledger."""
     full = ledger.full
-    row, findings = (None, []) if full and contract.refuses(line) else contract.examine(line)
+    row, faults = (None, []) if full and contract.refuses(line) else contract.examine(line)
     other = looks_like(line) if row is None else ""
     if other not in ("", kind):
         foreign(ledger, path, number, other, kind)
     elif full and row is None:
         ledger.another(number)  # one for each line, so that it can be told without finding out all that is wrong
     else:
-        for finding in findings:
-            ledger.problem(path, number, finding.where, finding.message, finding.hint)
+        for fault in faults:
+            ledger.problem(path, number, fault.where, fault.message, fault.hint)
     return row
 
 

@@ -26,7 +26,7 @@ _TYPES = {
 }
 
 
-class Finding(NamedTuple):
+class Fault(NamedTuple):
     """One thing wrong with a row: JSON pointer or column, message, hint."""
 
     where: str
@@ -35,26 +35,24 @@ class Finding(NamedTuple):
 
 
 # In Python's patterns ``$`` stands before a line break at the end as well; in the quick validator's it does not.
-LINE_BREAK = Finding("", "a text or a key ends with a line break, which its pattern does not allow", "Remove it.")
+LINE_BREAK = Fault("", "a text or a key ends with a line break, which its pattern does not allow", "Remove it.")
 
 
-def word(error: ValidationError) -> Finding:
+def word(error: ValidationError) -> Fault:
     """A refusal by ``jsonschema`` in our words."""
     describe = _WORDS.get(str(error.validator), _other)
     message, hint = describe(error)
-    return Finding(pointer(error.absolute_path), message, _own_hint(error) or hint)
+    return Fault(pointer(error.absolute_path), message, _own_hint(error) or hint)
 
 
-def each_key(error: ValidationError) -> list[Finding]:
-    """The same; where keys are unknown, a finding of each at its own place."""
+def each_key(error: ValidationError) -> list[Fault]:
+    """The same; where keys are unknown, a fault of each at its own place."""
     if error.validator != "additionalProperties":
         return [word(error)]
     above, own = pointer(error.absolute_path), _own_hint(error)
     known = error.schema.get("properties", {})
     return [
-        Finding(
-            above + pointer((key,)), f"unknown key {quoted(key, 40)}", own or did_you_mean(key, known) or _all(known)
-        )
+        Fault(above + pointer((key,)), f"unknown key {quoted(key, 40)}", own or did_you_mean(key, known) or _all(known))
         for key in unknown_keys(error)
     ]
 
