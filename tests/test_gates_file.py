@@ -323,6 +323,14 @@ def test_a_bound_on_the_wrong_side_is_one_problem():
     ]
 
 
+def test_what_a_key_says_hides_no_other_problem():
+    _, problems = policy('version: 1\ngates: {precision: {", of which x": 1}}\n')
+    assert [problem.split(": ", 3)[3].partition(".")[0] for problem in problems] == [
+        "none of 'max_drop', 'min' is there",
+        "unknown key ', of which x'",
+    ]
+
+
 def test_a_threshold_that_no_report_could_hold_is_refused():
     _, problems = policy(f"version: 1\ngates: {{precision: {{min: 0.{'1' * 50}}}}}\n")
     assert len(problems) == 1

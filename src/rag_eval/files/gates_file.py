@@ -9,7 +9,7 @@ from rag_eval.errors import UsageError
 from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
 from rag_eval.files.limits import MIB, YAML_MIB
-from rag_eval.files.wording import Fault, each_key, pointer
+from rag_eval.files.wording import EXTRA, Fault, each_key, pointer
 from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
 from rag_eval.metrics import measure, suggestion
 from rag_eval.model import Grounding, Safety
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from rag_eval.semantic import Encoder
 
 _SHORT = "A gates file is short: check the path."
-_WRONG_SIDE = ", of which "
+_WRONG_SIDE = "wrong side"  # no keyword of a schema
+_LACKING = ("required", "anyOf")  # the keywords that refuse a bound which is not there
 _OTHER_SIDE = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
 _WHOLE = 10**18
 _DIGITS = 40  # of a threshold, as report.json takes it
@@ -63,7 +64,7 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
     faults = list(_faults(document.value))
     for fault in faults:
         line, column = _nearest(document, fault.where)
-        ledger.problem(path, line, f"column {column}: {fault.where}" if fault.where else "", *fault[1:])
+        ledger.problem(path, line, f"column {column}: {fault.where}" if fault.where else "", fault.message, fault.hint)
     return None if faults else _policy(document, path)
 
 
@@ -150,14 +151,14 @@ def _plain(value: Any) -> Any:
 
 def _one_a_cause(faults: list[Fault]) -> list[Fault]:
     """A bound on the wrong side is a missing one on the right side too: the first says it."""
-    wrong = {_above(fault.where) for fault in faults if _WRONG_SIDE in fault.message}
-    return [one for one in faults if one.where not in wrong or not one.message.endswith(("is missing", "is there"))]
+    wrong = {_above(fault.where) for fault in faults if fault.keyword == _WRONG_SIDE}
+    return [one for one in faults if one.where not in wrong or one.keyword not in _LACKING]
 
 
 def _sharpen(fault: Fault, value: Any) -> Fault:
     """Say of a metric that is not there, or of a bound on its wrong side, what the metric's own words are."""
     above = _above(fault.where)
-    for _, entries, where in _places(value) if fault.message.startswith("unknown key '") else ():
+    for _, entries, where in _places(value) if fault.keyword == EXTRA else ():
         if above == where:
             return _unknown_metric(fault, entries)
         if _above(above) == where:
@@ -179,8 +180,8 @@ def _wrong_side(fault: Fault, name: str) -> Fault:
     if bound not in _OTHER_SIDE or not _is_metric(name):
         return fault
     better = measure(name).metric.better
-    message = f"'{bound}' on {name}{_WRONG_SIDE}{better} is better"
-    return Fault(fault.where, message, f"Use '{_OTHER_SIDE[bound]}'.")
+    message = f"'{bound}' on {name}, of which {better} is better"
+    return Fault(fault.where, message, f"Use '{_OTHER_SIDE[bound]}'.", _WRONG_SIDE)
 
 
 def _is_metric(name: str) -> bool:

@@ -26,12 +26,17 @@ _TYPES = {
 }
 
 
+EXTRA = "additionalProperties"
+"""The keyword of a schema that refuses unknown keys."""
+
+
 class Fault(NamedTuple):
-    """One thing wrong with a row: JSON pointer or column, message, hint."""
+    """One thing wrong with a row: JSON pointer or column, message, hint, and the schema's keyword that refuses it."""
 
     where: str
     message: str
     hint: str = ""
+    keyword: str = ""
 
 
 # In Python's patterns ``$`` stands before a line break at the end as well; in the quick validator's it does not.
@@ -40,19 +45,24 @@ LINE_BREAK = Fault("", "a text or a key ends with a line break, which its patter
 
 def word(error: ValidationError) -> Fault:
     """A refusal by ``jsonschema`` in our words."""
-    describe = _WORDS.get(str(error.validator), _other)
-    message, hint = describe(error)
-    return Fault(pointer(error.absolute_path), message, _own_hint(error) or hint)
+    keyword = str(error.validator)
+    message, hint = _WORDS.get(keyword, _other)(error)
+    return Fault(pointer(error.absolute_path), message, _own_hint(error) or hint, keyword)
 
 
 def each_key(error: ValidationError) -> list[Fault]:
     """The same; where keys are unknown, a fault of each at its own place."""
-    if error.validator != "additionalProperties":
+    if error.validator != EXTRA:
         return [word(error)]
     above, own = pointer(error.absolute_path), _own_hint(error)
     known = error.schema.get("properties", {})
     return [
-        Fault(above + pointer((key,)), f"unknown key {quoted(key, 40)}", own or did_you_mean(key, known) or _all(known))
+        Fault(
+            above + pointer((key,)),
+            f"unknown key {quoted(key, 40)}",
+            own or did_you_mean(key, known) or _all(known),
+            EXTRA,
+        )
         for key in unknown_keys(error)
     ]
 
@@ -171,7 +181,7 @@ def _other(error: ValidationError) -> tuple[str, str]:
 _WORDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "type": _type,
     "required": _required,
-    "additionalProperties": _extra,
+    EXTRA: _extra,
     "minLength": _short,
     "maxLength": _long,
     "minItems": _few,
