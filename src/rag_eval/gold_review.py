@@ -191,7 +191,7 @@ def _as_it_stands(scene: Scene, path: str | None) -> Iterator[Finding]:
         yield from _unsigned(scene, [own]) if own else _ungoverned(scene)
 
 
-def _check(scene: Scene, policy: Policy) -> list[signoff.Finding]:
+def _check(scene: Scene, policy: Policy) -> list[signoff.Breach]:
     import shlex
 
     # A branch's name may hold what a shell would run.

@@ -23,7 +23,7 @@ from rag_eval.signoff_identity import NO_PROOF, Proof
 from rag_eval.signoff_policy import LEVELS as LEVELS
 from rag_eval.signoff_policy import PLAIN
 from rag_eval.signoff_policy import Advice as Advice
-from rag_eval.signoff_policy import Finding as Finding
+from rag_eval.signoff_policy import Breach as Breach
 from rag_eval.signoff_policy import Policy as Policy
 from rag_eval.signoff_record import LONGEST_QID, Change, Record
 from rag_eval.typed import NamedTuple
@@ -116,7 +116,7 @@ def check(
     advice: Advice = PLAIN,
     spent: Records | None = None,
     proof: Proof = NO_PROOF,
-) -> list[Finding]:
+) -> list[Breach]:
     """What keeps ``head`` from being signed off: the same rules for the hook and for CI, only ``base`` differs.
 
     Every item that was added, changed or removed since ``base`` has to be covered by new records whose changes lead
@@ -173,14 +173,14 @@ def _without(head: Side, paths: Container[str]) -> Side:
     return head._replace(records={path: record for path, record in head.records.items() if path not in paths})
 
 
-def _refusals(refused: Mapping[str, tuple[str, str]], advice: Advice) -> Iterator[Finding]:
+def _refusals(refused: Mapping[str, tuple[str, str]], advice: Advice) -> Iterator[Breach]:
     for path, (code, message) in refused.items():
-        yield Finding(code, path, 0, message, _again(path, advice))
+        yield Breach(code, path, 0, message, _again(path, advice))
 
 
 def _unattested(
     base: Side, head: Side, policy: Policy, advice: Advice, spent: Records | None, proof: Proof
-) -> Iterator[Finding]:
+) -> Iterator[Breach]:
     """What the policy asks for beyond records that count: an approving review, and other eyes than the authors'."""
     if policy.require == "review" and proof.approvals is not None and not identity.approved(policy, proof):
         yield _unapproved(policy, proof)
@@ -189,20 +189,20 @@ def _unattested(
     for name in identity.unresolved(proof):
         message = f"{quoted(name)} wrote a part of this, and with which account cannot be told"
         mend = "# let them add the e-mail address of their commits to their account, or list it under signoff.signers"
-        yield Finding("unresolved-author", policy.gold, 0, message, mend)
+        yield Breach("unresolved-author", policy.gold, 0, message, mend)
     if policy.require != "review":
         yield from _one_pair_of_eyes(base, head, policy, advice, spent, proof)
 
 
-def _unapproved(policy: Policy, proof: Proof) -> Finding:
+def _unapproved(policy: Policy, proof: Proof) -> Breach:
     asked = ", ".join(identity.reviewers(policy, proof)[:_SHOWN]) or "a signer who wrote no part of it"
     message = "no signer has approved the last commit" + (" who wrote no part of the change" * policy.four_eyes)
-    return Finding("no-approval", policy.gold, 0, message, f"# let one of these approve the pull request: {asked}")
+    return Breach("no-approval", policy.gold, 0, message, f"# let one of these approve the pull request: {asked}")
 
 
 def _one_pair_of_eyes(
     base: Side, head: Side, policy: Policy, advice: Advice, spent: Records | None, proof: Proof
-) -> Iterator[Finding]:
+) -> Iterator[Breach]:
     """The changes that are covered, but not by records of signers who wrote no part of them."""
     covered = {change.qid for change, _ in breaches(base, head, policy, spent)}
     own = identity.of_authors(fresh(base, head, policy, spent), policy, proof)
@@ -211,7 +211,7 @@ def _one_pair_of_eyes(
             line = head.items[change.qid].line if change.qid in head.items else 0
             message = f"item {quoted(change.qid)} was {change.verb}, and only authors of the change sign that"
             mend = f"{advice.sign}  # run by a signer who wrote no part of the change"
-            yield Finding("four-eyes", policy.gold, line, message, mend)
+            yield Breach("four-eyes", policy.gold, line, message, mend)
 
 
 def _code(change: Change, moved: bool, new: list[Edge], old: list[Edge]) -> str | None:
@@ -254,25 +254,25 @@ def _counting(records: Mapping[str, Record | str], policy: Policy) -> dict[str, 
     return {path: record for path, record in _sound(records).items() if (record.dataset, record.gold) == ours}
 
 
-def _kept(base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice) -> Iterator[Finding]:
+def _kept(base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice) -> Iterator[Breach]:
     # A file that is no sound record never counted for anything: it may be mended or removed.
     for path, record in _sound(base).items():
         if head.get(path) == record:
             continue
         code, verb = ("record-edited", "edited") if path in head else ("record-removed", "removed")
         mend = f"git checkout {advice.restore} -- {shlex.quote(f':/{path}')}"
-        yield Finding(code, path, 0, f"a record that is already on the base was {verb}; records are only added", mend)
+        yield Breach(code, path, 0, f"a record that is already on the base was {verb}; records are only added", mend)
 
 
 def _malformed(
     head: Mapping[str, Record | str], base: Mapping[str, Record | str], policy: Policy, advice: Advice
-) -> Iterator[Finding]:
+) -> Iterator[Breach]:
     kept = _sound(base)
     texts = {record.text for record in kept.values()}
     for path, record in head.items():
         wrong = None if path in kept or base.get(path) == record else _unfit(path, record, texts, policy)
         if wrong:
-            yield Finding(wrong[0], path, 0, wrong[1], _again(path, advice))
+            yield Breach(wrong[0], path, 0, wrong[1], _again(path, advice))
 
 
 def _again(path: str, advice: Advice) -> str:
@@ -291,13 +291,13 @@ def _unfit(path: str, record: Record | str, on_base: set[str], policy: Policy) -
     return None
 
 
-def _unsigned(head: Side, policy: Policy, advice: Advice) -> Iterator[Finding]:
+def _unsigned(head: Side, policy: Policy, advice: Advice) -> Iterator[Breach]:
     for qid in unsigned(head, policy):
         message = f"no record of data set {quoted(policy.dataset)} signs item {quoted(qid)} as it stands"
-        yield Finding("unsigned-item", policy.gold, head.items[qid].line, message, advice.sign)
+        yield Breach("unsigned-item", policy.gold, head.items[qid].line, message, advice.sign)
 
 
-def _breach(change: Change, code: str, base: Side, head: Side, policy: Policy, advice: Advice) -> Finding:
+def _breach(change: Change, code: str, base: Side, head: Side, policy: Policy, advice: Advice) -> Breach:
     qid, item = change.qid, head.items.get(change.qid)
     what = f"item {quoted(qid)} was {change.verb}"
     message = {
@@ -308,7 +308,7 @@ def _breach(change: Change, code: str, base: Side, head: Side, policy: Policy, a
         "give the new question a new qid, or say that it is meant",
     }[code]
     mend = f"{advice.sign} --mutates" if code == "mutation" else advice.sign
-    return Finding(code, policy.gold, item.line if item else 0, message, mend)
+    return Breach(code, policy.gold, item.line if item else 0, message, mend)
 
 
 def _named(path: str, record: Record) -> bool:

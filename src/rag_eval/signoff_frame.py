@@ -158,7 +158,7 @@ def _path(place: Place, path: str) -> str:
     return found
 
 
-def findings(frame: Frame, policy: Policy, command: str, people: People | None = None) -> list[signoff.Finding]:
+def findings(frame: Frame, policy: Policy, command: str, people: People | None = None) -> list[signoff.Breach]:
     """What keeps the head of ``frame`` from being signed off; ``command`` is the sign-off that would mend it.
 
     ``people`` says who approved and who wrote the change; it is asked only where the policy asks for that and the gold

@@ -37,7 +37,7 @@ class Policy(NamedTuple):
 SETTINGS = frozenset(Policy._fields) - {"stated"}
 
 
-class Finding(NamedTuple):
+class Breach(NamedTuple):
     """A breach of the sign-off rules: a stable code, where, what, and the command that mends it.
 
     Where no command does, ``mend`` is a comment of the shell that says what to do.

@@ -56,7 +56,7 @@ def _checked_frame(git: Git, args: Namespace) -> Frame:
     return frame_since(git, args.base)
 
 
-def _found(frame: Frame, policy: Policy, args: Namespace) -> list[signoff.Finding]:
+def _found(frame: Frame, policy: Policy, args: Namespace) -> list[signoff.Breach]:
     if not frame.whole and untouched(frame, policy):
         # Inside a commit, which git tells by naming the index, and against a base that was asked for, that is the
         # answer. A run by hand (`pre-commit run --all-files`) has no change at hand: it asks about every item.
