@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterator
 
-    from rag_eval.goldlint import Finding, Sample
+    from rag_eval.goldlint import GoldFinding, Sample
 
 EXAMPLE = "example: rag-eval gold lint --gold eval/gold.jsonl --trace runs/trace.jsonl"
 _SHOWN = 100
@@ -61,7 +61,7 @@ def _sample(args: Namespace) -> tuple[Sample, str]:
     return Sample(entries, policy, seen), policy.gold
 
 
-def _lines(path: str, sample: Sample, found: list[Finding]) -> Iterator[str]:
+def _lines(path: str, sample: Sample, found: list[GoldFinding]) -> Iterator[str]:
     for finding in found[:_SHOWN]:
         place = f"{path}:{finding.line}" if finding.line else path
         yield log_line(f"{place}: [{finding.code}] {_of(finding)}{finding.message}. {finding.hint}") + "\n"
@@ -72,13 +72,13 @@ def _lines(path: str, sample: Sample, found: list[Finding]) -> Iterator[str]:
     yield f"{counted}: {codes}. What they mean: docs/gold.md\n" if found else f"{counted}.\n"
 
 
-def _of(finding: Finding) -> str:
+def _of(finding: GoldFinding) -> str:
     from rag_eval.safe import quoted
 
     return f"{quoted(finding.qid, 60)}: " if finding.qid else ""
 
 
-def _json(path: str, sample: Sample, found: list[Finding]) -> str:
+def _json(path: str, sample: Sample, found: list[GoldFinding]) -> str:
     from rag_eval.renderers.values import json_text
 
     counts = dict(sorted(Counter(finding.code for finding in found).items()))

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["CHECKS", "Finding", "Sample", "Seen", "lint", "watch"]
+__all__ = ["CHECKS", "GoldFinding", "Sample", "Seen", "lint", "watch"]
 
 CHECKS: dict[str, Callable[[Sample], Iterable[Remark]]] = {
     "no-substr": substrings.none,
@@ -43,7 +43,7 @@ CHECKS: dict[str, Callable[[Sample], Iterable[Remark]]] = {
 """Every check by the code of its findings. Codes are stable: people filter by them."""
 
 
-class Finding(NamedTuple):
+class GoldFinding(NamedTuple):
     """Something in a gold set to look at; ``line`` 0 and an empty ``qid`` mean the set as a whole."""
 
     line: int
@@ -53,11 +53,11 @@ class Finding(NamedTuple):
     hint: str
 
 
-def lint(sample: Sample) -> list[Finding]:
+def lint(sample: Sample) -> list[GoldFinding]:
     """Everything that the checks find, sorted by line."""
     return sorted(_finding(code, remark) for code, check in CHECKS.items() for remark in check(sample))
 
 
-def _finding(code: str, remark: Remark) -> Finding:
+def _finding(code: str, remark: Remark) -> GoldFinding:
     gold = remark.gold
-    return Finding(gold.line if gold else 0, code, gold.qid if gold else "", remark.message, remark.hint)
+    return GoldFinding(gold.line if gold else 0, code, gold.qid if gold else "", remark.message, remark.hint)
