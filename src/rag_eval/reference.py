@@ -66,7 +66,7 @@ def parse_gates(text: str) -> dict[str, str]:
     return gates
 
 
-class Part(NamedTuple):
+class Partial(NamedTuple):
     """What a scorer holds of a part of the traces: places of gold items from 0, and what each trace came to.
 
     ``replaced`` counts those that another one replaced before anything was made of them.
@@ -227,28 +227,28 @@ class ReferenceScorer:
         other._hold_nothing(apart=apart, behind=behind)
         return other
 
-    def partial(self) -> Part:
+    def partial(self) -> Partial:
         """What it holds, without the gold; of a scorer that is apart."""
         if self._log is None:
             raise ValueError("this scorer has let traces take the places of others")
         self._take_left()
         if self._behind is not None:
             self._behind.update(self._log[0])
-        return Part(*self._log, self._unknown, self._unread, self._replaced)
+        return Partial(*self._log, self._unknown, self._unread, self._replaced)
 
-    def agrees(self, part: Part) -> bool:  # noqa: ARG002
+    def agrees(self, partial: Partial) -> bool:  # noqa: ARG002
         """Any two parts do."""
         return True
 
-    def absorb(self, part: Part, before: int) -> None:  # noqa: ARG002
+    def absorb(self, partial: Partial, before: int) -> None:  # noqa: ARG002
         """Take what another scorer held of the traces that follow."""
         seen = self._seen
-        for slot, came in zip(part.slots, part.outcomes, strict=True):
+        for slot, came in zip(partial.slots, partial.outcomes, strict=True):
             seen[slot] = came
-        self._known += len(part.slots)
-        self._unknown += part.unknown
-        self._unread += part.unread
-        self._duplicate += part.replaced
+        self._known += len(partial.slots)
+        self._unknown += partial.unknown
+        self._unread += partial.unread
+        self._duplicate += partial.replaced
 
     def close(self) -> Counts:
         """Outcomes of every gold item; one without a trace is an empty answer."""
