@@ -26,7 +26,7 @@ ATTACK = "ATTACK"
 _CUTOFFS = (1, 2, 3, 4, 5, 8, 10, 20, 50, 100)
 
 
-class Tries(NamedTuple):
+class Tried(NamedTuple):
     """A question: how many of its tries pass, and the label of each in the order of the runs."""
 
     qid: str
@@ -61,11 +61,11 @@ class Repeats(NamedTuple):
 
     name: str
     runs: tuple[str, ...]
-    questions: tuple[Tries, ...]
+    questions: tuple[Tried, ...]
     at: tuple[AtK, ...]
 
     @property
-    def flaky(self) -> list[Tries]:
+    def flaky(self) -> list[Tried]:
         """The questions that some tries pass and some do not, those closest to a coin's throw first."""
         found = [one for one in self.questions if one.flaky]
         return sorted(found, key=lambda one: (abs(2 * one.passes - len(one.labels)), one.qid))
@@ -90,9 +90,9 @@ def repeats(name: str, runs: Sequence[tuple[str, Mapping[str, Question]]], qids:
     return Repeats(name, tuple(run for run, _ in runs), questions, at if questions else ())
 
 
-def _tries(qid: str, cases: Sequence[Question]) -> Tries:
+def _tries(qid: str, cases: Sequence[Question]) -> Tried:
     labels = tuple(case.label for case in cases)
-    return Tries(qid, cases[0].question, sum(label in GOOD for label in labels), labels)
+    return Tried(qid, cases[0].question, sum(label in GOOD for label in labels), labels)
 
 
 def _cutoffs(n: int) -> list[int]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rag_eval.renderers.page import Voice
-    from rag_eval.repeats import Estimate, Repeats, Tries
+    from rag_eval.repeats import Estimate, Repeats, Tried
 
 _FLAKY = 50
 _NAME, _TEXT = 40, 60
@@ -65,7 +65,7 @@ def _sections(found: Repeats, voice: Voice) -> Iterator[Section]:
         yield Section("Flaky questions", lines, ["question", "passes", "labels", "text"], _rows(flaky, voice))
 
 
-def _rows(flaky: Sequence[Tries], voice: Voice) -> list[list[str]]:
+def _rows(flaky: Sequence[Tried], voice: Voice) -> list[list[str]]:
     return [
         [
             voice.name(one.qid, _NAME),
