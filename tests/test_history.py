@@ -23,7 +23,7 @@ from rag_eval.app import Options, run
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
 from rag_eval.files.source import Reader
-from rag_eval.history import Contrast, GoldChange, Reading, Series, gated, history, point
+from rag_eval.history import Contrast, GoldDiff, Reading, Series, gated, history, point
 from rag_eval.renderers import render
 from rag_eval.renderers.json_file import from_json
 from rag_eval.renderers.trend import FORMS, spark
@@ -150,7 +150,7 @@ def test_another_contract_breaks_the_series_and_is_not_compared_with(scored):
 def test_of_a_changed_gold_the_items_that_stayed_are_compared(scored):
     changed = tuple(range(10))
     series = one_series(scored(4), scored(14, changed=changed, n=25))
-    assert series.readings[1].gold == GoldChange(10, 5, 0)
+    assert series.readings[1].gold == GoldDiff(10, 5, 0)
     # Items 10 to 24 stayed: right then; 10 to 13 are wrong now.
     assert (series.oldest.n, series.oldest.old, series.oldest.worsening) == (15, 1.0, pytest.approx(4 / 15))
 

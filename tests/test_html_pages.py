@@ -12,7 +12,7 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from hostile import PIECES, TEXTS
 from html_page import Page, said
 from rag_eval.cli import main
-from rag_eval.history import Contrast, GoldChange, Reading, Series
+from rag_eval.history import Contrast, GoldDiff, Reading, Series
 from rag_eval.renderers.html import chart, element
 from rag_eval.renderers.trend import FORMS
 
@@ -77,7 +77,7 @@ def test_the_front_is_drawn_where_its_points_are(capsys):
 def readings(labels, values):
     """A reading a label; the second under another contract, the third after a change of the gold."""
     return tuple(
-        Reading(label, value, value, value, 9, place != 1, place in (1, 2), GoldChange(1, 0, 2) if place == 2 else None)
+        Reading(label, value, value, value, 9, place != 1, place in (1, 2), GoldDiff(1, 0, 2) if place == 2 else None)
         for place, (label, value) in enumerate(zip(labels, values, strict=False))
     )
 

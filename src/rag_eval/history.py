@@ -41,7 +41,7 @@ class Point(NamedTuple):
     narrowed: bool = False  # questions that it lacks may have been left aside
 
 
-class GoldChange(NamedTuple):
+class GoldDiff(NamedTuple):
     """How many gold items differ from those of the point before: with other bytes, no longer there, new."""
 
     changed: int
@@ -63,7 +63,7 @@ class Reading(NamedTuple):
     n: int
     comparable: bool
     broken: bool
-    gold: GoldChange | None
+    gold: GoldDiff | None
 
 
 class Contrast(NamedTuple):
@@ -172,7 +172,7 @@ class _Pairs:
         return Contrast(self._points[old].label, self._points[new].label, *own, 1.0 if found.p is None else found.p)
 
 
-def _series(name: str, points: Sequence[Point], golds: Sequence[GoldChange | None], pairs: _Pairs) -> Series:
+def _series(name: str, points: Sequence[Point], golds: Sequence[GoldDiff | None], pairs: _Pairs) -> Series:
     better = measure(name).metric.better
     there = [place for place, one in enumerate(points) if _value(one, name) is not None]
     newest = points[there[-1]].contracts.get(name) if there else None
@@ -189,7 +189,7 @@ def _series(name: str, points: Sequence[Point], golds: Sequence[GoldChange | Non
 
 
 def _readings(
-    name: str, points: Sequence[Point], golds: Sequence[GoldChange | None], newest: str | None
+    name: str, points: Sequence[Point], golds: Sequence[GoldDiff | None], newest: str | None
 ) -> Iterator[Reading]:
     last: str | None = None
     for one, gold in zip(points, golds, strict=True):
@@ -232,12 +232,12 @@ def _adjusted(contrasts: Sequence[Contrast | None]) -> list[Contrast | None]:
     return [one if one is None else one._replace(p=next(ps)) for one in contrasts]
 
 
-def _gold_change(before: Point, after: Point) -> GoldChange | None:
+def _gold_change(before: Point, after: Point) -> GoldDiff | None:
     old, new = ({case.qid: case.gold_sha256 for case in one.questions} for one in (before, after))
     both = old.keys() & new.keys()
     changed = sum(old[qid] != new[qid] for qid in both)
     whole = not (before.narrowed or after.narrowed)
-    found = GoldChange(changed, *(len(side) - len(both) if whole else 0 for side in (old, new)))
+    found = GoldDiff(changed, *(len(side) - len(both) if whole else 0 for side in (old, new)))
     return found if any(found) else None
 
 

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rag_eval.history import Contrast, GoldChange, Reading, Series
+    from rag_eval.history import Contrast, GoldDiff, Reading, Series
 
 _BARS = "▁▂▃▄▅▆▇█"
 _READINGS, _SPARKS, _CHARTED = 20, 40, 60
@@ -163,7 +163,7 @@ def _marks(reading: Reading) -> str:
     return "; ".join(marks)
 
 
-def _gold(change: GoldChange) -> str:
+def _gold(change: GoldDiff) -> str:
     return ", ".join(f"{count} {word}" for word, count in change._asdict().items() if count)
 
 
