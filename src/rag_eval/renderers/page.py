@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 
-class Voice(NamedTuple):
+class SectionVoice(NamedTuple):
     """How strings from data are said: ``name`` for a name or a text, ``sentence`` for words with names in them."""
 
     name: Callable[[str, int], str]
     sentence: Callable[[str, int], str]
 
 
-PLAIN = Voice(one_line, one_line)
-MARKDOWN = Voice(markdown, prose)
+PLAIN = SectionVoice(one_line, one_line)
+MARKDOWN = SectionVoice(markdown, prose)
 
 
 class Section(NamedTuple):

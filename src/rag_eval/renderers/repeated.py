@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rag_eval.renderers.page import Voice
+    from rag_eval.renderers.page import SectionVoice
     from rag_eval.repeats import Estimate, Repeats, Tried
 
 _FLAKY = 50
@@ -51,7 +51,7 @@ def _csv(systems: Sequence[Repeats]) -> str:
     return out.getvalue()
 
 
-def _sections(found: Repeats, voice: Voice) -> Iterator[Section]:
+def _sections(found: Repeats, voice: SectionVoice) -> Iterator[Section]:
     tries, flaky = len(found.runs), found.flaky
     always, never = (sum(one.passes == of for one in found.questions) for of in (tries, 0))
     counts = f"{always} pass in all {tries} tries, {len(flaky)} in some, {never} in none."
@@ -65,7 +65,7 @@ def _sections(found: Repeats, voice: Voice) -> Iterator[Section]:
         yield Section("Flaky questions", lines, ["question", "passes", "labels", "text"], _rows(flaky, voice))
 
 
-def _rows(flaky: Sequence[Tried], voice: Voice) -> list[list[str]]:
+def _rows(flaky: Sequence[Tried], voice: SectionVoice) -> list[list[str]]:
     return [
         [
             voice.name(one.qid, _NAME),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_eval.comparison import Against, Cell, Row, SideBySide, Standing
     from rag_eval.objectives import Dropped, Front
     from rag_eval.operations import Spread
-    from rag_eval.renderers.page import Voice
+    from rag_eval.renderers.page import SectionVoice
 
 FORMAT = 1
 _FLIPS, _REFUSED = 20, 10
@@ -58,7 +58,7 @@ def _csv(found: SideBySide) -> str:
     return out.getvalue()
 
 
-def sections(found: SideBySide, voice: Voice) -> Iterator[Section]:
+def sections(found: SideBySide, voice: SectionVoice) -> Iterator[Section]:
     """Runs, values, what differs from the base and by how much, the weighted score, the front."""
     yield Section(f"{len(found.runs)} runs over {_cases(found.cases)}", [_headline(found, voice)])
     yield _runs(found, voice)
@@ -78,7 +78,7 @@ def _cases(number: int) -> str:
     return f"{number} case{'' if number == 1 else 's'}"
 
 
-def _headline(found: SideBySide, voice: Voice) -> str:
+def _headline(found: SideBySide, voice: SectionVoice) -> str:
     made = [cell.against for row in found.metrics for cell in row.cells if cell.against]
     held = sum(_holds(found, one) for one in made)
     base = voice.name(found.runs[found.base].name, _NAME)
@@ -90,7 +90,7 @@ def _holds(found: SideBySide, one: Against) -> bool:
     return exactly(one.adjusted) <= Fraction(Decimal(found.alpha))
 
 
-def _runs(found: SideBySide, voice: Voice) -> Section:
+def _runs(found: SideBySide, voice: SectionVoice) -> Section:
     headers = ["run", "file", "cases", "other gold", "only in base", "only here", "passing", "missing", "errors"]
     spent = ["cost, mean", "latency, p50", "latency, p95"]
     rows = [
@@ -128,14 +128,14 @@ def _partly(found: Spread | None, text: str, cases: int) -> str:
     return text if found and found.n == cases else f"{text} (of {found.n if found else 0})"
 
 
-def _refused(found: SideBySide, voice: Voice) -> Iterator[str]:
+def _refused(found: SideBySide, voice: SectionVoice) -> Iterator[str]:
     for one in found.refused[:_REFUSED]:
         yield f"{voice.name(one.name, _NAME)}: {voice.sentence(one.why, 300)}"
     if len(found.refused) > _REFUSED:
         yield f"… and {len(found.refused) - _REFUSED} more; --format json has all."
 
 
-def _values(found: SideBySide, voice: Voice) -> Section:
+def _values(found: SideBySide, voice: SectionVoice) -> Section:
     told = [row for row in found.metrics if any(cell.n for cell in row.cells)]
     rows = [
         [_metric(row, voice), *(_value(cell, row.name, same=_same(row)) for cell in row.cells), _same(row)]
@@ -154,7 +154,7 @@ def _same(row: Row) -> str:
     return str(counts.pop()) if len(counts) == 1 else ""
 
 
-def _metric(row: Row, voice: Voice) -> str:
+def _metric(row: Row, voice: SectionVoice) -> str:
     return f"{voice.name(row.name, _NAME)} {_ARROW[row.better]}"
 
 
@@ -166,7 +166,7 @@ def _value(cell: Cell, name: str, *, same: str) -> str:
     return f"{figures.number(cell.value, name)} ({_JOINT.join(ends)})" + ("" if same else f" of {cell.n}")
 
 
-def _differences(found: SideBySide, place: int, voice: Voice) -> Section:
+def _differences(found: SideBySide, place: int, voice: SectionVoice) -> Section:
     beside = [(row, against) for row in found.metrics if (against := row.cells[place].against)]
     moved = [(row, one) for row, one in beside if one.wins or one.losses or one.difference]
     alike = [voice.name(row.name, _NAME) for row, one in beside if not (one.wins or one.losses or one.difference)]
@@ -191,7 +191,7 @@ def _moved(difference: float, name: str) -> str:
     return f"{difference:+.{figures.decimals(abs(difference), name) if unit else 3}f}{unit}"
 
 
-def _flips(run: Standing, voice: Voice) -> Iterator[Section]:
+def _flips(run: Standing, voice: SectionVoice) -> Iterator[Section]:
     if not run.flips:
         return
     broken = sum(flip.after not in GOOD for flip in run.flips)
@@ -207,12 +207,12 @@ def _flips(run: Standing, voice: Voice) -> Iterator[Section]:
     )
 
 
-def _said(labels: Sequence[str], voice: Voice) -> list[str]:
+def _said(labels: Sequence[str], voice: SectionVoice) -> list[str]:
     """Labels of a report.json may be anybody's words."""
     return [voice.sentence(label, _NAME) for label in labels]
 
 
-def _score(found: SideBySide, voice: Voice) -> Section:
+def _score(found: SideBySide, voice: SectionVoice) -> Section:
     score = found.score
     names = [voice.name(run.name, _NAME) for run in found.runs]
     rows = [
@@ -225,11 +225,11 @@ def _score(found: SideBySide, voice: Voice) -> Section:
     return Section("Weighted score", lines, ["objective", "share", "mean of", *names], rows)
 
 
-def _made_of(metrics: Sequence[str], voice: Voice) -> str:
+def _made_of(metrics: Sequence[str], voice: SectionVoice) -> str:
     return ", ".join(voice.name(name, _NAME) for name in metrics)
 
 
-def _dropped(dropped: Sequence[Dropped], voice: Voice) -> list[str]:
+def _dropped(dropped: Sequence[Dropped], voice: SectionVoice) -> list[str]:
     lines = [f"{one.name}: {voice.sentence(one.why, 200)}." for one in dropped]
     return ["What is left out has its weight shared out among the rest.", *lines] if lines else []
 
@@ -237,7 +237,7 @@ def _dropped(dropped: Sequence[Dropped], voice: Voice) -> list[str]:
 _UNIT = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:,.0f} ms"}
 
 
-def _front(found: SideBySide, front: Front, voice: Voice) -> Section:
+def _front(found: SideBySide, front: Front, voice: SectionVoice) -> Section:
     names = [voice.name(run.name, _NAME) for run in found.runs]
     standings = ["on the front" if beaten is None else f"beaten by {names[beaten]}" for beaten in front.beaten_by]
     rows = [

@@ -7,7 +7,7 @@ from rag_eval.renderers.html.chart import Axes, Dot, chart
 from rag_eval.renderers.html.element import VOICE, Markup, inline, joined, shown, tag
 from rag_eval.renderers.html.layout import laid, section
 from rag_eval.renderers.html.shell import page
-from rag_eval.renderers.page import Voice
+from rag_eval.renderers.page import SectionVoice
 from rag_eval.renderers.scatter import mark
 from rag_eval.renderers.side_by_side import sections
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rag_eval.objectives import Front
     from rag_eval.renderers.page import Section
 
-VOICE_OF_SECTIONS = Voice(lambda text, _: VOICE.code(text), lambda text, _: VOICE.said(text))
+VOICE_OF_SECTIONS = SectionVoice(lambda text, _: VOICE.code(text), lambda text, _: VOICE.said(text))
 _NONE = Markup("")
 _AXES = {"cost": "cost, mean, USD", "latency": "latency, 95th percentile, ms"}
 _LEGEND = "Better is up and to the left. A disc is on the front, a ring is beaten by another run."
