@@ -65,7 +65,7 @@ class Pull(NamedTuple):
     base_ref: str
 
 
-class Opened(NamedTuple):
+class OpenPull(NamedTuple):
     """A pull request in a list of open ones, and its last commit."""
 
     number: int
@@ -204,12 +204,12 @@ class GitHub:
         author, ref = text_of(found.get("user"), "login"), text_of(base, "ref")
         return Pull(number, author, _sha(text_of(head, "sha")), _sha(text_of(base, "sha")), ref)
 
-    def open_pulls(self, owner: str = "", branch: str = "") -> Iterator[Opened]:
+    def open_pulls(self, owner: str = "", branch: str = "") -> Iterator[OpenPull]:
         """The open pull requests of a branch of ``owner``'s; where one of both is empty, all that are open."""
         end = {"head": f"{owner}:{branch}"} if owner and branch else {}
         asked = urlencode({"state": "open", "sort": "updated", "direction": "desc", **end})
         for row in self._listed(f"{self._path('pulls')}?{asked}", "list the pull requests", "pull-requests: read"):
-            yield Opened(_number(row), _sha(text_of(row.get("head"), "sha")))
+            yield OpenPull(_number(row), _sha(text_of(row.get("head"), "sha")))
 
     def reviews(self, number: int) -> list[Review]:
         """All reviews of the pull request ``number``, oldest first."""

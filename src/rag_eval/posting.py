@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.comment import Mode
-    from rag_eval.github import GitHub, Opened
+    from rag_eval.github import GitHub, OpenPull
 
 LIMITS = Limits(whole_mib=64, expanded_mib=64, depth=16)
 """A report of 10,000 questions has about a fifth of that."""
@@ -91,7 +91,7 @@ def of_nothing() -> Said:
     return Said(markdown.unjudged(f"{NO_REPORT}."), "invalid")
 
 
-def pull_of(api: GitHub, origin: Origin) -> Opened | None:
+def pull_of(api: GitHub, origin: Origin) -> OpenPull | None:
     """The open pull request whose last commit is the one that was run; None where there is none any more.
 
     Raises UsageError where there are several: one run cannot speak for two bases.
