@@ -139,7 +139,7 @@ EVERY = {
     "tree": lambda github: github.tree("a" * 40),
     "merge_base": lambda github: github.merge_base("main", "side"),
     "default_branch": lambda github: github.default_branch(),
-    "pull": lambda github: github.pull(2),
+    "opened_by": lambda github: github.opened_by(2),
     "reviews": lambda github: github.reviews(2),
     "commits_touching": lambda github: github.commits_touching((GOLD,), "a" * 40, 2),
 }
@@ -167,11 +167,11 @@ def test_faults_that_pass_are_waited_out_and_others_told(fake, repo, github, ask
 # --- pull requests ---------------------------------------------------------------------------------------------------
 
 
-def test_a_pull_request(fake, github):
+def test_who_opened_a_pull_request(fake, github):
     fake.add_pull(7, "a" * 40, "b" * 40, fork="someone/hello")
-    assert github.pull(7) == (7, "octocat", "a" * 40, "b" * 40, "main")
+    assert github.opened_by(7) == "octocat"
     fake.pulls[7]["user"] = None
-    assert github.pull(7).author == ""
+    assert github.opened_by(7) == ""
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["Link header", "no Link header"])
@@ -236,7 +236,7 @@ def test_what_github_says_is_what_sign_off_asks_for(fake, repo, github):
     for login, state, sha in (("cy", "APPROVED", base), ("dee", "APPROVED", head), ("dee", "COMMENTED", head)):
         fake.add_review(2, login, sha, state)
     named = github.commits_touching((GOLD,), head, 2)
-    assert {one.login for one in authors(github.pull(2).author, named, {})} == {"octocat", "ann", "cy", None}
+    assert {one.login for one in authors(github.opened_by(2), named, {})} == {"octocat", "ann", "cy", None}
     assert {one.login for one in authors("dee", named, {"bob@example.org": "bob"})} == {"dee", "ann", "cy", "bob"}
     assert approvals(github.reviews(2), head) == ["dee"]
 

@@ -226,7 +226,7 @@ def who(api: GitHub, number: int | None, trigger: Trigger, policy: Policy) -> tu
     parents = api.parents(trigger.sha) if trigger.name in _PULL else []
     head = parents[1] if len(parents) == 2 else trigger.head
     touching = api.commits_touching((policy.gold,), head, number)
-    return approvals(api.reviews(number), head), authors(api.pull(number).author, touching, policy.signers)
+    return approvals(api.reviews(number), head), authors(api.opened_by(number), touching, policy.signers)
 
 
 class ApiHistory:

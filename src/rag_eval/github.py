@@ -55,16 +55,6 @@ class TreeEntry(NamedTuple):
     sha: str
 
 
-class Pull(NamedTuple):
-    """A pull request: who opened it, the commits of its two ends, the branch that it wants to go into."""
-
-    number: int
-    author: str
-    head: str
-    base: str
-    base_ref: str
-
-
 class OpenPull(NamedTuple):
     """A pull request in a list of open ones, and its last commit."""
 
@@ -197,12 +187,11 @@ class GitHub:
         found = self._object(f"compare/{ends}?per_page=1", aim, "contents: read")
         return _sha(text_of(found.get("merge_base_commit"), "sha"))
 
-    def pull(self, number: int) -> Pull:
-        """The pull request ``number`` as it is now."""
+    def opened_by(self, number: int) -> str:
+        """The login of who opened the pull request ``number``, empty where the account is gone."""
         found = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
-        head, base = found.get("head"), found.get("base")
-        author, ref = text_of(found.get("user"), "login"), text_of(base, "ref")
-        return Pull(number, author, _sha(text_of(head, "sha")), _sha(text_of(base, "sha")), ref)
+        _number(found)  # else it is no pull request, and that nobody opened it says nothing
+        return text_of(found.get("user"), "login")
 
     def open_pulls(self, owner: str = "", branch: str = "") -> Iterator[OpenPull]:
         """The open pull requests of a branch of ``owner``'s; where one of both is empty, all that are open."""
