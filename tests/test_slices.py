@@ -10,7 +10,7 @@ from cases import gold_row
 from rag_eval.gates import Gate, Policy, Slices, Statistics
 from rag_eval.judging import judge_all, spread
 from rag_eval.model import Gold
-from rag_eval.slices import FIELDS, expanded, fields_of, is_field, is_slice, slices_of
+from rag_eval.slices import FIELDS, expanded, is_field, is_slice, slices_of
 from runs import evidence, question
 
 NAMES = st.sampled_from(["category=a", "category=b", "tags=x", "tags=*", "categoryb=c"])
@@ -72,10 +72,6 @@ def test_fields_and_their_slices(name):
 def test_what_is_no_field(name):
     assert not is_field(name)
     assert not is_slice(f"{name}=x")
-
-
-def test_the_fields_of_names_come_once():
-    assert fields_of(["category=a", "tags", "category=b=c"]) == ["category", "tags"]
 
 
 @given(st.sets(NAMES))

@@ -28,11 +28,6 @@ ANY = "*"
 _ENDING = Later(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
 
 
-def fields_of(names: Iterable[str]) -> list[str]:
-    """The fields that slices (``category=x``) and fields (``category``) are about, each once, in their order."""
-    return list(dict.fromkeys(name.partition("=")[0] for name in names))
-
-
 def is_field(name: str) -> bool:
     """Whether slices can go by ``name``."""
     return name in FIELDS or (name.startswith("meta.") and len(name) > len("meta."))
