@@ -59,7 +59,7 @@ class Scorer(Protocol):
     def enough(self, row: Row) -> Collection[str] | None:
         """What rows of the same fields have to tell besides what all do; None where they come to more than that.
 
-        What they can tell: see :class:`rag_eval.model.Told`.
+        What they can tell: see :class:`rag_eval.told.Told`.
         """
 
     def take(self, batches: Iterable[Batch], qid_of: QidOf) -> None:
