@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from itertools import compress
 
+from rag_eval.later import lazy
 from rag_eval.model import without_citations
 from rag_eval.text import heading_parts, holds_any, tokens
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.grounding import Checked, Evidence
     from rag_eval.leaks import Leak
@@ -23,28 +23,6 @@ BLOCKED = "guardrail_blocked"
 """The policy flag of a question or an answer that was kept back."""
 _RANKS = range(1, sys.maxsize)
 PHRASE_LIMIT = 200  # characters; a longer claim that holds a refusal phrase is an answer that mentions it
-
-
-if TYPE_CHECKING:
-    from functools import cached_property
-
-    lazy = cached_property
-else:
-
-    class lazy:  # noqa: N801 - used as a decorator, like property
-        """A property computed at its first use; ``functools.cached_property`` takes a lock for that before 3.12."""
-
-        def __init__(self, compute: Callable[[Any], Any]) -> None:
-            self._compute, self.__doc__ = compute, compute.__doc__
-
-        def __set_name__(self, owner: type, name: str) -> None:
-            self._name = name
-
-        def __get__(self, case: object | None, owner: type) -> Any:
-            if case is None:
-                return self
-            value = case.__dict__[self._name] = self._compute(case)
-            return value
 
 
 class Ranking(NamedTuple):

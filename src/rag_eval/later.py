@@ -1,4 +1,4 @@
-"""Patterns that are compiled when they are first needed."""
+"""What is made when it is first needed: patterns, and properties."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
 
 class Later:
@@ -51,3 +52,25 @@ class Later:
     def split(self, text: str) -> list[str]:
         """As the compiled pattern's; for patterns without groups."""
         return self._now().split(text)
+
+
+if TYPE_CHECKING:
+    from functools import cached_property
+
+    lazy = cached_property
+else:
+
+    class lazy:  # noqa: N801 - used as a decorator, like property
+        """A property computed at its first use; ``functools.cached_property`` takes a lock for that before 3.12."""
+
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
+            self._compute, self.__doc__ = compute, compute.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self._name = name
+
+        def __get__(self, owned: object | None, owner: type) -> Any:
+            if owned is None:
+                return self
+            value = owned.__dict__[self._name] = self._compute(owned)
+            return value

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from rag_eval.case import Case, lazy
+from rag_eval.case import Case
+from rag_eval.later import lazy
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
