@@ -97,7 +97,8 @@ def run(options: Options, authority: Authority | None = None) -> Report:
     report = session.first(authority)
     if authority is None:
         return report
-    from rag_eval.goalposts import Scene, review
+    from rag_eval.goalposts import review
+    from rag_eval.scene import Scene
 
     own = report, session.card, session.earlier, session.again
     return review(Scene(authority, options.gold, policy, base, *own))

@@ -22,44 +22,19 @@ from rag_eval.report import Base, concluded, diagnosed, habits, levels, rejudge
 from rag_eval.safe import quoted
 from rag_eval.scope import scope_of
 from rag_eval.trees import lost, read, read_regular
-from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Literal
 
     from rag_eval.authority import Authority
     from rag_eval.gates import Policy
-    from rag_eval.report import Earlier, Report
-    from rag_eval.scoring.scorecard import Scorecard
-
-    Rescore = Callable[..., Report | None]
+    from rag_eval.report import Report
+    from rag_eval.scene import Scene
 
 
 _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")
-
-
-class Scene(NamedTuple):
-    """A scored run and the authority that it is held against.
-
-    ``gold`` is the gold file that the caller named in place of the policy's, empty for none. ``rescore`` scores the
-    same run again as another policy has it, against other gold if some is given.
-    """
-
-    authority: Authority
-    gold: str
-    head: Policy
-    base: Policy | None
-    report: Report
-    card: Scorecard
-    earlier: Earlier | None
-    rescore: Rescore
-
-    @property
-    def policies(self) -> tuple[Policy, ...]:
-        """The policies in force, the head's first."""
-        return (self.head, self.base) if self.base else (self.head,)
 
 
 def base_policy(authority: Authority, gates: str, folder: str = "") -> Policy | None:

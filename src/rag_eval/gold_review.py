@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from rag_eval.blast import GateTurn, GoldChange
     from rag_eval.finding import Level
-    from rag_eval.goalposts import Scene
     from rag_eval.report import Report
+    from rag_eval.scene import Scene
     from rag_eval.signoff import Policy, Side
     from rag_eval.trees import Tree
 

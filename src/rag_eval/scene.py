@@ -1,0 +1,38 @@
+"""What a change is looked at by: the scored run, and what it is held against."""
+
+from __future__ import annotations
+
+from rag_eval.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_eval.authority import Authority
+    from rag_eval.gates import Policy
+    from rag_eval.report import Earlier, Report
+    from rag_eval.scoring.scorecard import Scorecard
+
+    Rescore = Callable[..., Report | None]
+
+
+class Scene(NamedTuple):
+    """A scored run and the authority that it is held against.
+
+    ``gold`` is the gold file that the caller named in place of the policy's, empty for none. ``rescore`` scores the
+    same run again as another policy has it, against other gold if some is given.
+    """
+
+    authority: Authority
+    gold: str
+    head: Policy
+    base: Policy | None
+    report: Report
+    card: Scorecard
+    earlier: Earlier | None
+    rescore: Rescore
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policies in force, the head's first."""
+        return (self.head, self.base) if self.base else (self.head,)
