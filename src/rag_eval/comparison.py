@@ -14,7 +14,7 @@ from rag_eval.baseline import Flip, flips
 from rag_eval.errors import UsageError
 from rag_eval.evidence import enclosed, folded, paired
 from rag_eval.labels import GOOD
-from rag_eval.metrics import METRICS, measure
+from rag_eval.metrics import METRICS, find, measure
 from rag_eval.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
 from rag_eval.operations import Spread, spread
 from rag_eval.regression import comparison
@@ -196,7 +196,7 @@ def _refused(columns: Sequence[Column]) -> Iterator[Refused]:
             yield Refused(name, f"not measured in {_listed(lacking)}")
         elif len({column.contracts[name] for column in columns}) > 1:
             yield Refused(name, f"measured under another contract in {_listed(_others(name, columns))}")
-        elif not is_known(name):
+        elif not find(name):
             yield Refused(name, "not a metric of this version")
     if not labelled_alike(columns):
         yield Refused("flips", "refusals are told in different ways, so that passing does not mean the same")
@@ -209,14 +209,6 @@ def _others(name: str, columns: Sequence[Column]) -> list[str]:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(quoted(name, 40) for name in names[:3])
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
-
-
-def is_known(name: str) -> bool:
-    """Whether this version has a metric of the name."""
-    try:
-        return bool(measure(name))
-    except UsageError:
-        return False
 
 
 def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[str]:

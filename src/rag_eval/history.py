@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rag_eval.errors import UsageError
 from rag_eval.evidence import Baseline, Evidence
 from rag_eval.gates import Gate, Statistics
-from rag_eval.metrics import measure
+from rag_eval.metrics import find, measure
 from rag_eval.reference import CEILINGS, FLOORS
 from rag_eval.regression import compared, comparison
 from rag_eval.typed import NamedTuple
@@ -116,21 +115,13 @@ class Series(NamedTuple):
 
 def gated(report: Report) -> list[str]:
     """The metrics that a report's gates are about, else those of the reference scorer, as far as it has them."""
-    names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics and is_metric(gate.name))
+    names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics and find(gate.name))
     return list(names) or [name for name in (FLOORS | CEILINGS).values() if name in report.metrics]
-
-
-def is_metric(name: str) -> bool:
-    """Whether this version has a metric of that name: a report may come from another one."""
-    try:
-        return bool(measure(name))
-    except UsageError:
-        return False
 
 
 def point(label: str, report: Report, names: Sequence[str]) -> Point:
     """The point of a report, without the scores of other metrics: a folder may hold hundreds of reports."""
-    wanted = {measure(name).column for name in names if is_metric(name)}
+    wanted = {found.column for name in names if (found := find(name))}
     questions = tuple(case._replace(scores=_only(case.scores, wanted)) for case in report.questions)
     metrics = {name: result for name, result in report.metrics.items() if name in names}
     return Point(label, metrics, report.contracts, questions, report.completeness, report.scope is not None)

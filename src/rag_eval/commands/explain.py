@@ -225,14 +225,12 @@ def _shown(name: str, score: Score) -> str:
 
 
 def _metric(name: str) -> Metric | None:
-    from rag_eval.metrics import METRICS, measure
+    from rag_eval.metrics import METRICS, find
 
     if name in METRICS:
         return METRICS[name]
-    try:
-        return measure(name).metric
-    except UsageError:
-        return None
+    found = find(name)
+    return found.metric if found else None
 
 
 def _nothing(subject: str, path: str, golds: dict[str, object] | object) -> str:

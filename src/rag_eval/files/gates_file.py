@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from decimal import Decimal
 
-from rag_eval.errors import UsageError
 from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
 from rag_eval.files.limits import MIB, YAML_MIB
 from rag_eval.files.wording import EXTRA, Fault, each_key, pointer
 from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
-from rag_eval.metrics import measure, suggestion
+from rag_eval.metrics import find, suggestion
 from rag_eval.model import Grounding, Safety
 from rag_eval.objectives import Scoring
 from rag_eval.safe import quoted
@@ -106,7 +105,7 @@ def _setting_faults(value: dict[str, Any]) -> Iterator[Fault]:
 def _gate_faults(entries: dict[str, Any], where: str) -> Iterator[Fault]:
     for name, entry in entries.items():
         at = f"{where}{pointer((name,))}"
-        if not _is_metric(name):
+        if not find(name):
             yield Fault(at, f"unknown metric {quoted(name, 60)}", suggestion(name))
         for direction in entry.keys() & {*BOUNDS, *MARGINS}:
             if len(str(entry[direction])) > _DIGITS:
@@ -117,7 +116,8 @@ def _gate_faults(entries: dict[str, Any], where: str) -> Iterator[Fault]:
 def _of_run(entries: dict[str, Any], where: str) -> Iterator[Fault]:
     """Metrics of what run.json says have no slices."""
     for name in entries:
-        if _is_metric(name) and measure(name).metric.level == "run":
+        found = find(name)
+        if found and found.metric.level == "run":
             message = f"{quoted(name, 60)} is about the whole run, of which there are no slices"
             yield Fault(f"{where}{pointer((name,))}", message, "Gate it under gates.")
 
@@ -168,7 +168,7 @@ def _sharpen(fault: Fault, value: Any) -> Fault:
 
 def _unknown_metric(fault: Fault, entries: Iterable[str]) -> Fault:
     name = next(name for name in entries if fault.where.endswith(pointer((name,))))
-    return fault if _is_metric(name) else Fault(fault.where, f"unknown metric {quoted(name, 60)}", suggestion(name))
+    return fault if find(name) else Fault(fault.where, f"unknown metric {quoted(name, 60)}", suggestion(name))
 
 
 def _above(where: str) -> str:
@@ -177,18 +177,11 @@ def _above(where: str) -> str:
 
 def _wrong_side(fault: Fault, name: str) -> Fault:
     bound = fault.where.rpartition("/")[2]
-    if bound not in _OTHER_SIDE or not _is_metric(name):
+    found = find(name)
+    if bound not in _OTHER_SIDE or not found:
         return fault
-    better = measure(name).metric.better
-    message = f"'{bound}' on {name}, of which {better} is better"
+    message = f"'{bound}' on {name}, of which {found.metric.better} is better"
     return Fault(fault.where, message, f"Use '{_OTHER_SIDE[bound]}'.", _WRONG_SIDE)
-
-
-def _is_metric(name: str) -> bool:
-    try:
-        return bool(measure(name))
-    except UsageError:
-        return False
 
 
 def _nearest(document: Document, pointer: str) -> tuple[int, int]:

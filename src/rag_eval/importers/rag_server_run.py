@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 
 from rag_eval import __version__
-from rag_eval.errors import UsageError
 from rag_eval.gates import Policy
-from rag_eval.metrics import measure
+from rag_eval.metrics import find, measure
 from rag_eval.remarks import Input, Remark
 from rag_eval.report import Report, contract
 from rag_eval.results import MetricResult
@@ -111,9 +110,8 @@ def _counterpart(entry: Row, account: Account) -> Measure | None:
     if entry["value"] is None:
         account.dropped(name, "it has no value in that run")
         return None
-    try:
-        own = measure(ours)
-    except UsageError:
+    own = find(ours)
+    if own is None:
         account.dropped(name, _JUDGED if entry.get("group") == "generation" else _UNKNOWN)
         return None
     shown = ours if _same(own) else f"{ours}, and compared with nothing: {_OTHER[_family(own)]}"

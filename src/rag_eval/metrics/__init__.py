@@ -31,6 +31,7 @@ __all__ = [
     "Measure",
     "Metric",
     "column_of",
+    "find",
     "measure",
     "measures",
     "of_column",
@@ -70,18 +71,24 @@ _PLAIN = {
 _CUTOFF = re.compile(r"(.+)@([1-9][0-9]{0,5})", re.ASCII)
 
 
-def measure(name: str) -> Measure:
+def find(name: str) -> Measure | None:
     """The measure of a name as gates and reports write it: ``chr``, ``recall@5``, ``latency_total_ms.p95``.
 
-    UsageError where there is none.
+    None where this version has none: a report may come from another one.
     """
     if name in _PLAIN:
         return _PLAIN[name]
     cut = _CUTOFF.fullmatch(name)
     metric = METRICS.get(f"{cut[1]}@k") if cut else None
-    if metric is None or cut is None:
+    return Measure(name, metric, int(cut[2])) if metric and cut else None
+
+
+def measure(name: str) -> Measure:
+    """The same; UsageError where there is none."""
+    found = find(name)
+    if found is None:
         raise UsageError(f"unknown metric '{name[:80]}'. {suggestion(name)}")
-    return Measure(name, metric, int(cut[2]))
+    return found
 
 
 def measures(cutoffs: Iterable[int], also: Iterable[str] = ()) -> tuple[Measure, ...]:
