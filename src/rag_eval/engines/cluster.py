@@ -46,7 +46,7 @@ def run(task: Task) -> Scorer | None:
     if source is None:
         return task.work.scorer.fresh()
     with source:
-        if source.plain is None or source.first_byte == b"[":
+        if source.plain is None or source.is_array:
             return None
         size = source.size
     with _client(task.how) as client:

@@ -36,7 +36,7 @@ def run(task: Task) -> Scorer | None:
     if source is None:
         return task.work.scorer.fresh()
     with source:
-        if source.plain is None or source.first_byte == b"[":
+        if source.plain is None or source.is_array:
             return None
         return _run(task, Local(source.plain.fileno()), source.size, jobs)
 

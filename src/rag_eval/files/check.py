@@ -50,7 +50,7 @@ def kind_of(reader: Reader, path: str) -> str:
     with source:
         if unpacked(path).endswith(".json"):
             return json_kind(source.whole() or b"", path)
-        if source.first_byte == b"[":
+        if source.is_array:
             return "gold"
         first = next((line for _, line in source.lines()), b"")
     return (

@@ -77,7 +77,7 @@ def _shelf(reader: Reader, path: str) -> Mapping[str, Gold] | None:
     if source is None:
         return None
     with source:
-        found = None if source.first_byte == b"[" else Shelf.of(_batches(quiet, source, "gold", Stocks))
+        found = None if source.is_array else Shelf.of(_batches(quiet, source, "gold", Stocks))
     return None if quiet.ledger.count or quiet.ledger.notes else found
 
 
@@ -107,7 +107,7 @@ def _traces(reader: Reader, path: str, digest: Digest | None, read: Callable[[So
     if source is None:
         return
     with source:
-        if source.first_byte == b"[":
+        if source.is_array:
             hint = "Write one trace a line; jq -c '.[]' does it."
             reader.ledger.problem(path, 1, "", "is a JSON array; traces are JSON Lines", hint)
             return
@@ -125,7 +125,7 @@ def _of_file(reader: Reader, path: str, digest: Digest | None, kept: dict[str, R
     if source is None:
         return {}
     with source:
-        if kept is None and source.first_byte != b"[":
+        if kept is None and not source.is_array:
             items = chain.from_iterable(_batches(reader, source, "gold", _golds))
             return unique(items, _item, reader.ledger, path)
         rows, make = _gold_rows(reader, source)
@@ -137,7 +137,7 @@ def _item(found: Gold | Row, line: int) -> Gold:
 
 
 def _gold_rows(reader: Reader, source: Source) -> Found:
-    if source.first_byte != b"[":
+    if not source.is_array:
         return json_lines(reader, source, "gold"), Gold.from_row
     from rag_eval.files.array import array_rows, is_golden
 
@@ -353,7 +353,7 @@ def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, 
 
 def _items(source: Source) -> Iterator[bytes]:
     """The exact bytes of each item: of JSON Lines one at a time, for gold may be large."""
-    if source.first_byte != b"[":
+    if not source.is_array:
         for batch in source.batches():
             yield from [line.removesuffix(b"\r") for line in batch.each() if line and not line.isspace()]
         return

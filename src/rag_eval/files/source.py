@@ -120,9 +120,9 @@ class Source:
         self._file.close()
 
     @property
-    def first_byte(self) -> bytes:
-        """The first byte that is not white space, as far as the first block shows it."""
-        return self._head.lstrip()[:1]
+    def is_array(self) -> bool:
+        """Whether it is one JSON array in place of lines: what comes first besides white space says it."""
+        return self._head.lstrip()[:1] == b"["
 
     @property
     def head(self) -> bytes:
