@@ -19,6 +19,7 @@ import groundedness_pairs as minimal
 
 from rag_eval.grounding import ground, groundedness, supported
 from rag_eval.grounding.semantic import blended, compared
+from rag_eval.model import without_citations
 from rag_eval.semantic import FILES, Encoder, digest
 
 CASES = 20  # that the cost is measured on
@@ -38,12 +39,14 @@ class Candidates:
         self.checked = cache(self._checked)
 
     def _checked(self, claim, chunks):
-        return blended(ground(claim, chunks), claim, chunks, self._model)
+        prose = without_citations(claim, ())
+        return blended(ground(prose, chunks), prose, chunks, self._model)
 
     def nearness(self, claim, chunks):
         """The mean of the greatest cosines of the checked sentences, by their weight."""
-        own = [one for one in ground(claim, chunks) if one.part.kind != "general"]
-        found = self._model.similar([claim[one.part.start : one.part.end] for one in own], compared(chunks))
+        prose = without_citations(claim, ())
+        own = [one for one in ground(prose, chunks) if one.part.kind != "general"]
+        found = self._model.similar([prose[one.part.start : one.part.end] for one in own], compared(chunks))
         weight = sum(one.support.weight for one in own)
         near = sum(cosine * one.support.weight for one, cosine in zip(own, found, strict=True))
         return near / weight if weight else None
