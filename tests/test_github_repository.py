@@ -11,7 +11,7 @@ from fake_github import Answer, Fault
 from gitrepo import Repo
 from rag_eval.errors import UsageError
 from rag_eval.github import Authorship, GitHub, GitHubError, Network, Review, TreeEntry
-from rag_eval.signoff_identity import approvals, authors
+from rag_eval.signoff.identity import approvals, authors
 
 pytest.importorskip("urllib3")
 

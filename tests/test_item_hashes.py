@@ -9,7 +9,8 @@ import pytest
 
 from cases import gold_row, trace_row, write_rows
 from rag_eval import app
-from rag_eval.signoff import digest, sources
+from rag_eval.files.items import sources
+from rag_eval.signoff.checking import digest
 
 ROWS = [gold_row(qid=f"Q{i}", question=f"Wie groß ist {i}?") for i in range(3)]
 LINES = [json.dumps(row, ensure_ascii=False).encode() for row in ROWS]

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rag_eval.signoff import Advice, Item, Policy, Side, breaches, changes, check, digest, is_array, items, sources
-from rag_eval.signoff_record import HASH, PATTERNS, Change, Record
+from rag_eval.files.items import is_array, sources
+from rag_eval.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, items
+from rag_eval.signoff.record import HASH, PATTERNS, Change, Record
 
 POLICY = Policy(dataset="7b0c4e")
 FOLDER = POLICY.records

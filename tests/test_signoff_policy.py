@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from rag_eval.errors import InputError
-from rag_eval.files.signoff_policy import signoff_policy
-from rag_eval.signoff_policy import LEVELS, Policy, proves
+from rag_eval.signoff.policy import LEVELS, Policy, proves
+from rag_eval.signoff.policy_file import signoff_policy
 
 BOB = "signers: {bob@example.org: {github: Bob-1}}"
 

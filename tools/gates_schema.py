@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from rag_eval.files.limits import DEEPEST, DEFAULTS
-from rag_eval.files.signoff_policy import LOGIN
 from rag_eval.folds import FOLDS
 from rag_eval.metrics import METRICS, Metric
 from rag_eval.model import Grounding
 from rag_eval.objectives import QUALITY, SPENDING, WEIGHTS
-from rag_eval.signoff_policy import LEVELS
+from rag_eval.signoff.policy import LEVELS
+from rag_eval.signoff.policy_file import LOGIN
 
 Number = Callable[[str, float], dict[str, Any]]
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from rag_eval.github import GitHub
     from rag_eval.posting import Said
     from rag_eval.report import Report
-    from rag_eval.signoff_identity import Author
-    from rag_eval.signoff_policy import Policy as SignoffPolicy
+    from rag_eval.signoff.identity import Author
+    from rag_eval.signoff.policy import Policy as SignoffPolicy
 
     Connect = Callable[[str, str, str], GitHub]
 

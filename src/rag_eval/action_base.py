@@ -14,7 +14,7 @@ from rag_eval.authority import Authority, Written, last_written
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.object_ids import is_object_id
 from rag_eval.safe import one_line
-from rag_eval.signoff_identity import approvals, authors
+from rag_eval.signoff.identity import approvals, authors
 from rag_eval.trees import NOTHING, Entry, Walked
 from rag_eval.typed import NamedTuple
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from rag_eval.files.work_tree import WorkTree
     from rag_eval.git import Git
     from rag_eval.github import GitHub
-    from rag_eval.signoff_identity import Author
-    from rag_eval.signoff_policy import Policy
+    from rag_eval.signoff.identity import Author
+    from rag_eval.signoff.policy import Policy
     from rag_eval.trees import Snapshot
 
     class History(Protocol):

@@ -7,7 +7,7 @@ import posixpath
 
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
-from rag_eval.signoff_frame import Frame, named
+from rag_eval.signoff.frame import Frame, named
 from rag_eval.trees import NOTHING
 from rag_eval.typed import NamedTuple
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Literal
 
-    from rag_eval.signoff_frame import People
+    from rag_eval.signoff.frame import People
     from rag_eval.trees import Snapshot, Tree
 
     Signoff = Literal["policy", "require", "off"]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 
-from rag_eval import blast, signoff, signoff_frame
+from rag_eval import blast
 from rag_eval.files.gates_file import beside as beside_file
 from rag_eval.files.report_file import sidecar_of
-from rag_eval.files.signoff_policy import beside
 from rag_eval.finding import Finding
 from rag_eval.policy import PolicyChange
 from rag_eval.report import SignedAt, rejudge
 from rag_eval.safe import quoted
-from rag_eval.signoff_identity import NO_PROOF, unchecked
-from rag_eval.signoff_policy import proves
+from rag_eval.signoff import checking, frame
+from rag_eval.signoff.identity import NO_PROOF, unchecked
+from rag_eval.signoff.policy import proves
+from rag_eval.signoff.policy_file import beside
 from rag_eval.trees import NOTHING, Irregular, differing, read, read_regular
 from rag_eval.typed import NamedTuple
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rag_eval.finding import Level
     from rag_eval.report import Report
     from rag_eval.scene import Scene
-    from rag_eval.signoff import Policy, Side
+    from rag_eval.signoff.checking import Policy, Side
     from rag_eval.trees import Tree
 
 _ASK = "To have it signed off, say so in eval-gates.yml: signoff: {require: record}."
@@ -48,17 +49,17 @@ def look(scene: Scene) -> Look:
     try:
         tracked = path is not None and bool(scene.authority.after.files(path))
     except Irregular as error:
-        if path is None or not signoff_frame.is_folder(error, path):
+        if path is None or not frame.is_folder(error, path):
             raise
-        return Look(findings=tuple(_without_items(scene, signoff_frame.no_items(path))))
+        return Look(findings=tuple(_without_items(scene, frame.no_items(path))))
     if path is None or not tracked:
         return Look(findings=tuple(_untracked(scene, path)))
-    if signoff_frame.is_packed(read(scene.authority.head, path) or b""):
-        return Look(findings=tuple(_without_items(scene, signoff_frame.packed(path))))
+    if frame.is_packed(read(scene.authority.head, path) or b""):
+        return Look(findings=tuple(_without_items(scene, frame.packed(path))))
     policies = _policies(scene)
     own = next((policy for policy in policies if policy.gold == path), None)
     found = [*_overridden(scene, path), *(_unsigned(scene, policies) if own else _ungoverned(scene))]
-    base, head = signoff_frame.sides(scene.authority.frame, own or signoff.Policy(gold=path))
+    base, head = frame.sides(scene.authority.frame, own or checking.Policy(gold=path))
     return _radius(scene, path, base, head, found)._replace(signed_at=_signed_at(scene, own) if own else None)
 
 
@@ -80,7 +81,7 @@ def _by_its_own(scene: Scene) -> set[str]:
     """The codes that the head's policy alone gives: none where it asks for no sign-off."""
     if scene.authority.signoff != "require" and "signoff" not in scene.head.stated:
         return set()
-    own = _stated(scene, scene.authority.head, scene.head.file) or _at_place(scene, signoff.Policy())
+    own = _stated(scene, scene.authority.head, scene.head.file) or _at_place(scene, checking.Policy())
     return {found.code for found in _check(scene, own)}
 
 
@@ -107,7 +108,7 @@ def _lines_of(data: bytes | None) -> set[str]:
 
 
 def _radius(scene: Scene, path: str, base: Side, head: Side, found: list[Finding]) -> Look:
-    changed = signoff.changes(base.items, head.items)
+    changed = checking.changes(base.items, head.items)
     old = _scored_as_before(scene, path) if changed else None
     before, after = (blast.labels(one.questions) if one else {} for one in (old, scene.report))
     moved = ((one.qid, one.verb, _mutates(one.qid, base, head)) for one in changed)
@@ -117,7 +118,7 @@ def _radius(scene: Scene, path: str, base: Side, head: Side, found: list[Finding
 
 
 def _mutates(qid: str, base: Side, head: Side) -> bool:
-    return bool(signoff.mutated(base.items.get(qid), head.items.get(qid)))
+    return bool(checking.mutated(base.items.get(qid), head.items.get(qid)))
 
 
 def _scored_as_before(scene: Scene, path: str) -> Report | None:
@@ -151,12 +152,12 @@ def _policies(scene: Scene) -> list[Policy]:
     head = _stated(scene, authority.head, scene.head.file)
     base = _stated(scene, authority.gates, scene.base.file) if authority.gates and scene.base else None
     first = authority.fork is NOTHING or authority.gates is None
-    return signoff_frame.in_force(base, head, lambda policy: _at_place(scene, policy), first=first)
+    return frame.in_force(base, head, lambda policy: _at_place(scene, policy), first=first)
 
 
 def _stated(scene: Scene, tree: Tree | None, file: str) -> Policy | None:
     path = scene.authority.inside(file) if file else None
-    policy = signoff_frame.policy_at(tree, path) if tree and path else None
+    policy = frame.policy_at(tree, path) if tree and path else None
     return _at_place(scene, policy) if policy else None
 
 
@@ -191,13 +192,13 @@ def _as_it_stands(scene: Scene, path: str | None) -> Iterator[Finding]:
         yield from _unsigned(scene, [own]) if own else _ungoverned(scene)
 
 
-def _check(scene: Scene, policy: Policy) -> list[signoff.Breach]:
+def _check(scene: Scene, policy: Policy) -> list[checking.Breach]:
     import shlex
 
     # A branch's name may hold what a shell would run.
     since = "--baseline" if scene.authority.gates is None else f"--base {shlex.quote(scene.authority.ref)}"
     command = f"rag-eval gold signoff {since} --reason '…'"
-    return signoff_frame.findings(scene.authority.frame, policy, command, scene.authority.people)
+    return frame.findings(scene.authority.frame, policy, command, scene.authority.people)
 
 
 def _ungoverned(scene: Scene) -> Iterator[Finding]:

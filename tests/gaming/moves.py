@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 
 from gaming import answers, honest
 from gaming.honest import GATES, GOLD, RECORDS, Repository, named
-from rag_eval import app, signatures
+from rag_eval import app
 from rag_eval.renderers import render
+from rag_eval.signoff import signatures
 
 MOVES = {}
 

@@ -6,7 +6,7 @@ import sys
 
 from rag_eval.git import INDEX, Git
 from rag_eval.safe import log_line
-from rag_eval.signoff_frame import Frame, Place, between, untouched
+from rag_eval.signoff.frame import Frame, Place, between, untouched
 from rag_eval.trees import NOTHING
 
 TYPE_CHECKING = False
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterable
 
-    from rag_eval.signoff import Policy
-    from rag_eval.signoff_record import Change
+    from rag_eval.signoff.checking import Policy
+    from rag_eval.signoff.record import Change
 
 
 def place(git: Git, args: Namespace) -> Place:

@@ -6,20 +6,19 @@ import os
 import shlex
 import sys
 
-from rag_eval import signoff
-from rag_eval import signoff_identity as identity
 from rag_eval.commands._gold import complain, effect, frame_since, place, say
 from rag_eval.errors import GATE_FAILED, PASSED
 from rag_eval.git import INDEX, Git
-from rag_eval.signoff_frame import Frame, between, findings, policies, untouched
-from rag_eval.signoff_identity import NO_PROOF
+from rag_eval.signoff import checking, identity
+from rag_eval.signoff.frame import Frame, between, findings, policies, untouched
+from rag_eval.signoff.identity import NO_PROOF
 from rag_eval.trees import NOTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from rag_eval.signoff import Policy
+    from rag_eval.signoff.checking import Policy
 
 _SHOWN = 100
 
@@ -56,7 +55,7 @@ def _checked_frame(git: Git, args: Namespace) -> Frame:
     return frame_since(git, args.base)
 
 
-def _found(frame: Frame, policy: Policy, args: Namespace) -> list[signoff.Breach]:
+def _found(frame: Frame, policy: Policy, args: Namespace) -> list[checking.Breach]:
     if not frame.whole and untouched(frame, policy):
         # Inside a commit, which git tells by naming the index, and against a base that was asked for, that is the
         # answer. A run by hand (`pre-commit run --all-files`) has no change at hand: it asks about every item.

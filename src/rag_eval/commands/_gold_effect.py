@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rag_eval.blast import GateTurn
     from rag_eval.git import Git
     from rag_eval.policy import PolicyChange
-    from rag_eval.signoff import Policy
-    from rag_eval.signoff_frame import Frame
+    from rag_eval.signoff.checking import Policy
+    from rag_eval.signoff.frame import Frame
 
 _SHOWN = 10
 

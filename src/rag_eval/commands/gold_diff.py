@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from rag_eval import signoff
 from rag_eval.commands._gold import counted, effect, frame_since, place, say
 from rag_eval.errors import PASSED
 from rag_eval.git import Git
 from rag_eval.safe import quoted
-from rag_eval.signoff_frame import policies, sides
+from rag_eval.signoff import checking
+from rag_eval.signoff.frame import policies, sides
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rag_eval.signoff import Side
-    from rag_eval.signoff_record import Change
+    from rag_eval.signoff.checking import Side
+    from rag_eval.signoff.record import Change
 
 EXAMPLE = "example: rag-eval gold diff --base origin/main"
 
@@ -35,7 +35,7 @@ def run(args: Namespace) -> int:
     frame = frame_since(git, args.base)
     for policy in policies(frame, place(git, args)):
         base, head = sides(frame, policy)
-        found = signoff.changes(base.items, head.items)
+        found = checking.changes(base.items, head.items)
         say(_described(change, base, head) for change in found)
         say(effect(git, frame, policy, args))
         say([f"{policy.gold} against {frame.name}: {counted(found)}."])
@@ -49,7 +49,7 @@ def _described(change: Change, base: Side, head: Side) -> str:
     both = sorted(before.row.keys() | after.row.keys())
     fields = [name for name in both if _shape(before.row, name) != _shape(after.row, name)]
     what = ", ".join(quoted(name)[1:-1] for name in fields) or "only how it is written"
-    mutation = " (asks something else: a mutation)" if signoff.mutated(before, after) else ""
+    mutation = " (asks something else: a mutation)" if checking.mutated(before, after) else ""
     return f"changed {quoted(change.qid)}: {what}{mutation}"
 
 

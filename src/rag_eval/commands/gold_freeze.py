@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rag_eval.files.source import Reader
-    from rag_eval.freeze import Frozen
-    from rag_eval.signoff import Side
+    from rag_eval.signoff.checking import Side
+    from rag_eval.signoff.freeze import Frozen
 
 EXAMPLE = "examples: rag-eval gold freeze v1.0, rag-eval gold freeze v1.0 --check"
 _SHOWN = 100
@@ -40,8 +40,8 @@ def run(args: Namespace) -> int:
     """Write the manifest, or check the gold against it."""
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Reader
-    from rag_eval.freeze import TAG
-    from rag_eval.signoff_record import matches
+    from rag_eval.signoff.freeze import TAG
+    from rag_eval.signoff.record import matches
 
     if not matches(TAG, args.tag):
         allowed = "It is a file's name: up to 64 letters, digits, dashes, underscores and single dots."
@@ -57,8 +57,8 @@ def _state(reader: Reader, args: Namespace) -> tuple[Frozen, Side, str]:
 
     from rag_eval.files.rows import read_gold
     from rag_eval.files.work_tree import WorkTree
-    from rag_eval.freeze import freeze
-    from rag_eval.signoff_frame import Frame, Place, packed, policies, sides
+    from rag_eval.signoff.frame import Frame, Place, packed, policies, sides
+    from rag_eval.signoff.freeze import freeze
     from rag_eval.trees import NOTHING
 
     root, digest = root_of("."), sha256()
@@ -99,7 +99,7 @@ def _freeze(reader: Reader, frozen: Frozen, head: Side, out: str, args: Namespac
     from pathlib import Path
 
     from rag_eval.commands._shared import write
-    from rag_eval.freeze import text
+    from rag_eval.signoff.freeze import text
 
     manifest, unsigned = frozen
     if unsigned and not args.unsigned:
@@ -137,7 +137,7 @@ def _refused(gold: str, head: Side, unsigned: list[str]) -> int:
 
 def _check(reader: Reader, head: Side, out: str, tag: str) -> int:
     from rag_eval.files.report_file import read_json
-    from rag_eval.freeze import differences, fault
+    from rag_eval.signoff.freeze import differences, fault
 
     manifest = read_json(reader, out, "freeze")
     reader.ledger.stop_on_problems()

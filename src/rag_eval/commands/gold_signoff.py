@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import time
 
-from rag_eval import signoff
 from rag_eval.commands._gold import counted, frame_since, place, say
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.git import Git
 from rag_eval.safe import quoted
-from rag_eval.signoff_frame import Frame, policies, read_record, sides, spent
-from rag_eval.signoff_record import Change, Record
+from rag_eval.signoff import checking
+from rag_eval.signoff.frame import Frame, policies, read_record, sides, spent
+from rag_eval.signoff.record import Change, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from rag_eval.signoff import Policy, Side
+    from rag_eval.signoff.checking import Policy, Side
 
 EXAMPLE = "example: rag-eval gold signoff --reason 'the new manual says 31 days'"
 
@@ -58,22 +58,22 @@ def _draft(frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record
     used = spent(frame, policy)
     # With four eyes, what somebody else has signed is there to be signed once more.
     mine = _signed_by(signer, base, head, policy, used) if policy.four_eyes else head
-    changes = [change for change, _ in signoff.breaches(base, mine, policy, used)]
-    moved = [qid for qid, *_ in changes if signoff.mutated(base.items.get(qid), head.items.get(qid))]
+    changes = [change for change, _ in checking.breaches(base, mine, policy, used)]
+    moved = [qid for qid, *_ in changes if checking.mutated(base.items.get(qid), head.items.get(qid))]
     if moved and not args.mutates:
         raise UsageError(
             f"{quoted(moved[0])} would ask something else than before ({len(moved)} such item(s)). "
             "Give the new question a new qid, or say that it is meant: --mutates"
         )
     if args.baseline:
-        rest = set(signoff.unsigned(head, policy)) - {change.qid for change in changes}
+        rest = set(checking.unsigned(head, policy)) - {change.qid for change in changes}
         changes += [Change(qid, None, head.items[qid].hash) for qid in rest]
     return _written(policy, args, signer, changes, bool(moved)) if changes else None
 
 
-def _signed_by(signer: str, base: Side, head: Side, policy: Policy, used: signoff.Records) -> Side:
+def _signed_by(signer: str, base: Side, head: Side, policy: Policy, used: checking.Records) -> Side:
     """The head without the new records of others."""
-    fresh = signoff.fresh(base, head, policy, used)
+    fresh = checking.fresh(base, head, policy, used)
     others = {path for path, record in fresh.items() if record.signer != signer}
     return head._replace(records={path: one for path, one in head.records.items() if path not in others})
 
@@ -89,7 +89,7 @@ def _written(policy: Policy, args: Namespace, signer: str, changes: list[Change]
 
 def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
     if key:
-        from rag_eval.signatures import sign
+        from rag_eval.signoff.signatures import sign
 
         return sign(record, key)
     if policy.require == "signature":

@@ -357,6 +357,6 @@ def _items(source: Source) -> Iterator[bytes]:
         for batch in source.batches():
             yield from [line.removesuffix(b"\r") for line in batch.each() if line and not line.isspace()]
         return
-    from rag_eval.signoff import sources
+    from rag_eval.files.items import sources
 
     yield from (item for _, item in sources(source.whole() or b""))

@@ -12,7 +12,7 @@ import re
 
 from rag_eval.errors import InputError, Problem
 from rag_eval.safe import quoted
-from rag_eval.signoff_record import NAMESPACE, PATTERNS, matches
+from rag_eval.signoff.record import NAMESPACE, PATTERNS, matches
 
 KEY_TYPES = (
     "ssh-ed25519",

@@ -10,8 +10,8 @@ import hashlib
 import json
 
 from rag_eval.safe import quoted
-from rag_eval.signoff import Side, unsigned
-from rag_eval.signoff_record import Change, Record
+from rag_eval.signoff.checking import Side, unsigned
+from rag_eval.signoff.record import Change, Record
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from rag_eval.signoff import Policy
+    from rag_eval.signoff.checking import Policy
 
 VERSION = 1
 TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"

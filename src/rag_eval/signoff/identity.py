@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from rag_eval.github import Authorship, Review
-    from rag_eval.signoff_policy import Policy
-    from rag_eval.signoff_record import Record
+    from rag_eval.signoff.policy import Policy
+    from rag_eval.signoff.record import Record
 
 _NOREPLY = re.compile(
     r"(?:[0-9]+\+)?([A-Za-z0-9][A-Za-z0-9_-]*(?:\[bot\])?)@users\.noreply\.github\.com", re.IGNORECASE

@@ -5,27 +5,25 @@ unrelated items. An item's hash is the sha256 of its exact line in the git blob,
 and without the byte order mark of the file. The JSON-array form has no lines: there it is the sha256 of the exact
 source text of the element, from its first to its last byte.
 
-Who stands behind a record is another question: ``signoff_identity`` says which records may count, by the level that
-the policy asks for.
+Who stands behind a record is another question: :mod:`rag_eval.signoff.identity` says which records may count, by the
+level that the policy asks for.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 
-from rag_eval import signoff_identity as identity
 from rag_eval.errors import Problem
 from rag_eval.model import item_hash as digest
 from rag_eval.safe import quoted
-from rag_eval.signoff_identity import NO_PROOF, Proof
-from rag_eval.signoff_policy import LEVELS as LEVELS
-from rag_eval.signoff_policy import PLAIN
-from rag_eval.signoff_policy import Advice as Advice
-from rag_eval.signoff_policy import Breach as Breach
-from rag_eval.signoff_policy import Policy as Policy
-from rag_eval.signoff_record import LONGEST_QID, Change, Record
+from rag_eval.signoff import identity
+from rag_eval.signoff.identity import NO_PROOF, Proof
+from rag_eval.signoff.policy import LEVELS as LEVELS
+from rag_eval.signoff.policy import PLAIN
+from rag_eval.signoff.policy import Advice as Advice
+from rag_eval.signoff.policy import Breach as Breach
+from rag_eval.signoff.policy import Policy as Policy
+from rag_eval.signoff.record import LONGEST_QID, Change, Record
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
     Edge = tuple[str | None, str | None, bool]
 
-_BOM = b"\xef\xbb\xbf"
 _SHOWN = 10
 
 
@@ -58,23 +55,6 @@ class Side(NamedTuple):
 
     items: Mapping[str, Item] = {}
     records: Mapping[str, Record | str] = {}
-
-
-def is_array(blob: bytes) -> bool:
-    """Whether a gold blob is of the JSON-array form: its first non-blank byte is ``[``."""
-    return blob.removeprefix(_BOM).lstrip()[:1] == b"["
-
-
-def sources(blob: bytes) -> list[tuple[int, bytes]]:
-    """The exact bytes of each item of a gold blob, with its line number; blank lines are none.
-
-    An array that cannot be taken apart comes back in one piece: parsing it says what is wrong.
-    """
-    body = blob.removeprefix(_BOM)
-    if is_array(blob):
-        return _elements(body) or [(1, body.strip())]
-    lines = enumerate(body.split(b"\n"), 1)
-    return [(number, line.removesuffix(b"\r")) for number, line in lines if line.strip()]
 
 
 def items(
@@ -317,26 +297,6 @@ def _named(path: str, record: Record) -> bool:
 
 def _hash(item: Item | None) -> str | None:
     return item.hash if item else None
-
-
-def _elements(body: bytes) -> list[tuple[int, bytes]] | None:
-    """The elements of a JSON array as they are written, None when it cannot be read as one."""
-    scan, blank = json.JSONDecoder().raw_decode, re.compile(r"[ \t\n\r]*")
-    try:
-        text = body.decode("utf-8")
-        found, line, seen, at = [], 1, 0, text.index("[") + 1
-        while True:
-            start = blank.match(text, at).end()  # type: ignore[union-attr]
-            end = scan(text, start)[1]
-            line, seen = line + text.count("\n", seen, start), start
-            found.append((line, text[start:end].encode("utf-8")))
-            at = blank.match(text, end).end()  # type: ignore[union-attr]
-            if text[at] != ",":
-                break
-            at += 1
-    except (ValueError, IndexError, RecursionError):
-        return None
-    return found if text[at] == "]" and not text[at + 1 :].strip() else None
 
 
 def _unusable(row: Any, asks: str) -> tuple[str, str] | None:

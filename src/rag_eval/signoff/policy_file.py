@@ -7,8 +7,8 @@ import posixpath
 from rag_eval.errors import InputError, Problem
 from rag_eval.files.limits import MIB, YAML_MIB
 from rag_eval.safe import quoted
-from rag_eval.signoff_policy import LEVELS, SETTINGS, Policy
-from rag_eval.signoff_record import PATTERNS, matches
+from rag_eval.signoff.policy import LEVELS, SETTINGS, Policy
+from rag_eval.signoff.record import PATTERNS, matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,16 +9,17 @@ import os
 import posixpath
 import time
 
-from rag_eval import signatures, signoff
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files import strict_json
-from rag_eval.files.signoff_policy import beside, signoff_policy
+from rag_eval.files.items import is_array, sources
 from rag_eval.files.work_tree import IsFolder
 from rag_eval.places import GATES_FILES, the_one
 from rag_eval.safe import one_line, quoted
-from rag_eval.signoff import Advice, Policy, Side
-from rag_eval.signoff_identity import NO_PROOF
-from rag_eval.signoff_record import Record
+from rag_eval.signoff import checking, signatures
+from rag_eval.signoff.checking import Advice, Policy, Side
+from rag_eval.signoff.identity import NO_PROOF
+from rag_eval.signoff.policy_file import beside, signoff_policy
+from rag_eval.signoff.record import Record
 from rag_eval.trees import NOTHING, Irregular, read
 from rag_eval.typed import NamedTuple
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.git import Git
-    from rag_eval.signoff_identity import Author, Proof
+    from rag_eval.signoff.identity import Author, Proof
     from rag_eval.trees import Tree
 
     People = Callable[[Policy], tuple[Collection[str], Collection[Author]]]
@@ -158,7 +159,7 @@ def _path(place: Place, path: str) -> str:
     return found
 
 
-def findings(frame: Frame, policy: Policy, command: str, people: People | None = None) -> list[signoff.Breach]:
+def findings(frame: Frame, policy: Policy, command: str, people: People | None = None) -> list[checking.Breach]:
     """What keeps the head of ``frame`` from being signed off; ``command`` is the sign-off that would mend it.
 
     ``people`` says who approved and who wrote the change; it is asked only where the policy asks for that and the gold
@@ -166,12 +167,12 @@ def findings(frame: Frame, policy: Policy, command: str, people: People | None =
     """
     base, head = sides(frame, policy)
     used = spent(frame, policy)
-    proof = NO_PROOF if frame.whole else _proof(frame, policy, signoff.fresh(base, head, policy, used))
-    if people and asks_for_people(policy) and signoff.changes(base.items, head.items):
+    proof = NO_PROOF if frame.whole else _proof(frame, policy, checking.fresh(base, head, policy, used))
+    if people and asks_for_people(policy) and checking.changes(base.items, head.items):
         approvals, authors = people(policy)
         proof = proof._replace(approvals=approvals, authors=authors)
     advice = Advice(command, frame.restore)
-    return signoff.check(None if frame.whole else base, head, policy, advice, used, proof)
+    return checking.check(None if frame.whole else base, head, policy, advice, used, proof)
 
 
 def asks_for_people(policy: Policy) -> bool:
@@ -194,7 +195,7 @@ def untouched(frame: Frame, policy: Policy) -> bool:
     return _files(frame.base, policy) == _files(frame.head, policy)
 
 
-def spent(frame: Frame, policy: Policy) -> signoff.Records:
+def spent(frame: Frame, policy: Policy) -> checking.Records:
     """The records that are used up though they are not on the base."""
     return _records(frame.spent, _files(frame.spent, policy), policy)
 
@@ -253,7 +254,7 @@ def is_packed(blob: bytes) -> bool:
 
 def _items(
     tree: Tree, files: Mapping[str, str], policy: Policy, parsed: dict[bytes, Any]
-) -> tuple[dict[str, signoff.Item], list[Problem]]:
+) -> tuple[dict[str, checking.Item], list[Problem]]:
     if policy.gold not in files:
         return {}, []
     blob = tree.contents([files[policy.gold]])[files[policy.gold]]
@@ -263,7 +264,7 @@ def _items(
     rows, unread = _rows(blob, policy.gold, parsed)
     if unread and is_packed(blob):
         return {}, [Problem(policy.gold, 0, "", "packed, and sign-off goes by lines", "Keep it unpacked in git.")]
-    items, problems = signoff.items(rows, policy.gold, signoff.is_array(blob))
+    items, problems = checking.items(rows, policy.gold, is_array(blob))
     if not (items or unread or problems):
         problems = [Problem(policy.gold, 0, "", "no gold items in it", "Add one, or delete the file.")]
     return items, unread + problems
@@ -272,7 +273,7 @@ def _items(
 def _rows(blob: bytes, file: str, parsed: dict[bytes, Any]) -> tuple[list[tuple[int, bytes, Any]], list[Problem]]:
     """The rows of a gold blob; ``parsed`` remembers them by their bytes, for base and head share most of theirs."""
     rows, problems = [], []
-    for line, source in signoff.sources(blob):
+    for line, source in sources(blob):
         try:
             if source not in parsed:
                 parsed[source] = strict_json.parse(source)
@@ -283,7 +284,7 @@ def _rows(blob: bytes, file: str, parsed: dict[bytes, Any]) -> tuple[list[tuple[
     return rows, problems
 
 
-def _records(tree: Tree, files: Mapping[str, str], policy: Policy) -> signoff.Records:
+def _records(tree: Tree, files: Mapping[str, str], policy: Policy) -> checking.Records:
     names = {path: name for path, name in files.items() if path != policy.gold}
     blobs = tree.contents(names.values())
     return {path: read_record(blobs[name]) for path, name in names.items()}

@@ -14,17 +14,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rag_eval.errors import InputError, Problem, RagEvalError
-from rag_eval.files.allowed_signers import allowed_signers
 from rag_eval.safe import one_line, quoted
-from rag_eval.signoff_identity import Proof
-from rag_eval.signoff_record import NAMESPACE
+from rag_eval.signoff.allowed_signers import allowed_signers
+from rag_eval.signoff.identity import Proof
+from rag_eval.signoff.record import NAMESPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rag_eval.signoff_policy import Policy
-    from rag_eval.signoff_record import Record
+    from rag_eval.signoff.policy import Policy
+    from rag_eval.signoff.record import Record
 
 _INSTALL = "Install OpenSSH and put it on the PATH, on Debian: apt-get install openssh-client"
 _GENERAL = "'Could not verify signature.'"
