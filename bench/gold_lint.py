@@ -7,8 +7,8 @@ import random
 import sys
 import time
 
-from rag_eval.gates import REFERENCE_GATES, Policy
 from rag_eval.goldlint import CHECKS, Sample, watch
+from rag_eval.judging.gates import REFERENCE_GATES, Policy
 from rag_eval.model import Gold, Settings, Trace
 
 # As many words as there are in a real set of this size, the frequent ones as frequent (Zipf's law).

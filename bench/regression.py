@@ -12,10 +12,10 @@ import random
 import time
 from pathlib import Path
 
-from rag_eval.evidence import Baseline, Evidence
-from rag_eval.gates import Gate, Policy, Slices, Statistics
-from rag_eval.judging import judge_all
-from rag_eval.results import Question
+from rag_eval.judging.evidence import Baseline, Evidence
+from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
+from rag_eval.judging.outcomes import judge_all
+from rag_eval.judging.results import Question
 from rag_eval.scoring.scorecard import Completeness
 
 PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rag_eval.evidence import Baseline, Evidence, folded
+from rag_eval.judging.evidence import Baseline, Evidence, folded
+from rag_eval.judging.results import MetricResult, Question
 from rag_eval.metrics import measure
-from rag_eval.results import MetricResult, Question
 from rag_eval.scoring.scorecard import Completeness
 
 

@@ -15,8 +15,8 @@ from project import GOLDS, TRACES, Project, apart, gates, gold_of, json_lines, t
 from rag_eval import app, baseline_file, cli
 from rag_eval.baseline import disagreeing, flips, must_pass
 from rag_eval.engines import meanwhile
-from rag_eval.evidence import Baseline, paired
 from rag_eval.files.contract import Contract
+from rag_eval.judging.evidence import Baseline, paired
 from rag_eval.labels import GOOD, MEANING
 from rag_eval.renderers import render
 from rag_eval.renderers.json_file import from_json

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.blast import GateTurn, GoldChange, findings, labels, standing, turns
-from rag_eval.gates import Gate
-from rag_eval.judging import judge
+from rag_eval.judging.gates import Gate
+from rag_eval.judging.outcomes import judge
 from rag_eval.labels import GOOD, MEANING
 from rag_eval.scoring.scorecard import Scored
 from rag_eval.tally import Value

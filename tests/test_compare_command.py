@@ -19,7 +19,7 @@ from rag_eval import cli
 from rag_eval.commands.compare import FORMATS, MOST
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
-from rag_eval.objectives import WEIGHTS, Scoring
+from rag_eval.judging.objectives import WEIGHTS, Scoring
 from rag_eval.policy import changes
 from rag_eval.renderers.scatter import HEIGHT, SEVERAL, WIDTH, mark, scatter
 

@@ -16,11 +16,11 @@ from statsmodels.stats.multitest import multipletests
 
 from rag_eval.comparison import Column, shared, side_by_side, two_sided
 from rag_eval.errors import UsageError
+from rag_eval.judging.objectives import QUALITY, WEIGHTS, Scoring, front, weighted
+from rag_eval.judging.results import Question
 from rag_eval.labels import GOOD
-from rag_eval.objectives import QUALITY, WEIGHTS, Scoring, front, weighted
 from rag_eval.operations import spread
 from rag_eval.repeats import every, repeats, some
-from rag_eval.results import Question
 
 CONTRACTS = {"precision": "a", "abstention_accuracy": "b", "under_refusal": "c", "recall@5": "d", "mrr": "e"}
 

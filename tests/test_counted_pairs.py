@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_eval import regression
-from rag_eval.evidence import Baseline, Evidence, folded
-from rag_eval.gates import Gate, Statistics
-from rag_eval.results import Layouts, Scores, apart, looked_up
+from rag_eval.judging import regression
+from rag_eval.judging.evidence import Baseline, Evidence, folded
+from rag_eval.judging.gates import Gate, Statistics
+from rag_eval.judging.results import Layouts, Scores, apart, looked_up
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import mcnemar, paired_spread, percentile_flip, sign_flip
 from runs import question

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from rag_eval import diagnosis
 from rag_eval.diagnosis import diagnose, limits_of
-from rag_eval.gates import Gate
-from rag_eval.judging import judge
+from rag_eval.judging.gates import Gate
+from rag_eval.judging.outcomes import judge
 from rag_eval.labels import MEANING
 from rag_eval.metrics import measure
 from rag_eval.tally import Value

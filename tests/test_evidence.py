@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from rag_eval.evidence import enclosed, folded, is_rate, paired
+from rag_eval.judging.evidence import enclosed, folded, is_rate, paired
 from runs import evidence, question, questions
 
 BITS = st.lists(st.booleans(), min_size=1, max_size=60)

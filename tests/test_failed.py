@@ -9,9 +9,9 @@ import pytest
 from project import Project, apart, gates, gold_of, trace_of, wrong
 from rag_eval import cli
 from rag_eval.failed import NEXT, bad_scores
-from rag_eval.gates import Judged
+from rag_eval.judging.gates import Judged
+from rag_eval.judging.results import Question
 from rag_eval.labels import GOOD, MEANING
-from rag_eval.results import Question
 
 BOTH = gates(chr="{min: 0.9}", mrr="{min: 0.6}")
 

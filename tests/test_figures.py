@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_eval.gates import Comparison, Gate, Judged
-from rag_eval.judging import judge, judge_bound
-from rag_eval.regression import by_comparison
+from rag_eval.judging.gates import Comparison, Gate, Judged
+from rag_eval.judging.outcomes import judge, judge_bound
+from rag_eval.judging.regression import by_comparison
+from rag_eval.judging.results import MetricResult
 from rag_eval.renderers import figures
-from rag_eval.results import MetricResult
 from rag_eval.tally import Value
 
 NUMBER = re.compile(r"[+−]?[0-9]+(?:\.[0-9]+)?")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rag_eval.gates import REFERENCE_GATES, Gate, verdict
-from rag_eval.judging import judge, judge_completeness
+from rag_eval.judging.gates import REFERENCE_GATES, Gate, verdict
+from rag_eval.judging.outcomes import judge, judge_completeness
 from rag_eval.renderers import figures
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.tally import Value, mean, tally

@@ -6,7 +6,7 @@ import pytest
 from rag_eval.files.gates_file import policy_of, read_policy
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import MIB
-from rag_eval.gates import Slices, Statistics
+from rag_eval.judging.gates import Slices, Statistics
 from rag_eval.metrics import measures
 from rag_eval.model import Grounding, Safety
 from rag_eval.semantic import Encoder

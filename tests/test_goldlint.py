@@ -15,9 +15,9 @@ from rag_eval.files.gates_file import read_policy
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.rows import read_entries, read_traces
 from rag_eval.files.source import Reader
-from rag_eval.gates import REFERENCE_GATES, Gate, Policy
 from rag_eval.goldlint import CHECKS, Sample, lint, watch
 from rag_eval.goldlint.questions import SHARED, near_duplicates
+from rag_eval.judging.gates import REFERENCE_GATES, Gate, Policy
 from rag_eval.model import Gold, Settings, Trace
 from strategies import gold_fields
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.gates import Gate, Policy, Slices, Statistics, merged, verdict
-from rag_eval.judging import judge_all, judge_bound, rejudged
+from rag_eval.judging.gates import Gate, Policy, Slices, Statistics, merged, verdict
+from rag_eval.judging.outcomes import judge_all, judge_bound, rejudged
 from runs import evidence, question, questions
 
 

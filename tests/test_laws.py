@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from cases import ROOT, gold_row, make_case, trace_row, write_rows
 from rag_eval import app
 from rag_eval.case import Case
-from rag_eval.evidence import enclosed
 from rag_eval.files.contract import Contract
-from rag_eval.gates import Policy
+from rag_eval.judging.evidence import enclosed
+from rag_eval.judging.gates import Policy
 from rag_eval.metrics import METRICS, measures
 from rag_eval.model import OPTIONAL, Gold, Settings, Trace
 from rag_eval.renderers.json_file import as_json

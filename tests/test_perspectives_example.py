@@ -6,9 +6,9 @@ import pytest
 
 from cases import ROOT
 from rag_eval.app import Options, run
+from rag_eval.judging.slices import FIELDS, slices_of
 from rag_eval.metrics import METRICS, measures
 from rag_eval.model import OPTIONAL, Gold, Trace
-from rag_eval.slices import FIELDS, slices_of
 
 EXAMPLE = ROOT / "examples" / "perspectives"
 

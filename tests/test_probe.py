@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cases import ROOT, gold_row, write_rows
 from rag_eval import cli
 from rag_eval.damage import KINDS, Sample, in_order
-from rag_eval.gates import Gate, Policy, Slices, Statistics
+from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
 from rag_eval.metrics import measures
 from rag_eval.model import Gold
 from rag_eval.probe import DOSES, At, Catch, Move, Probe, Probed, Setup, beside_itself, dosed, probe, unequal

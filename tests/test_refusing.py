@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cases import ROOT, make_case
 from rag_eval import refusing
-from rag_eval.gates import Policy
+from rag_eval.judging.gates import Policy
 from rag_eval.metrics import measures
 from rag_eval.model import Settings
 from rag_eval.refusing import BESIDE, HEAD, LANGUAGES, LEADING, LONGEST, VERSION, recognise

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from rag_eval.evidence import Baseline, Evidence
-from rag_eval.gates import Gate, Policy, Slices, Statistics
-from rag_eval.judging import judge_all
+from rag_eval.judging.evidence import Baseline, Evidence
+from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
+from rag_eval.judging.outcomes import judge_all
+from rag_eval.judging.regression import compared
 from rag_eval.metrics import measure
-from rag_eval.regression import compared
 from rag_eval.renderers.asides import _blind
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats.power import mcnemar_power

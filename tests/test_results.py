@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.results import Scores, in_columns, of_columns
+from rag_eval.judging.results import Scores, in_columns, of_columns
 from rag_eval.tally import as_shown
 from runs import question
 

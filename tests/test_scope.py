@@ -13,9 +13,9 @@ from cases import gold_row, trace_row, write_rows
 from project import Project, apart, gates, gold_of, trace_of, wrong
 from rag_eval import app, cli
 from rag_eval.errors import UsageError
+from rag_eval.judging.scope import in_suite, sample
 from rag_eval.metrics import METRICS, PERSPECTIVES, measure, perspectives_of
 from rag_eval.model import Gold
-from rag_eval.scope import in_suite, sample
 
 GATES = gates(chr="{min: 0.9}", **{"recall_all@3": "{min: 0.5}"})
 

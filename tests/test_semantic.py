@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.errors import MissingExtra, UsageError
-from rag_eval.gates import Policy
 from rag_eval.grounding import ground, groundedness, supported
 from rag_eval.grounding.semantic import MOST, blended, compared
+from rag_eval.judging.gates import Policy
 from rag_eval.metrics import measures
 from rag_eval.report import contract
 from rag_eval.semantic import DECIMALS, FILES, Encoder, digest

@@ -36,7 +36,8 @@ SLOW += [
     "rag_eval.grounding",
     "rag_eval.refusing",
 ]
-JUDGING = ["yaml", "hashlib", "decimal", "rag_eval.metrics", "rag_eval.gates", "rag_eval.report", "rag_eval.stats"]
+JUDGING = ["yaml", "hashlib", "decimal"]
+JUDGING += ["rag_eval.metrics", "rag_eval.judging.gates", "rag_eval.report", "rag_eval.stats"]
 LIGHT = [*SLOW, *JUDGING]
 HELP = ["--help", "--version", "score --help", "compare --help", "gate --help", "gold --help", "demo --help"]
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_eval.evidence import Evidence
-from rag_eval.gates import Gate, Policy, Slices, Statistics
-from rag_eval.judging import judge_all
+from rag_eval.judging.evidence import Evidence
+from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
+from rag_eval.judging.outcomes import judge_all
+from rag_eval.judging.tries import Tries
 from rag_eval.metrics import measure
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import paired_spread, percentile_flip, sign_flip, swap
 from rag_eval.stats.together import interval_of_questions
 from rag_eval.stats.units import Units
-from rag_eval.tries import Tries
 from runs import evidence, question, questions
 
 FLOOR = Gate("precision", "min", "0.80", confidence="0.95")

@@ -7,9 +7,9 @@ from typing import Any
 
 from rag_eval.files.limits import DEEPEST, DEFAULTS
 from rag_eval.folds import FOLDS
+from rag_eval.judging.objectives import QUALITY, SPENDING, WEIGHTS
 from rag_eval.metrics import METRICS, Metric
 from rag_eval.model import Grounding
-from rag_eval.objectives import QUALITY, SPENDING, WEIGHTS
 from rag_eval.signoff.policy import LEVELS
 from rag_eval.signoff.policy_file import LOGIN
 

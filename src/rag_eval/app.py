@@ -14,7 +14,7 @@ from rag_eval.files.pairs import paired, pairing
 from rag_eval.files.rows import item_hashes, read_gold, read_traces
 from rag_eval.files.source import Reader
 from rag_eval.how import USUAL
-from rag_eval.narrowing import narrowed
+from rag_eval.judging.narrowing import narrowed
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rag_eval.baseline_file import BaselineFile
     from rag_eval.blast import GateTurn
     from rag_eval.finding import Finding
-    from rag_eval.gates import Policy
     from rag_eval.how import How
+    from rag_eval.judging.gates import Policy
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings, Trace
     from rag_eval.policy import PolicyChange
@@ -130,9 +130,9 @@ class Session:
             return self._first()
 
     def _first(self) -> Report:
+        from rag_eval.judging.scope import in_suite
         from rag_eval.remarks import Input, Remark
         from rag_eval.report import Context, build, drawn
-        from rag_eval.scope import in_suite
 
         reader, policy, digests = self._reader, self._policy, self._digests
         self._golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
@@ -236,7 +236,7 @@ class Session:
         if self._file is None:
             return None, []
         from rag_eval.baseline_file import overridden, read_baseline
-        from rag_eval.narrowing import of_suite
+        from rag_eval.judging.narrowing import of_suite
 
         trace = next((each.baseline_trace for each in policies if each.baseline_trace), "")
 
@@ -288,8 +288,8 @@ def _policy_in(options: Options, data: bytes) -> Policy:
 
 def wanted(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:
     """What is to be measured: for the cutoffs asked for, for the gates, and for the labels."""
+    from rag_eval.judging.narrowing import within
     from rag_eval.metrics import measures
-    from rag_eval.narrowing import within
 
     gates = [gate.name for policy in policies if policy for gate in policy.gates]
     labels = [f"recall_all@{policy.k}" for policy in policies if policy]
@@ -366,7 +366,7 @@ def sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] 
 
 
 def _policy(reader: Reader, options: Options, digests: Digests) -> Policy:
-    from rag_eval.gates import REFERENCE_GATES, Policy
+    from rag_eval.judging.gates import REFERENCE_GATES, Policy
 
     path, usual = options.gates, Policy(gates=REFERENCE_GATES)
     if not path:

@@ -6,9 +6,9 @@ from collections import Counter
 
 from rag_eval.finding import Finding
 from rag_eval.folds import folded
+from rag_eval.judging.regression import comparison
 from rag_eval.labels import GOOD
 from rag_eval.metrics import measure
-from rag_eval.regression import comparison
 from rag_eval.safe import quoted
 from rag_eval.tally import DECIMALS
 from rag_eval.typed import NamedTuple
@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rag_eval.evidence import Baseline, Evidence
-    from rag_eval.results import Question
+    from rag_eval.judging.evidence import Baseline, Evidence
+    from rag_eval.judging.results import Question
 
 
 class Compared(NamedTuple):

@@ -13,9 +13,9 @@ from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
 from rag_eval.files.source import large
 from rag_eval.finding import Finding
+from rag_eval.judging.results import in_columns, of_columns
 from rag_eval.renderers.json_file import Questions, from_json
 from rag_eval.report import Earlier
-from rag_eval.results import in_columns, of_columns
 from rag_eval.safe import quoted
 from rag_eval.trees import read, read_regular
 from rag_eval.typed import NamedTuple
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from rag_eval.engines.meanwhile import Meanwhile
     from rag_eval.files.source import Reader
     from rag_eval.how import How
+    from rag_eval.judging.results import Columns
     from rag_eval.report import Report
-    from rag_eval.results import Columns
 
 FOREIGN = "rag-server-run"
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Literal
 
-    from rag_eval.gates import Judged
-    from rag_eval.results import Question
+    from rag_eval.judging.gates import Judged
+    from rag_eval.judging.results import Question
 
     Verb = Literal["added", "changed", "removed"]
 

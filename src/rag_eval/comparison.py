@@ -12,13 +12,13 @@ from functools import lru_cache
 from rag_eval import __version__, folds
 from rag_eval.baseline import Flip, flips
 from rag_eval.errors import UsageError
-from rag_eval.evidence import enclosed, folded, paired
+from rag_eval.judging.evidence import enclosed, folded, paired
+from rag_eval.judging.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
+from rag_eval.judging.regression import comparison
+from rag_eval.judging.results import looked_up
 from rag_eval.labels import GOOD
 from rag_eval.metrics import METRICS, find, measure
-from rag_eval.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
 from rag_eval.operations import Spread, spread
-from rag_eval.regression import comparison
-from rag_eval.results import looked_up
 from rag_eval.safe import quoted
 from rag_eval.typed import NamedTuple
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.folds import Pair
-    from rag_eval.results import Question
+    from rag_eval.judging.results import Question
     from rag_eval.tally import Shown
 
 LABELLED = "precision", "abstention_accuracy"

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rag_eval.gates import Judged
+    from rag_eval.judging.gates import Judged
 
 LOW = {metric: float(DEFAULT_GATES[name]) for name, metric in FLOORS.items()} | {"recall": 0.80}
 HIGH = {metric: float(DEFAULT_GATES[name]) for name, metric in CEILINGS.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_eval.gates import BOUNDS
+from rag_eval.judging.gates import BOUNDS
 from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.metrics import measure, of_column
 from rag_eval.tally import as_float
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.case import Case
-    from rag_eval.gates import Judged
+    from rag_eval.judging.gates import Judged
+    from rag_eval.judging.results import Question
     from rag_eval.report import Report
-    from rag_eval.results import Question
     from rag_eval.tally import Shown
 
     Row = Mapping[str, Any]

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    from rag_eval.judging.tries import Tries
     from rag_eval.metrics import Measure
     from rag_eval.stats import Interval
     from rag_eval.stats.units import Units
     from rag_eval.tally import Score, Shown
-    from rag_eval.tries import Tries
 
     Pair = tuple[Shown | None, Shown | None]
     Unit = tuple[tuple[Any, int], ...]

@@ -13,14 +13,14 @@ from rag_eval.errors import InputError, UsageError
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.finding import Finding
-from rag_eval.gates import REFERENCE_GATES, merged
 from rag_eval.integrity import HABITS
+from rag_eval.judging.gates import REFERENCE_GATES, merged
+from rag_eval.judging.scope import scope_of
 from rag_eval.places import GATES_FILES
 from rag_eval.policy import Effects, PolicyChange, changes, freed
 from rag_eval.remarks import Remark
 from rag_eval.report import Base, concluded, diagnosed, habits, levels, rejudge
 from rag_eval.safe import quoted
-from rag_eval.scope import scope_of
 from rag_eval.trees import lost, read, read_regular
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from rag_eval.authority import Authority
-    from rag_eval.gates import Policy
+    from rag_eval.judging.gates import Policy
     from rag_eval.report import Report
     from rag_eval.scene import Scene
 

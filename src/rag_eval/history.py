@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rag_eval.evidence import Baseline, Evidence
-from rag_eval.gates import Gate, Statistics
+from rag_eval.judging.evidence import Baseline, Evidence
+from rag_eval.judging.gates import Gate, Statistics
+from rag_eval.judging.regression import compared, comparison
 from rag_eval.metrics import find, measure
 from rag_eval.reference import CEILINGS, FLOORS
-from rag_eval.regression import compared, comparison
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rag_eval.gates import Comparison
+    from rag_eval.judging.gates import Comparison
+    from rag_eval.judging.results import MetricResult, Question
     from rag_eval.report import Report
-    from rag_eval.results import MetricResult, Question
     from rag_eval.scoring.scorecard import Completeness
     from rag_eval.tally import Shown
 

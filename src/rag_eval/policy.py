@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 
-from rag_eval.gates import COMPLETENESS, REFERENCE_GATES, Judged, Slices, Statistics
 from rag_eval.integrity import LEVELS
+from rag_eval.judging.gates import COMPLETENESS, REFERENCE_GATES, Judged, Slices, Statistics
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
 from rag_eval.typed import NamedTuple
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from rag_eval.damage import KINDS, cases_of
-from rag_eval.gates import MARGINS
+from rag_eval.judging.gates import MARGINS
 from rag_eval.metrics import measure
 from rag_eval.report import Earlier, build
 from rag_eval.scoring.scorer import Scorer
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rag_eval.damage import Kind, Sample
-    from rag_eval.gates import Policy
+    from rag_eval.judging.gates import Policy
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Trace
     from rag_eval.report import Context, Report

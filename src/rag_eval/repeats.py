@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rag_eval.results import Question
+    from rag_eval.judging.results import Question
 
 ATTACK = "ATTACK"
 """The label of safety cases, which pass whatever is answered: they would only make the shares look better."""

@@ -10,13 +10,13 @@ from rag_eval import __version__, integrity
 from rag_eval import baseline as earlier
 from rag_eval.baseline import Compared, Effect, Flip
 from rag_eval.diagnosis import Diagnosis, diagnose, limits_of
-from rag_eval.evidence import Baseline, Evidence, one_by_one
-from rag_eval.gates import FULL, Judged, Policy, Statistics, verdict
-from rag_eval.judging import judge_all, rejudged
-from rag_eval.measured import as_result, questions_of, results_of
+from rag_eval.judging.evidence import Baseline, Evidence, one_by_one
+from rag_eval.judging.gates import FULL, Judged, Policy, Statistics, verdict
+from rag_eval.judging.measured import as_result, questions_of, results_of
+from rag_eval.judging.outcomes import judge_all, rejudged
+from rag_eval.judging.scope import Scope, asked, scope_of
 from rag_eval.metrics import measure
 from rag_eval.remarks import Input, Remark, remarks
-from rag_eval.scope import Scope, asked, scope_of
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from rag_eval.blast import GateTurn, GoldChange
-    from rag_eval.evidence import Each
     from rag_eval.finding import Finding
+    from rag_eval.judging.evidence import Each
+    from rag_eval.judging.results import MetricResult, Question
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold
     from rag_eval.policy import PolicyChange
-    from rag_eval.results import MetricResult, Question
     from rag_eval.scoring.scorecard import Completeness, Scorecard
     from rag_eval.tally import Value
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rag_eval.authority import Authority
-    from rag_eval.gates import Policy
+    from rag_eval.judging.gates import Policy
     from rag_eval.report import Earlier, Report
     from rag_eval.scoring.scorecard import Scorecard
 

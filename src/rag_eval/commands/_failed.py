@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from rag_eval.app import Options
     from rag_eval.files.source import Reader
-    from rag_eval.gates import Policy
+    from rag_eval.judging.gates import Policy
+    from rag_eval.judging.results import Question
     from rag_eval.report import Report
-    from rag_eval.results import Question
 
 FOLDER, FILE = "traces", "failed.jsonl"
 _FIRST = b'{"kind":"' + failed.KIND.encode() + b'"'

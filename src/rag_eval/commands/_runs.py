@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rag_eval.app import Options
     from rag_eval.comparison import Column
     from rag_eval.files.source import Reader
+    from rag_eval.judging.results import Question
     from rag_eval.report import Report
-    from rag_eval.results import Question
     from rag_eval.tally import Shown
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rag_eval.app import Options
     from rag_eval.comparison import Column
-    from rag_eval.gates import Policy
+    from rag_eval.judging.gates import Policy
     from rag_eval.repeats import Repeats
 
 EXAMPLES = """\

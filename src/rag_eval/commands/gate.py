@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from rag_eval.gates import Policy
+    from rag_eval.judging.gates import Policy
     from rag_eval.report import Report
 
 EXAMPLES = """\
@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
 def _judged(args: argparse.Namespace, report: Report, policy: Policy | None) -> Report:
     """The report as it is judged now; UsageError where no run can have written it."""
     from rag_eval.commands._runs import check_scores
+    from rag_eval.judging.scope import asked
     from rag_eval.report import again, rejudge
-    from rag_eval.scope import asked
 
     check_scores(args.report, report)
     if policy and report.scope:  # what was left out stays so
@@ -58,7 +58,7 @@ def _judged(args: argparse.Namespace, report: Report, policy: Policy | None) -> 
 
 def _policy(reader: object, path: str) -> Policy | None:
     from rag_eval.files.gates_file import read_policy
-    from rag_eval.gates import REFERENCE_GATES
+    from rag_eval.judging.gates import REFERENCE_GATES
 
     policy = read_policy(reader, path) if path else None  # type: ignore[arg-type]
     return policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None

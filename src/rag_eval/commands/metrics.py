@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.app import Options
-    from rag_eval.coverage import Covered, Field
+    from rag_eval.judging.coverage import Covered, Field
     from rag_eval.renderers.page import Section
 
 EXAMPLES = """\
@@ -73,8 +73,8 @@ def _known(options: Options, *, asked: bool) -> _Known | None:
     Gold is read whole, traces are a stream. InputError where they cannot be read.
     """
     from rag_eval import app
-    from rag_eval.coverage import Presence, covered
     from rag_eval.files.rows import read_gold
+    from rag_eval.judging.coverage import Presence, covered
     from rag_eval.scoring.scorer import Scorer
 
     reader, policy, digests = app.open_policy(options)
@@ -107,7 +107,7 @@ def _listing(perspectives: tuple[str, ...], form: str) -> list[Section]:
 
 
 def _sections(known: _Known, form: str) -> list[Section]:
-    from rag_eval.coverage import idle, partly, unlocked
+    from rag_eval.judging.coverage import idle, partly, unlocked
     from rag_eval.metrics import METRICS
     from rag_eval.renderers.page import MARKDOWN, PLAIN, Section
 
@@ -134,7 +134,7 @@ def _few(found: tuple[str, ...]) -> str:
 
 def _as_json(perspectives: tuple[str, ...], known: _Known | None) -> dict[str, Any]:
     """Every metric; with files at hand also its cases, gates and missing fields, and what would unlock more."""
-    from rag_eval.coverage import unlocked
+    from rag_eval.judging.coverage import unlocked
     from rag_eval.metrics import METRICS
 
     found = {one.name: one for one in known.covered} if known else {}

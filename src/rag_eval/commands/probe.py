@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.damage import Sample
     from rag_eval.files.source import Reader
-    from rag_eval.gates import Policy
+    from rag_eval.judging.gates import Policy
     from rag_eval.model import Gold
     from rag_eval.probe import Probe
 

@@ -1,4 +1,4 @@
-"""eval-gates.yml into a :class:`~rag_eval.gates.Policy`, or every problem in it with line and column."""
+"""eval-gates.yml into a :class:`~rag_eval.judging.gates.Policy`, or every problem in it with line and column."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
 from rag_eval.files.limits import MIB, YAML_MIB
 from rag_eval.files.wording import EXTRA, Fault, each_key, pointer
-from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
+from rag_eval.judging.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
+from rag_eval.judging.objectives import Scoring
+from rag_eval.judging.slices import FIELDS, is_field, is_slice
 from rag_eval.metrics import find, suggestion
 from rag_eval.model import Grounding, Safety
-from rag_eval.objectives import Scoring
 from rag_eval.safe import quoted
-from rag_eval.slices import FIELDS, is_field, is_slice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from rag_eval.gates import Policy
+    from rag_eval.judging.gates import Policy
     from rag_eval.model import Gold, Settings, Trace
 
     Row = dict[str, Any]

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 from rag_eval.case import Case
 from rag_eval.folds import FOLDS
-from rag_eval.gates import BOUNDS
 from rag_eval.goldlint._sample import Remark
+from rag_eval.judging.gates import BOUNDS
+from rag_eval.judging.slices import expanded, slices_of
 from rag_eval.metrics import measure
 from rag_eval.model import Trace
 from rag_eval.safe import quoted
-from rag_eval.slices import expanded, slices_of
 from rag_eval.tally import Value, exactly, tally
 from rag_eval.typed import NamedTuple
 
@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rag_eval.gates import Gate
     from rag_eval.goldlint._sample import Sample
+    from rag_eval.judging.gates import Gate
     from rag_eval.metrics import Measure
     from rag_eval.model import Chunk, Gold, Settings
 

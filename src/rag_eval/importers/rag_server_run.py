@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 
 from rag_eval import __version__
-from rag_eval.gates import Policy
+from rag_eval.judging.gates import Policy
+from rag_eval.judging.results import MetricResult
 from rag_eval.metrics import find, measure
 from rag_eval.remarks import Input, Remark
 from rag_eval.report import Report, contract
-from rag_eval.results import MetricResult
 from rag_eval.safe import quoted
 from rag_eval.scoring.scorecard import Completeness
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from rag_eval.judging.regression import aim
 from rag_eval.metrics import column_of, of_column
-from rag_eval.regression import aim
 from rag_eval.renderers import words
 from rag_eval.renderers.figures import SMALL, at_least, number, worsening
 from rag_eval.renderers.words import PLAIN, Voice
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rag_eval.gates import Comparison, Judged
+    from rag_eval.judging.gates import Comparison, Judged
     from rag_eval.report import Report
 
 _MOST, _NAMED = 12, 3

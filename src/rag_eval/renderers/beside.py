@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_eval.baseline import Compared, Effect, Flip
-    from rag_eval.gates import Judged
+    from rag_eval.judging.gates import Judged
+    from rag_eval.judging.results import MetricResult, Question
     from rag_eval.report import Report, SliceResult
-    from rag_eval.results import MetricResult, Question
 
     Bounds = Mapping[tuple[str, str, float | None], Judged]
 

@@ -12,10 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rag_eval.judging.results import Question
     from rag_eval.renderers.blocks import Block
     from rag_eval.renderers.words import Voice
     from rag_eval.report import Report
-    from rag_eval.results import Question
 
 _FAILING = 10
 _LABEL = attrgetter("label")

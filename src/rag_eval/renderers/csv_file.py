@@ -14,8 +14,8 @@ from rag_eval.safe import spreadsheet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rag_eval.judging.results import Question
     from rag_eval.report import Report
-    from rag_eval.results import Question
 
     Flips = dict[tuple[str, str | None], str]
 

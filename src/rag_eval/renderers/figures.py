@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from rag_eval.gates import MARGINS
+from rag_eval.judging.gates import MARGINS
 from rag_eval.metrics import column_of, of_column
 from rag_eval.tally import DECIMALS, exactly, shown
 
@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rag_eval.gates import Comparison, Judged
+    from rag_eval.judging.gates import Comparison, Judged
+    from rag_eval.judging.results import MetricResult
     from rag_eval.report import Report
-    from rag_eval.results import MetricResult
 
     Moves = Mapping[tuple[str, str, str], str]
 

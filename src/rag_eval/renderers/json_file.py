@@ -12,16 +12,16 @@ from rag_eval.baseline import Compared, Effect, Flip
 from rag_eval.blast import GateTurn, GoldChange
 from rag_eval.diagnosis import Diagnosis
 from rag_eval.finding import Finding
-from rag_eval.gates import Comparison, Judged, Statistics
+from rag_eval.judging.gates import Comparison, Judged, Statistics
+from rag_eval.judging.results import MetricResult, Question, Scores
+from rag_eval.judging.scope import Scope
 from rag_eval.listed import Halves, Listed
 from rag_eval.metrics import METRICS
 from rag_eval.policy import PolicyChange
 from rag_eval.quick_json import orjson
 from rag_eval.remarks import Input, Remark
 from rag_eval.report import FORMAT, Base, Report, SignedAt, SliceResult
-from rag_eval.results import MetricResult, Question, Scores
 from rag_eval.safe import json_source
-from rag_eval.scope import Scope
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.typed import NamedTuple, filled
 

@@ -9,7 +9,7 @@ from rag_eval.renderers.figures import enclosed, move_of, moves, threshold
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rag_eval.gates import Judged
+    from rag_eval.judging.gates import Judged
     from rag_eval.renderers.blocks import Block
     from rag_eval.renderers.figures import Moves
     from rag_eval.renderers.words import Voice

@@ -11,7 +11,7 @@ from rag_eval.safe import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rag_eval.gates import Judged
+    from rag_eval.judging.gates import Judged
     from rag_eval.report import Report
 
 

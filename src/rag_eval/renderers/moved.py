@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_eval.baseline import Flip
+    from rag_eval.judging.results import Question
     from rag_eval.renderers.blocks import Block
     from rag_eval.renderers.words import Voice
     from rag_eval.report import Report, SliceResult
-    from rag_eval.results import Question
 
     Questions = Mapping[tuple[str, str | None], Question]
 

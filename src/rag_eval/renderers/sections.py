@@ -12,9 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rag_eval.judging.results import MetricResult
     from rag_eval.metrics import Metric
     from rag_eval.report import Report
-    from rag_eval.results import MetricResult
 
     Results = Mapping[str, MetricResult]
     Table = tuple[list[str], list[list[str]]]

@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rag_eval.judging.results import Question
     from rag_eval.report import Report
-    from rag_eval.results import Question
 
 _SHOWN = 20
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import compress
 from operator import attrgetter
 
-from rag_eval.gates import FULL
+from rag_eval.judging.gates import FULL
 from rag_eval.labels import ABSENT, GOOD, MEANING
 from rag_eval.renderers.figures import enclosed, is_count, metric, probability, size, unit, value
 from rag_eval.safe import one_line
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from rag_eval.finding import Finding
-    from rag_eval.gates import Judged
+    from rag_eval.judging.gates import Judged
+    from rag_eval.judging.results import MetricResult, Question
     from rag_eval.report import Report
-    from rag_eval.results import MetricResult, Question
 
 _QID, _RUN, _LABEL = map(attrgetter, ("qid", "run", "label"))
 _REASONS = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_eval.gates import MARGINS
+from rag_eval.judging.gates import MARGINS
 from rag_eval.renderers import beside, words
 from rag_eval.renderers.figures import bound, enclosed, is_count, metric_interval, value
 from rag_eval.renderers.html.element import Markup, joined, shown, tag
@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rag_eval.gates import Judged
+    from rag_eval.judging.gates import Judged
+    from rag_eval.judging.results import MetricResult
     from rag_eval.report import Report, SliceResult
-    from rag_eval.results import MetricResult
 
 _MOST = 40
 _SHAPES = "A disc passes, a cross fails, an open diamond is inconclusive, a triangle only warns"

@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rag_eval.judging.results import Question
     from rag_eval.report import Report
-    from rag_eval.results import Question
 
 _FIRST = 100
 """Rows that are shown at first where the script runs; it says how many there are, and shows them all when asked to."""

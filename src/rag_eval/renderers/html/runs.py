@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rag_eval.comparison import SideBySide
-    from rag_eval.objectives import Front
+    from rag_eval.judging.objectives import Front
     from rag_eval.renderers.page import Section
 
 VOICE_OF_SECTIONS = SectionVoice(lambda text, _: VOICE.code(text), lambda text, _: VOICE.said(text))

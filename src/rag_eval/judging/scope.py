@@ -6,7 +6,7 @@ import re
 from hashlib import sha256
 
 from rag_eval.errors import UsageError
-from rag_eval.gates import FULL
+from rag_eval.judging.gates import FULL
 from rag_eval.later import Later
 from rag_eval.metrics import measure
 from rag_eval.safe import quoted
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rag_eval.gates import Gate, Policy
+    from rag_eval.judging.gates import Gate, Policy
     from rag_eval.model import Gold
 
 SMOKE = "smoke"

@@ -7,13 +7,13 @@ from fractions import Fraction
 from itertools import repeat
 from operator import attrgetter
 
-from rag_eval.evidence import CONFIDENCE, enclosed
 from rag_eval.folds import FOLDS, enclosed_together
+from rag_eval.judging.evidence import CONFIDENCE, enclosed
+from rag_eval.judging.results import MetricResult, Question, Scores
+from rag_eval.judging.slices import slices_of
+from rag_eval.judging.tries import Tries
 from rag_eval.metrics import METRICS
-from rag_eval.results import MetricResult, Question, Scores
-from rag_eval.slices import slices_of
 from rag_eval.tally import Value, as_shown, tally
-from rag_eval.tries import Tries
 from rag_eval.typed import filled
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from collections import Counter
 from decimal import Decimal
 
 from rag_eval import folds
-from rag_eval.gates import Comparison, Judged
+from rag_eval.judging.gates import Comparison, Judged
 from rag_eval.metrics import measure
 from rag_eval.tally import DECIMALS, exactly, weighed
 from rag_eval.typed import NamedTuple
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
-    from rag_eval.evidence import Evidence, Pairs
-    from rag_eval.gates import Gate, Outcome, Statistics
+    from rag_eval.judging.evidence import Evidence, Pairs
+    from rag_eval.judging.gates import Gate, Outcome, Statistics
     from rag_eval.stats.units import Units
     from rag_eval.tally import Value
 

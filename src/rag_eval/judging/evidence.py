@@ -7,9 +7,10 @@ from fractions import Fraction
 from functools import cached_property
 from operator import attrgetter, itemgetter
 
-from rag_eval import folds, tries
+from rag_eval import folds
+from rag_eval.judging import tries
+from rag_eval.judging.results import Layouts, apart, looked_up
 from rag_eval.metrics import measure
-from rag_eval.results import Layouts, apart, looked_up
 from rag_eval.tally import Value, weighed
 from rag_eval.typed import NamedTuple, Protocol
 
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from rag_eval.results import MetricResult, Question
+    from rag_eval.judging.results import MetricResult, Question
+    from rag_eval.judging.tries import Tries
     from rag_eval.scoring.scorecard import Completeness
     from rag_eval.stats import Interval
     from rag_eval.stats.units import Units
     from rag_eval.tally import Shown
-    from rag_eval.tries import Tries
 
     Pair = tuple[Shown | None, Shown | None]
     Pairs = Counter[Pair]

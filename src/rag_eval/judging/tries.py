@@ -10,7 +10,7 @@ from itertools import islice
 from math import fsum
 from operator import attrgetter, itemgetter, mul
 
-from rag_eval.results import Layouts, apart, looked_up
+from rag_eval.judging.results import Layouts, apart, looked_up
 from rag_eval.tally import DECIMALS
 from rag_eval.typed import NamedTuple
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from rag_eval.results import Question
+    from rag_eval.judging.results import Question
     from rag_eval.stats.units import Units
     from rag_eval.tally import Shown
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from rag_eval.judging.scope import asked
 from rag_eval.model import OPTIONAL
-from rag_eval.scope import asked
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from rag_eval.gates import Policy
+    from rag_eval.judging.gates import Policy
     from rag_eval.metrics import Measure, Metric
     from rag_eval.model import Gold, Trace
     from rag_eval.scoring.scorecard import Scorecard

@@ -5,18 +5,18 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from rag_eval.evidence import CONFIDENCE, counted, is_rate
-from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, Gate, Judged
-from rag_eval.regression import by_comparison, compared
-from rag_eval.scope import asked
-from rag_eval.slices import expanded
+from rag_eval.judging.evidence import CONFIDENCE, counted, is_rate
+from rag_eval.judging.gates import BOUNDS, COMPLETENESS, MARGINS, Gate, Judged
+from rag_eval.judging.regression import by_comparison, compared
+from rag_eval.judging.scope import asked
+from rag_eval.judging.slices import expanded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rag_eval.evidence import Evidence
-    from rag_eval.gates import Outcome, Policy
+    from rag_eval.judging.evidence import Evidence
+    from rag_eval.judging.gates import Outcome, Policy
     from rag_eval.scoring.scorecard import Completeness
     from rag_eval.tally import Value
 

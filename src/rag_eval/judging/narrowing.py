@@ -6,10 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from rag_eval.gates import Policy
+    from rag_eval.judging.gates import Policy
+    from rag_eval.judging.results import Question
     from rag_eval.metrics import Measure
     from rag_eval.report import Earlier
-    from rag_eval.results import Question
 
 
 def narrowed(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:
@@ -24,7 +24,7 @@ def narrowed(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:
     if suite == policy.suite:
         return policy
     from rag_eval.integrity import HABITS
-    from rag_eval.scope import suite_named
+    from rag_eval.judging.scope import suite_named
 
     warned = {code: "off" if policy.integrity.get(code) == "off" else "warning" for code in HABITS}
     return policy._replace(suite=suite_named(suite), integrity={**policy.integrity, **warned})
