@@ -4,7 +4,7 @@ import json
 
 from cases import ROOT, gold_row, write_rows
 from rag_eval import app
-from rag_eval.baseline import Compared, Flip
+from rag_eval.comparison.baseline import Compared, Flip
 from rag_eval.renderers import render
 from rag_eval.report import concluded
 

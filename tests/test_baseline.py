@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 
 from project import GOLDS, TRACES, Project, apart, gates, gold_of, json_lines, trace_of, wrong
 from rag_eval import app, baseline_file, cli
-from rag_eval.baseline import disagreeing, flips, must_pass
+from rag_eval.comparison.baseline import disagreeing, flips, must_pass
 from rag_eval.engines import meanwhile
 from rag_eval.files.contract import Contract
 from rag_eval.judging.evidence import Baseline, paired

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.blast import GateTurn, GoldChange, findings, labels, standing, turns
+from rag_eval.comparison.blast import GateTurn, GoldChange, findings, labels, standing, turns
 from rag_eval.judging.gates import Gate
 from rag_eval.judging.outcomes import judge
 from rag_eval.labels import GOOD, MEANING

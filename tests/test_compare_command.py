@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval import cli
 from rag_eval.commands.compare import FORMATS, MOST
+from rag_eval.comparison.policy import changes
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.judging.objectives import WEIGHTS, Scoring
-from rag_eval.policy import changes
 from rag_eval.renderers.scatter import HEIGHT, SEVERAL, WIDTH, mark, scatter
 
 QUICKSTART = ROOT / "examples" / "quickstart"

@@ -14,13 +14,13 @@ from scipy.stats import binomtest
 from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from rag_eval.comparison import Column, shared, side_by_side, two_sided
+from rag_eval.comparison.operations import spread
+from rag_eval.comparison.repeats import every, repeats, some
+from rag_eval.comparison.runs import Column, shared, side_by_side, two_sided
 from rag_eval.errors import UsageError
 from rag_eval.judging.objectives import QUALITY, WEIGHTS, Scoring, front, weighted
 from rag_eval.judging.results import Question
 from rag_eval.labels import GOOD
-from rag_eval.operations import spread
-from rag_eval.repeats import every, repeats, some
 
 CONTRACTS = {"precision": "a", "abstention_accuracy": "b", "under_refusal": "c", "recall@5": "d", "mrr": "e"}
 

@@ -20,10 +20,10 @@ from gitrepo import Repo
 from project import apart
 from rag_eval import cli
 from rag_eval.app import Options, run
+from rag_eval.comparison.history import Contrast, GoldDiff, Reading, Series, gated, history, point
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
 from rag_eval.files.source import Reader
-from rag_eval.history import Contrast, GoldDiff, Reading, Series, gated, history, point
 from rag_eval.renderers import render
 from rag_eval.renderers.json_file import from_json
 from rag_eval.renderers.trend import FORMS, spark

@@ -12,7 +12,7 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from hostile import PIECES, TEXTS
 from html_page import Page, said
 from rag_eval.cli import main
-from rag_eval.history import Contrast, GoldDiff, Reading, Series
+from rag_eval.comparison.history import Contrast, GoldDiff, Reading, Series
 from rag_eval.renderers.html import chart, element
 from rag_eval.renderers.trend import FORMS
 

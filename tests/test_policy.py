@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT
+from rag_eval.comparison.policy import RULES, Effects, changes, classify
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.judging.evidence import Evidence
 from rag_eval.judging.gates import Gate
 from rag_eval.judging.outcomes import judge, judge_all
 from rag_eval.metrics import measure
-from rag_eval.policy import RULES, Effects, changes, classify
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.tally import Value
 from runs import result

@@ -12,11 +12,11 @@ import compared
 from cases import ROOT, gold_row, write_rows
 from hostile import TAGS
 from rag_eval import app
-from rag_eval.blast import GateTurn, GoldChange
+from rag_eval.comparison.blast import GateTurn, GoldChange
+from rag_eval.comparison.policy import PolicyChange
 from rag_eval.files.contract import Contract
 from rag_eval.finding import Finding
 from rag_eval.metrics import measure
-from rag_eval.policy import PolicyChange
 from rag_eval.renderers import RENDERERS, render
 from rag_eval.renderers.json_file import as_json, from_json
 from rag_eval.report import Base, concluded

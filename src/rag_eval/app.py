@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from rag_eval.authority import Authority
     from rag_eval.baseline_file import BaselineFile
-    from rag_eval.blast import GateTurn
+    from rag_eval.comparison.blast import GateTurn
+    from rag_eval.comparison.policy import PolicyChange
     from rag_eval.finding import Finding
     from rag_eval.how import How
     from rag_eval.judging.gates import Policy
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings, Trace
-    from rag_eval.policy import PolicyChange
     from rag_eval.report import Context, Earlier, Report
     from rag_eval.scoring.scorecard import Scorecard
 
@@ -254,7 +254,7 @@ def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str
 
     InputError where gates, traces or the new gold cannot be read; what the old gold does not know has no label.
     """
-    from rag_eval import blast
+    from rag_eval.comparison import blast
 
     reader, policy, digests = open_policy(options)
     session = Session(options, reader._replace(held={policy.gold: new}), policy, None, digests)
@@ -270,7 +270,7 @@ def gates_effect(options: Options, old: bytes, new: bytes) -> list[PolicyChange]
 
     InputError where either of its states, the gold or the traces cannot be read.
     """
-    from rag_eval.policy import Effects, changes
+    from rag_eval.comparison.policy import Effects, changes
     from rag_eval.report import rejudge
 
     before, after = (_policy_in(options, data) for data in (old, new))

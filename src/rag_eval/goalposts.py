@@ -9,6 +9,7 @@ import json
 import os
 
 from rag_eval import gold_review
+from rag_eval.comparison.policy import Effects, PolicyChange, changes, freed
 from rag_eval.errors import InputError, UsageError
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
@@ -17,7 +18,6 @@ from rag_eval.integrity import HABITS
 from rag_eval.judging.gates import REFERENCE_GATES, merged
 from rag_eval.judging.scope import scope_of
 from rag_eval.places import GATES_FILES
-from rag_eval.policy import Effects, PolicyChange, changes, freed
 from rag_eval.remarks import Remark
 from rag_eval.report import Base, concluded, diagnosed, habits, levels, rejudge
 from rag_eval.safe import quoted

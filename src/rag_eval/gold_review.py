@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from rag_eval import blast
+from rag_eval.comparison import blast
+from rag_eval.comparison.policy import PolicyChange
 from rag_eval.files.gates_file import beside as beside_file
 from rag_eval.files.report_file import sidecar_of
 from rag_eval.finding import Finding
-from rag_eval.policy import PolicyChange
 from rag_eval.report import SignedAt, rejudge
 from rag_eval.safe import quoted
 from rag_eval.signoff import checking, frame
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rag_eval.blast import GateTurn, GoldChange
+    from rag_eval.comparison.blast import GateTurn, GoldChange
     from rag_eval.finding import Level
     from rag_eval.report import Report
     from rag_eval.scene import Scene

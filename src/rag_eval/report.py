@@ -7,8 +7,8 @@ import json
 from operator import attrgetter, eq
 
 from rag_eval import __version__, integrity
-from rag_eval import baseline as earlier
-from rag_eval.baseline import Compared, Effect, Flip
+from rag_eval.comparison import baseline as earlier
+from rag_eval.comparison.baseline import Compared, Effect, Flip
 from rag_eval.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.judging.evidence import Baseline, Evidence, one_by_one
 from rag_eval.judging.gates import FULL, Judged, Policy, Statistics, verdict
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal
 
-    from rag_eval.blast import GateTurn, GoldChange
+    from rag_eval.comparison.blast import GateTurn, GoldChange
+    from rag_eval.comparison.policy import PolicyChange
     from rag_eval.finding import Finding
     from rag_eval.judging.evidence import Each
     from rag_eval.judging.results import MetricResult, Question
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold
-    from rag_eval.policy import PolicyChange
     from rag_eval.scoring.scorecard import Completeness, Scorecard
     from rag_eval.tally import Value
 

@@ -12,9 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rag_eval.blast import GateTurn
+    from rag_eval.comparison.blast import GateTurn
+    from rag_eval.comparison.policy import PolicyChange
     from rag_eval.git import Git
-    from rag_eval.policy import PolicyChange
     from rag_eval.signoff.checking import Policy
     from rag_eval.signoff.frame import Frame
 

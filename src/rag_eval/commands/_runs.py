@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from rag_eval.comparison.operations import MOST
 from rag_eval.errors import UsageError
-from rag_eval.operations import MOST
 from rag_eval.safe import quoted
 from rag_eval.typed import NamedTuple
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rag_eval.app import Options
-    from rag_eval.comparison import Column
+    from rag_eval.comparison.runs import Column
     from rag_eval.files.source import Reader
     from rag_eval.judging.results import Question
     from rag_eval.report import Report
@@ -117,7 +117,7 @@ def _traces(path: str, options: Options, notes: list[str]) -> Report:
 
 def _split(path: str, report: Report) -> Iterator[Column]:
     """A column for each run of a report, in the order of their names."""
-    from rag_eval.comparison import Column
+    from rag_eval.comparison.runs import Column
 
     cases: dict[str | None, dict[str, Question]] = {}
     for case in report.questions:

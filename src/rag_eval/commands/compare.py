@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rag_eval.app import Options
-    from rag_eval.comparison import Column
+    from rag_eval.comparison.repeats import Repeats
+    from rag_eval.comparison.runs import Column
     from rag_eval.judging.gates import Policy
-    from rag_eval.repeats import Repeats
 
 EXAMPLES = """\
   rag-eval compare runs/main.jsonl runs/rerank.jsonl
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _compared(columns: Sequence[Column], options: Options, args: argparse.Namespace, form: str) -> str:
     from rag_eval.commands._runs import place_of
-    from rag_eval.comparison import side_by_side
+    from rag_eval.comparison.runs import side_by_side
     from rag_eval.renderers.side_by_side import render
 
     if not 1 < len(columns) <= MOST:
@@ -99,8 +99,8 @@ def _systems(columns: Sequence[Column]) -> list[list[Column]]:
 
 
 def _tries(columns: Sequence[Column]) -> Repeats:
-    from rag_eval.comparison import labelled_alike, shared
-    from rag_eval.repeats import repeats
+    from rag_eval.comparison.repeats import repeats
+    from rag_eval.comparison.runs import labelled_alike, shared
 
     if not labelled_alike(columns):
         raise UsageError("the runs were scored under different terms of refusal: they are no tries of one system")

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
+    from rag_eval.comparison.history import Point
     from rag_eval.earlier_reports import Found, Stored
-    from rag_eval.history import Point
 
 EXAMPLES = """\
   rag-eval history reports
@@ -46,7 +46,7 @@ def _count(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Show the trend; 0 whatever it is, for it is no gate."""
-    from rag_eval.history import history
+    from rag_eval.comparison.history import history
     from rag_eval.renderers.trend import FORMS
 
     wanted, stored = _places(args)
@@ -78,7 +78,7 @@ def _places(args: argparse.Namespace) -> tuple[list[str], Stored]:
 
 def _points(args: argparse.Namespace, stored: Stored, wanted: Sequence[str]) -> tuple[list[Point], list[str]]:
     """The points, oldest first, and the metrics shown: of a report no more is kept than these ask for."""
-    from rag_eval.history import gated, point
+    from rag_eval.comparison.history import gated, point
 
     names, points = list(wanted), []
     for found in _in_order(args, stored):

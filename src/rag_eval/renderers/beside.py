@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rag_eval.baseline import Compared, Effect, Flip
+    from rag_eval.comparison.baseline import Compared, Effect, Flip
     from rag_eval.judging.gates import Judged
     from rag_eval.judging.results import MetricResult, Question
     from rag_eval.report import Report, SliceResult

@@ -9,9 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rag_eval.blast import GateTurn, GoldChange
+    from rag_eval.comparison.blast import GateTurn, GoldChange
+    from rag_eval.comparison.policy import PolicyChange
     from rag_eval.finding import Finding
-    from rag_eval.policy import PolicyChange
     from rag_eval.renderers.blocks import Block
     from rag_eval.renderers.words import Voice
     from rag_eval.report import Report

@@ -8,8 +8,9 @@ from itertools import chain
 from operator import itemgetter
 from sys import intern
 
-from rag_eval.baseline import Compared, Effect, Flip
-from rag_eval.blast import GateTurn, GoldChange
+from rag_eval.comparison.baseline import Compared, Effect, Flip
+from rag_eval.comparison.blast import GateTurn, GoldChange
+from rag_eval.comparison.policy import PolicyChange
 from rag_eval.diagnosis import Diagnosis
 from rag_eval.finding import Finding
 from rag_eval.judging.gates import Comparison, Judged, Statistics
@@ -17,7 +18,6 @@ from rag_eval.judging.results import MetricResult, Question, Scores
 from rag_eval.judging.scope import Scope
 from rag_eval.listed import Halves, Listed
 from rag_eval.metrics import METRICS
-from rag_eval.policy import PolicyChange
 from rag_eval.quick_json import orjson
 from rag_eval.remarks import Input, Remark
 from rag_eval.report import FORMAT, Base, Report, SignedAt, SliceResult

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rag_eval.baseline import Flip
+    from rag_eval.comparison.baseline import Flip
     from rag_eval.judging.results import Question
     from rag_eval.renderers.blocks import Block
     from rag_eval.renderers.words import Voice

@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rag_eval.comparison.repeats import Estimate, Repeats, Tried
     from rag_eval.renderers.page import SectionVoice
-    from rag_eval.repeats import Estimate, Repeats, Tried
 
 _FLAKY = 50
 _NAME, _TEXT = 40, 60

@@ -18,9 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rag_eval.comparison import Against, Cell, Row, SideBySide, Standing
+    from rag_eval.comparison.operations import Spread
+    from rag_eval.comparison.runs import Against, Cell, Row, SideBySide, Standing
     from rag_eval.judging.objectives import Dropped, Front
-    from rag_eval.operations import Spread
     from rag_eval.renderers.page import SectionVoice
 
 FORMAT = 1

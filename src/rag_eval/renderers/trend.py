@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rag_eval.history import Contrast, GoldDiff, Reading, Series
+    from rag_eval.comparison.history import Contrast, GoldDiff, Reading, Series
 
 _BARS = "▁▂▃▄▅▆▇█"
 _READINGS, _SPARKS, _CHARTED = 20, 40, 60

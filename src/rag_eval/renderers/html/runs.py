@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rag_eval.comparison import SideBySide
+    from rag_eval.comparison.runs import SideBySide
     from rag_eval.judging.objectives import Front
     from rag_eval.renderers.page import Section
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rag_eval.history import Reading, Series
+    from rag_eval.comparison.history import Reading, Series
 
 _LEGEND = (
     "Oldest first, each with its 95\u00a0% interval. A ring was measured under another contract than the newest, and is"

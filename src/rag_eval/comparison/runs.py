@@ -10,7 +10,8 @@ from collections import Counter
 from functools import lru_cache
 
 from rag_eval import __version__, folds
-from rag_eval.baseline import Flip, flips
+from rag_eval.comparison.baseline import Flip, flips
+from rag_eval.comparison.operations import Spread, spread
 from rag_eval.errors import UsageError
 from rag_eval.judging.evidence import enclosed, folded, paired
 from rag_eval.judging.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
@@ -18,7 +19,6 @@ from rag_eval.judging.regression import comparison
 from rag_eval.judging.results import looked_up
 from rag_eval.labels import GOOD
 from rag_eval.metrics import METRICS, find, measure
-from rag_eval.operations import Spread, spread
 from rag_eval.safe import quoted
 from rag_eval.typed import NamedTuple
 
