@@ -8,10 +8,10 @@ from fake_github import FakeGitHub, Fault
 from project import Project, apart, gates
 from rag_eval import app
 from rag_eval.action_base import ApiHistory, GitHistory
-from rag_eval.authority import Written, of_git
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
 from rag_eval.github import GitHub, Network
+from rag_eval.governance.authority import Written, of_git
 from rag_eval.renderers import render
 
 BASELINE = "eval/baseline.json"

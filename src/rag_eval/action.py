@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from rag_eval.action_place import Place
-    from rag_eval.authority import Authority, Signoff
     from rag_eval.comment import Mode, Posted
     from rag_eval.github import GitHub
+    from rag_eval.governance.authority import Authority, Signoff
     from rag_eval.posting import Said
     from rag_eval.report import Report
     from rag_eval.signoff.identity import Author

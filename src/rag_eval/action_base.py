@@ -10,8 +10,8 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from rag_eval.authority import Authority, Written, last_written
 from rag_eval.errors import RagEvalError, UsageError
+from rag_eval.governance.authority import Authority, Written, last_written
 from rag_eval.object_ids import is_object_id
 from rag_eval.safe import one_line
 from rag_eval.signoff.identity import approvals, authors
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Protocol
 
-    from rag_eval.authority import Signoff
     from rag_eval.files.work_tree import WorkTree
     from rag_eval.git import Git
     from rag_eval.github import GitHub
+    from rag_eval.governance.authority import Signoff
     from rag_eval.signoff.identity import Author
     from rag_eval.signoff.policy import Policy
     from rag_eval.trees import Snapshot

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from rag_eval.authority import Authority
     from rag_eval.baseline_file import BaselineFile
     from rag_eval.comparison.blast import GateTurn
     from rag_eval.comparison.policy import PolicyChange
     from rag_eval.finding import Finding
+    from rag_eval.governance.authority import Authority
     from rag_eval.how import How
     from rag_eval.judging.gates import Policy
     from rag_eval.metrics import Measure
@@ -97,8 +97,8 @@ def run(options: Options, authority: Authority | None = None) -> Report:
     report = session.first(authority)
     if authority is None:
         return report
-    from rag_eval.goalposts import review
-    from rag_eval.scene import Scene
+    from rag_eval.governance.goalposts import review
+    from rag_eval.governance.scene import Scene
 
     own = report, session.card, session.earlier, session.again
     return review(Scene(authority, options.gold, policy, base, *own))
@@ -302,7 +302,7 @@ def _base(options: Options, head: Policy, authority: Authority) -> Policy | None
 
     Files that it names and that are not there any more are the head's: their going is a change of its own.
     """
-    from rag_eval.goalposts import base_policy
+    from rag_eval.governance.goalposts import base_policy
 
     policy = base_policy(authority, head.file, options.folder)
     if policy is None:

@@ -24,9 +24,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rag_eval.authority import Authority
     from rag_eval.engines.meanwhile import Meanwhile
     from rag_eval.files.source import Reader
+    from rag_eval.governance.authority import Authority
     from rag_eval.how import How
     from rag_eval.judging.results import Columns
     from rag_eval.report import Report

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import argparse
 
     from rag_eval.app import Options
-    from rag_eval.authority import Authority
+    from rag_eval.governance.authority import Authority
 
 EXAMPLES = """\
   rag-eval score
@@ -93,7 +93,7 @@ def _options(args: argparse.Namespace) -> Options:
 def _authority(ref: str | None) -> Authority | None:
     if ref is None:
         return None
-    from rag_eval.authority import of_git
+    from rag_eval.governance.authority import of_git
 
     return of_git(ref)
 

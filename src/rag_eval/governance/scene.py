@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_eval.authority import Authority
+    from rag_eval.governance.authority import Authority
     from rag_eval.judging.gates import Policy
     from rag_eval.report import Earlier, Report
     from rag_eval.scoring.scorecard import Scorecard

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import os
 
-from rag_eval import gold_review
 from rag_eval.comparison.policy import Effects, PolicyChange, changes, freed
 from rag_eval.errors import InputError, UsageError
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.finding import Finding
+from rag_eval.governance import gold_review
 from rag_eval.integrity import HABITS
 from rag_eval.judging.gates import REFERENCE_GATES, merged
 from rag_eval.judging.scope import scope_of
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-    from rag_eval.authority import Authority
+    from rag_eval.governance.authority import Authority
+    from rag_eval.governance.scene import Scene
     from rag_eval.judging.gates import Policy
     from rag_eval.report import Report
-    from rag_eval.scene import Scene
 
 
 _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")

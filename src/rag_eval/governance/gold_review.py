@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from rag_eval.comparison.blast import GateTurn, GoldChange
     from rag_eval.finding import Level
+    from rag_eval.governance.scene import Scene
     from rag_eval.report import Report
-    from rag_eval.scene import Scene
     from rag_eval.signoff.checking import Policy, Side
     from rag_eval.trees import Tree
 
