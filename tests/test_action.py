@@ -10,9 +10,9 @@ import pytest
 
 from fake_github import BOT
 from rag_eval.action import action, connector
-from rag_eval.comment import parse_marker
-from rag_eval.github import Comment, GitHubError
-from rag_eval.workflow import SUMMARY_BYTES
+from rag_eval.github.api import Comment, GitHubError
+from rag_eval.github.comment import parse_marker
+from rag_eval.github.workflow import SUMMARY_BYTES
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "quickstart"
 

@@ -14,7 +14,7 @@ from rag_eval.action_base import Against, ApiHistory, GitHistory, Trigger, autho
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
-from rag_eval.github import GitHub
+from rag_eval.github.api import GitHub
 from rag_eval.trees import NOTHING
 
 BASE, HEAD, MERGE, OLD, TIP = (digit * 40 for digit in "12345")

@@ -10,8 +10,8 @@ import pytest
 from cases import ROOT
 from fake_github import Fault
 from rag_eval.action import action
-from rag_eval.comment import marker
-from rag_eval.github import GitHub, Network
+from rag_eval.github.api import GitHub, Network
+from rag_eval.github.comment import marker
 
 pytest.importorskip("urllib3")
 

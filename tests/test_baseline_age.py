@@ -10,7 +10,7 @@ from rag_eval import app
 from rag_eval.action_base import ApiHistory, GitHistory
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
-from rag_eval.github import GitHub, Network
+from rag_eval.github.api import GitHub, Network
 from rag_eval.governance.authority import Written, of_git
 from rag_eval.renderers import render
 

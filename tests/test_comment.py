@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fake_github import BOT, FakeGitHub, Fault
-from rag_eval.comment import MOST_CHARACTERS, Marker, find, last_line, marker, parse_marker, post, run_address
 from rag_eval.errors import UsageError
-from rag_eval.github import Comment, GitHub, GitHubError, Network
+from rag_eval.github.api import Comment, GitHub, GitHubError, Network
+from rag_eval.github.comment import MOST_CHARACTERS, Marker, find, last_line, marker, parse_marker, post, run_address
 
 pytest.importorskip("urllib3")
 

@@ -10,9 +10,9 @@ from threading import Thread
 import pytest
 
 from fake_github import BOT, Answer, FakeGitHub, Fault
-from rag_eval import http_client
 from rag_eval.errors import MissingExtra, UsageError
-from rag_eval.github import GitHub, GitHubError, Network
+from rag_eval.github import http_client
+from rag_eval.github.api import GitHub, GitHubError, Network
 
 pytest.importorskip("urllib3")
 

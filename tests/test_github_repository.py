@@ -10,7 +10,7 @@ import pytest
 from fake_github import Answer, Fault
 from gitrepo import Repo
 from rag_eval.errors import UsageError
-from rag_eval.github import Authorship, GitHub, GitHubError, Network, Review, TreeEntry
+from rag_eval.github.api import Authorship, GitHub, GitHubError, Network, Review, TreeEntry
 from rag_eval.signoff.identity import approvals, authors
 
 pytest.importorskip("urllib3")

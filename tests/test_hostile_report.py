@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from cases import ROOT
 from hostile import PIECES, TEXTS, commands, complaints, replaced, strings_of
-from rag_eval.comment import MOST_CHARACTERS
 from rag_eval.errors import InputError
 from rag_eval.files.contract import Contract
-from rag_eval.posting import read
+from rag_eval.github.comment import MOST_CHARACTERS
+from rag_eval.github.posting import read
 from rag_eval.renderers import RENDERERS, render
 from rag_eval.renderers.json_file import from_json
 from rag_eval.report import again

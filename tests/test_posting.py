@@ -13,10 +13,10 @@ from fake_github import Fault
 from hostile import complaints
 from rag_eval.action import action
 from rag_eval.cli import main
-from rag_eval.comment import marker, parse_marker
 from rag_eval.errors import InputError, UsageError
-from rag_eval.github import GitHub, Network
-from rag_eval.posting import LIMITS, Origin, pull_of, read
+from rag_eval.github.api import GitHub, Network
+from rag_eval.github.comment import marker, parse_marker
+from rag_eval.github.posting import LIMITS, Origin, pull_of, read
 
 pytest.importorskip("urllib3")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.errors import InputError
-from rag_eval.github import Authorship, Review
+from rag_eval.github.api import Authorship, Review
 from rag_eval.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, fresh
 from rag_eval.signoff.identity import NO_PROOF, Author, Proof, approvals, authors, unchecked
 from rag_eval.signoff.record import NAMESPACE, Change, Record

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.workflow import annotation, most_of_each, output
+from rag_eval.github.workflow import annotation, most_of_each, output
 
 HOSTILE = st.text(st.sampled_from("ab:,%\n\r#[]\u202e\x1b=`@ "), max_size=40)
 

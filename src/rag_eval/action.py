@@ -14,27 +14,27 @@ from rag_eval import app
 from rag_eval.action_base import ApiHistory, GitHistory, authority, head_of, who
 from rag_eval.action_inputs import Inputs, legible, read_inputs
 from rag_eval.action_place import read_place
-from rag_eval.comment import MOST_CHARACTERS, last_line, marker, post, run_address
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
 from rag_eval.files.source import RELATIVE
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
+from rag_eval.github.comment import MOST_CHARACTERS, last_line, marker, post, run_address
+from rag_eval.github.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, most_of_each, output
 from rag_eval.labels import GOOD, MEANING
 from rag_eval.places import usual_gates
 from rag_eval.renderers import RENDERERS, markdown, render, words
 from rag_eval.safe import log_line, quoted
 from rag_eval.typed import NamedTuple
-from rag_eval.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, most_of_each, output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from rag_eval.action_place import Place
-    from rag_eval.comment import Mode, Posted
-    from rag_eval.github import GitHub
+    from rag_eval.github.api import GitHub
+    from rag_eval.github.comment import Mode, Posted
+    from rag_eval.github.posting import Said
     from rag_eval.governance.authority import Authority, Signoff
-    from rag_eval.posting import Said
     from rag_eval.report import Report
     from rag_eval.signoff.identity import Author
     from rag_eval.signoff.policy import Policy as SignoffPolicy
@@ -70,7 +70,7 @@ def main() -> int:
 
 def connector(environ: Mapping[str, str]) -> Connect:
     """How GitHub's API is reached from here; who asks twice gets the same client, whose patience is for both."""
-    from rag_eval.github import GitHub, Network
+    from rag_eval.github.api import GitHub, Network
 
     @cache
     def connect(api_url: str, token: str, repository: str) -> GitHub:
@@ -273,7 +273,7 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
 
 def _second_half(inputs: Inputs, place: Place, connect: Connect) -> int:
     """Comment with the report of a run that is over; its verdict is that run's exit code and not this one's."""
-    from rag_eval import posting
+    from rag_eval.github import posting
 
     try:
         origin = posting.Origin.of_event(place.event)
@@ -291,7 +291,7 @@ def _second_half(inputs: Inputs, place: Place, connect: Connect) -> int:
 
 def _handed_over(inputs: Inputs, place: Place) -> tuple[Said, int]:
     """What the report of the other run says, or what is to be said where there is none."""
-    from rag_eval import posting
+    from rag_eval.github import posting
 
     path = Path(place.workspace) / inputs.report
     if not os.path.lexists(path):  # a link to nowhere is there

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rag_eval.files.work_tree import WorkTree
     from rag_eval.git import Git
-    from rag_eval.github import GitHub
+    from rag_eval.github.api import GitHub
     from rag_eval.governance.authority import Signoff
     from rag_eval.signoff.identity import Author
     from rag_eval.signoff.policy import Policy

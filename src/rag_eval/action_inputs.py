@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rag_eval.commands._shared import cutoffs
-from rag_eval.comment import UNFIT, fits
 from rag_eval.errors import UsageError
+from rag_eval.github.comment import UNFIT, fits
 from rag_eval.safe import quoted
 from rag_eval.typed import NamedTuple
 

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from rag_eval.action_base import Trigger
+from rag_eval.github.workflow import annotation
 from rag_eval.typed import NamedTuple
-from rag_eval.workflow import annotation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

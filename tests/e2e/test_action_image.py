@@ -15,8 +15,8 @@ import pytest
 from e2e.pull import git
 from e2e.runner import TOKEN, strangers
 from fake_github import Fault
-from rag_eval.comment import parse_marker
-from rag_eval.github import BOT
+from rag_eval.github.api import BOT
+from rag_eval.github.comment import parse_marker
 from sshkeys import Keys
 
 PULL = 2

@@ -11,8 +11,8 @@ import pytest
 from e2e.engine import installed
 from e2e.trim_openapi import PATHS
 from gitrepo import Repo
-from rag_eval.comment import marker, post
-from rag_eval.github import BOT, GitHub, GitHubError, Network
+from rag_eval.github.api import BOT, GitHub, GitHubError, Network
+from rag_eval.github.comment import marker, post
 
 NUMBER = 2
 

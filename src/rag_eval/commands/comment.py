@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from rag_eval.github import GitHub
-    from rag_eval.posting import Origin
+    from rag_eval.github.api import GitHub
+    from rag_eval.github.posting import Origin
 
 EXAMPLES = """\
   rag-eval comment rag-eval-report/report.json
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, judge again and post; 0 wherever the comment says what the report says, whatever that is."""
-    from rag_eval.posting import publish, read
+    from rag_eval.github.posting import publish, read
 
     server = os.environ.get("GITHUB_SERVER_URL", "")
     posted = publish(_api(), _origin(args.head), read(args.report), args.comment_id, args.mode, server)
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _api() -> GitHub:
-    from rag_eval.github import GitHub, Network
+    from rag_eval.github.api import GitHub, Network
 
     token = os.environ.get("GITHUB_TOKEN", "")
     if not token:
@@ -58,7 +58,7 @@ def _api() -> GitHub:
 
 
 def _origin(head: str) -> Origin:
-    from rag_eval.posting import Origin
+    from rag_eval.github.posting import Origin
 
     return Origin(head) if head else Origin.of_event(_event())
 

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from rag_eval.github import Authorship, Review
+    from rag_eval.github.api import Authorship, Review
     from rag_eval.signoff.policy import Policy
     from rag_eval.signoff.record import Record
 

@@ -7,12 +7,12 @@ pull request it belongs to is asked of GitHub by the commit that the event names
 
 from __future__ import annotations
 
-from rag_eval.comment import MOST_CHARACTERS, Posted, last_line, marker, post, run_address
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
 from rag_eval.files.report_file import believed, read_report
 from rag_eval.files.source import Reader
+from rag_eval.github.comment import MOST_CHARACTERS, Posted, last_line, marker, post, run_address
 from rag_eval.renderers import markdown
 from rag_eval.renderers.json_file import from_json
 from rag_eval.report import again
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rag_eval.comment import Mode
-    from rag_eval.github import GitHub, OpenPull
+    from rag_eval.github.api import GitHub, OpenPull
+    from rag_eval.github.comment import Mode
 
 LIMITS = Limits(whole_mib=64, expanded_mib=64, depth=16)
 """A report of 10,000 questions has about a fifth of that."""

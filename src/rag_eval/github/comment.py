@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Literal
 
-    from rag_eval.github import Comment
+    from rag_eval.github.api import Comment
 
     Mode = Literal["always", "on-change", "on-failure", "off"]
     Action = Literal["created", "updated", "unchanged", "skipped"]
@@ -74,7 +74,7 @@ class Posted(NamedTuple):
 
 
 class Api(Protocol):
-    """What is asked of GitHub; ``rag_eval.github.GitHub`` is one."""
+    """What is asked of GitHub; ``rag_eval.github.api.GitHub`` is one."""
 
     def login(self) -> str:
         """The login that our comments carry."""

@@ -9,9 +9,9 @@ import re
 from urllib.parse import quote, urlencode
 
 from rag_eval.errors import UsageError
-from rag_eval.http_client import GRAPHQL, Http, Request, text_of
-from rag_eval.http_client import GitHubError as GitHubError
-from rag_eval.http_client import Network as Network
+from rag_eval.github.http_client import GRAPHQL, Http, Request, text_of
+from rag_eval.github.http_client import GitHubError as GitHubError
+from rag_eval.github.http_client import Network as Network
 from rag_eval.object_ids import is_object_id
 from rag_eval.safe import quoted
 from rag_eval.trees import object_id
