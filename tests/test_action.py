@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from fake_github import BOT
-from rag_eval.action import action, connector
+from rag_eval.action.run import action, connector
 from rag_eval.github.api import Comment, GitHubError
 from rag_eval.github.comment import parse_marker
 from rag_eval.github.workflow import SUMMARY_BYTES
@@ -379,3 +381,10 @@ def test_proxies_and_certificates_of_the_runner_are_used(fake):
     assert api.login() == BOT
     assert fake.seen[0].target == "http://api.github.test/user"
     assert connect("http://api.github.test", "t0ken", "octo/hello") is api
+
+
+def test_the_entry_point_of_the_image_runs_the_action(tmp_path):
+    command = [sys.executable, "-I", "-m", "rag_eval.action"]
+    done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "::error file=eval/gold.jsonl,title=cannot be judged::no such file." in done.stdout

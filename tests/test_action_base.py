@@ -9,8 +9,8 @@ import pytest
 
 from fake_github import FakeGitHub, Fault
 from project import GATES, GOLD, Project, apart, gates, gold_of, wrong
-from rag_eval.action import action
-from rag_eval.action_base import Against, ApiHistory, GitHistory, Trigger, authority, find
+from rag_eval.action.base import Against, ApiHistory, GitHistory, Trigger, authority, find
+from rag_eval.action.run import action
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rag_eval.action_inputs import Inputs, read_inputs, variable
+from rag_eval.action.inputs import Inputs, read_inputs, variable
 from rag_eval.errors import UsageError
 
 ROOT = Path(__file__).parent.parent

@@ -9,7 +9,7 @@ import pytest
 
 from cases import ROOT
 from fake_github import FakeGitHub, Fault
-from rag_eval.action import action
+from rag_eval.action.run import action
 from rag_eval.github.api import GitHub, Network
 
 SHA = "a" * 40

@@ -7,7 +7,7 @@ import pytest
 from fake_github import FakeGitHub, Fault
 from project import Project, apart, gates
 from rag_eval import app
-from rag_eval.action_base import ApiHistory, GitHistory
+from rag_eval.action.base import ApiHistory, GitHistory
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
 from rag_eval.github.api import GitHub, Network

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cases import gold_row, write_rows
 from e2e.runner import parse_outputs
 from hostile import PIECES, TEXTS, complaints, foreign_commands
-from rag_eval.action import action
+from rag_eval.action.run import action
 from rag_eval.github.api import Comment
 
 HEAD = "a" * 40

@@ -11,7 +11,7 @@ import pytest
 from cases import ROOT
 from fake_github import Fault
 from hostile import complaints
-from rag_eval.action import action
+from rag_eval.action.run import action
 from rag_eval.cli import main
 from rag_eval.errors import InputError, UsageError
 from rag_eval.github.api import GitHub, Network

@@ -11,7 +11,7 @@ import pytest
 
 from fake_github import FakeGitHub, Fault
 from gitrepo import GOLD, RECORDS, Repo, codes, lines, row
-from rag_eval.action import action
+from rag_eval.action.run import action
 from rag_eval.cli import main
 from rag_eval.github.api import GitHub, Network
 

@@ -1,4 +1,4 @@
-"""What GitHub's runner is told: annotations, step outputs, the job summary. Pure text; ``action`` writes it.
+"""What GitHub's runner is told: annotations, step outputs, the job summary. Pure text; ``action.run`` writes it.
 
 Whatever comes from data is made safe before it gets here or in here: a log line can be a command to the runner.
 """

@@ -6,14 +6,13 @@ The verdict is the exit code. What cannot be posted never changes it.
 from __future__ import annotations
 
 import os
-import sys
 from functools import cache, partial
 from pathlib import Path
 
 from rag_eval import app
-from rag_eval.action_base import ApiHistory, GitHistory, authority, head_of, who
-from rag_eval.action_inputs import Inputs, legible, read_inputs
-from rag_eval.action_place import read_place
+from rag_eval.action.base import ApiHistory, GitHistory, authority, head_of, who
+from rag_eval.action.inputs import Inputs, legible, read_inputs
+from rag_eval.action.place import read_place
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
 from rag_eval.files.source import RELATIVE
 from rag_eval.files.work_tree import WorkTree
@@ -30,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from rag_eval.action_place import Place
+    from rag_eval.action.place import Place
     from rag_eval.github.api import GitHub
     from rag_eval.github.comment import Mode, Posted
     from rag_eval.github.posting import Said
@@ -64,7 +63,7 @@ class Outcome(NamedTuple):
 
 
 def main() -> int:
-    """The entry point of the image."""
+    """The action in the environment of this process."""
     return action(os.environ, connector(os.environ))
 
 
@@ -344,9 +343,3 @@ def _append(path: str, text: str, what: str) -> None:
 def _log(text: str) -> None:
     for line in text.split("\n"):
         print(log_line(line))
-
-
-if __name__ == "__main__":
-    from rag_eval.boundary import guarded
-
-    sys.exit(guarded(main))

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from rag_eval.action_base import Trigger
+from rag_eval.action.base import Trigger
 from rag_eval.github.workflow import annotation
 from rag_eval.typed import NamedTuple
 

@@ -1,0 +1,1 @@
+"""The GitHub Action. :mod:`rag_eval.action.run` comes first."""
