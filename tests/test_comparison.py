@@ -102,7 +102,7 @@ def test_other_scores_are_tested_by_all_ways_of_swapping_pairs(pairs):
 
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=12, max_size=12), min_size=3, max_size=5))
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_the_correction_is_holms_over_all_metrics_and_runs(columns):
     def made(name, scores):
         cases = [

@@ -90,7 +90,7 @@ def test_a_good_case_becomes_a_bad_one_and_the_metric_shows_it(kind):
 def test_the_damage_is_done_wherever_it_can_be_and_moves_no_metric_of_another_perspective():
     done = Counter()
 
-    @thorough(2000)
+    @thorough(1000)
     @given(gold_fields(), trace_fields)
     def every_kind(gold, trace):
         one = sample(gold, {**trace, "latency_ms": {"total": 5}})
@@ -124,7 +124,7 @@ def is_done(kind, case):
     }[kind]
 
 
-@thorough(300)
+@thorough(200)
 @given(gold_fields(), trace_fields)
 def test_a_damaged_row_keeps_the_contract_and_the_whole_one_is_as_it_was(gold, trace):
     one = sample(gold, {**trace, "latency_ms": {"total": 5}})

@@ -163,7 +163,7 @@ def test_a_member_that_is_written_otherwise_is_left_to_the_slow_way(written):
     assert apart(other) == slowly(other)
 
 
-@settings(max_examples=500, derandomize=True, deadline=None, database=None)
+@settings(max_examples=250, derandomize=True, deadline=None, database=None)
 @given(st.lists(inside, min_size=1, max_size=2), st.integers(0, 9))
 def test_an_entry_that_is_accepted_apart_is_accepted_slowly_with_the_same_value(edits, cut):
     data = REPORT

@@ -146,7 +146,7 @@ def test_one_hostile_text_everywhere(place_of, capsys, piece):
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_hostile_texts_everywhere(tmp_path_factory, texts):
     from contextlib import chdir, redirect_stdout
     from io import StringIO
@@ -194,7 +194,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), JSON, max_size=5), st.sampled_from(["", "handed/report.json"]))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_an_event_of_any_shape_does_no_harm(tmp_path_factory, event, report):
     from contextlib import chdir, redirect_stdout
     from io import StringIO

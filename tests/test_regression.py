@@ -206,7 +206,7 @@ def two_runs(rows):
     return ([question(f"Q{i}", slices=[f"tags={part}"], **own) for i, (part, own) in enumerate(side)] for side in sides)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(rows)
 def test_all_tests_of_a_run_are_corrected_together_as_statsmodels_does_it(rows):
     before, after = two_runs(rows)

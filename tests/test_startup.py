@@ -132,6 +132,8 @@ def test_a_gates_file_adds_yaml_alone(project):
 INTERRUPTED = """
 import os, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where tests run
+
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
         if name == "orjson":

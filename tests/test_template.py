@@ -126,7 +126,7 @@ def damaged(draw, line):
     return bytes(data).replace(b"\n", b" ")
 
 
-@settings(max_examples=600, derandomize=True, deadline=None, database=None)
+@settings(max_examples=350, derandomize=True, deadline=None, database=None)
 @given(st.data(), rows, rows, st.sampled_from(LAYOUTS), st.booleans(), st.sampled_from([(), ("chunks",), TOLD]))
 def test_what_is_told_is_what_stands_there(data, row, other, layout, ascii_only, more):
     first, second = written(row, layout, ascii_only), written(other, layout, ascii_only)
@@ -285,7 +285,7 @@ def read_of(made, lines):
     return [gold for _, gold in made.filled(batch_of(lines), stock, dict.fromkeys(made.others(stock)))]
 
 
-@settings(max_examples=400, derandomize=True, deadline=None, database=None)
+@settings(max_examples=250, derandomize=True, deadline=None, database=None)
 @given(st.data(), st.lists(gold_rows, min_size=1, max_size=6), st.sampled_from(LAYOUTS), st.booleans())
 def test_the_items_read_are_those_that_stand_there(data, found, layout, ascii_only):
     lines = [written(row, layout, ascii_only) for row in found]
@@ -507,7 +507,7 @@ def test_most_of_a_file_written_alike_is_told(monkeypatch):
 TERMS = [Terms.of(Settings(), COLUMNS), Terms.of(Settings(phrases=("the kind",), k=1)), Terms.of(Settings(k=2))]
 
 
-@settings(max_examples=600, derandomize=True, deadline=None, database=None)
+@settings(max_examples=350, derandomize=True, deadline=None, database=None)
 @given(file_rows, st.sampled_from(TERMS))
 def test_a_told_profile_is_that_of_the_answer(found, terms):
     golds = [Gold.from_row(row, 1) for row in GOLDS]
