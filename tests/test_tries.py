@@ -17,7 +17,7 @@ from rag_eval.judging.tries import Tries
 from rag_eval.metrics import measure
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import paired_spread, percentile_flip, sign_flip, swap
-from rag_eval.stats.together import interval_of_questions
+from rag_eval.stats.together import interval_of_questions, interval_of_totals
 from rag_eval.stats.units import Units
 from runs import evidence, question, questions
 
@@ -151,7 +151,7 @@ def test_totals_are_those_of_the_scores(rows):
 @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=1, max_size=15))
 def test_the_interval_encloses_the_value_over_all_tries(rows):
     scores = [float(score) for row in rows for score in row]
-    found = interval_of_questions(of_scores(*[map(float, row) for row in rows]))
+    found = interval_of_totals(Counter((float(sum(row)), len(row)) for row in rows))
     assert 0 <= found.low <= sum(scores) / len(scores) + 1e-9
     assert sum(scores) / len(scores) - 1e-9 <= found.high <= 1
 
@@ -182,7 +182,7 @@ def test_the_interval_covers_the_true_value_where_tries_hang_together(n, spread,
     covered = independent = 0
     for _ in range(trials):
         rows = tries(chance, n, most, spread)[1]
-        found = interval_of_questions(of_scores(*[map(float, row) for row in rows]))
+        found = interval_of_totals(Counter((float(sum(row)), len(row)) for row in rows))
         covered += found.low <= truth <= found.high
         hits, size = sum(row.sum() for row in rows), sum(map(len, rows))
         independent += abs(hits / size - truth) <= 1.96 * sqrt(max(hits * (size - hits), 1) / size**3)

@@ -16,7 +16,7 @@ from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeVar
 
     from rag_eval.judging.results import MetricResult, Question
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 CONFIDENCE = "0.95"
-_QID, _RUN, _SLICES, _SCORES = map(attrgetter, ("qid", "run", "slices", "scores"))
+_QID, _SLICES, _SCORES = map(attrgetter, ("qid", "slices", "scores"))
 _CASE = attrgetter("qid", "run")
 _GOLD = attrgetter("qid", "gold_sha256")
 
@@ -100,8 +100,9 @@ class Evidence:
     @cached_property
     def unpaired(self) -> int:
         """The questions that are in both under the same gold, and in none of the pairs: their runs have other names."""
-        earlier = set(map(_GOLD, self.baseline.questions)) if self.baseline else set()
-        both = earlier.intersection(map(_GOLD, self.questions))
+        if self.baseline is None or _single(self.baseline.questions, self.questions):
+            return 0
+        both = set(map(_GOLD, self.baseline.questions)).intersection(map(_GOLD, self.questions))
         return len(both.difference([_GOLD(new) for _, new in self.pairs_of_cases]))
 
     def present(self) -> set[str]:
@@ -245,11 +246,15 @@ def paired(before: Sequence[Question], after: Sequence[Question]) -> list[tuple[
 
     Where each side is one run, its name does not matter: a nightly run and a pull request's are one and another.
     """
-    single = all(len(set(map(_RUN, side))) <= 1 for side in (before, after))
-    key = _QID if single else _CASE
+    key = _QID if _single(before, after) else _CASE
     earlier = dict(zip(map(key, before), before, strict=True))
     sides = zip(map(earlier.get, map(key, after)), after, strict=True)
     return [(old, new) for old, new in sides if old is not None and old.gold_sha256 == new.gold_sha256]
+
+
+def _single(*sides: Iterable[Question]) -> bool:
+    """Whether each side is one run."""
+    return not any(map(tries.several, sides))
 
 
 def is_rate(name: str) -> bool:

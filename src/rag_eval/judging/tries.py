@@ -84,14 +84,14 @@ class Tries:
 
 
 class _Unit(NamedTuple):
-    """What the tries at a question came to: at which places their scores stand, and how many stand at each.
+    """What the tries at a question came to.
 
-    ``at`` takes those out of a list, as a tuple; ``alike`` says how many questions are so.
+    ``at`` takes what stands at the places of their scores out of a list, as a tuple, ``times`` says how many tries have
+    each, and ``alike`` how many questions are so.
     """
 
-    places: tuple[int, ...]
-    times: tuple[int, ...]
     at: Callable[[Sequence[Any]], tuple[Any, ...]]
+    times: tuple[int, ...]
     alike: int
 
 
@@ -125,7 +125,7 @@ def units(cases: Iterable[Question], pairs: Iterable[tuple[Shown | None, Shown |
 def _split(unit: Unit, alike: int) -> _Unit:
     places, times = zip(*unit, strict=True)
     at = itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
-    return _Unit(places, times, at, alike)
+    return _Unit(at, times, alike)
 
 
 def _in_terms(found: _Places, scores: Scored) -> Counter[Unit]:
@@ -146,7 +146,7 @@ def _in_totals(found: _Places, scores: Scored) -> Counter[Total]:
     applies = [score is not None for score in scores]
     always = all(applies)
     totals: Counter[Total] = Counter()
-    for _, times, at, alike in found.units:
+    for at, times, alike in found.units:
         size = sum(times if always else map(mul, at(applies), times))
         if size:
             totals[round(fsum(map(mul, at(numbers), times)), DECIMALS), size] += alike

@@ -14,7 +14,7 @@ from collections import Counter
 from math import fsum
 
 from rag_eval.stats.bounded import ratio_at_least, ratio_at_most
-from rag_eval.stats.intervals import CONFIDENCE, DECIMALS, UNIT, Interval, interval, percentile, settled, small_sample
+from rag_eval.stats.intervals import CONFIDENCE, UNIT, Interval, interval, percentile, settled, small_sample
 from rag_eval.stats.roc import area, area_interval
 from rag_eval.typed import NamedTuple
 
@@ -30,13 +30,11 @@ if TYPE_CHECKING:
 
 
 def interval_of_questions(
-    questions: Mapping[Question, int], kind: str = "mean", bounds: Ends = UNIT, confidence: float = CONFIDENCE
+    questions: Mapping[Question, int], kind: str, bounds: Ends = UNIT, confidence: float = CONFIDENCE
 ) -> Interval | None:
-    """As :func:`rag_eval.stats.intervals.interval`, over the scores of so many questions; ``kind`` is not ``rate``."""
+    """As :func:`rag_eval.stats.intervals.interval`, of a percentile of the scores of so many questions."""
     if not questions:
         return None
-    if kind == "mean":
-        return interval_of_totals(_totals(questions), bounds, confidence)
     low, high = _around(questions, percentile(kind), confidence)
     ends = bounds[0] if low is None else low, bounds[1] if high is None else high
     small = small_sample(sum(questions.values()), kind, bounds, confidence) or None in ends
@@ -44,7 +42,7 @@ def interval_of_questions(
 
 
 def interval_of_totals(totals: Tries, bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> Interval | None:
-    """The same of a mean: of so many questions the sum of their scores, to :data:`DECIMALS`, and the number of them."""
+    """The same of the mean: of so many questions the sum of their scores, rounded, and the number of them."""
     if not totals:
         return None
     sizes = {size for _, size in totals}
@@ -89,14 +87,6 @@ def _linear(totals: Tries) -> Counter[float]:
     found: Counter[float] = Counter()
     for (total, size), count in totals.items():
         found[total / size if alike else ratio + (total - ratio * size) * n / tries] += count
-    return found
-
-
-def _totals(questions: Mapping[Question, int]) -> Tries:
-    found: Counter[tuple[float, int]] = Counter()
-    for scores, count in questions.items():
-        total = fsum([score * times for score, times in scores])
-        found[round(total, DECIMALS), sum([times for _, times in scores])] += count
     return found
 
 
