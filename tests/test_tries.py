@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rag_eval.judging.evidence import Evidence
 from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
 from rag_eval.judging.outcomes import judge_all
+from rag_eval.judging.results import Scores
 from rag_eval.judging.tries import Tries
 from rag_eval.metrics import measure
 from rag_eval.scoring.scorecard import Completeness
@@ -143,6 +144,29 @@ def test_totals_are_those_of_the_scores(rows):
     scored = [[float(score) for score in row if score is not None] for row in rows]
     assert Tries(cases).totals("mrr") == Counter((round(fsum(row), 12), len(row)) for row in scored if row)
     assert Tries(cases).totals("no such") == Counter()
+
+
+KEPT = st.none() | st.booleans() | st.sampled_from([(0, 1), (1, 3), (2, 3), (7, 7)]) | st.integers(-3, 10**6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 4).flatmap(lambda n: st.lists(st.tuples(*[KEPT] * n), min_size=1, max_size=4)), st.data())
+def test_totals_of_what_cases_share_are_those_of_each_alone(kinds, data):
+    """Columns of cases that share their scores are summed at once; of those that say their own, one by one."""
+    columns = {f"column {n}": n for n in range(len(kinds[0]))}
+    sizes = data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=4))
+    came = iter(data.draw(st.lists(st.sampled_from(kinds), min_size=sum(sizes), max_size=sum(sizes))))
+    names = [(f"Q{n}", f"r{run}") for n, size in enumerate(sizes) for run in range(size)]
+    sharing = [question(qid, run=run)._replace(scores=Scores(columns, next(came), ())) for qid, run in names]
+    alone = [case._replace(scores=case.scores.as_dict()) for case in data.draw(st.permutations(sharing))]
+    for column in columns:
+        assert Tries(sharing).totals(column) == Tries(alone).totals(column)
+
+
+def test_labels_have_no_totals_and_stand_in_no_other_columns_way():
+    scores = Scores({"labelled": 0, "mrr": 1}, ((0.5, True), (1, 2)), ())
+    found = Tries([question("Q1", run=run)._replace(scores=scores) for run in "ab"])
+    assert (found.totals("labelled"), found.totals("mrr")) == (Counter(), {(1.0, 2): 1})
 
 
 # --- tries that differ ------------------------------------------------------------------------------------------------

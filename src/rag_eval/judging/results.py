@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import chain
 from operator import attrgetter, itemgetter
 
 from rag_eval.tally import Shown, Value, as_shown
@@ -106,6 +107,11 @@ class Layouts:
     def shares(self, column: str) -> bool:
         """Whether all cases with the same shared scores have the same one in a column."""
         return not self._plain and all(_PLACES(one).get(column, -1) < len(_KEPT(one)) for one in self._known)
+
+    def shared(self) -> list[str]:
+        """The columns of which that is so."""
+        columns = dict.fromkeys(chain.from_iterable(map(_PLACES, self._known)))
+        return list(filter(self.shares, columns))
 
 
 def _distinct(found: Iterable[T]) -> list[T]:

@@ -6,20 +6,20 @@ What a question came to is a unit: what its tries came to, in order, each with h
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
-from math import fsum
-from operator import attrgetter, itemgetter, mul
+from functools import cached_property
+from itertools import islice, repeat
+from operator import attrgetter, itemgetter, ne
 
 from rag_eval.judging.results import Layouts, apart, looked_up
-from rag_eval.tally import DECIMALS
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from rag_eval.judging.results import Question
+    from rag_eval.judging.sums import Sums
     from rag_eval.stats.units import Units
     from rag_eval.tally import Shown
 
@@ -32,7 +32,8 @@ _QID, _RUN, _SCORES = map(attrgetter, ("qid", "run", "scores"))
 
 def several(cases: Iterable[Question]) -> bool:
     """Whether there are several runs, so that a question may have several cases."""
-    return len(set(map(_RUN, cases))) > 1
+    runs = map(_RUN, cases)
+    return any(map(ne, repeat(next(runs, None)), runs))
 
 
 def number(cases: Iterable[Question]) -> int:
@@ -48,39 +49,84 @@ class Tries:
         self._layouts = Layouts(map(_SCORES, cases))
         self._in_terms: dict[tuple[bool, Scored], Counter[Unit]] = {}
         self._in_totals: dict[tuple[bool, Scored], Counter[Total]] = {}
-        self._places: dict[bool, _Places] = {}
+        self._kept: dict[bool, _Kept] = {}
+        self._units: dict[bool, list[_Unit]] = {}
 
-    def scores(self, column: str) -> tuple[bool, tuple[Shown | None, ...]]:
+    def scores(self, column: str) -> tuple[bool, Scored]:
         """What a column comes to hangs on this alone, as long as the cases are the same."""
         shared = self._layouts.shares(column)
-        return shared, tuple(looked_up(self._units(shared).scores, column))
+        return shared, tuple(looked_up(self._kept_of(shared).scores, column))
 
     def column(self, column: str) -> Counter[Unit]:
         """The scores of each question in a column; of those to which it applies in no try there are none."""
-        key = self.scores(column)
+        key = shared, scores = self.scores(column)
         if key not in self._in_terms:
-            self._in_terms[key] = _in_terms(self._units(key[0]), key[1])
+            self._in_terms[key] = _in_terms(self._units_of(shared), scores)
         return self._in_terms[key]
 
     def totals(self, column: str) -> Counter[Total]:
         """The sum of the scores of each question in a column, to twelve decimals, and their number where there are any.
 
-        That is all that a mean asks, and takes a tenth of the time.
+        That is all that a mean asks.
         """
-        key = self.scores(column)
+        key = shared, scores = self.scores(column)
         if key not in self._in_totals:
-            self._in_totals[key] = _in_totals(self._units(key[0]), key[1])
+            self._in_totals[key] = self._sums.totals(column) if shared else self._own_totals(scores)
         return self._in_totals[key]
 
-    def _units(self, shared: bool) -> _Places:
-        if shared not in self._places:
+    def _own_totals(self, scores: Scored) -> Counter[Total]:
+        from rag_eval.judging.sums import totals
+
+        return totals(list(map(scores.__getitem__, self._kept_of(shared=False).cases)), self._order.sizes)
+
+    @cached_property
+    def _order(self) -> _Order:
+        return _Order.of(self._cases)
+
+    @cached_property
+    def _sums(self) -> Sums:
+        from rag_eval.judging.sums import Sums  # few have several runs: start-up time
+
+        kept = self._kept_of(shared=True)
+        columns = {column: looked_up(kept.scores, column) for column in self._layouts.shared()}
+        return Sums(columns, kept.cases, self._order.sizes)
+
+    def _kept_of(self, shared: bool) -> _Kept:
+        if shared not in self._kept:
             scores = list(map(_SCORES, self._cases))
             keys = list(apart(scores, shared))
             known = dict(zip(keys, scores, strict=True))
             places = {key: place for place, key in enumerate(known)}
-            units = by_question(self._cases, map(places.__getitem__, keys))
-            self._places[shared] = _Places(list(known.values()), [_split(*one) for one in units.items()])
-        return self._places[shared]
+            cases = map(places.__getitem__, map(keys.__getitem__, self._order.places))
+            self._kept[shared] = _Kept(list(known.values()), list(cases))
+        return self._kept[shared]
+
+    def _units_of(self, shared: bool) -> list[_Unit]:
+        if shared not in self._units:
+            units = _units(self._kept_of(shared).cases, self._order.sizes)
+            self._units[shared] = [_split(*one) for one in units.items()]
+        return self._units[shared]
+
+
+class _Order(NamedTuple):
+    """The places of cases, those of a question together, and how many each question has."""
+
+    places: Sequence[int]
+    sizes: Sequence[int]
+
+    @classmethod
+    def of(cls, cases: Iterable[Question]) -> _Order:
+        """Those of cases, by qid."""
+        qids = list(map(_QID, cases))
+        places = sorted(range(len(qids)), key=qids.__getitem__)  # mostly they stand in order, which is quick to see
+        return cls(places, [size for _, size in sorted(Counter(qids).items())])
+
+
+class _Kept(NamedTuple):
+    """The scores of cases, each once, and at which place of them those of each case stand, question by question."""
+
+    scores: Sequence[Mapping[str, Shown]]
+    cases: Sequence[int]
 
 
 class _Unit(NamedTuple):
@@ -95,21 +141,10 @@ class _Unit(NamedTuple):
     alike: int
 
 
-class _Places(NamedTuple):
-    """The scores of cases, each once, and the questions in terms of their places."""
-
-    scores: Sequence[Mapping[str, Shown]]
-    units: Sequence[_Unit]
-
-
-def by_question(
-    cases: Iterable[Question], came_to: Iterable[Hashable], key: Callable[[Any], Any] | None = None
-) -> Counter[Unit]:
-    """What the tries at each question came to; ``key`` is what it is sorted by."""
-    qids, came = list(map(_QID, cases)), list(came_to)
-    order = sorted(range(len(qids)), key=qids.__getitem__)  # mostly they stand in order, which is quick to see
-    rest = map(came.__getitem__, order)
-    groups = [Counter(islice(rest, size)) for _, size in sorted(Counter(qids).items())]
+def _units(came_to: Iterable[Any], sizes: Iterable[int], key: Callable[[Any], Any] | None = None) -> Counter[Unit]:
+    """What the tries at each question came to, of which there are so many; ``key`` is what it is sorted by."""
+    rest = iter(came_to)
+    groups = [Counter(islice(rest, size)) for size in sizes]
     return Counter([tuple(sorted(own.items(), key=key)) for own in groups])
 
 
@@ -118,7 +153,8 @@ def units(cases: Iterable[Question], pairs: Iterable[tuple[Shown | None, Shown |
     from rag_eval.stats.units import Units
 
     known = [(case, pair) for case, pair in zip(cases, pairs, strict=True) if pair != (None, None)]
-    found = by_question([case for case, _ in known], [pair for _, pair in known], repr)
+    order = _Order.of([case for case, _ in known])
+    found = _units([known[place][1] for place in order.places], order.sizes, repr)
     return Units(found) if any(sum([times for _, times in unit]) > 1 for unit in found) else None
 
 
@@ -128,26 +164,14 @@ def _split(unit: Unit, alike: int) -> _Unit:
     return _Unit(at, times, alike)
 
 
-def _in_terms(found: _Places, scores: Scored) -> Counter[Unit]:
+def _in_terms(found: Iterable[_Unit], scores: Scored) -> Counter[Unit]:
     """Units of places as units of the scores that stand there."""
     units: Counter[Unit] = Counter()
-    for unit in found.units:
+    for at, times, alike in found:
         own: dict[Shown | None, int] = {}
-        for score, times in zip(unit.at(scores), unit.times, strict=True):
-            own[score] = own.get(score, 0) + times
+        for score, count in zip(at(scores), times, strict=True):
+            own[score] = own.get(score, 0) + count
         own.pop(None, None)
         if own:
-            units[tuple(sorted(own.items()))] += unit.alike
+            units[tuple(sorted(own.items()))] += alike
     return units
-
-
-def _in_totals(found: _Places, scores: Scored) -> Counter[Total]:
-    numbers = [score or 0 for score in scores]
-    applies = [score is not None for score in scores]
-    always = all(applies)
-    totals: Counter[Total] = Counter()
-    for at, times, alike in found.units:
-        size = sum(times if always else map(mul, at(applies), times))
-        if size:
-            totals[round(fsum(map(mul, at(numbers), times)), DECIMALS), size] += alike
-    return totals
