@@ -15,6 +15,7 @@ from rag_eval.judging.gates import FULL, Judged, Policy, Statistics, verdict
 from rag_eval.judging.measured import as_result, questions_of, results_of
 from rag_eval.judging.outcomes import judge_all, rejudged
 from rag_eval.judging.scope import Scope, asked, scope_of
+from rag_eval.judging.tries import Tries
 from rag_eval.metrics import measure
 from rag_eval.remarks import Input, Remark, remarks
 from rag_eval.typed import NamedTuple
@@ -127,10 +128,14 @@ class Report(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """The cases of a run and the values of its metrics: see :func:`drawn`."""
+    """The cases of a run and the values of its metrics: see :func:`drawn`.
+
+    ``tries`` are the cases by question, where there are several runs.
+    """
 
     questions: tuple[Question, ...]
     metrics: Mapping[str, MetricResult]
+    tries: Tries | None
 
 
 class Context(NamedTuple):
@@ -179,12 +184,13 @@ class Earlier(NamedTuple):
 def drawn(card: Scorecard, context: Context) -> Drawn:
     """What a report tells of a scorecard, whatever it is judged by."""
     questions = questions_of(card, context.hashes, context.fields)
-    return Drawn(questions, results_of(card, context.about or {}, questions))
+    tries = Tries(questions) if len(card.cases.runs) > 1 else None
+    return Drawn(questions, results_of(card, context.about or {}, tries), tries)
 
 
 def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """The report of a scorecard under a policy."""
-    questions, metrics = context.drawn or drawn(card, context)
+    questions, metrics, tries = context.drawn or drawn(card, context)
     report = Report(
         version=__version__,
         verdict="passed",
@@ -205,13 +211,15 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         findings=(*context.findings, *habits(card, policy)),
         scope=scope_of([policy], card.cases.questions, len(golds)),
     )
-    return _judged(report, policy, context.earlier, context.each)
+    return _judged(report, policy, evidence(report, context.earlier, context.each, tries), context.earlier)
 
 
-def evidence(report: Report, before: Earlier | None = None, each: Each = one_by_one) -> Evidence:
+def evidence(
+    report: Report, before: Earlier | None = None, each: Each = one_by_one, tries: Tries | None = None
+) -> Evidence:
     """What gates of a report are judged by."""
     own = report.questions, report.metrics, report.completeness, report.contracts
-    return Evidence(*own, before.baseline if before else None, each)
+    return Evidence(*own, before.baseline if before else None, each, tries)
 
 
 def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Report:
@@ -222,9 +230,10 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
     alone = report._replace(gates_file=policy.file, base=None, policy_changes=(), gate_turns=())
     now = report.scope
     if now is None:
-        return _judged(alone, policy, before)
+        return _judged(alone, policy, evidence(alone, before), before)
     policy = policy._replace(perspectives=now.perspectives, suite=now.suite)
-    return _judged(alone._replace(scope=scope_of([policy], now.questions, now.of)), policy, before)
+    scoped = alone._replace(scope=scope_of([policy], now.questions, now.of))
+    return _judged(scoped, policy, evidence(scoped, before), before)
 
 
 def again(report: Report) -> Report:
@@ -272,8 +281,7 @@ def _refusal(policy: Policy) -> dict[str, Any]:
     return {**told, "builtin": VERSION}
 
 
-def _judged(report: Report, policy: Policy, before: Earlier | None, each: Each = one_by_one) -> Report:
-    now = evidence(report, before, each)
+def _judged(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
     gates = tuple(judge_all(policy, now))
     report = report._replace(
         gates=gates,

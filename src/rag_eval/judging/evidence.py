@@ -66,7 +66,8 @@ def one_by_one(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
 class Evidence:
     """A run, and the baseline that it is compared with if there is one.
 
-    ``each`` has the paired tests made, which are many and take long where there are many cases.
+    ``each`` has the paired tests made, which are many and take long where there are many cases; ``known`` are the tries
+    of the questions, where somebody looked at them before.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Evidence:
         contracts: Mapping[str, str],
         baseline: Baseline | None = None,
         each: Each = one_by_one,
+        known: Tries | None = None,
     ) -> None:
         self.each = each
         self.questions, self.completeness, self.baseline = questions, completeness, baseline
@@ -85,10 +87,8 @@ class Evidence:
         self._pairs: dict[tuple[str, str], Pairs] = {}
         self._parts: dict[tuple[str, bool], tuple[list[Scores], list[int]]] = {}
         self._shared: dict[tuple[str, bool], _Both] = {}
-        sides = questions, (baseline and baseline.questions) or ()
-        self._layouts = [Layouts(map(_SCORES, side)) for side in sides]
         self._sizes: Counter[str] | None = None
-        self._tries: dict[str, Tries] = {}
+        self._tries: dict[str, Tries] = {"": known} if known else {}
         self._units: dict[tuple[str, str], Units | None] = {}
         self.pairs_of_cases = paired(baseline.questions, questions) if baseline else []
         """The cases of baseline and run under the same gold item."""
@@ -104,6 +104,11 @@ class Evidence:
             return 0
         both = set(map(_GOLD, self.baseline.questions)).intersection(map(_GOLD, self.questions))
         return len(both.difference([_GOLD(new) for _, new in self.pairs_of_cases]))
+
+    @cached_property
+    def _layouts(self) -> list[Layouts]:
+        sides = self.questions, self.baseline.questions if self.baseline else ()
+        return [Layouts(map(_SCORES, side)) for side in sides]
 
     def present(self) -> set[str]:
         """The slices that some case of this run or of the baseline is in."""

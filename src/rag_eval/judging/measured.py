@@ -11,7 +11,6 @@ from rag_eval.folds import FOLDS, enclosed_together
 from rag_eval.judging.evidence import CONFIDENCE, enclosed
 from rag_eval.judging.results import MetricResult, Question, Scores
 from rag_eval.judging.slices import slices_of
-from rag_eval.judging.tries import Tries
 from rag_eval.metrics import METRICS
 from rag_eval.tally import Value, as_shown, tally
 from rag_eval.typed import filled
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from rag_eval.judging.tries import Tries
     from rag_eval.metrics import Measure
     from rag_eval.scoring.scorecard import Scorecard
     from rag_eval.stats import Interval
@@ -33,13 +33,12 @@ _QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
 _LABEL, _EXAMPLE = map(attrgetter, ("label", "example08"))
 
 
-def results_of(card: Scorecard, about: Mapping[str, Any], questions: Sequence[Question]) -> dict[str, MetricResult]:
+def results_of(card: Scorecard, about: Mapping[str, Any], tries: Tries | None) -> dict[str, MetricResult]:
     """Every measure's value, perspective by perspective as METRICS has them; ``about`` is what run.json says.
 
-    ``questions`` are the cases of the scorecard.
+    ``tries`` are the cases of the scorecard by question, where there are several runs.
     """
     places = {name: place for place, name in enumerate(METRICS)}
-    tries = Tries(questions) if len(card.cases.runs) > 1 else None
     valued = sorted([*_of_cases(card, tries), *_of_run(card, about)], key=lambda found: places[found[0].metric.name])
     return {found[0].name: as_result(*found) for found in valued}
 
