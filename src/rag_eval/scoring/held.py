@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import deque
 
 from rag_eval.scoring.partial import Outcome
 
@@ -29,16 +30,13 @@ class Held:
 
         ``lines`` count from the one that is ``begun`` lines on.
         """
-        own, own_lines = self.outcomes, self.lines
-        last = dict(zip(slots, range(len(slots)), strict=True))  # of each place the trace that keeps it
-        taken = len(slots) - len(last)
-        for slot, at in last.items():
-            if own_lines[slot]:
-                taken += 1
-            own[slot] = outcomes[at]
-            own_lines[slot] = lines[at] + begun
-        self._left -= len(slots) - taken
-        return taken
+        own_lines = self.lines
+        free = list(map(own_lines.__getitem__, set(slots))).count(0)
+        # Of each place the last one stays. Runs of millions pass here: no step of it is Python's for each of them.
+        deque(map(self.outcomes.__setitem__, slots, outcomes), maxlen=0)
+        deque(map(own_lines.__setitem__, slots, map(begun.__add__, lines)), maxlen=0)
+        self._left -= free
+        return len(slots) - free
 
     def missing(self, golds: Iterable[Gold]) -> Iterator[tuple[int, Gold]]:
         """The places that no trace took, with their gold items."""
