@@ -47,13 +47,8 @@ def labels(report: Report) -> list[str]:
     return sorted(set(map(_LABEL, report.questions)), key=list(MEANING).index)
 
 
-def several_runs(report: Report) -> bool:
-    """Whether cases are told apart by their run."""
-    return len(words.runs_of(report)) > 1
-
-
 def _table(report: Report, chosen: Iterable[Question], voice: Voice) -> Table:
-    several = several_runs(report)
+    several = words.several(report)
     headers = ["Question", *(["Run"] if several else []), "Label", "Look at", "Text"]
     return Table("Cases", headers, [_row(one, voice, several=several) for one in chosen])
 

@@ -46,7 +46,7 @@ def _flips(report: Report, voice: Voice, place: str) -> list[Block]:
     chosen = [*broken[:_BROKEN], *fixed[:_FIXED]]
     if not chosen:
         return []
-    several, questions = len(words.runs_of(report)) > 1, beside.question_of(report)
+    several, questions = words.several(report), beside.question_of(report)
     rows = [_flip(flip, questions, voice, several=several) for flip in chosen]
     headers = ["Question", *(["Run"] if several else []), "Before → now", "Look at", "Text"]
     return [

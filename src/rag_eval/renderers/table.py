@@ -137,7 +137,7 @@ def _columns(report: Report) -> list[tuple[str, Callable[[Question], str]]]:
     was = ("before", lambda one: one_line(before.get((one.qid, one.run), "–")))
     return [
         ("question", lambda one: one_line(one.qid, 40)),
-        *([run] if len(words.runs_of(report)) > 1 else []),
+        *([run] if words.several(report) else []),
         *([was] if report.baseline else []),
         ("label", lambda one: one.label),
         ("text", lambda one: one_line(one.question, 60)),

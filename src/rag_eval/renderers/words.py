@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import compress
 from operator import attrgetter
 
+from rag_eval.judging import tries
 from rag_eval.judging.gates import FULL
 from rag_eval.labels import ABSENT, GOOD, MEANING
 from rag_eval.renderers.figures import enclosed, is_count, metric, probability, size, unit, value
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from rag_eval.judging.results import MetricResult, Question
     from rag_eval.report import Report
 
-_QID, _RUN, _LABEL = map(attrgetter, ("qid", "run", "label"))
+_RUN, _LABEL = map(attrgetter, ("run", "label"))
 _REASONS = 3
 _ALIKE = 6
 WHOSE = {"both": "both", "base": "base", "head": "this change"}
@@ -169,19 +170,14 @@ def two_sided(report: Report) -> bool:
 
 def cases(report: Report) -> str:
     """How many cases there are: ``14 questions``, ``28 cases (14 questions, 2 runs)``."""
-    n, runs = len(set(map(_QID, report.questions))), runs_of(report)
+    n, runs = tries.number(report.questions), set(map(_RUN, report.questions))
     questions = f"{n} question{'s' if n != 1 else ''}"
     return questions if len(runs) <= 1 else f"{len(report.questions)} cases ({questions}, {len(runs)} runs)"
 
 
-def runs_of(report: Report) -> set[str | None]:
-    """The runs that the report is about; None for traces without one."""
-    return set(map(_RUN, report.questions))
-
-
 def several(report: Report) -> bool:
     """Whether questions were asked in several runs: their tries are no independent cases."""
-    return len(runs_of(report)) > 1
+    return tries.several(report.questions)
 
 
 def telling(gates: Sequence[Judged]) -> list[Judged]:

@@ -63,7 +63,7 @@ def _columns(report: Report) -> list[Column]:
     parts = Column("Slices", "text", "", _parts)
     return [
         Column("Question", "text", "", lambda one: tag("th", _name(one.qid), scope="row")),
-        *([run] if cases.several_runs(report) else []),
+        *([run] if words.several(report) else []),
         Column("Label", "text", "label", _label),
         *([change] if report.baseline is not None else []),
         Column("Text", "text", "", lambda one: tag("td", shown(one.question), dir="auto")),
