@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Mapping
-from itertools import count
+from itertools import count, repeat
 
 from rag_eval.model import REQUIRED, Gold
-from rag_eval.typed import NamedTuple
+from rag_eval.typed import NamedTuple, filled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,12 +60,26 @@ class Stock(NamedTuple):
 
     def items(self) -> Iterator[tuple[int, Gold | Row]]:
         """The number of each line with its item, or its row."""
-        apart = f'"{self.between}"'
-        for line, (qid, question, answerable, texts, ids) in zip(count(self.first), self.entries):
-            if qid:
-                yield line, _made(line, apart, qid, question, answerable == "true", texts, ids)
-            else:
-                yield line, self.rows[line]
+        golds = zip(count(self.first), self._golds())
+        if all(self.qids):
+            return golds
+        return ((line, gold if gold.qid else self.rows[line]) for line, gold in golds)
+
+    def _golds(self) -> Iterator[Gold]:
+        """An item of each line, by the column: that takes half of the time."""
+        apart, size = f'"{self.between}"', len(self.qids)
+        return filled(
+            Gold,
+            [
+                self.qids,
+                map(_asked, self.questions),
+                map("true".__eq__, self.answerable),
+                [_substrings(texts, apart) for texts in self.texts],
+                [_ids(ids, apart) for ids in self.citations],
+                range(self.first, self.first + size),
+                *(repeat(absent, size) for absent in Gold._field_defaults.values()),
+            ],
+        )
 
 
 class Columns(NamedTuple):
@@ -204,7 +218,16 @@ def _searchable(ids: Sequence[str]) -> bool:
 
 
 def _made(line: int, apart: str, qid: str, question: str, answerable: bool, texts: str, ids: str) -> Gold:
-    substrings = tuple([one.lower() for one in texts[1:-1].split(apart)]) if texts else ()
-    citations = tuple(dict.fromkeys(ids[1:-1].split(apart))) if ids else ()
-    asked = json.loads(f'"{question}"') if "\\" in question else question
-    return Gold.plainly(qid, asked, answerable, substrings, citations, line)
+    return Gold.plainly(qid, _asked(question), answerable, _substrings(texts, apart), _ids(ids, apart), line)
+
+
+def _asked(question: str) -> str:
+    return json.loads(f'"{question}"') if "\\" in question else question
+
+
+def _substrings(listed: str, apart: str) -> tuple[str, ...]:
+    return tuple(listed[1:-1].lower().split(apart)) if listed else ()
+
+
+def _ids(listed: str, apart: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(listed[1:-1].split(apart))) if listed else ()
