@@ -183,7 +183,7 @@ notable = st.sampled_from([{}, {}, {"mine": 1}, {"retrieved": []}])
 some_golds = st.lists(gold_fields(), min_size=1, max_size=5)
 
 
-@thorough(120)
+@thorough(60)
 @given(golds=some_golds, data=st.data())
 def test_the_order_of_lines_changes_nothing_but_line_numbers_and_digests(tmp_path_factory, golds, data):
     folder = tmp_path_factory.getbasetemp() / "order"

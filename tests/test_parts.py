@@ -126,7 +126,7 @@ def cut(draw, found):
     return data, between(0, *sorted(draw(st.lists(st.integers(0, len(data)), max_size=5))), len(data))
 
 
-@thorough(150)
+@thorough(80)
 @given(cut(files(good)), golds_of_a_run)
 def test_good_rows_in_any_parts_come_to_the_same(found, golds):
     data, cuts = found
@@ -134,7 +134,7 @@ def test_good_rows_in_any_parts_come_to_the_same(found, golds):
     assert in_parts(work, data, cuts) == whole(work, data)
 
 
-@thorough(200)
+@thorough(120)
 @given(cut(files(good, good, garbage, foreign)), golds_of_a_run, st.sampled_from([2, 5, 10**6]))
 def test_bad_rows_in_any_parts_are_the_same_problems(found, golds, lines):
     data, cuts = found
@@ -190,7 +190,7 @@ def logs(draw):
     return jsonl(*rows)
 
 
-@thorough(80)
+@thorough(50)
 @given(cut(logs()), golds_of_a_run, st.sampled_from([0, 300, 1 << 20]), st.sampled_from([0, 4096, 4096]))
 def test_what_is_taken_from_the_end_of_a_file_comes_to_the_same(found, golds, largest, long):
     data, cuts = found

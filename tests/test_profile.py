@@ -73,7 +73,7 @@ def found(assessor, came):
     return dict(zip(assessor.columns, (*came.scores, *came.own), strict=True)), *came[1:4]
 
 
-@settings(max_examples=350, derandomize=True, deadline=None, database=None)
+@settings(max_examples=200, derandomize=True, deadline=None, database=None)
 @given(st.lists(st.tuples(golds, traces), min_size=1, max_size=12), st.sampled_from(TERMS))
 def test_a_row_comes_to_what_its_case_comes_to_whatever_was_met_before(pairs, terms):
     made = [(Gold.from_row(gold_row(**gold), 1), trace_row(**trace)) for gold, trace in pairs]

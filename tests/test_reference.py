@@ -52,7 +52,7 @@ def theirs(gold, trace, k=5, inline=GATES):
     return plain_scorer.score(plain_scorer.rows(gold), plain_scorer.last_by_qid(trace), k, wanted)
 
 
-@settings(max_examples=1000, derandomize=True, deadline=None, database=None)
+@settings(max_examples=600, derandomize=True, deadline=None, database=None)
 @given(st.lists(gold_fields, min_size=1, max_size=4), st.lists(trace_rows, max_size=7), st.integers(1, 12), gates)
 def test_scores_are_those_of_the_reference_scorer(tmp_path_factory, golds, traces, k, inline):
     folder = tmp_path_factory.getbasetemp() / "reference"

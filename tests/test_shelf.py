@@ -79,7 +79,7 @@ def nobody_asks(row, line):
 LAYOUTS = st.sampled_from([(", ", ": "), (",", ":")])
 
 
-@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@settings(max_examples=100, derandomize=True, deadline=None, database=None)
 @given(items, LAYOUTS, st.booleans(), answers)
 def test_the_items_and_what_traces_score_against_them_are_the_same(tmp_path_factory, found, layout, escaped, traces):
     path = tmp_path_factory.mktemp("shelf") / "gold.jsonl"

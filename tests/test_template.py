@@ -391,7 +391,7 @@ def taken(scorer, batches, notes):
     return scorer.close()
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@settings(max_examples=180, derandomize=True, deadline=None, database=None)
 @given(
     file_rows,
     st.booleans(),
@@ -420,7 +420,7 @@ def test_a_file_comes_to_the_same_whether_rows_are_told_or_read(found, ascii_onl
             assert (told, notes) == (read, others)
 
 
-@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@settings(max_examples=120, derandomize=True, deadline=None, database=None)
 @given(
     st.lists(gold_fields() | gold_fields(attacks=True), min_size=1, max_size=4),
     st.lists(trace_fields, min_size=1, max_size=3),
@@ -507,7 +507,7 @@ def test_most_of_a_file_written_alike_is_told(monkeypatch):
 TERMS = [Terms.of(Settings(), COLUMNS), Terms.of(Settings(phrases=("the kind",), k=1)), Terms.of(Settings(k=2))]
 
 
-@settings(max_examples=350, derandomize=True, deadline=None, database=None)
+@settings(max_examples=200, derandomize=True, deadline=None, database=None)
 @given(file_rows, st.sampled_from(TERMS))
 def test_a_told_profile_is_that_of_the_answer(found, terms):
     golds = [Gold.from_row(row, 1) for row in GOLDS]
