@@ -109,10 +109,11 @@ def test_runs_that_the_baseline_does_not_have_are_not_called_unchanged(project, 
     assert (score.code, gate(report)["outcome"], report["flips"]) == (1, "no_data", [])
     assert (report["baseline"]["cases"], report["baseline"]["unpaired"]) == (8, 8)
     text = render(from_json(report), "markdown")
-    assert "the baseline's runs have other names: measure it with the same runs" in text
+    assert "not every run is in the baseline; measure it with the same runs" in text
     assert "**No case to compare.**" in text
     assert "8 questions in both under the same gold, 8 of them by no run of the same name" in text
     assert "newly broken" not in text
+    assert "Not in the baseline, so that nothing is compared with them: `a`, `b`." in text
 
 
 def test_a_run_beside_itself_moved_nowhere(project, score):

@@ -114,10 +114,20 @@ def test_runs_of_other_names_are_not_compared_and_the_gate_says_why():
     once = questions("precision", [1] * 20)
     (alone,) = judged(copied(once, 3), once, DROP)
     assert (alone.outcome, alone.comparison) == ("no_data", None)
-    assert alone.why == "the baseline's runs have other names: measure it with the same runs"
-    both = copied(once, 3), copied(once, 2)
+    assert alone.why == "not every run is in the baseline; measure it with the same runs"
+    both = copied(once, 2), copied(once, 3)
     assert judged(*both, DROP)[0].outcome == "passed"
     assert (evidence(*both).unpaired, evidence(copied(once, 3), once).unpaired, evidence(once).unpaired) == (0, 20, 0)
+
+
+def test_a_run_behind_one_that_the_baseline_has_cannot_hide():
+    """Of a log that is added to, the old run would be held against itself alone."""
+    good, bad = copied(questions("precision", [1] * 20), 1), questions("precision", [0] * 20, run="new")
+    now = evidence([*good, *bad], copied(good, 2))
+    assert (now.new_runs, now.unpaired) == (("new",), 0)
+    (found,) = judged([*good, *bad], copied(good, 2), DROP)
+    assert (found.outcome, found.comparison) == ("no_data", None)
+    assert evidence(bad, good).new_runs == ()  # of one run on each side the name does not matter
 
 
 def test_other_gold_is_no_other_run():

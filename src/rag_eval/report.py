@@ -332,6 +332,7 @@ def _compared(report: Report, before: Earlier, now: Evidence) -> Compared:
         commits_ago=before.commits_ago,
         days_ago=before.days_ago,
         unpaired=now.unpaired,
+        new_runs=now.new_runs,
     )
 
 

@@ -26,8 +26,9 @@ class Compared(NamedTuple):
 
     ``ref`` says where the file was read, ``commit`` what its run.json names as the system's commit. ``cases`` are in
     both under the same gold; ``changed`` in both under another gold item, ``gone`` and ``new`` in one alone. Of
-    those in both, no run of one name answers the ``unpaired``: there is nothing to hold their cases against. Metrics of
-    ``incomparable`` were measured under another contract. ``rescored`` says that the baseline's traces were scored
+    those in both, no run of one name answers the ``unpaired``: there is nothing to hold their cases against. The
+    baseline does not have the ``new_runs`` of several: nothing is compared with those. Metrics of ``incomparable`` were
+    measured under another contract. ``rescored`` says that the baseline's traces were scored
     again under the gold in use. ``written`` is the commit that wrote the file last; ``commits_ago`` and ``days_ago``
     say how far the base has gone since then; empty and None where that is not known.
     """
@@ -46,6 +47,7 @@ class Compared(NamedTuple):
     commits_ago: int | None = None
     days_ago: int | None = None
     unpaired: int = 0
+    new_runs: tuple[str, ...] = ()
 
 
 class Flip(NamedTuple):

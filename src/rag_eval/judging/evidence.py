@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 CONFIDENCE = "0.95"
-_QID, _SLICES, _SCORES = map(attrgetter, ("qid", "slices", "scores"))
+_QID, _RUN, _SLICES, _SCORES = map(attrgetter, ("qid", "run", "slices", "scores"))
 _CASE = attrgetter("qid", "run")
 _GOLD = attrgetter("qid", "gold_sha256")
 
@@ -104,6 +104,17 @@ class Evidence:
             return 0
         both = set(map(_GOLD, self.baseline.questions)).intersection(map(_GOLD, self.questions))
         return len(both.difference([_GOLD(new) for _, new in self.pairs_of_cases]))
+
+    @cached_property
+    def new_runs(self) -> tuple[str, ...]:
+        """The runs that the baseline does not have, by name; none where either side is one run, or has no cases.
+
+        What is asked of them there is nothing to hold against: a run beside an old one could be as bad as it likes.
+        """
+        if self.baseline is None or not self.baseline.questions or _single(self.baseline.questions, self.questions):
+            return ()
+        own, theirs = (set(map(_RUN, side)) for side in (self.questions, self.baseline.questions))
+        return tuple(sorted(run or "" for run in own - theirs))
 
     @cached_property
     def _layouts(self) -> list[Layouts]:

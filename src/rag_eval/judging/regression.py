@@ -88,17 +88,13 @@ def _compare(gate: Gate, evidence: Evidence) -> _Tested:
     values = None if gate.slice else evidence.values(gate.name)
     if values is not None:
         return _Tested(gate, Counter(), _by_values(gate.name, *values), "the baseline or the run has no value")
+    if evidence.new_runs:
+        return _Tested(gate, Counter(), None, "not every run is in the baseline; measure it with the same runs")
     pairs = evidence.pairs(gate.name, gate.slice)
     found, units = comparison(gate.name, pairs), evidence.units(gate.name, gate.slice)
     if found and units is not None:
         found = found._replace(n=units.total())
-    return _Tested(gate, pairs, found, "" if found else _why_none(evidence), units)
-
-
-def _why_none(evidence: Evidence) -> str:
-    if evidence.unpaired and not evidence.pairs_of_cases:
-        return "the baseline's runs have other names: measure it with the same runs"
-    return "no case is in both runs under the same gold"
+    return _Tested(gate, pairs, found, "" if found else "no case is in both runs under the same gold", units)
 
 
 def _tests(gate: Gate, statistics: Statistics) -> bool:

@@ -9,7 +9,7 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rag_eval.comparison.baseline import Compared, Effect, Flip
     from rag_eval.judging.gates import Judged
@@ -30,7 +30,7 @@ def against(report: Report, voice: Voice = PLAIN) -> str:
     where = f" of {voice.code(found.ref)}" if found.ref else ""
     again = ", its traces scored again" if found.rescored else ""
     what = f"{voice.code(found.path)}{where}{commit}{_age(found)}{again}"
-    return f"Compared with {what}: {_shares(found)}.{_others(found, voice)}"
+    return f"Compared with {what}: {_shares(found)}.{_alone(found, voice)}{_others(found, voice)}"
 
 
 def _age(found: Compared) -> str:
@@ -56,14 +56,24 @@ def _shares(found: Compared) -> str:
     return ", ".join([both, *(f"{count} {what}" for count, what in rest if count)])
 
 
+def _alone(found: Compared, voice: Voice) -> str:
+    """The runs that nothing is compared with."""
+    if not found.new_runs:
+        return ""
+    names = [name or "(no name)" for name in found.new_runs]
+    return f" Not in the baseline, so that nothing is compared with them: {_some(names, voice)}."
+
+
+def _some(names: Sequence[str], voice: Voice) -> str:
+    cut = len(names) - _NAMED
+    return ", ".join(map(voice.code, names[:_NAMED])) + (f" and {cut} more" if cut > 0 else "")
+
+
 def _others(found: Compared, voice: Voice) -> str:
     """The metrics that cannot be compared; all of them are one fact, not a list."""
     if not found.incomparable:
         return ""
-    named = ", ".join(voice.code(name) for name in found.incomparable[:_NAMED])
-    cut = len(found.incomparable) - _NAMED
-    more = f" and {cut} more" if cut > 0 else ""
-    return f" Not comparable, for they were measured otherwise or not at all: {named}{more}."
+    return f" Not comparable, for they were measured otherwise or not at all: {_some(found.incomparable, voice)}."
 
 
 def broken(report: Report) -> list[Flip]:
@@ -83,7 +93,8 @@ def flipped(report: Report) -> str:
     if report.baseline.cases == report.baseline.unpaired:
         return "No case to compare"
     if not report.flips:
-        return "Nothing newly broken, nothing newly fixed"
+        where = " in the runs that both have" if report.baseline.new_runs else ""
+        return f"Nothing newly broken, nothing newly fixed{where}"
     return f"Newly broken ({len(broken(report))}), newly fixed ({len(fixed(report))})"
 
 
