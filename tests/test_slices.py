@@ -11,7 +11,7 @@ from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
 from rag_eval.judging.outcomes import judge_all, spread
 from rag_eval.judging.slices import FIELDS, expanded, is_field, is_slice, slices_of
 from rag_eval.model import Gold
-from runs import evidence, question
+from runs import evidence, question, questions
 
 NAMES = st.sampled_from(["category=a", "category=b", "tags=x", "tags=*", "categoryb=c"])
 
@@ -147,6 +147,17 @@ def test_that_holds_for_worsenings_too(n, outcome):
     gate = Gate("precision", "max_drop", "0.02", slice="category=a")
     (one,) = judged(cases(a=(0, n)), gate, before=cases(a=(n, n)), least=10)
     assert (one.outcome, one.few, one.comparison.n) == (outcome, n < 10, n)
+
+
+def test_slices_too_small_to_be_judged_weaken_no_other_test():
+    """Whoever cuts a field into many values would hide a worsening of the whole behind their tests."""
+    parts = [[f"tags={number // 2}"] for number in range(60)]
+    before, after = questions("precision", [1] * 60, parts), questions("precision", [0] * 6 + [1] * 54, parts)
+    gates = Gate("precision", "max_drop", "0.02"), Gate("precision", "max_drop", "0.02", slice="tags=*")
+    whole, *small = judged(after, *gates, before=before, least=10)
+    (alone,) = judged(after, gates[0], before=before, least=10)
+    assert (whole.outcome, whole.comparison) == ("failed", alone.comparison)
+    assert [(one.few, one.outcome, one.comparison.p) for one in small] == [(True, "inconclusive", None)] * 30
 
 
 def test_what_counts_is_the_size_of_the_slice_and_not_of_the_metric():

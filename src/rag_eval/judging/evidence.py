@@ -139,6 +139,10 @@ class Evidence:
             self._sizes = Counter(name for case in self.questions for name in case.slices)
         return self._sizes[part] if part else len(self.questions)
 
+    def few(self, part: str, least: int) -> bool:
+        """Whether a slice has so few questions that no gate on it is judged: some, and fewer than ``least``."""
+        return bool(part) and 0 < self.size(part) < least
+
     def value(self, name: str, part: str = "") -> Value:
         """A metric's value; over a slice too, exact for 0/1 metrics."""
         if part:

@@ -27,7 +27,8 @@ def judge_all(policy: Policy, evidence: Evidence) -> list[Judged]:
     A metric without a value is ``no_data``, a slice of fewer cases than ``min_n`` inconclusive.
     """
     gates = spread(asked(policy), evidence)
-    margins = compared([gate for gate in gates if gate.direction not in BOUNDS], evidence, policy.statistics)
+    worsening = [gate for gate in gates if gate.direction not in BOUNDS]
+    margins = compared(worsening, evidence, policy.statistics, policy.slices.min_n)
     found = [judge_bound(gate, evidence) if gate.direction in BOUNDS else next(margins) for gate in gates]
     return [
         *(_settled(one, policy, evidence) for one in found),
@@ -44,7 +45,7 @@ def spread(gates: Sequence[Gate], evidence: Evidence) -> list[Gate]:
 
 
 def _settled(one: Judged, policy: Policy, evidence: Evidence) -> Judged:
-    few = bool(one.slice) and 0 < evidence.size(one.slice) < policy.slices.min_n
+    few = evidence.few(one.slice, policy.slices.min_n)
     return _unless_few(one._replace(few=few, inconclusive=policy.statistics.inconclusive))
 
 

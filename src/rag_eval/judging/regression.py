@@ -57,10 +57,15 @@ class _Tested(NamedTuple):
         return _worse_first(self.gate.name, self.pairs) if self.units is None else _turned(self.gate.name, self.units)
 
 
-def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics) -> Iterator[Judged]:
-    """The outcomes of regression gates, in their order, corrected for one another."""
+def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics, min_n: int = 0) -> Iterator[Judged]:
+    """The outcomes of regression gates, in their order, corrected for one another.
+
+    Slices of fewer than ``min_n`` questions are not tested: they are inconclusive whatever comes of it, and every test
+    more makes the others weaker, so that small slices could be cut to hide a worsening of the whole.
+    """
     beside = [_compare(gate, evidence) for gate in gates]
     tested = [one for one in beside if one.pairs and one.found and _tests(one.gate, statistics)]
+    tested = [one for one in tested if not evidence.few(one.gate.slice, min_n)]
     tested.sort(key=lambda one: len(one.pairs), reverse=True)  # the longest first, where several processes share them
     found = evidence.each(lambda one: _test(one, statistics, len(tested)), tested)
     adjusted = _adjusted([one.p for one in found if one.p is not None], statistics)

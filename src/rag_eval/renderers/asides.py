@@ -71,7 +71,7 @@ def _has_formula(gate: Judged, found: Comparison) -> bool:
 def _untested(report: Report, gate: Judged) -> bool:
     """Whether a test was asked for and could not be made, because nothing but two values are at hand."""
     found = gate.comparison
-    asked = (gate.test or report.statistics.test) == "paired"
+    asked = (gate.test or report.statistics.test) == "paired" and not gate.few
     return asked and found is not None and found.worsening is not None and found.p is None
 
 
