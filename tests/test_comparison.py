@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations
 from math import fsum
 
 import pytest
@@ -21,6 +21,7 @@ from rag_eval.errors import UsageError
 from rag_eval.judging.objectives import QUALITY, WEIGHTS, Scoring, front, weighted
 from rag_eval.judging.results import Question
 from rag_eval.labels import GOOD
+from swapping import by_swapping
 
 CONTRACTS = {"precision": "a", "abstention_accuracy": "b", "under_refusal": "c", "recall@5": "d", "mrr": "e"}
 
@@ -70,22 +71,10 @@ def test_rates_are_tested_as_mcnemar_and_the_binomial_test_do(worse, better, sam
 
 
 def by_all_swaps(pairs):
-    """Twice the share of all ways of swapping whole pairs that differ at least as far the same way; 1 at most."""
-
-    def difference(chosen):
-        firsts, seconds = ([one for one in side if one is not None] for side in zip(*chosen, strict=True))
-        return fsum(firsts) / len(firsts) - fsum(seconds) / len(seconds) if firsts and seconds else None
-
-    observed = difference(pairs)
-    if observed < 0:
-        pairs = [(b, a) for a, b in pairs]
-        observed = -observed
-    swapped = [
-        difference([pair[::-1] if flip else pair for pair, flip in zip(pairs, way, strict=True)])
-        for way in product((False, True), repeat=len(pairs))
-    ]
-    hits = sum(one is None or one >= observed - 1e-9 for one in swapped)
-    return min(1.0, 2 * hits / len(swapped))
+    """Twice the share of all ways of swapping that differ at least as far the same way; 1 at most."""
+    sides = [[score for score in side if score is not None] for side in zip(*pairs, strict=True)]
+    turned = fsum(sides[0]) / len(sides[0]) < fsum(sides[1]) / len(sides[1])
+    return min(1.0, 2 * by_swapping([pair[::-1] for pair in pairs] if turned else pairs))
 
 
 scored = st.sampled_from([None, 0.0, 0.25, 0.5, 1.0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from rag_eval.renderers.asides import _blind
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats.power import mcnemar_power
 from runs import evidence, question, questions
+from swapping import by_swapping
 
 DROP = Gate("precision", "max_drop", "0.02")
 
@@ -72,28 +72,12 @@ def test_p_of_a_mean_is_that_of_scipys_permutation_test(pairs):
     assert found.p == pytest.approx(expected, rel=1e-9)
 
 
-def by_swapping(pairs):
-    """All ways of swapping whole pairs, said plainly: how many make the difference as great as it is."""
-
-    def difference(rows):
-        sides = [[score for score in side if score is not None] for side in zip(*rows, strict=True)]
-        return Fraction(sum(sides[0]), len(sides[0])) - Fraction(sum(sides[1]), len(sides[1])) if all(sides) else None
-
-    observed = difference(pairs)
-    ways = [
-        [row[::-1] if swap else row for row, swap in zip(pairs, way, strict=True)]
-        for way in product((0, 1), repeat=len(pairs))
-    ]
-    hits = [found is None or found >= observed for found in map(difference, ways)]
-    return sum(hits) / len(hits)
-
-
 maybe = st.none() | st.integers(0, 1)
 
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(maybe, maybe), min_size=2, max_size=8))
-def test_a_case_to_which_the_metric_no_longer_applies_is_swapped_whole(pairs):
+def test_a_case_to_which_the_metric_no_longer_applies_counts_by_what_it_moves(pairs):
     sides = [[score for score in side if score is not None] for side in zip(*pairs, strict=True)]
     if all(sides):
         assert one("precision", pairs).comparison.p == pytest.approx(by_swapping(pairs), rel=1e-9)

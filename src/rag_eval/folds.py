@@ -179,7 +179,8 @@ def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, counts
     ``worse_first`` says how many cases have which pair of scores, or how many questions which pairs: they are swapped
     together. Where p is drawn, it is so often that it may come below ``level``.
 
-    Exact McNemar where every case ``counts`` (see below), else a permutation that swaps whole pairs.
+    Exact McNemar where every case ``counts`` (see below), else a permutation that swaps whole pairs. Those with one
+    score alone have no part in the test of a percentile or an area.
     """
     from rag_eval import stats
 
@@ -188,6 +189,10 @@ def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, counts
         return stats.mcnemar(falls, sum(n for (a, b), n in worse_first.items() if b and not a))
     if fold == "mean":
         return stats.sign_flip(worse_first, seed, level=level)  # type: ignore[arg-type]
+    if fold != "total":
+        worse_first = stats.complete(worse_first)
+        if not _figures(fold, worse_first):
+            return 1.0
     if fold in RANKED:
         return stats.percentile_flip(worse_first, RANKED[fold], seed, level=level)  # type: ignore[arg-type]
     return stats.swap(worse_first, lambda side: _number(fold, side), seed, level=level)
@@ -196,6 +201,11 @@ def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, counts
 def counts(measure: Measure, pairs: Iterable[Pair]) -> bool:
     """Whether every case has a 0/1 score on both sides."""
     return measure.is_rate and all(None not in pair for pair in pairs)
+
+
+def _figures(fold: str, units: Units) -> bool:
+    """Whether both runs have a figure of the pairs."""
+    return all(_number(fold, [pair[side] for unit in units for pair, _ in unit]) is not None for side in (0, 1))
 
 
 def _number(fold: str, scores: Iterable[Shown | None]) -> float | None:

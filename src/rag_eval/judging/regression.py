@@ -160,8 +160,11 @@ def _adjusted(ps: Sequence[float], statistics: Statistics) -> Sequence[float]:
 
 def _seen(one: _Tested, alpha: float, tests: int) -> tuple[float | None, int | None]:
     """The smallest worsening that so many cases could have shown, and how many would show one above the margin."""
+    from rag_eval import stats
+
     measured = measure(one.gate.name)
-    if measured.fold != "mean":  # how far another figure of a run moves by chance has no formula
+    # How far another figure moves by chance has no formula; where few cases have both scores no test says anything.
+    if measured.fold != "mean" or not stats.enough_in_both(one.swapped):
         return None, None
     spread = None if _counts(one) else _spread(one)
     if spread:

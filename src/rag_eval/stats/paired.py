@@ -11,6 +11,7 @@ from operator import getitem
 from struct import unpack
 
 from rag_eval.stats.draws import DRAWS, chance, enough, key_of, p_value
+from rag_eval.stats.gaps import enough_in_both, gaps, whole
 from rag_eval.stats.special import binomial_tail
 from rag_eval.stats.units import units_of
 from rag_eval.typed import NamedTuple
@@ -29,7 +30,7 @@ MOST_SWAPS = 2_048
 _COUNTED_EXACTLY = 1_000
 _MOST_STEPS = 40_000
 _BITS, _BATCH, _KEY = 8, 250, 8
-_WORD = 60
+_WORD, _SURE = 60, 45
 _LEAST = 2.0**-1074
 
 
@@ -52,14 +53,22 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     The statistic is the difference of the two means, each over the cases with a score under that run. Without a change
     the two runs of a case could as well be swapped: p is the share of all ways of swapping that give a difference at
     least as great, counted exactly where they lead to few different sums, else (1 + hits) / (1 + draws). The draws come
-    from ``seed`` alone, and there are more of them where it takes more to reach the ``level`` that p is held to. Where
-    swapping leaves a run without any score there is no difference; it counts as a hit.
+    from ``seed`` alone, and there are more of them where it takes more to reach the ``level`` that p is held to.
+
+    Where cases have a score under one run alone, what is swapped is what each case has in the difference, see
+    :mod:`rag_eval.stats.gaps`; where few have both, p is 1. ValueError where a run has no score at all.
     """
-    swaps = _swaps(units_of(pairs))
+    units = shares = units_of(pairs)
+    if gaps(units) or not units:
+        shares = whole(units)
+        if not enough_in_both(units):
+            return 1.0
+    greatest = max([abs(score) for unit in units for pair, _ in unit for score in pair if score is not None])
+    swaps = _swaps(shares, greatest)
     exact = _counted(swaps)
     if exact is not None:
         return exact
-    return p_value(map(swaps.hit, _draws(swaps, key_of(seed), enough(draws, level))), draws)
+    return p_value(map(swaps.least.__le__, _draws(swaps, key_of(seed), enough(draws, level))), draws)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -72,55 +81,36 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 class _Swaps(NamedTuple):
-    """The first run's sum and count of scores as observed, and what each swap of a unit would add to them.
+    """The first run's sum of scores as observed, in whole units, and what each swap of a unit would add to it.
 
-    A sum and its count are one whole number, ``sum * width + count``: they add as one. ``gains`` says how many units
-    have which gain; those that a swap leaves as they are have none.
+    From ``least`` on the difference of the two runs is as great as observed. ``gains`` says how many units have which
+    gain; those that a swap leaves as they are have none.
     """
 
     first: int
-    total: int
-    width: int
+    least: int
     gains: Mapping[int, int]
-    observed: float
-
-    def difference(self, first: int) -> float | None:
-        """The difference of the two means when the first run has this sum and count."""
-        (one, n), (other, m) = divmod(first, self.width), divmod(self.total - first, self.width)
-        return one / n - other / m if n and m else None
-
-    def hit(self, first: int) -> bool:
-        # Scores were rounded to whole units by at most half of one: four units are too small to be a difference.
-        difference = self.difference(first)
-        return difference is None or difference >= self.observed - 4
 
 
-def _swaps(units: Units) -> _Swaps:
-    width = 2 * sum(times * count for unit, count in units.items() for _, times in unit) + 1
-    scale = _scale((pair for unit in units for pair, _ in unit), width)
-    first = second = 0
-    gains: Counter[int] = Counter()
+def _swaps(units: Units, greatest: float) -> _Swaps:
+    n = sum(times * count for unit, count in units.items() for _, times in unit)
+    scale = _scale(greatest, 2 * n + 1)
+    first, gains = 0, Counter[int]()
     for unit, count in units.items():
-        packed = sum([_packed(one, scale, width) * times for (one, _), times in unit])
-        swapped = sum([_packed(other, scale, width) * times for (_, other), times in unit])
-        first, second = first + packed * count, second + swapped * count
-        gains[swapped - packed] += count
+        own, others = (sum([round(pair[side] * scale) * times for pair, times in unit]) for side in (0, 1))
+        first += own * count
+        gains[others - own] += count
     del gains[0]
-    swaps = _Swaps(first, first + second, width, gains, 0.0)
-    observed = swaps.difference(first)
-    if observed is None:
-        raise ValueError("one of the runs has no score at all")
-    return swaps._replace(observed=observed)
+    # Scores were rounded to whole units by at most half of one: so little is no difference.
+    return _Swaps(first, first - 2 * n, gains)
 
 
-def _packed(score: float | None, scale: float, width: int) -> int:
-    return 0 if score is None else round(score * scale) * width + 1
+def _scale(greatest: float, width: int) -> float:
+    """A power of two that makes whole numbers of scores, so large that all their sums are still machine words.
 
-
-def _scale(pairs: Iterable[Pair], width: int) -> float:
-    """A power of two that makes whole numbers of the scores, so large that all their sums are still machine words."""
-    greatest = max((abs(score) for pair in pairs for score in pair if score is not None), default=1.0)
-    return 2.0 ** (_WORD - 2 * width.bit_length() - frexp(greatest)[1])
+    The last bits of a score, which may be a difference itself, are too small to be any.
+    """
+    return 2.0 ** (min(_SURE, _WORD - 2 * width.bit_length()) - frexp(greatest)[1])
 
 
 def _counted(swaps: _Swaps) -> float | None:
@@ -136,7 +126,7 @@ def _counted(swaps: _Swaps) -> float | None:
         if steps > _MOST_STEPS:
             return None
         ways = _spread(ways, gain, count)
-    return _share(sum(weight for first, weight in ways.items() if swaps.hit(first)), gains.total())
+    return _share(sum(weight for first, weight in ways.items() if first >= swaps.least), gains.total())
 
 
 def _share(ways: int, swaps: int) -> float:
@@ -164,7 +154,7 @@ def _choices(n: int) -> list[int]:
 
 
 def _draws(swaps: _Swaps, key: bytes, draws: int) -> Iterator[int]:
-    """The first run's sum and count after each draw. Eight swaps are one byte, looked up in a table of their sums."""
+    """The first run's sum after each draw. Eight swaps are one byte, looked up in a table of their sums."""
     gains = _bunched(sorted(Counter(swaps.gains).elements()), key)
     tables = [_subset_sums(gains[at : at + _BITS]) for at in range(0, len(gains), _BITS)]
     width = len(tables)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, pairwise, repeat
-from math import exp, floor, fsum, sqrt
+from itertools import pairwise
+from math import exp, floor, sqrt
 
+from rag_eval.stats.gaps import mean, share, total
 from rag_eval.stats.special import binomial_tail, log_binomial, normal_quantile
 from rag_eval.stats.units import units_of
 
@@ -112,32 +113,9 @@ def paired_spread(pairs: Iterable[Pair] | Units) -> float:
     is missing, the other counts with the weight that it has in its own mean.
     """
     units = units_of(pairs)
-    means, sizes = zip(*[_mean(units, side) for side in (0, 1)], strict=True)
-    shares = (
-        sum(
-            [
-                times * (sign * (score - mean) / size)
-                for pair, times in unit
-                for score, mean, size, sign in zip(pair, means, sizes, (1, -1), strict=True)
-                if score is not None
-            ]
-        )
-        for unit in units
-    )
-    squares = [(share * share, n) for share, n in zip(shares, units.values(), strict=True)]
-    return sqrt(units.total() * _sum(squares))
-
-
-def _mean(units: Units, side: int) -> tuple[float, int]:
-    """A run's mean, and over how many scores."""
-    scores = [(pair[side], times * n) for unit, n in units.items() for pair, times in unit if pair[side] is not None]
-    size = sum(n for _, n in scores)
-    return _sum(scores) / size, size
-
-
-def _sum(points: Iterable[tuple[float, int]]) -> float:
-    """The sum of numbers, each as often as it occurs: rounded once, so that like ones may as well be told apart."""
-    return fsum(chain.from_iterable(repeat(number, times) for number, times in points))
+    means, sizes = zip(*[mean(units, side) for side in (0, 1)], strict=True)
+    squares = [(share(unit, means, sizes) ** 2, n) for unit, n in units.items()]
+    return sqrt(units.total() * total(squares))
 
 
 def _least(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
