@@ -377,6 +377,47 @@ def test_a_system_that_follows_the_gold_gained(project, score):
     assert [(one["qid"], one["after"]) for one in report["flips"]] == [("Q2", "OK")]
 
 
+TOUCHED = [{**gold, "difficulty": "hard"} for gold in GOLDS[:2]] + GOLDS[2:]
+
+
+def test_failing_items_that_are_touched_out_of_the_comparison_are_no_quiet_way(project, score):
+    """Without the baseline's traces a changed item drops out: the gate that fails on the old gold says so."""
+    project.put(gates=gates(KEPT, precision=MARGIN))
+    project.done("the report alone")
+    project.change(trace=wrong(1, 2), gold=TOUCHED)
+    report = score("--base", "main")
+    assert gate(report)["outcome"] == "passed"
+    assert [(one["name"], one["before"], one["after"]) for one in report["gate_turns"]] == [
+        ("precision", "failed", "passed")
+    ]
+    assert "gold-turns-gates" in codes(report)
+
+
+def test_the_old_gold_is_held_against_the_baseline_on_the_old_gold(project, score):
+    """With its traces both sides are scored anew on either gold: what breaks breaks on both."""
+    project.change(trace=wrong(1, 2), gold=TOUCHED)
+    report = score("--base", "main")
+    assert (gate(report)["outcome"], report["gate_turns"]) == ("failed", [])
+    assert "gold-turns-gates" not in codes(report)
+
+
+def test_a_question_that_passed_and_is_retired_is_no_failing_one(project, score):
+    project.change(gold=GOLDS[1:], trace=TRACES[1:])
+    report = score("--base", "main")
+    (change,) = report["gold_changes"]
+    assert (score.code, change["verb"], change["before"]) == (0, "removed", "OK")
+    assert not {"failing-items-removed", "removed-items-unseen", "gold-turns-gates"}.intersection(codes(report))
+    assert report["gate_turns"] == []
+
+
+def test_a_question_that_the_baseline_failed_and_that_nobody_answers_any_more_is_a_failing_one(project, score):
+    project.put(trace=wrong(1))
+    record(project)
+    project.done("a baseline that fails")
+    project.change(gold=GOLDS[1:], trace=TRACES[1:])
+    assert "failing-items-removed" in codes(score("--base", "main"))
+
+
 def test_new_questions_are_no_failures_of_the_baseline(project, score):
     """Else easy new questions would hide what broke."""
     more = [{**gold_of(1), "qid": f"N{i}"} for i in range(20)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.comparison.blast import GateTurn, GoldChange, findings, labels, standing, turns
+from rag_eval.comparison.blast import GateTurn, GoldChange, findings, labels, standing, turning, turns
 from rag_eval.judging.gates import Gate
 from rag_eval.judging.outcomes import judge
 from rag_eval.labels import GOOD, MEANING
@@ -104,16 +104,27 @@ def test_gold_that_is_fitted_to_the_output_is_named_with_what_else_the_change_to
 
 def test_failing_questions_that_are_dropped_are_named():
     assert said([change("NOT_CITED", None, "removed")])[0][2] == (
-        "1 question that this run fails is dropped from the gold: A1"
+        "1 question is dropped from the gold: A1, which this run or the baseline fails"
     )
     gone = [change("NOT_CITED", None, "removed", f"A{i}") for i in range(1, 8)]
-    assert said([*gone, change("OK", None, "removed", "B1"), change(None, None, "removed", "B2")]) == [
-        (
-            "failing-items-removed",
-            "warning",
-            "7 questions that this run fails are dropped from the gold: A1, A2, A3, A4, A5 and 2 more",
-        )
+    dropped = (
+        "7 questions are dropped from the gold: A1, A2, A3, A4, A5 and 2 more, which this run or the baseline fails"
+    )
+    assert said([*gone, change("OK", None, "removed", "B1")]) == [("failing-items-removed", "warning", dropped)]
+
+
+def test_what_nobody_answers_and_nobody_has_known_is_not_called_failing():
+    unknown = "which no trace of this run answers: whether the system fails them is not known"
+    assert said([change(None, None, "removed", "B2"), change("OK", None, "removed", "B1")]) == [
+        ("removed-items-unseen", "warning", f"1 question is dropped from the gold: B2, {unknown}")
     ]
+
+
+def test_gates_that_fail_on_the_old_gold_alone_are_named_once_each():
+    (one,) = turning(["precision", "precision", "chr"], "eval/gold.jsonl")
+    assert (one.code, one.level) == ("gold-turns-gates", "warning")
+    assert one.message == "2 gates fail this run on the gold of the base, and not on the changed one: precision, chr"
+    assert list(turning([], "eval/gold.jsonl")) == []
 
 
 @pytest.mark.parametrize(

@@ -395,7 +395,7 @@ def test_gold_that_is_fitted_to_the_answers_is_shown_with_flips_and_turned_gates
     project.change(gold=fitted(), trace=wrong(1))
     report = score()
     assert score.code == 0  # nothing asks for a sign-off yet
-    assert codes(report) == ["gold-fits-output", "gold-not-governed"]
+    assert codes(report) == ["gold-fits-output", "gold-not-governed", "gold-turns-gates"]
     (change,) = report["gold_changes"]
     assert (change["qid"], change["verb"], change["before"], change["after"]) == ("Q1", "changed", "NOT_CITED", "OK")
     turn = next(one for one in report["gate_turns"] if one["name"] == "precision")
@@ -453,11 +453,22 @@ def test_signed_gold_passes_and_stays_visible(project, score, capsys):
 
 
 def test_questions_that_fail_and_are_dropped_are_named(project, score):
-    project.change(gold=GOLDS[1:], trace=wrong(1)[1:])
+    project.change(gold=GOLDS[1:], trace=wrong(1))
     report = score()
-    assert report["gold_changes"][0]["verb"] == "removed"
-    assert report["gold_changes"][0]["before"] == "MISSING"
+    (change,) = report["gold_changes"]
+    assert (change["verb"], change["before"]) == ("removed", "NOT_CITED")
     assert "failing-items-removed" in codes(report, "warning")
+
+
+def test_of_questions_that_are_dropped_and_not_answered_any_more_it_is_said_that_nobody_knows(project, score):
+    project.put(gates=gates(precision="{min: 0.9}"))
+    project.done("strict")
+    project.change(gold=GOLDS[1:], trace=TRACES[1:])
+    report = score()
+    (change,) = report["gold_changes"]
+    assert (score.code, change["verb"], change["before"]) == (0, "removed", None)
+    assert codes(report, "warning") == ["gold-not-governed", "removed-items-unseen"]
+    assert report["gate_turns"] == []  # what nobody is asked any more is no missing answer
 
 
 def test_a_question_that_asks_something_else_is_a_mutation(project, score):

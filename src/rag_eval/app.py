@@ -23,15 +23,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.baseline_file import BaselineFile
-    from rag_eval.comparison.blast import GateTurn
-    from rag_eval.comparison.policy import PolicyChange
     from rag_eval.finding import Finding
     from rag_eval.governance.authority import Authority
     from rag_eval.how import How
     from rag_eval.judging.gates import Policy
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings, Trace
-    from rag_eval.report import Context, Earlier, Report
+    from rag_eval.report import Context, Earlier, Past, Report
     from rag_eval.scoring.scorecard import Scorecard
 
     Path = str | os.PathLike[str]
@@ -100,7 +98,7 @@ def run(options: Options, authority: Authority | None = None) -> Report:
     from rag_eval.governance.goalposts import review
     from rag_eval.governance.scene import Scene
 
-    own = report, session.card, session.earlier, session.again
+    own = report, session.card, session.earlier, session.again, session.before
     return review(Scene(authority, options.gold, policy, base, *own))
 
 
@@ -169,12 +167,21 @@ class Session:
 
         return context._replace(each=partial(spread, jobs=cores(self._options.how)))
 
-    def again(self, policy: Policy, gold: bytes | None = None) -> Report | None:
-        """The report under another policy, or on other gold than the file holds, with what is found under both.
+    def again(self, policy: Policy) -> Report | None:
+        """The report under another policy, with what is found under both."""
+        return self._scored(policy, None, None, self._earlier_under(policy))
 
-        None where the other gold cannot be read; traces that answer none of its questions are left out.
+    def before(self, gold: bytes) -> Past | None:
+        """The report on the gold as it was, beside the baseline on that gold; None where that gold cannot be read.
+
+        Traces that answer none of its questions are left out, and so are questions that this gold does not have any
+        more and no trace answers: what the system would say to those is not known.
         """
-        return self._scored(policy, gold, None, self._earlier_under(policy))
+        from rag_eval.report import Past
+
+        earlier = self._before(self._policy, gold)[0] if self.earlier else None
+        found = self._scored(self._policy, gold, None, earlier)
+        return found and Past(found, earlier)
 
     def _scored(
         self, policy: Policy, gold: bytes | None, trace: bytes | None, earlier: Earlier | None
@@ -187,16 +194,27 @@ class Session:
         golds = self._golds if same else read_gold(quiet, policy.gold, digests.of("gold", policy.gold))
         if gold is not None and quiet.ledger.problems:
             return None
-        terms = self._wanted, policy.settings, digests, self._asked_of(golds), self._options.how
-        card = score_traces(quiet, golds, policy.trace, *terms)
+        hashes = self._hashes if same else item_hashes(quiet, policy.gold, golds)  # of all that the file holds
+        card = self._card(quiet, golds, policy, digests)
+        if gold is not None and trace is None and (unknown := self._unanswered(golds, card)):
+            golds = {qid: item for qid, item in golds.items() if qid not in unknown}
+            card = self._card(quiet, golds, policy, digests)
         known = Context(fields=self._fields, earlier=earlier)
         if trace is None:  # the baseline's traces are of another run, which its own report tells of
             about, found = self._told(quiet, policy, (self._digests if same else digests).hex("gold"))
             known = known._replace(about=about, findings=[*found, *habits(card, policy, self._policy)])
         if gold is None and trace is None:  # other gold may not know every question that the traces answer
             quiet.ledger.stop_on_problems()
-        hashes = self._hashes if same else item_hashes(quiet, policy.gold, golds)
         return build(card, golds, policy, known._replace(hashes=hashes))
+
+    def _card(self, reader: Reader, golds: dict[str, Gold], policy: Policy, digests: Digests) -> Scorecard:
+        terms = self._wanted, policy.settings, digests, self._asked_of(golds), self._options.how
+        return score_traces(reader, golds, policy.trace, *terms)
+
+    def _unanswered(self, golds: Mapping[str, Gold], card: Scorecard) -> set[str]:
+        """The questions of other gold that this one does not have, and that no trace answers."""
+        gone = golds.keys() - self._golds.keys()
+        return gone - {case.qid for case in card.cases if case.label != "MISSING"} if gone else gone
 
     def _told(self, reader: Reader, policy: Policy, gold: str) -> tuple[dict[str, Any] | None, list[Finding]]:
         """What run.json says of the traces of a policy, and what is found by that where it is not the run's own."""
@@ -230,8 +248,11 @@ class Session:
         same = (policy.settings, policy.gold) == (self._policy.settings, self._policy.gold)
         return self.earlier if same or self.earlier is None else self._before(policy)[0]
 
-    def _before(self, under: Policy) -> tuple[Earlier | None, list[Finding]]:
-        """The baseline that the base's policy names, else the head's; the caller's own above both."""
+    def _before(self, under: Policy, gold: bytes | None = None) -> tuple[Earlier | None, list[Finding]]:
+        """The baseline that the base's policy names, else the head's; the caller's own above both.
+
+        Its traces are scored on other ``gold`` if some is given.
+        """
         policies = [each for each in (self._base, self._policy) if each]
         if self._file is None:
             return None, []
@@ -241,49 +262,12 @@ class Session:
         trace = next((each.baseline_trace for each in policies if each.baseline_trace), "")
 
         def rescored(trace: str, data: bytes) -> Report | None:
-            return self._scored(under._replace(trace=trace), None, data, None)
+            return self._scored(under._replace(trace=trace), gold, data, None)
 
         asked = bool(self._options.baseline)
         earlier, said = read_baseline(self._file, trace, rescored, asked=asked)
         said += overridden(self._file, self._base.baseline if self._base and asked else "")
         return earlier and of_suite(earlier, self._golds.keys() - self._asked.keys()), said
-
-
-def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str], dict[str, str], list[GateTurn]]:
-    """What a change of the gold does to the traces at hand: labels by qid before and after, and gates that turn.
-
-    InputError where gates, traces or the new gold cannot be read; what the old gold does not know has no label.
-    """
-    from rag_eval.comparison import blast
-
-    reader, policy, digests = open_policy(options)
-    session = Session(options, reader._replace(held={policy.gold: new}), policy, None, digests)
-    after = session.first(None)
-    before = session.again(policy, gold=old)
-    if before is None:
-        return {}, blast.labels(after.questions), []
-    return blast.labels(before.questions), blast.labels(after.questions), blast.turns(before.gates, after.gates)
-
-
-def gates_effect(options: Options, old: bytes, new: bytes) -> list[PolicyChange]:
-    """What a change of the gates file ``options.gates`` comes to on the traces at hand, the loosest first.
-
-    InputError where either of its states, the gold or the traces cannot be read.
-    """
-    from rag_eval.comparison.policy import Effects, changes
-    from rag_eval.report import rejudge
-
-    before, after = (_policy_in(options, data) for data in (old, new))
-    session = Session(options, Reader(Ledger(), root=options.root), after, before, Digests())
-    report = session.first(None)
-    redefined, meant = rejudge(report, before), session.again(before) or report
-    return changes(before.stated, after.stated, Effects(meant.gates, redefined.gates, report.gates))
-
-
-def _policy_in(options: Options, data: bytes) -> Policy:
-    reader = Reader(Ledger(), root=options.root, held={options.gates: data})
-    policy = _policy(reader, options, Digests())
-    return policy._replace(gold=options.gold or policy.gold, trace=options.trace or policy.trace)
 
 
 def wanted(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:
@@ -318,7 +302,7 @@ def _base(options: Options, head: Policy, authority: Authority) -> Policy | None
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     """The reader, the policy in force with the options laid over it, and the digests begun."""
     digests, reader = Digests(), Reader(Ledger(), root=options.root, urls=options.how.engine == "dask")
-    policy = _policy(reader, options, digests)
+    policy = policy_in(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))
     k, gold, trace = headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
     policy = narrowed(policy, options.perspectives, options.suite)
@@ -365,7 +349,8 @@ def sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] 
     return read_sidecar(reader, policy.trace, digests.of("run", path))
 
 
-def _policy(reader: Reader, options: Options, digests: Digests) -> Policy:
+def policy_in(reader: Reader, options: Options, digests: Digests) -> Policy:
+    """The policy of the gates file that is meant; the reference gates where there is none."""
     from rag_eval.judging.gates import REFERENCE_GATES, Policy
 
     path, usual = options.gates, Policy(gates=REFERENCE_GATES)

@@ -181,6 +181,13 @@ class Earlier(NamedTuple):
         return Baseline(self.recorded.questions, self.recorded.contracts, self.recorded.metrics)
 
 
+class Past(NamedTuple):
+    """A run on other gold, and the baseline on that gold."""
+
+    report: Report
+    earlier: Earlier | None
+
+
 def drawn(card: Scorecard, context: Context) -> Drawn:
     """What a report tells of a scorecard, whatever it is judged by."""
     questions = questions_of(card, context.hashes, context.fields)

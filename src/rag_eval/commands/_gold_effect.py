@@ -23,7 +23,7 @@ _SHOWN = 10
 
 def flipped(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: str | None = None) -> list[str]:
     """The cases that flip and the gates that turn on the traces at hand; nothing where there are none."""
-    from rag_eval import app
+    from rag_eval import app, effect
     from rag_eval.commands._shared import gates_path
 
     old, new = (read(tree, policy.gold) for tree in (frame.base, frame.head))
@@ -33,7 +33,7 @@ def flipped(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: st
     options = app.Options(gold, trace or "", gates_path(gates or ""))
     try:
         traces = app.open_policy(options)[1].trace
-        return list(_said(traces, *app.gold_effect(options, old, new))) if os.path.exists(traces) else []  # noqa: PTH110
+        return list(_said(traces, *effect.gold_effect(options, old, new))) if os.path.exists(traces) else []  # noqa: PTH110
     except RagEvalError as error:
         # The question here is about the gold: gates or traces that cannot be read only leave this unsaid.
         there = trace or os.path.exists(USUAL_TRACE)  # noqa: PTH110
@@ -42,7 +42,7 @@ def flipped(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: st
 
 def loosened(git: Git, frame: Frame, gates: str | None, trace: str | None) -> list[str]:
     """What the change does to the gates file, and what of this run that would let through."""
-    from rag_eval import app
+    from rag_eval import app, effect
     from rag_eval.commands._shared import gates_path
 
     path = gates_path(gates or "")
@@ -51,7 +51,7 @@ def loosened(git: Git, frame: Frame, gates: str | None, trace: str | None) -> li
     if old is None or new is None or old == new:
         return []
     try:
-        changes = app.gates_effect(app.Options(trace=trace or "", gates=path), old, new)
+        changes = effect.gates_effect(app.Options(trace=trace or "", gates=path), old, new)
     except RagEvalError as error:
         return [f"What the change of {path} does cannot be said: {error.first}"]
     return [f"{path} changes:", *(f"  {_change(each)}" for each in changes)] if changes else []

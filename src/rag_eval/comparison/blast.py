@@ -22,7 +22,8 @@ _NAMED = 5
 class GoldChange(NamedTuple):
     """A gold item that the change under test touches, and the label of its case on these traces before and after.
 
-    ``before`` is None for an added item, ``after`` for a removed one; both where the old gold could not be scored.
+    ``before`` is None for an added item, ``after`` for a removed one; both where the old gold could not be scored. Of a
+    removed item that no trace answers ``before`` is the label of the baseline, None where that has none either.
     """
 
     qid: str
@@ -62,10 +63,18 @@ def labels(cases: Iterable[Question]) -> dict[str, str]:
 
 
 def turns(before: Sequence[Judged], after: Sequence[Judged]) -> list[GateTurn]:
-    """The gates of one policy that come out differently under the old gold and under the new one."""
+    """The gates of one policy that come out differently under the old gold and under the new one.
+
+    Completeness is none of them: which questions there are is what changed.
+    """
     old = {(one.label, one.direction): one for one in before}
-    both = ((old[one.label, one.direction], one) for one in after if (one.label, one.direction) in old)
-    return [GateTurn(a.label, a.outcome, b.outcome, a.value, b.value) for a, b in both if a.outcome != b.outcome]
+    both = [(old[one.label, one.direction], one) for one in after if (one.label, one.direction) in old]
+    turned = [(a, b) for a, b in both if a.outcome != b.outcome and not _counts(a.name)]
+    return [GateTurn(a.label, a.outcome, b.outcome, a.value, b.value) for a, b in turned]
+
+
+def _counts(gate: str) -> bool:
+    return gate.startswith("completeness.")
 
 
 def findings(changed: Sequence[GoldChange], file: str, touched: Sequence[str]) -> Iterator[Finding]:
@@ -77,11 +86,26 @@ def findings(changed: Sequence[GoldChange], file: str, touched: Sequence[str]) -
         yield Finding("gold-fits-output", "warning", message, "Review the gold apart from the system.", file)
     gone = [change.qid for change in changed if change.verb == "removed" and change.before not in {*GOOD, None}]
     if gone:
-        what = (
-            "1 question that this run fails is" if len(gone) == 1 else f"{len(gone)} questions that this run fails are"
-        )
-        message = f"{what} dropped from the gold: {_listed(gone)}"
+        message = f"{_dropped(gone)}, which this run or the baseline fails"
         yield Finding("failing-items-removed", "warning", message, "Keep the questions, or say why they go.", file)
+    unseen = [change.qid for change in changed if change.verb == "removed" and change.before is None]
+    if unseen:
+        message = f"{_dropped(unseen)}, which no trace of this run answers: whether the system fails them is not known"
+        yield Finding("removed-items-unseen", "warning", message, "A baseline would tell: docs/baselines.md.", file)
+
+
+def turning(gates: Iterable[str], file: str) -> Iterator[Finding]:
+    """That gates fail this run on the old gold, and do not on the new one."""
+    names = [name for name in dict.fromkeys(gates) if not _counts(name)]
+    if names:
+        fail = "1 gate fails" if len(names) == 1 else f"{len(names)} gates fail"
+        message = f"{fail} this run on the gold of the base, and not on the changed one: {_listed(names)}"
+        yield Finding("gold-turns-gates", "warning", message, "Review the gold apart from the system.", file)
+
+
+def _dropped(qids: Sequence[str]) -> str:
+    what = "1 question is" if len(qids) == 1 else f"{len(qids)} questions are"
+    return f"{what} dropped from the gold: {_listed(qids)}"
 
 
 def _mending(count: int) -> str:

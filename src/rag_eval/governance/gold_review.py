@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from rag_eval.comparison import blast
-from rag_eval.comparison.policy import PolicyChange
+from rag_eval.comparison.policy import PolicyChange, freed
 from rag_eval.files.gates_file import beside as beside_file
 from rag_eval.files.report_file import sidecar_of
 from rag_eval.finding import Finding
-from rag_eval.report import SignedAt, rejudge
+from rag_eval.report import Past, SignedAt, rejudge
 from rag_eval.safe import quoted
 from rag_eval.signoff import checking, frame
 from rag_eval.signoff.identity import NO_PROOF, unchecked
@@ -20,12 +20,12 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from rag_eval.comparison.blast import GateTurn, GoldChange
+    from rag_eval.comparison.blast import GateTurn, GoldChange, Verb
     from rag_eval.finding import Level
     from rag_eval.governance.scene import Scene
-    from rag_eval.report import Report
+    from rag_eval.judging.gates import Judged
     from rag_eval.signoff.checking import Policy, Side
     from rag_eval.trees import Tree
 
@@ -109,29 +109,38 @@ def _lines_of(data: bytes | None) -> set[str]:
 
 def _radius(scene: Scene, path: str, base: Side, head: Side, found: list[Finding]) -> Look:
     changed = checking.changes(base.items, head.items)
-    old = _scored_as_before(scene, path) if changed else None
-    before, after = (blast.labels(one.questions) if one else {} for one in (old, scene.report))
-    moved = ((one.qid, one.verb, _mutates(one.qid, base, head)) for one in changed)
-    stands = blast.standing(moved, before, after)
+    past = _scored_as_before(scene, path) if changed else None
+    before, after = (blast.labels(one.questions) if one else {} for one in (past and past.report, scene.report))
+    moved = [(one.qid, one.verb, _mutates(one.qid, base, head)) for one in changed]
+    stands = blast.standing(moved, {**_recorded(scene, moved), **before} if past else {}, after)
     found += blast.findings(stands, scene.head.gold, _touched(scene)) if stands else []
-    return Look(tuple(stands), tuple(_turns(scene, old)) if old else (), tuple(found))
+    if past is None:
+        return Look(tuple(stands), (), tuple(found))
+    old, new = _gates(scene, past)
+    found += blast.turning(freed(old, new), scene.head.gold)
+    return Look(tuple(stands), tuple(blast.turns(old, new)), tuple(found))
+
+
+def _recorded(scene: Scene, moved: Sequence[tuple[str, Verb, bool]]) -> dict[str, str]:
+    """The labels in the baseline of questions that nobody is asked any more: all that is known of them."""
+    gone = {qid for qid, verb, _ in moved if verb == "removed"}
+    return blast.labels(case for case in scene.earlier.recorded.questions if case.qid in gone) if scene.earlier else {}
 
 
 def _mutates(qid: str, base: Side, head: Side) -> bool:
     return bool(checking.mutated(base.items.get(qid), head.items.get(qid)))
 
 
-def _scored_as_before(scene: Scene, path: str) -> Report | None:
+def _scored_as_before(scene: Scene, path: str) -> Past | None:
     """The same traces against the gold of the base; None where that cannot be read."""
     data = read(scene.authority.fork, path)
-    return None if data is None else scene.rescore(scene.head, gold=data)
+    return None if data is None else scene.before(data)
 
 
-def _turns(scene: Scene, before: Report) -> list[GateTurn]:
-    """The gates of the policy that decides, under the old gold and under the new one."""
-    policy = scene.base or scene.head
-    old, new = (rejudge(one, policy, scene.earlier).gates for one in (before, scene.report))
-    return blast.turns(old, new)
+def _gates(scene: Scene, past: Past) -> Iterator[tuple[Judged, ...]]:
+    """The gates of the policy that decides, under the old gold and under the new one, each beside its baseline."""
+    sides, policy = (past, Past(scene.report, scene.earlier)), scene.base or scene.head
+    return (rejudge(one.report, policy, one.earlier).gates for one in sides)
 
 
 def _touched(scene: Scene) -> list[str]:

@@ -10,17 +10,15 @@ if TYPE_CHECKING:
 
     from rag_eval.governance.authority import Authority
     from rag_eval.judging.gates import Policy
-    from rag_eval.report import Earlier, Report
+    from rag_eval.report import Earlier, Past, Report
     from rag_eval.scoring.scorecard import Scorecard
-
-    Rescore = Callable[..., Report | None]
 
 
 class Scene(NamedTuple):
     """A scored run and the authority that it is held against.
 
     ``gold`` is the gold file that the caller named in place of the policy's, empty for none. ``rescore`` scores the
-    same run again as another policy has it, against other gold if some is given.
+    same run again as another policy has it, ``before`` on the gold as it was.
     """
 
     authority: Authority
@@ -30,7 +28,8 @@ class Scene(NamedTuple):
     report: Report
     card: Scorecard
     earlier: Earlier | None
-    rescore: Rescore
+    rescore: Callable[[Policy], Report | None]
+    before: Callable[[bytes], Past | None]
 
     @property
     def policies(self) -> tuple[Policy, ...]:
