@@ -276,6 +276,35 @@ def test_gate_refuses_a_report_that_contradicts_itself(rag, report_file, monkeyp
     assert err == f"{report_file}: contradicts itself (ValueError). Score the run again.\n"
 
 
+@pytest.mark.parametrize("kept", [(), ("precision", "chr"), ("completeness.missing", "completeness.duplicate")])
+def test_gate_refuses_a_report_that_gates_were_taken_out_of(rag, report_file, kept):
+    value = json.loads(report_file.read_text(encoding="utf-8"))
+    value["gates"] = [gate for gate in value["gates"] if gate["name"] in kept]
+    report_file.write_text(json.dumps(value), encoding="utf-8")
+    code, out, err = rag("gate", report_file)
+    assert (code, out) == (2, "")
+    assert "/gates: not judged by completeness." in err
+    assert ", as every run is. Score the run again, or name gates with --gates." in err
+
+
+def test_gate_judges_a_report_without_gates_by_those_that_are_named(rag, report_file, project):
+    whole = json.loads(report_file.read_text(encoding="utf-8"))
+    report_file.write_text(json.dumps({**whole, "gates": []}), encoding="utf-8")
+    (project / "own.yml").write_text("version: 1\ngates:\n  precision: {min: 0.9}\n", encoding="utf-8")
+    assert rag("gate", report_file, "--gates", "own.yml", "--format", "table")[1].startswith(
+        "Passed on 2 questions: 1 gate and completeness hold.\n"
+    )
+
+
+def test_gate_refuses_few_cases_of_no_slice(rag, report_file):
+    value = json.loads(report_file.read_text(encoding="utf-8"))
+    value["gates"][0]["few"] = True
+    report_file.write_text(json.dumps(value), encoding="utf-8")
+    code, out, err = rag("gate", report_file)
+    assert (code, out) == (2, "")
+    assert "/gates/0/slice: the text is empty. Few cases are those of a slice" in err
+
+
 @pytest.mark.parametrize("text", ["{}", "[]", "{", '{"format": 1}'])
 def test_gate_refuses_what_is_no_report(rag, project, text):
     (project / "report.json").write_text(text, encoding="utf-8")

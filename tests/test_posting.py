@@ -190,6 +190,13 @@ def test_a_report_whose_figures_cannot_be_is_said_to_contradict_itself(fake, pla
     assert "contradicts itself" in fake.comments[3][0]["body"]
 
 
+def test_a_report_whose_gates_were_taken_out_passes_nothing(fake, place):
+    place.write(GOOD, gates=[])
+    assert place.run() == 2
+    assert "not judged by completeness" in fake.comments[3][0]["body"]
+    assert "passed" not in fake.comments[3][0]["body"].lower()
+
+
 @pytest.mark.parametrize("name", ["www.e.test", "Octocat@12", "deadbeef01", "a__b", "x.y@octocat"])
 def test_a_metric_that_nobody_knows_is_text(fake, place, name):
     place.write(BAD, metrics={**BAD["metrics"], name: BAD["metrics"]["precision"]})

@@ -43,12 +43,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _judged(args: argparse.Namespace, report: Report, policy: Policy | None) -> Report:
-    """The report as it is judged now; UsageError where no run can have written it."""
+    """The report as it is judged now; RagEvalError where no run can have written it."""
     from rag_eval.commands._runs import check_scores
+    from rag_eval.files.report_file import check_gates
     from rag_eval.judging.scope import asked
     from rag_eval.report import again, rejudge
 
     check_scores(args.report, report)
+    if policy is None:
+        check_gates(args.report, report, "Score the run again, or name gates with --gates.")
     if policy and report.scope:  # what was left out stays so
         policy = policy._replace(perspectives=report.scope.perspectives)
     lost = [gate.name for gate in asked(policy) if gate.name not in report.metrics] if policy else []

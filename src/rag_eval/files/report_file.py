@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rag_eval.errors import InputError, Problem
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
+from rag_eval.judging.gates import COMPLETENESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from rag_eval.files.source import Digest, Reader
     from rag_eval.listed import Listed
+    from rag_eval.report import Report
 
 _LARGE = 512 * 1024
 """Bytes from which the quick libraries save more than they take to load."""
@@ -39,6 +41,17 @@ def believed(path: str, hint: str) -> Iterator[None]:
         yield
     except (ArithmeticError, LookupError, ValueError) as error:
         raise InputError([Problem(path, 0, "", f"contradicts itself ({type(error).__name__})", hint)]) from None
+
+
+def check_gates(path: str, report: Report, hint: str) -> None:
+    """InputError where a report is not judged by completeness, as every run is: to judge it again would say nothing.
+
+    What another framework's values were made into has no gate at all, and so has a report whose gates were taken out.
+    """
+    there = {gate.name for gate in report.gates}
+    for name in COMPLETENESS:
+        if f"completeness.{name}" not in there:
+            raise InputError([Problem(path, 0, "/gates", f"not judged by completeness.{name}, as every run is", hint)])
 
 
 def read_sidecar(reader: Reader, trace: str, digest: Digest) -> dict[str, Any] | None:

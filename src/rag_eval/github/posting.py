@@ -10,7 +10,7 @@ from __future__ import annotations
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
-from rag_eval.files.report_file import believed, read_report
+from rag_eval.files.report_file import believed, check_gates, read_report
 from rag_eval.files.source import Reader
 from rag_eval.github.comment import MOST_CHARACTERS, Posted, last_line, marker, post, run_address
 from rag_eval.renderers import markdown
@@ -75,7 +75,8 @@ def read(path: str, root: str | None = None) -> Said:
     reader.ledger.stop_on_problems()
     try:
         with believed(path, _ANEW):
-            report = again(from_json(value or {}))
+            check_gates(path, recorded := from_json(value or {}), _ANEW)
+            report = again(recorded)
             return Said(f"{markdown.within(report, _ROOM, len)}\n{_ONLY}\n", report.verdict)
     except UsageError as error:
         raise InputError([Problem(path, 0, "", str(error).rstrip("."), _ANEW)]) from None
