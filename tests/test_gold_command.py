@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from gitrepo import GOLD, RECORDS, Repo, codes, command_on_path, lines, row
+from gitrepo import GOLD, RECORDS, SOURCE, Repo, codes, command_on_path, lines, row
 from rag_eval.signoff.record import Record
 from rag_eval.signoff.signatures import verify
 from sshkeys import Keys, needs_ssh_keygen
@@ -143,6 +143,30 @@ def test_signing_twice_signs_once(repo):
     before = repo.records()
     assert "Nothing to sign" in repo.sign()
     assert repo.records() == before
+
+
+@pytest.mark.parametrize("words", [(), ("--baseline",)], ids=" ".join)
+@pytest.mark.parametrize("commits", [0, 1])
+def test_gold_that_git_does_not_have_is_not_said_to_be_signed(fresh, words, commits):
+    fresh.write(GOLD, lines(ONE, TWO))
+    if commits:
+        fresh.git("commit", "-q", "--allow-empty", "-m", "first")
+    code, said = fresh.gold("signoff", "--reason", "first set", *words)
+    assert (code, fresh.records()) == (2, [])
+    assert said.startswith(f"rag-eval: '{GOLD}' is not staged, so nothing of it can be signed.")
+    assert fresh.run("sh", "-c", said[said.index("git add") :])[0] == 0
+    assert fresh.sign(*words).startswith("Signed by ann@example.org: 2 added.")
+    assert "what is staged is" in fresh.sign(*words)
+    assert ("HEAD" in fresh.sign(*words)) == bool(commits)
+
+
+def test_what_init_writes_is_signed_once_it_is_staged(fresh):
+    """The console of docs/sign-off.md."""
+    assert fresh.run("rag-eval", "init")[0] == 0
+    shown = (SOURCE.parent / "docs" / "sign-off.md").read_text(encoding="utf-8").partition("The first time")[2]
+    commands = [line[2:] for line in shown.partition("\n## ")[0].splitlines() if line.startswith("$ ")]
+    assert [fresh.run("sh", "-c", command)[0] for command in commands] == [0, 0]
+    assert len(fresh.records()) == 1
 
 
 def test_only_what_is_staged_counts(repo):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 
 from rag_eval.commands._gold import counted, frame_since, place, say
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.git import Git
-from rag_eval.safe import quoted
+from rag_eval.safe import one_line, quoted
 from rag_eval.signoff import checking
 from rag_eval.signoff.frame import Frame, policies, read_record, sides, spent
 from rag_eval.signoff.record import Change, Record
+from rag_eval.trees import NOTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,8 +50,22 @@ def run(args: Namespace) -> int:
         if record:
             _keep(git, policy, record)
     if not any(record for _, record in drafts):
-        say([f"Nothing to sign: what is staged is as in {frame.name}, or signed off. To stage more: git add -- FILE"])
+        _there(frame, asked)
+        as_before = "" if frame.base is NOTHING else f"as in {frame.name}, or "
+        say([f"Nothing to sign: what is staged is {as_before}signed off. To stage more: git add -- FILE"])
     return PASSED
+
+
+def _there(frame: Frame, asked: list[Policy]) -> None:
+    """UsageError where git has no gold at all: it was to be signed, and nothing of it is."""
+    if any(tree.files(policy.gold) for policy in asked for tree in (frame.head, frame.base)):
+        return
+    gold = asked[0].gold
+    stage = f"git add -- {shlex.quote(f':/{gold}')}"
+    raise UsageError(
+        f"{quoted(gold)} is not staged, so nothing of it can be signed. Stage it first, "
+        f"and with it a gates file that says where the gold is: {one_line(stage, 200)}"
+    )
 
 
 def _draft(frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record | None:
