@@ -1,5 +1,6 @@
 """The commands: what they print, where they write, and the exit code they end with."""
 
+import argparse
 import doctest
 import errno
 import json
@@ -16,7 +17,7 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval import app, cli
 from rag_eval.commands import demo
 from rag_eval.commands.init import PRESETS
-from rag_eval.parser import COMMANDS
+from rag_eval.parser import COMMANDS, build_parser
 from rag_eval.renderers import RENDERERS
 
 QUICKSTART = ROOT / "examples" / "quickstart"
@@ -76,6 +77,36 @@ def test_version_is_that_of_the_package(rag):
 def test_a_wrong_command_line_ends_with_2_and_the_usage(rag, arguments):
     code, out, err = rag(*arguments)
     assert (code, out, "usage: rag-eval" in err) == (2, "", True)
+
+
+def valued(parser, words=()):
+    """Each option and argument that takes a value, after the words that lead to it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, sub in action.choices.items():
+                yield from valued(sub, (*words, name))
+        elif action.nargs != 0 and words:
+            yield words, action
+            words = words if action.option_strings else (*words, "x")
+
+
+VALUED = [
+    (*words, *action.option_strings, (*action.option_strings, action.metavar)[0])
+    for words, action in valued(build_parser())
+]
+
+
+@pytest.mark.parametrize("words", VALUED, ids=" ".join)
+def test_an_empty_value_is_never_taken_for_none(rag, project, words):
+    """A variable of the shell that is not set must not have another file judged than the one that was meant."""
+    code, out, err = rag(*words[:-1], "")
+    assert (code, out) == (2, "")
+    assert f"{words[-1]} is empty." in err or f"argument {words[-1]}: " in err
+
+
+@pytest.mark.parametrize("text", [",", " ", " , "])
+def test_no_perspective_is_not_all_of_them(rag, project, text):
+    assert rag("score", "--perspective", text)[:2] == rag("metrics", "--perspective", text)[:2] == (2, "")
 
 
 @pytest.mark.parametrize("k", ["0", "-1", "x", "1,,3", "1,0", "1000000", "1.5", ""])
@@ -486,12 +517,14 @@ def test_score_takes_one_perspective_by_its_name(project):
         *({"k": k} for k in (0, -1, True, [0, 5], ["5"], "5", 5.0, [1.5], 1_000_000)),
         *({"perspectives": names} for names in ("retreival", [5], 5, ["retrieval", None])),
         *({"suite": suite} for suite in ("smok", 5, None)),
+        *({name: path} for name in ("gold", "trace", "gates", "baseline") for path in ("", b"")),
     ],
     ids=str,
 )
 def test_score_refuses_arguments_that_cannot_be(project, arguments):
+    usual = {"gold": "eval/gold.jsonl", "trace": "runs/trace.jsonl"}
     with pytest.raises(rag_eval.UsageError, match=next(iter(arguments)).removesuffix("s")):
-        rag_eval.score("eval/gold.jsonl", "runs/trace.jsonl", **arguments)
+        rag_eval.score(**{**usual, **arguments})
 
 
 def test_score_raises_every_problem(project):

@@ -31,7 +31,7 @@ def folder(tmp_path):
     return shutil.copytree(LABELS, tmp_path / "labels")
 
 
-@pytest.mark.parametrize("out", ["", ".", "/"])
+@pytest.mark.parametrize("out", ["./", ".", "/"])
 def test_a_folder_is_no_file_to_write(command, out):
     code, said, err = command("import", "example08", HERE / "qaset.json", "--out", out, "--force")
     assert (code, said, "is a folder. Name a file to write" in err) == (2, "", True)

@@ -77,11 +77,12 @@ def score(
     >>> report.verdict, report.metrics["precision"].exact
     ('passed', '1')
     """
-    from rag_eval.arguments import cutoffs, name, names
+    from rag_eval.arguments import cutoffs, name, names, path
 
-    policy, earlier = (os.fsdecode(each) if each is not None else "" for each in (gates, baseline))
+    policy = "" if gates is None else path(gates, "gates")
+    earlier = "" if baseline is None else path(baseline, "baseline")
     part = names(perspectives, "perspectives"), name(suite, "suite")
-    return run(Options(os.fsdecode(gold), os.fsdecode(trace), policy, cutoffs(k), None, "", earlier, *part))
+    return run(Options(path(gold, "gold"), path(trace, "trace"), policy, cutoffs(k), None, "", earlier, *part))
 
 
 def run(options: Options, authority: Authority | None = None) -> Report:

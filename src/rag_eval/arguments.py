@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from operator import index
 
@@ -11,6 +12,8 @@ from rag_eval.safe import quoted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    Path = str | os.PathLike[str]
 
 _MOST = 999_999
 
@@ -29,6 +32,14 @@ def _cutoff(one: Any) -> int:
     if not 1 <= number <= _MOST:
         raise UsageError(f"k: {quoted(one, 40)} is no whole number from 1 to {_MOST}. Say 5, or [1, 3, 5]")
     return number
+
+
+def path(stated: Path, what: str) -> str:
+    """A path. An empty one is refused: it would be taken for the usual file, which nobody named."""
+    text = os.fsdecode(stated)
+    if not text:
+        raise UsageError(f"{what}: the path is empty. Name a file")
+    return text
 
 
 def names(stated: object, what: str) -> tuple[str, ...]:

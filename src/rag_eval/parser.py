@@ -7,11 +7,13 @@ import os
 from importlib import import_module
 
 from rag_eval import __version__
+from rag_eval.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
+    from typing import Any
 
 COMMANDS = {
     "demo": "score the packaged example and show where to go next",
@@ -47,7 +49,7 @@ def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = Fal
     commands by name and not their options: enough to list them.
     """
     about = "Says in a pull request whether the answers of a RAG system got worse: deterministic, without LLM calls."
-    parser = argparse.ArgumentParser("rag-eval", description=about, epilog=_EPILOG, formatter_class=_Formatter)
+    parser = _Parser("rag-eval", description=about, epilog=_EPILOG, formatter_class=_Formatter)
     parser.add_argument("--version", action="version", version=f"rag-eval {__version__}")
     # Given its prog, argparse need not format a usage text to find it out.
     commands = parser.add_subparsers(prog="rag-eval", dest="command", metavar="COMMAND", required=True)
@@ -64,6 +66,19 @@ def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = Fal
 def module_of(command: str) -> ModuleType:
     """The module of a command."""
     return import_module(f"rag_eval.commands.{_MODULES.get(command, command)}")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses an empty value, of whatever option: it would be taken for the usual file, which nobody named.
+
+    A shell gives one where a variable is not set. Options with a type of their own say themselves what they take.
+    """
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if "" in arg_strings and action.type is None and action.nargs != argparse.PARSER:
+            name = (*action.option_strings, action.metavar)[0]
+            raise UsageError(f"{name} is empty. Is a variable of the shell not set? Give it a value, or leave it out")
+        return super()._get_values(action, arg_strings)
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

@@ -109,7 +109,10 @@ def uncollected() -> Iterator[None]:
 
 def names(text: str) -> tuple[str, ...]:
     """``retrieval,safety`` as names."""
-    return tuple(name for part in text.split(",") if (name := part.strip()))
+    found = tuple(name for part in text.split(",") if (name := part.strip()))
+    if not found:  # which would mean all
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' names nothing, as retrieval,citations does")
+    return found
 
 
 def gates_path(given: str) -> str:
