@@ -16,7 +16,7 @@ from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.rows import read_gold
 from rag_eval.files.source import Reader
-from rag_eval.parser import build_parser
+from rag_eval.parser import COMMANDS, build_parser, module_of
 from rag_eval.renderers import render
 
 ROOT = Path(__file__).parent.parent
@@ -38,6 +38,15 @@ def commands():
 def test_every_command_shown_is_one_that_parses(page, line):
     arguments = shlex.split(line)[1:]
     assert build_parser().parse_args(arguments).command == arguments[0], page
+
+
+def test_a_path_that_a_command_shows_of_this_repository_is_there():
+    """Paths of other people's projects are plainly theirs."""
+    helps = (module_of(name).EXAMPLES for name in COMMANDS)
+    lines = [*(line for _, line in commands()), *(line for text in helps for line in text.splitlines())]
+    words = {word for line in lines for word in shlex.split(line)}
+    own = {word for word in words if word.startswith(("bench/", "docs/", "examples/", "schemas/", "src/", "tests/"))}
+    assert [word for word in sorted(own) if not (ROOT / word).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
 EXAMPLES = """\
-  rag-eval import labels tests/fixtures/evals --out eval/gold.jsonl
+  rag-eval import labels path/to/labels --out eval/gold.jsonl
   rag-eval import example08 eval/qaset.json --out eval/gold.jsonl
   rag-eval import example08-trace eval/qaset.json runs/trace.jsonl --out runs/imported.jsonl
   rag-eval import rag-server-golden evals/data/golden_qa.json > eval/gold.jsonl
