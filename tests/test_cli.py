@@ -461,6 +461,14 @@ def test_validate_says_what_each_file_is(rag, project):
     assert out == "eval/gold.jsonl: valid, 2 gold items, 1 answerable and 1 not\nruns/trace.jsonl: valid, 2 traces\n"
 
 
+def test_validate_takes_two_gold_files_for_two_gold_sets(rag, project):
+    write_rows(project / "eval" / "gold-nightly.jsonl", GOLD)
+    assert rag("validate", "eval/gold.jsonl", "eval/gold-nightly.jsonl")[0] == 0
+    write_rows(project / "eval" / "gold-nightly.jsonl", [*GOLD, GOLD[0]])
+    code, _, err = rag("validate", "eval/gold.jsonl", "eval/gold-nightly.jsonl")
+    assert (code, err.startswith("eval/gold-nightly.jsonl:3: /qid:")) == (2, True)
+
+
 def test_validate_takes_a_report(rag, report_file):
     assert rag("validate", report_file)[0] == 0
 
