@@ -17,7 +17,7 @@ from rag_eval.comparison.policy import PolicyChange
 from rag_eval.files.contract import Contract
 from rag_eval.finding import Finding
 from rag_eval.metrics import measure
-from rag_eval.renderers import RENDERERS, render
+from rag_eval.renderers import RENDERERS, render, words
 from rag_eval.renderers.json_file import as_json, from_json
 from rag_eval.report import Base, concluded
 
@@ -230,6 +230,16 @@ def test_junit_counts_are_those_of_its_cases(report):
     assert suite.get("tests") == str(len(suite.findall("testcase"))) == str(tests)
     assert suite.get("failures") == str(len(suite.findall("testcase/failure"))) == str(failures)
     assert suite.get("skipped") == str(len(suite.findall("testcase/skipped")))
+
+
+def test_junit_says_each_finding_that_only_warns_and_fails_no_test_by_it(report):
+    *_, said = (element.text for element in junit(report).iter("system-out"))
+    verdict, *lines = said.split("\n")
+    assert verdict == words.headline(report)
+    assert [line.startswith("warning: ") for line in lines] == [True] * len(report.warnings)
+    assert all(f"[{one.code}]" in line for line, one in zip(lines, report.warnings, strict=True))
+    failed = [case.get("name") for case in junit(report).iter("testcase") if case.get("classname").endswith("findings")]
+    assert failed == [one.code for one in report.errors]
 
 
 def test_junit_skips_an_inconclusive_gate_unless_it_fails_the_run(report):

@@ -6,7 +6,9 @@ import pytest
 
 from cases import ROOT, write_rows
 from rag_eval import app
+from rag_eval.finding import Finding
 from rag_eval.renderers import markdown, render, words
+from rag_eval.report import concluded
 
 EXAMPLE = ROOT / "examples" / "quickstart"
 GOLD, GATES = EXAMPLE / "gold.jsonl", EXAMPLE / "eval-gates.yml"
@@ -63,6 +65,26 @@ def test_a_pass_counts_what_the_table_shows(score, tmp_path, gates, said):
     report = score(ANSWERS, tmp_path / "gates.yml")
     assert words.headline(report) == f"Passed on 14 questions: {said}"
     assert render(report, "table").startswith(f"Passed on 14 questions: {said}")
+
+
+@pytest.mark.parametrize(
+    ("mrr", "findings", "said"),
+    [
+        ("0.1", ["warning"], "2 gates and completeness hold, 1 warning."),
+        ("1", ["warning"], "1 of 2 gates and completeness hold, 2 warnings."),
+        ("1", [], "1 of 2 gates and completeness hold, 1 warning."),
+        ("0.1", ["error", "warning", "warning"], "c0; 2 warnings."),
+    ],
+)
+def test_a_finding_that_warns_is_counted_as_a_gate_that_warns(score, tmp_path, mrr, findings, said):
+    gates = f"version: 1\ngates: {{precision: {{min: 0.8}}, mrr: {{min: {mrr}, severity: warning}}}}\n"
+    (tmp_path / "gates.yml").write_text(gates, "utf-8")
+    found = tuple(Finding(f"c{place}", level, "said") for place, level in enumerate(findings))
+    report = concluded(score(ANSWERS, tmp_path / "gates.yml")._replace(findings=found))
+    assert report.passed is ("error" not in findings)
+    assert words.headline(report).endswith(f": {said}")
+    for form in ("table", "markdown", "html", "junit"):
+        assert said.rpartition("; ")[2] in render(report, form)
 
 
 @pytest.mark.parametrize(("names", "said"), [([], "0 gates hold."), (["completeness.missing"], "completeness holds.")])

@@ -122,6 +122,11 @@ class Report(NamedTuple):
         """The findings that fail the run."""
         return [finding for finding in self.findings if finding.level == "error"]
 
+    @property
+    def warnings(self) -> list[Finding]:
+        """The findings that are only said."""
+        return [finding for finding in self.findings if finding.level != "error"]
+
     def values(self) -> dict[str, Value]:
         """Each metric's value as gates compare it."""
         return {name: result.as_value() for name, result in self.metrics.items()}

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def render(report: Report) -> str:
     """One test suite; a gate that fails the run is a failure, another that did not pass is skipped with a message.
 
-    A finding that is an error is a test case that failed; a gate that a narrowed run left out is skipped.
+    A finding that is an error is a test case that failed; a gate that a narrowed run left out is skipped. JUnit has no
+    warnings, so a finding that only warns is no test: it stands below the verdict.
     """
     left_out = report.scope.left_out_gates if report.scope else ()
     tests, failures = (len(part) + len(report.errors) for part in (report.gates, report.failed_gates))
@@ -35,7 +36,8 @@ def render(report: Report) -> str:
     for label in left_out:
         case = ET.SubElement(suite, "testcase", classname="rag-eval.gates", name=one_line(label, 200))
         ET.SubElement(case, "skipped", message="not judged: it is of another perspective than was asked for")
-    ET.SubElement(suite, "system-out").text = words.headline(report)
+    warned = (one_line(f"warning: {finding}. {finding.mend}", 800).rstrip() for finding in report.warnings)
+    ET.SubElement(suite, "system-out").text = "\n".join([words.headline(report), *warned])
     root = ET.Element("testsuites")
     root.append(suite)
     ET.indent(root)

@@ -148,10 +148,10 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _asides(report: Report) -> list[str]:
-    """What did not pass and does not fail the run, counted."""
+    """What did not pass and does not fail the run, and what was found that only warns, counted."""
     rest = [gate for gate in report.gates if not gate.blocks]
     unclear = sum(gate.unclear for gate in rest)
-    warned = sum(gate.broken and not gate.unclear for gate in rest)
+    warned = sum(gate.broken and not gate.unclear for gate in rest) + len(report.warnings)
     skipped = sum(gate.outcome == "no_data" and not gate.broken for gate in rest)
     said = [f"{unclear} inconclusive"] if unclear else []
     said += [f"{warned} warning{'s' if warned != 1 else ''}"] if warned else []
