@@ -18,6 +18,7 @@ NAMED = {
     "gates-from-the-change",
     "gates-from-the-change-by-its-branch",
     "gold-failing-dropped-signed-by-the-author",
+    "gold-failing-touched",
     "gold-fits-the-output",
     "signoff-off-in-the-workflow",
     "traces-redirected-and-not-written",
