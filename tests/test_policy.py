@@ -14,12 +14,12 @@ from rag_eval.comparison.policy import RULES, Effects, changes, classify
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.judging.evidence import Evidence
-from rag_eval.judging.gates import Gate
+from rag_eval.judging.gates import Gate, Policy
 from rag_eval.judging.outcomes import judge, judge_all
 from rag_eval.metrics import measure
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.tally import Value
-from runs import result
+from runs import evidence, questions, result
 
 SCHEMA = json.loads((ROOT / "schemas" / "eval-gates.schema.json").read_text("utf-8"))
 BOTH_WAYS = "looser", "looser"  # what cannot be told counts as looser, there and back
@@ -339,6 +339,25 @@ def test_lets_through_names_exactly_what_stops_the_run_under_the_old_value_alone
         if change.key.startswith("gates.") and change.kind == "looser":
             name = change.key.split(".")[1]
             assert change.lets_through == ((name,) if name in stopped - now else ())
+
+
+def test_a_gate_whose_test_weakens_another_is_no_stricter_one():
+    """Tests are corrected for one another: one more gate could hide what fails the run."""
+    gate = Gate("precision", "max_drop", "0.02")
+    cases = [questions("precision", [1] * 40), questions("precision", [0] * 5 + [1] * 35)]
+    before, after = ([one._replace(scores={**one.scores, "mrr": 1.0}) for one in side] for side in cases)
+    more = gate, Gate("mrr", "max_drop", "0.02")
+    base, head = (judge_all(Policy(gates=own, completeness={}), evidence(after, before)) for own in ([gate], more))
+    assert [one.outcome for one in (*base, *head)] == ["failed", "inconclusive", "passed"]
+    stated = {"gates": {"precision": {"max_drop": Decimal("0.02")}}}
+    (change,) = changes(
+        stated, {"gates": {**stated["gates"], "mrr": {"max_drop": Decimal("0.02")}}}, Effects(base, base, head)
+    )
+    assert (change.key, change.kind, change.lets_through) == ("gates.mrr", "looser", ("precision",))
+    (change,) = changes(
+        stated, {"gates": {**stated["gates"], "mrr": {"min": Decimal("0.5")}}}, Effects(base, base, head)
+    )
+    assert (change.kind, change.lets_through) == ("stricter", ())
 
 
 def test_a_change_that_lets_something_through_comes_first():

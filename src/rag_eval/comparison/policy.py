@@ -9,7 +9,7 @@ import json
 from decimal import Decimal
 
 from rag_eval.integrity import LEVELS
-from rag_eval.judging.gates import COMPLETENESS, REFERENCE_GATES, Judged, Slices, Statistics
+from rag_eval.judging.gates import COMPLETENESS, MARGINS, REFERENCE_GATES, Judged, Slices, Statistics
 from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
 from rag_eval.typed import NamedTuple
 
@@ -62,8 +62,24 @@ def changes(base: Mapping[str, Any], head: Mapping[str, Any], effects: Effects |
 def _change(key: Key, old: Any, new: Any, effects: Effects) -> PolicyChange:
     kind = classify(key, old, new)
     # Only what may loosen lets anything through: a gate that turned for another key's sake is said there.
-    through = tuple(sorted(set(_lets_through(key, effects)))) if kind == "looser" else ()
-    return PolicyChange(".".join(key), kind, _text(_told(old)), _text(_told(new)), through)
+    found = _lets_through(key, effects) if kind == "looser" else _weakened(effects) if _tests_more(key, new) else ()
+    through = tuple(sorted(set(found)))
+    return PolicyChange(".".join(key), "looser" if through else kind, _text(_told(old)), _text(_told(new)), through)
+
+
+def _tests_more(key: Key, new: Any) -> bool:
+    """Whether a change asks for further tests, which make those of other gates weaker: they are corrected together."""
+    asked = f"{key[-1]}: {_text(new)}"
+    return key == ("slices", "min_n") or (key[0] in ("gates", "slices") and any(margin in asked for margin in MARGINS))
+
+
+def _weakened(effects: Effects) -> Iterator[str]:
+    """The gates that fail the run among fewer tests, and by the same margin could be chance among more."""
+    asked = {(one.label, one.direction, one.threshold): one for one in effects.head}
+    for one in effects.base:
+        other = asked.get((one.label, one.direction, one.threshold))
+        if one.direction in MARGINS and one.blocks and other and other.outcome == "inconclusive" and not other.blocks:
+            yield one.label
 
 
 def _told(value: Any) -> Any:
