@@ -10,12 +10,14 @@ def by_swapping(pairs):
     """The share of all ways of swapping that make the first mean as much the greater one as it is.
 
     Of pairs that have one score alone what is swapped is what they move the difference: their score less the mean of
-    all, over the number of their run's. Where fewer than half of the pairs have both, it is 1.
+    all, over the number of their run's. Where fewer than half of the pairs have both, they alone are swapped.
     """
-    sides = [[Fraction(score) for score in side if score is not None] for side in zip(*pairs, strict=True)]
-    either, both = (sum(has(score is not None for score in pair) for pair in pairs) for has in (any, all))
-    if 2 * both < either:
+    either, both = ([pair for pair in pairs if has(score is not None for score in pair)] for has in (any, all))
+    if 2 * len(both) < len(either):
+        pairs = both
+    if not pairs:
         return 1
+    sides = [[Fraction(score) for score in side if score is not None] for side in zip(*pairs, strict=True)]
     middle = sum(map(sum, sides)) / sum(map(len, sides))
     moves = [_moved(first, middle, sides[0]) - _moved(second, middle, sides[1]) for first, second in pairs]
     assert sum(moves) == sum(sides[0]) / len(sides[0]) - sum(sides[1]) / len(sides[1])

@@ -160,17 +160,24 @@ def _adjusted(ps: Sequence[float], statistics: Statistics) -> Sequence[float]:
 
 def _seen(one: _Tested, alpha: float, tests: int) -> tuple[float | None, int | None]:
     """The smallest worsening that so many cases could have shown, and how many would show one above the margin."""
-    from rag_eval import stats
-
-    measured = measure(one.gate.name)
-    # How far another figure moves by chance has no formula; where few cases have both scores no test says anything.
-    if measured.fold != "mean" or not stats.enough_in_both(one.swapped):
+    measured, one = measure(one.gate.name), _weighed(one)
+    if measured.fold != "mean" or not one.n:  # how far another figure of a run moves by chance has no formula
         return None, None
     spread = None if _counts(one) else _spread(one)
     if spread:
         return _of_spread(one, spread, alpha, tests)
     # Where no case moved it is not known how they move when they do: of scores of at most 1, as 0 and 1 do at worst.
     return _of_counts(one, alpha, tests) if measured.metric.bounded else (None, None)
+
+
+def _weighed(one: _Tested) -> _Tested:
+    """The same of the cases that the test goes by: where few have both scores, of these alone."""
+    from rag_eval import stats
+
+    if stats.enough_in_both(one.swapped):
+        return one
+    pairs = Counter({pair: count for pair, count in one.pairs.items() if None not in pair})
+    return one._replace(pairs=pairs, units=one.units and stats.complete(one.units))
 
 
 def _spread(one: _Tested) -> float:

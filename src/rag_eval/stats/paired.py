@@ -11,7 +11,7 @@ from operator import getitem
 from struct import unpack
 
 from rag_eval.stats.draws import DRAWS, chance, enough, key_of, p_value
-from rag_eval.stats.gaps import enough_in_both, gaps, whole
+from rag_eval.stats.gaps import complete, enough_in_both, gaps, whole
 from rag_eval.stats.special import binomial_tail
 from rag_eval.stats.units import units_of
 from rag_eval.typed import NamedTuple
@@ -56,13 +56,16 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     from ``seed`` alone, and there are more of them where it takes more to reach the ``level`` that p is held to.
 
     Where cases have a score under one run alone, what is swapped is what each case has in the difference, see
-    :mod:`rag_eval.stats.gaps`; where few have both, p is 1. ValueError where a run has no score at all.
+    :mod:`rag_eval.stats.gaps`; where few have both, these alone are tested, and p is 1 where none has. ValueError where
+    a run has no score at all.
     """
     units = shares = units_of(pairs)
     if gaps(units) or not units:
         shares = whole(units)
         if not enough_in_both(units):
-            return 1.0
+            units = shares = complete(units)
+    if not units:
+        return 1.0
     greatest = max([abs(score) for unit in units for pair, _ in unit for score in pair if score is not None])
     swaps = _swaps(shares, greatest)
     exact = _counted(swaps)
