@@ -160,8 +160,11 @@ def _adjusted(ps: Sequence[float], statistics: Statistics) -> Sequence[float]:
 
 def _seen(one: _Tested, alpha: float, tests: int) -> tuple[float | None, int | None]:
     """The smallest worsening that so many cases could have shown, and how many would show one above the margin."""
-    measured, one = measure(one.gate.name), _weighed(one)
-    if measured.fold != "mean" or not one.n:  # how far another figure of a run moves by chance has no formula
+    measured = measure(one.gate.name)
+    if measured.fold != "mean":  # how far another figure of a run moves by chance has no formula
+        return None, None
+    one = _weighed(one)
+    if not one.n:
         return None, None
     spread = None if _counts(one) else _spread(one)
     if spread:
@@ -174,7 +177,7 @@ def _weighed(one: _Tested) -> _Tested:
     """The same of the cases that the test goes by: where few have both scores, of these alone."""
     from rag_eval import stats
 
-    if stats.enough_in_both(one.swapped):
+    if not any(None in pair for pair in one.pairs) or stats.enough_in_both(one.swapped):
         return one
     pairs = Counter({pair: count for pair, count in one.pairs.items() if None not in pair})
     return one._replace(pairs=pairs, units=one.units and stats.complete(one.units))
