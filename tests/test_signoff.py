@@ -355,6 +355,13 @@ def test_reader_and_schema_miss_the_same_fields(field):
     assert isinstance(Record.read(value), str)
 
 
+@pytest.mark.parametrize("junk", [None, False, 0, "", [], {}, "A1", ["A1"]])
+def test_whatever_else_stands_among_the_changes_makes_it_no_record(junk):
+    value = json.loads(EDIT.file)
+    for rows in ([junk], [*value["changes"], junk]):
+        assert Record.read(value | {"changes": rows}).startswith("a change (")
+
+
 def test_the_reader_alone_refuses_what_a_schema_cannot_say():
     value = json.loads(EDIT.file)
     value["changes"] *= 2

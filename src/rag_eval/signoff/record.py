@@ -131,9 +131,9 @@ def _misshapen_changes(value: dict[str, Any]) -> str:
     rows = value["changes"]
     if not isinstance(rows, list) or not rows:
         return "'changes' is no list with at least one change"
-    bad = next((row for row in rows if not _is_change(row)), None)
-    if bad is not None:
-        return f"a change ({quoted(bad)}) is not {{qid, from, to}} with two different hashes or one hash and null"
+    bad = [row for row in rows if not _is_change(row)]
+    if bad:
+        return f"a change ({quoted(bad[0])}) is not {{qid, from, to}} with two different hashes or one hash and null"
     return "" if len({row["qid"] for row in rows}) == len(rows) else "a qid stands twice in its changes"
 
 
