@@ -115,6 +115,36 @@ def test_a_great_step_is_worse_and_not_slow(scored):
     assert not series.slow
 
 
+def but(*kept):
+    """All questions but these, as those that another gold has."""
+    return tuple(sorted(set(range(QUESTIONS)) - set(kept)))
+
+
+def test_a_step_beyond_chance_is_not_hidden_by_a_larger_one_over_few_cases(scored):
+    # Of the third gold two items stayed, and one of these is wrong now: 0.5 worse, and chance would do that.
+    series = one_series(scored(0), scored(8), scored(9, changed=but(8, 9)), scored(8))
+    assert (series.step.before, series.step.after, series.step.worse) == ("r0", "r1", True)
+    assert (series.oldest.worse, series.slow) == (True, False)
+
+
+@thorough(60)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 2, 5, 9, 14]), st.sampled_from([(), but(8, 9), but(*range(14))])),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_a_drift_is_slow_where_no_two_neighbours_alone_show_it(scored, runs):
+    texts = [scored(wrong, changed=changed) for wrong, changed in runs]
+    series = one_series(*texts)
+    alone = [one_series(*two).oldest for two in pairwise(texts)]
+    assert series.slow == (
+        any(one is not None and one.worse for one in (series.oldest, series.best))
+        and not any(one is not None and one.worse for one in alone)
+    )
+
+
 def test_the_best_is_compared_with_too_and_being_picked_counts_against_it(scored):
     series = one_series(scored(12), scored(0), scored(12))
     assert not series.oldest.worse

@@ -91,7 +91,8 @@ class Series(NamedTuple):
 
     ``oldest`` and ``best`` hold the newest reading against the oldest and the best comparable one; ``p`` is corrected
     for the number of metrics (Holm), that of ``best`` also for the number of readings it was picked from. ``step`` is
-    the largest worsening from one comparable reading to the next, its ``p`` as a gate saw it at the time: uncorrected.
+    the largest worsening from one comparable reading to the next that is beyond chance, or the largest of all where
+    none is, its ``p`` as a gate saw it at the time: uncorrected.
     """
 
     metric: str
@@ -141,6 +142,7 @@ class _Pairs:
     def __init__(self, points: Sequence[Point]) -> None:
         self._points = points
         self._known: dict[tuple[int, int], Evidence] = {}
+        self._tested: dict[tuple[str, int, int], Contrast | None] = {}
 
     def of(self, old: int, new: int) -> Evidence:
         if (old, new) not in self._known:
@@ -155,6 +157,11 @@ class _Pairs:
 
     def tested(self, name: str, old: int, new: int) -> Contrast | None:
         """The same with the p of the paired test; None where no case is shared."""
+        if (name, old, new) not in self._tested:
+            self._tested[name, old, new] = self._test(name, old, new)
+        return self._tested[name, old, new]
+
+    def _test(self, name: str, old: int, new: int) -> Contrast | None:
         gate = Gate(name, "max_drop" if measure(name).metric.better == "higher" else "max_rise", "0")
         found = next(compared([gate], self.of(old, new), _ALONE)).comparison
         if found is None or found.baseline is None or found.value is None:
@@ -200,9 +207,12 @@ def _of_best(name: str, points: Sequence[Point], earlier: Sequence[int], last: i
 
 
 def _largest(name: str, alike: Sequence[int], pairs: _Pairs) -> Contrast | None:
+    """The largest step that is worse beyond chance: a larger one may be over few cases, and hides none behind it."""
     steps = [(pairs.moved(name, old, new), old, new) for old, new in pairwise(alike)]
-    worst = max(((found.worsening or 0.0, old, new) for found, old, new in steps if found), default=None)
-    return pairs.tested(name, *worst[1:]) if worst else None
+    ranked = sorted(((found.worsening or 0.0, old, new) for found, old, new in steps if found), reverse=True)
+    tested = (pairs.tested(name, old, new) for worsening, old, new in ranked if worsening > 0)
+    beyond = _first(one for one in tested if one and one.worse)
+    return beyond or (pairs.tested(name, *ranked[0][1:]) if ranked else None)
 
 
 def _first(found: Iterator[Contrast | None]) -> Contrast | None:

@@ -141,7 +141,8 @@ def told(one: Series, name: Callable[[str], str]) -> Iterator[str]:
         largest = f"the largest one is {step.worsening:+.3f}" if step else "there is none"
         yield f"{metric}: slow drift. No single step from one report to the next is worse beyond chance; {largest}."
     elif step is not None and step.worse:
-        yield f"{metric}: the largest step is {step.worsening:+.3f}, from {name(step.before)} to {name(step.after)}."
+        way = f"from {name(step.before)} to {name(step.after)}"
+        yield f"{metric}: the largest step beyond chance is {step.worsening:+.3f}, {way}."
     if best is not None and best.worse and (one.oldest is None or best.before != one.oldest.before):
         yield f"{metric}: worse by {best.worsening:.3f} than its best, {name(best.before)}."
     alien = sum(not reading.comparable and reading.value is not None for reading in one.readings)
