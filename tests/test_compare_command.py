@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, trace_row, write_rows
+from importing import RUN
 from rag_eval import cli
 from rag_eval.commands.compare import FORMATS, MOST
 from rag_eval.comparison.policy import changes
@@ -468,6 +469,16 @@ def test_a_report_whose_scores_no_metric_gives_is_refused(rag, project, name, sc
     code, out, err = rag("compare", "t.jsonl", "r/report.json")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert f"under '{name}', which it cannot have" in err
+
+
+@pytest.mark.parametrize("more", [(), ("--repeats",)])
+def test_a_report_of_values_alone_is_refused_and_not_left_out(rag, project, more):
+    write_rows(project / "t.jsonl", traces("1111"))
+    write_rows(project / "two.jsonl", [row for run in "ab" for row in traces("1111", run=run)])
+    assert rag("import", "rag-server-run", RUN, "--out", "values.json", "--quiet")[0] == 0
+    code, out, err = rag("compare", "t.jsonl", "two.jsonl", "values.json", *more)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "values.json holds no questions" in err
 
 
 def test_runs_without_a_common_case_are_refused(rag, project):

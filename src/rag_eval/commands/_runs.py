@@ -116,9 +116,12 @@ def _traces(path: str, options: Options, notes: list[str]) -> Report:
 
 
 def _split(path: str, report: Report) -> Iterator[Column]:
-    """A column for each run of a report, in the order of their names."""
+    """A column for each run of a report, in the order of their names; UsageError where it has none."""
     from rag_eval.comparison.runs import Column
 
+    if not report.questions:
+        hint = "Hold a run against its values alone with: rag-eval score --baseline FILE"
+        raise UsageError(f"{path} holds no questions, and runs are compared question by question. {hint}")
     cases: dict[str | None, dict[str, Question]] = {}
     for case in report.questions:
         cases.setdefault(case.run, {})[case.qid] = case
