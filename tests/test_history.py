@@ -429,6 +429,15 @@ def test_reports_can_be_sorted_by_what_their_runs_say(rag, tmp_path, scored):
     assert [line.split(":")[0] for line in err.splitlines()] == ["e.json", "d.json"]
 
 
+def test_reports_whose_runs_say_the_same_keep_the_order_of_their_names(rag, tmp_path, scored):
+    for name, when in (("a", "2026-02"), ("b", "2026-02"), ("c", "2026-01"), ("d", "2026-02"), ("e", 7), ("f", 7.0)):
+        (tmp_path / f"{name}.json").write_text(scored(0, about={"started_at": when}))
+    _, out, _ = rag("history", tmp_path, "--by", "started_at", "--format", "json")
+    assert labels(out) == [f"{name}.json" for name in "efcabd"]
+    _, out, _ = rag("history", tmp_path, "--by", "started_at", "--last", "2", "--format", "json")
+    assert labels(out) == ["b.json", "d.json"]
+
+
 def test_the_trend_shown_in_the_docs_is_that_of_such_runs(rag, tmp_path, scored):
     for day, wrong in enumerate((0, 2, 4, 6, 8), 1):
         (tmp_path / f"2026-11-0{day}.json").write_text(scored(wrong))

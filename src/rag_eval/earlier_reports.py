@@ -82,16 +82,19 @@ def in_git(ref: str, file: str) -> Stored:
 
 
 def by_run(found: Sequence[Found], field: str) -> tuple[list[Found], list[str]]:
-    """The reports in the order of a field of their run.json, numbers before texts; those without it are named."""
+    """Reports, given newest first, by a field of their run.json, oldest first; those without it are named.
+
+    Numbers come before texts, and reports that say the same keep the order that they have without the field.
+    """
     keyed: list[tuple[tuple[bool, float, str], int]] = []
     without = []
     for place, one in enumerate(found):
         value = (one.report.run or {}).get(field) if one.report else None
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-            keyed.append((_key(value), place))
+            keyed.append((_key(value), -place))
         else:
             without.append(f"{one.label}: its run has no {quoted(field)} to sort by, and it is left out")
-    return [found[place] for _, place in sorted(keyed)], without
+    return [found[-place] for _, place in sorted(keyed)], without
 
 
 def _key(value: str | float) -> tuple[bool, float, str]:
