@@ -26,7 +26,7 @@ from rag_eval.files.report_file import read_report
 from rag_eval.files.source import Reader
 from rag_eval.renderers import render
 from rag_eval.renderers.json_file import from_json
-from rag_eval.renderers.trend import FORMS, spark
+from rag_eval.renderers.trend import FORMS, headline, spark, told
 from test_damage import thorough
 
 QUESTIONS = 30
@@ -190,6 +190,60 @@ def test_where_no_item_stayed_the_next_report_is_the_oldest(scored):
     series = one_series(scored(0), scored(1, changed=everything), scored(2, changed=everything))
     assert series.oldest.before == "r1"
     assert one_series(scored(0), scored(2, changed=everything)).oldest is None
+
+
+def asked(text, *runs):
+    """A report with every question once a run."""
+    value = json.loads(text)
+    value["questions"] = [{**one, "run": run} for one in value["questions"] for run in runs]
+    return json.dumps(value)
+
+
+LACKS = "it has runs that they lack; the same runs need the same names in every report"
+ALONE = "values alone, without questions, cannot be paired"
+
+
+def test_what_the_newest_cannot_be_held_against_is_counted_with_the_reason(scored):
+    everything = tuple(range(QUESTIONS))
+    texts = [asked(scored(0), *runs) for runs in (("a1", "b1"), ("a2", "b2"), ("a3", "b3"))]
+    assert one_series(*texts).uncompared == ((LACKS, 2),)
+    assert one_series(asked(scored(0)), asked(scored(0)), scored(1)).uncompared == ((ALONE, 2),)
+    changed = one_series(scored(0), scored(1, changed=everything), scored(2, changed=everything))
+    assert changed.uncompared == (("no question is in both under the same gold", 1),)
+    assert one_series(asked(scored(0)), texts[0], texts[0]).uncompared == ((ALONE, 1),)
+    assert one_series(scored(0), scored(1)).uncompared == ()
+
+
+def test_no_step_is_taken_between_runs_that_cannot_be_compared(scored):
+    texts = asked(scored(0), "a", "b"), asked(scored(9), "a", "c"), asked(scored(14), "a")
+    series = one_series(*texts)
+    assert (series.step.before, series.step.after) == ("r1", "r2")
+
+
+@thorough(60)
+@given(st.lists(st.sampled_from(["", "one", "two", "gold"]), min_size=1, max_size=4))
+def test_the_headline_reassures_only_where_something_was_compared(scored, kinds):
+    made = {
+        "": asked(scored(0)),
+        "one": asked(scored(0), "a", "b"),
+        "two": asked(scored(0), "c", "d"),
+        "gold": scored(0, changed=tuple(range(QUESTIONS))),
+    }
+    series = one_series(*(made[kind] for kind in kinds))
+    said = headline([series], len(kinds))
+    assert ("no metric is worse" in said) == (series.oldest is not None)
+    assert ("nothing could be compared" in said) == (series.oldest is None)
+    assert sum(one.readings for one in series.uncompared) == (
+        len(kinds) - 1 if series.oldest is None else int(series.oldest.before[1:])
+    )
+    assert len(list(told(series, str))) == len(series.uncompared)
+
+
+def test_of_several_metrics_the_headline_counts_those_that_nobody_compared(scored):
+    [one] = history(points(scored(0), scored(9)), ["precision"])
+    assert headline([one, one._replace(oldest=None)], 2).endswith(
+        "1 of 2 metrics worse than in the oldest comparable one beyond chance; 1 could not be compared"
+    )
 
 
 def test_a_single_report_is_shown_and_compared_with_nothing(scored):

@@ -6,7 +6,8 @@ with the oldest, with the best, and each one with the one before it.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections import Counter
+from itertools import pairwise, starmap, takewhile
 
 from rag_eval.judging.evidence import Baseline, Evidence
 from rag_eval.judging.gates import Gate, Statistics
@@ -86,13 +87,20 @@ class Contrast(NamedTuple):
         return self.worsening > 0 and self.p <= ALPHA
 
 
+class Uncompared(NamedTuple):
+    """Why the newest reading is not held against so many earlier ones of the same contract."""
+
+    why: str
+    readings: int
+
+
 class Series(NamedTuple):
     """A metric over all points, oldest first.
 
     ``oldest`` and ``best`` hold the newest reading against the oldest and the best comparable one; ``p`` is corrected
     for the number of metrics (Holm), that of ``best`` also for the number of readings it was picked from. ``step`` is
     the largest worsening from one comparable reading to the next that is beyond chance, or the largest of all where
-    none is, its ``p`` as a gate saw it at the time: uncorrected.
+    none is, its ``p`` as a gate saw it at the time: uncorrected. ``uncompared`` are the readings before ``oldest``.
     """
 
     metric: str
@@ -101,6 +109,7 @@ class Series(NamedTuple):
     oldest: Contrast | None = None
     best: Contrast | None = None
     step: Contrast | None = None
+    uncompared: tuple[Uncompared, ...] = ()
 
     @property
     def slow(self) -> bool:
@@ -153,7 +162,17 @@ class _Pairs:
 
     def moved(self, name: str, old: int, new: int) -> Comparison | None:
         """Both values over the cases that both points have under the same gold, untested."""
-        return comparison(name, self.of(old, new).pairs(name))
+        found = self.of(old, new)
+        return None if found.new_runs else comparison(name, found.pairs(name))
+
+    def why(self, name: str, old: int, new: int) -> str:
+        """Why the two cannot be compared."""
+        if not (self._points[old].questions and self._points[new].questions):
+            return "values alone, without questions, cannot be paired"
+        if self.of(old, new).new_runs:
+            return "it has runs that they lack; the same runs need the same names in every report"
+        held = self.of(old, new).pairs(name)
+        return "no question has a score in both" if held else "no question is in both under the same gold"
 
     def tested(self, name: str, old: int, new: int) -> Contrast | None:
         """The same with the p of the paired test; None where no case is shared."""
@@ -181,6 +200,7 @@ def _series(name: str, points: Sequence[Point], golds: Sequence[GoldDiff | None]
     *earlier, last = alike
     return series._replace(
         oldest=_first(pairs.tested(name, old, last) for old in earlier),
+        uncompared=tuple(_uncompared(name, earlier, last, pairs)),
         best=_of_best(name, points, earlier, last, pairs),
         step=_largest(name, alike, pairs),
     )
@@ -196,6 +216,11 @@ def _readings(
         last = own or last
         value = (found.value, found.low, found.high, found.n) if found else (None, None, None, 0)
         yield Reading(one.label, *value, own is not None and own == newest, broken, gold)
+
+
+def _uncompared(name: str, earlier: Sequence[int], last: int, pairs: _Pairs) -> Iterator[Uncompared]:
+    passed = takewhile(lambda old: pairs.tested(name, old, last) is None, earlier)
+    return starmap(Uncompared, Counter(pairs.why(name, old, last) for old in passed).items())
 
 
 def _of_best(name: str, points: Sequence[Point], earlier: Sequence[int], last: int, pairs: _Pairs) -> Contrast | None:

@@ -101,12 +101,15 @@ def _bar(value: float | None, low: float, high: float) -> str:
 
 
 def headline(series: Sequence[Series], reports: int) -> str:
-    """How many reports there are, and how many metrics are worse than in the oldest of them."""
+    """How many reports there are, how many metrics are worse than in the oldest, and of how many nobody knows that."""
     many = f"{reports} report{'s' if reports != 1 else ''}"
-    worse = [one.metric for one in series if one.oldest is not None and one.oldest.worse]
-    if not worse:
-        return f"{many}: no metric is worse than in the oldest comparable one beyond chance"
-    return f"{many}: {len(worse)} of {len(series)} metrics worse than in the oldest comparable one beyond chance"
+    held = [one.oldest for one in series if one.oldest is not None]
+    worse, left = sum(one.worse for one in held), len(series) - len(held)
+    if not held:
+        return f"{many}: nothing could be compared"
+    said = f"{worse} of {len(series)} metrics worse" if worse else "no metric is worse"
+    more = f"; {left} could not be compared" if left else ""
+    return f"{many}: {said} than in the oldest comparable one beyond chance{more}"
 
 
 def summary(one: Series, name: Callable[[str], str]) -> list[str]:
@@ -145,6 +148,8 @@ def told(one: Series, name: Callable[[str], str]) -> Iterator[str]:
         yield f"{metric}: the largest step beyond chance is {step.worsening:+.3f}, {way}."
     if best is not None and best.worse and (one.oldest is None or best.before != one.oldest.before):
         yield f"{metric}: worse by {best.worsening:.3f} than its best, {name(best.before)}."
+    for why, readings in one.uncompared:
+        yield f"{metric}: the newest is not held against {readings} older reading{'s' * (readings > 1)}: {why}."
     alien = sum(not reading.comparable and reading.value is not None for reading in one.readings)
     if alien:
         verb = "reading was" if alien == 1 else "readings were"
