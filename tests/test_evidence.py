@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from rag_eval.judging.evidence import enclosed, folded, is_rate, paired
+from rag_eval.renderers.json_file import Questions
 from runs import evidence, question, questions
 
 BITS = st.lists(st.booleans(), min_size=1, max_size=60)
@@ -121,6 +122,29 @@ def test_the_order_of_cases_does_not_matter(rows):
     before, after = cases[::2], [*cases[1::2], *cases[::4]]
     there, back = pairs(before, after), pairs(before[::-1], after[::-1])
     assert Counter(there) == Counter(back)
+
+
+NAMES = ["precision", "over_refusal", "under_refusal", "mrr"]
+
+
+def read_back(cases):
+    """The same cases as they are read of a report.json."""
+    return list(Questions().made([one._asdict() for one in cases]))
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from([0.0, 1.0])), min_size=1, max_size=8), st.data()
+)
+def test_scores_count_under_their_own_names_in_whatever_order_a_report_has_them(rows, data):
+    order = [data.draw(st.permutations(list(row))) for row in rows]
+    cases = [
+        question(f"Q{at}")._replace(scores={name: row[name] for name in names})
+        for at, (row, names) in enumerate(zip(rows, order, strict=True))
+    ]
+    plain, read = evidence(cases, cases), evidence(read_back(cases), read_back(cases))
+    for name in NAMES:
+        assert read.pairs(name) == plain.pairs(name)
+        assert read.interval(name) == plain.interval(name)
 
 
 def test_only_the_same_contract_is_comparable():

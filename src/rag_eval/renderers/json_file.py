@@ -119,7 +119,7 @@ class Questions:
     def __init__(self) -> None:
         self._places: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, int]]] = {}
         self._shared: dict[int, _Shared] = {}
-        self._kept: dict[tuple[float, ...], tuple[float, ...]] = {}
+        self._kept: dict[tuple[tuple[str, ...], tuple[float, ...]], tuple[float, ...]] = {}
 
     @property
     def listed(self) -> Listed:
@@ -162,8 +162,10 @@ class Questions:
             return None
         if len(self._shared) > _SHARED:
             self._shared.clear()
+        # The same numbers under other names are not the same: whoever looks at each of the kept once takes them for it.
+        names = tuple(shared)
         # What was read is held, so that no other one takes its id.
-        own = _Shared(shared, self._kept.setdefault(kept, kept), self._places.setdefault(tuple(shared), {}))
+        own = _Shared(shared, self._kept.setdefault((names, kept), kept), self._places.setdefault(names, {}))
         self._shared[id(shared)] = own
         return own
 
