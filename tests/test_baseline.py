@@ -220,6 +220,17 @@ def test_a_baseline_that_is_no_report_is_refused(project, score, text):
     assert "A baseline is the report.json of an earlier run" in score.said
 
 
+@pytest.mark.parametrize(("name", "value"), [("mrr", -1e300), ("precision", 0.5)])
+def test_a_baseline_whose_scores_no_metric_gives_is_refused(project, score, name, value):
+    kept = json.loads((project.path / BASELINE).read_text("utf-8"))
+    for case in kept["questions"]:
+        case["scores"][name] = value
+    project.write(BASELINE, json.dumps(kept))
+    assert (score(), score.code) == (None, 2)
+    assert f"under '{name}', which it cannot have" in score.said
+    assert "A baseline is the report.json of an earlier run" in score.said
+
+
 def test_another_contract_is_no_baseline_for_the_metrics_that_it_is_about(project, score):
     project.put(gates=gates(KEPT + 'refusal: {token: "cannot say"}\n', precision=MARGIN, mrr="{max_drop: 0.1}"))
     report = score()

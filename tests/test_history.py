@@ -435,6 +435,15 @@ def test_what_is_no_report_is_said_and_the_rest_is_shown(rag, folder, tmp_path_f
     assert len(said) == 8
 
 
+def test_a_report_whose_scores_no_metric_gives_is_left_out(rag, folder, scored):
+    value = json.loads(scored(0))
+    value["questions"][3]["scores"]["mrr"] = -1e300
+    (folder / "run-12.json").write_text(json.dumps(value))
+    code, out, err = rag("history", folder, "--format", "json")
+    assert (code, len(labels(out)), len(err.splitlines())) == (0, 5, 1)
+    assert err.startswith("left out: run-12.json: 'Q03' has a score of -1e+300 under 'mrr', which it cannot have")
+
+
 def test_a_folder_without_reports_ends_with_2(rag, tmp_path):
     (tmp_path / "other.json").write_text("{}")
     code, out, err = rag("history", tmp_path)

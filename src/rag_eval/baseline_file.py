@@ -14,6 +14,7 @@ from rag_eval.files.report_file import read_report
 from rag_eval.files.source import large
 from rag_eval.finding import Finding
 from rag_eval.judging.results import in_columns, of_columns
+from rag_eval.possible import impossible
 from rag_eval.renderers.json_file import Questions, from_json
 from rag_eval.report import Earlier
 from rag_eval.safe import quoted
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from rag_eval.report import Report
 
 FOREIGN = "rag-server-run"
+
+_AGAIN = "A baseline is the report.json of an earlier run of this version: score that run again."
 
 LARGE = 8 << 20
 """Bytes of a baseline from which it pays to read it in a process of its own."""
@@ -228,12 +231,14 @@ def _at_hand(reader: Reader, path: str) -> _Held | None:
 def _recorded(reader: Reader, path: str, held: _Held) -> Report:
     ledger = Ledger()
     value = read_report(reader._replace(ledger=ledger, held={path: held.data}), path, Questions().listed)
+    where = f"{path} of {held.ref}" if held.ref else path
     if value is None:
-        hint = "A baseline is the report.json of an earlier run of this version: score that run again."
-        where = f"{path} of {held.ref}" if held.ref else path
-        first = ledger.problems[0]._replace(file=where, hint=hint)
-        raise InputError([first], ledger.count - 1)
-    return from_json(value)
+        raise InputError([ledger.problems[0]._replace(file=where, hint=_AGAIN)], ledger.count - 1)
+    found = from_json(value)
+    wrong = impossible(found.questions)
+    if wrong:
+        raise InputError([Problem(where, 0, "", wrong, _AGAIN)])
+    return found
 
 
 def _values_alone(reader: Reader, path: str, held: _Held) -> tuple[Report, Finding] | None:

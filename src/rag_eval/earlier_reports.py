@@ -11,6 +11,7 @@ from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
 from rag_eval.files.source import Reader
 from rag_eval.git import Git
+from rag_eval.possible import impossible
 from rag_eval.renderers.json_file import Questions, from_json
 from rag_eval.safe import quoted
 from rag_eval.typed import NamedTuple
@@ -123,7 +124,11 @@ def _entries(folder: str) -> list[str]:
 def _report(label: str, path: str, root: str | None, held: Mapping[str, bytes] | None = None) -> Found:
     ledger = Ledger()
     value: dict[str, Any] | None = read_report(Reader(ledger, root=root, held=held or {}), path, Questions().listed)
-    return Found(label, from_json(value)) if value is not None else Found(label, None, _why(label, ledger))
+    if value is None:
+        return Found(label, None, _why(label, ledger))
+    report = from_json(value)
+    wrong = impossible(report.questions)
+    return Found(label, None, f"left out: {label}: {wrong}. Score the run again.") if wrong else Found(label, report)
 
 
 def _why(label: str, ledger: Ledger) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from rag_eval.comparison.operations import MOST
 from rag_eval.errors import UsageError
 from rag_eval.safe import quoted
 from rag_eval.typed import NamedTuple
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from rag_eval.files.source import Reader
     from rag_eval.judging.results import Question
     from rag_eval.report import Report
-    from rag_eval.tally import Shown
 
 
 class Read(NamedTuple):
@@ -80,23 +78,11 @@ def _report(reader: Reader, path: str) -> Report:
 
 def check_scores(path: str, report: Report) -> None:
     """UsageError where a score of a report.json is none that its metric can give: the file was written by hand."""
-    from rag_eval.metrics import of_column
+    from rag_eval.possible import impossible
 
-    named = {name for case in report.questions for name in case.scores}
-    scales = {name: metric.scale for name in named if (metric := of_column(name))}
-    for case in report.questions:
-        for name, score in case.scores.items():
-            if not _fits(scales.get(name, ""), score):
-                what = f"{quoted(case.qid, 40)} has a score of {quoted(score)} under {quoted(name, 40)}"
-                raise UsageError(f"{path}: {what}, which it cannot have. Score the run again")
-
-
-def _fits(scale: str, score: Shown) -> bool:
-    if isinstance(score, tuple) or scale == "labelled":
-        return scale == "labelled" and isinstance(score, tuple) and 0 <= score[0] <= 1
-    if scale == "rate":
-        return score in (0, 1)
-    return 0 <= score <= (1 if scale in ("share", "real") else MOST) if scale else True
+    wrong = impossible(report.questions)
+    if wrong:
+        raise UsageError(f"{path}: {wrong}. Score the run again")
 
 
 def _traces(path: str, options: Options, notes: list[str]) -> Report:
