@@ -134,6 +134,51 @@ def test_every_question_of_the_form_comes_to_a_gold_row(asked):
         }
 
 
+def told(**fields):
+    account = Account()
+    return converted(question(**fields), account), account.left_out
+
+
+def test_what_stands_beside_another_word_for_it_is_told():
+    row, left_out = told(answer="X", expected_answer="Y")
+    assert (row["expected_answer"], left_out) == (
+        "X",
+        ["expected_answer is left out: answer stands beside it and says otherwise"],
+    )
+    row, left_out = told(document="D", metadata={"document": "other", "by": "lab"})
+    assert (row["meta"], left_out) == (
+        {"document": "D", "by": "lab"},
+        ["metadata.document is left out: document stands beside it and says otherwise"],
+    )
+    alike = {"answer": "X", "expected_answer": "X", "document": "D", "metadata": {"document": "D"}}
+    assert told(**alike)[1] == told(answer="", expected_answer="Y")[1] == []
+
+
+@given(st.permutations([{}, {"relevance_score": 0.5}, {"relevance_score": 0.2}, {"relevance_score": 0.5}]))
+def test_of_several_grades_of_a_chunk_the_highest_counts_and_the_others_are_told(scores):
+    row, left_out = told(
+        gold_passages=[{"chunk_id": "c", **score} for score in scores] + [{"chunk_id": "b", **scores[0]}]
+    )
+    assert row.get("relevance_grades", {"c": 100})["c"] == 100
+    assert [line.split(" (")[0] for line in left_out] == [
+        "a further relevance_score of one chunk is left out: the highest one counts"
+    ]
+
+
+@given(questions)
+def test_no_answer_document_or_grade_is_lost_untold(asked):
+    account = Account()
+    row = converted(asked, account)
+    kept, told = repr(row), repr(account.left_out)
+    for field in ("answer", "expected_answer"):
+        assert (asked.get(field) or "") in ("", row.get("expected_answer")) or field in told
+    scored = [p for p in asked.get("gold_passages", []) if isinstance(p, dict) and "chunk_id" in p]
+    grades = {
+        chunk: {round(100 * p.get("relevance_score", 1)) for p in scored if p["chunk_id"] == chunk} for chunk in "cb"
+    }
+    assert any(len(found) > 1 for found in grades.values()) == ("a further relevance_score" in told), kept
+
+
 @pytest.mark.parametrize(
     ("bad", "words"),
     [

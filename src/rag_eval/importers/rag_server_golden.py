@@ -33,6 +33,7 @@ _DROPPED = {
     "context_passages": "what was put before the model is read from traces",
 }
 _HUNDREDTHS = 100
+_BESIDE = "stands beside it and says otherwise"
 
 
 def rows(inputs: Inputs, account: Account) -> Numbered:
@@ -63,11 +64,17 @@ def converted(question: Row, account: Account) -> Row:
     }
     if not (unanswerable or row["gold_citations"]):
         account.lacking("answerable items have no gold_citations: to precision any answer to them is right")
-    answer = question.get("answer") or question.get("expected_answer")
-    row |= {"expected_answer": answer} if answer else {}
+    row |= _answer(question, account)
     row |= {field: question[field] for field in ("query_type", "difficulty") if field in question}
     row |= {"category": question["domain"]} if "domain" in question else {}
     return row | _relevance(question, passages, account) | _meta(question, account)
+
+
+def _answer(question: Row, account: Account) -> Row:
+    first, second = question.get("answer"), question.get("expected_answer")
+    if first and second and first != second:
+        account.dropped("expected_answer", f"answer {_BESIDE}")
+    return {"expected_answer": first or second} if first or second else {}
 
 
 def _tell(question: Row, account: Account) -> None:
@@ -95,11 +102,7 @@ def _relevance(question: Row, passages: list[Any], account: Account) -> Row:
     """Documents, and grades of chunks where some score is not 1. Gain is linear: hundredths order as scores do."""
     objects = [passage for passage in passages if isinstance(passage, dict)]
     docs = [passage["doc_id"] for passage in objects if "doc_id" in passage] + question.get("gold_doc_ids", [])
-    grades = {
-        passage["chunk_id"]: round(passage.get("relevance_score", 1) * _HUNDREDTHS)
-        for passage in objects
-        if "chunk_id" in passage
-    }
+    grades = _grades(objects, account)
     for field, to in (("doc_id", "relevant_docs"), ("relevance_score", "relevance_grades, in hundredths")):
         if any(field in passage for passage in objects):
             account.renamed(f"gold_passages.{field}", to)
@@ -111,11 +114,24 @@ def _relevance(question: Row, passages: list[Any], account: Account) -> Row:
     )
 
 
+def _grades(passages: list[Row], account: Account) -> dict[str, int]:
+    """The grade of each chunk. One of several passages is as relevant as the most relevant of them."""
+    found: dict[str, int] = {}
+    for passage in passages:
+        if "chunk_id" in passage:
+            chunk, grade = passage["chunk_id"], round(passage.get("relevance_score", 1) * _HUNDREDTHS)
+            if found.setdefault(chunk, grade) != grade:
+                account.dropped("a further relevance_score of one chunk", "the highest one counts")
+            found[chunk] = max(grade, found[chunk])
+    return found
+
+
 def _meta(question: Row, account: Account) -> Row:
     kept = {"document": question["document"]} if "document" in question else {}
     for name, value in question.get("metadata", {}).items():
         if isinstance(value, (str, int, float)):
-            kept.setdefault(name, value)
+            if kept.setdefault(name, value) != value:
+                account.dropped("metadata.document", f"document {_BESIDE}")
         else:
             account.dropped("metadata that is no text, number or truth value", "slices go by those alone")
     return {"meta": kept} if kept else {}
