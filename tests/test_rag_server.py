@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from importing import HERE, RUN, golds, problems
-from rag_eval import app
+from rag_eval import app, cli
 from rag_eval.files.contract import Contract
 from rag_eval.importers._account import Account
 from rag_eval.importers.rag_server_golden import converted
@@ -277,6 +279,10 @@ def test_only_metrics_of_the_same_definition_are_under_a_contract(baseline):
         (metrics_of({"name": "mrr", "value": "high"}), ["/scorecard/metrics/0/value", "'high' is not"]),
         ({"scorecard": None}, ["/scorecard", "null is not an object"]),
         ({"question_count": -1}, ["/question_count"]),
+        ({"question_count": 2**53}, ["/question_count"]),
+        (metrics_of({"name": "mrr", "sample_size": 2**53}), ["/scorecard/metrics/0/sample_size"]),
+        (metrics_of({"name": "latency_p95", "value": 1e300}), ["latency_total_ms.p95 cannot be 1e+300"]),
+        (metrics_of({"name": "cost_per_query", "value": 1.1e15}), ["cost_usd cannot be"]),
     ],
 )
 def test_what_is_wrong_with_a_saved_run_is_said(command, tmp_path, changes, words):
@@ -285,6 +291,20 @@ def test_what_is_wrong_with_a_saved_run_is_said(command, tmp_path, changes, word
     assert (code, out) == (2, "")
     assert err.startswith(f"{path}: ")
     assert [word for word in words if word not in err] == []
+
+
+numbers = st.sampled_from([0, 1, 2**53 - 1, 2**53, 2**63, 1e15, 1.1e15, 1e300, -1]) | st.floats(0, 1)
+
+
+@given(st.sampled_from(["mrr", "recall_at_5", "latency_p95", "cost_per_query"]), numbers, numbers, numbers)
+def test_what_is_written_of_a_run_is_a_valid_report(name, value, size, asked):
+    with TemporaryDirectory() as folder:
+        path = run_of(Path(folder), question_count=asked, **metrics_of({"name": name, "value": value}))
+        made = Path(folder) / "baseline.json"
+        path.write_text(path.read_text("utf-8").replace('"sample_size": 9', f'"sample_size": {size}'), "utf-8")
+        code = cli.main(["import", "rag-server-run", str(path), "--out", str(made)])
+        assert (code == 0) == made.exists()
+        assert code == 2 or cli.main(["validate", str(made)]) == 0
 
 
 def test_names_that_we_do_not_have_are_left_out(command, tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from rag_eval import __version__
+from rag_eval.comparison.operations import MOST
 from rag_eval.judging.gates import Policy
 from rag_eval.judging.results import MetricResult
 from rag_eval.metrics import find, measure
@@ -129,7 +130,7 @@ def _same(own: Measure) -> bool:
 
 
 def _possible(own: Measure, value: float) -> bool:
-    return value >= 0 and (value <= 1 or not own.metric.bounded)
+    return 0 <= value <= (1 if own.metric.bounded else MOST)
 
 
 def _report(run: Row, metrics: dict[str, MetricResult], contracts: dict[str, str], source: Input) -> Report:
