@@ -245,6 +245,37 @@ def test_the_same_gold_gives_the_same_bytes_and_the_tag_is_kept(repo):
     assert manifest(repo, "again.json")["counts"]["items"] == 3
 
 
+def test_what_check_calls_as_frozen_is_frozen_already(repo):
+    repo.gold("freeze", "v1")
+    first = (repo.path / MANIFEST).read_bytes()
+    lines = (repo.path / GOLD).read_bytes().splitlines()
+    repo.write(GOLD, b"\r\n\r\n".join(reversed(lines)) + b"\r\n")
+    assert repo.gold("freeze", "v1", "--check")[0] == 0
+    code, said = repo.gold("freeze", "v1")
+    assert (code, said) == (0, f"Nothing to do: v1 is frozen already, as the gold is. See {MANIFEST}\n")
+    assert (repo.path / MANIFEST).read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda _: "{}",
+        lambda _: "no JSON",
+        lambda _: "",
+        lambda text: text.replace('"v1"', '"v2"'),
+        lambda text: text.replace('"digest": "sha256:', '"digest": "sha256:0')[:-1],
+        lambda text: text.replace('"A1": "sha256:', '"A0": "sha256:'),
+    ],
+)
+def test_what_is_no_manifest_of_the_tag_and_gold_is_other_content_and_stays(repo, spoil):
+    repo.gold("freeze", "v1")
+    path = repo.path / MANIFEST
+    path.write_text(spoil(path.read_text("utf-8")), "utf-8")
+    before = path.read_bytes()
+    code, said = repo.gold("freeze", "v1")
+    assert (code, "with other content. A tag is frozen once" in said, path.read_bytes()) == (1, True, before)
+
+
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
 def test_what_is_no_file_in_the_place_of_the_manifest_is_left_alone(rag, folder, make):
     write_rows(folder / GOLD, [ONE])

@@ -14,11 +14,13 @@ from rag_eval.safe import log_line, quoted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from rag_eval.files.source import Reader
     from rag_eval.signoff.checking import Side
     from rag_eval.signoff.freeze import Frozen
+    from rag_eval.signoff.record import Change
 
 EXAMPLE = "examples: rag-eval gold freeze v1.0, rag-eval gold freeze v1.0 --check"
 _SHOWN = 100
@@ -104,27 +106,43 @@ def _freeze(reader: Reader, frozen: Frozen, head: Side, out: str, args: Namespac
     manifest, unsigned = frozen
     if unsigned and not args.unsigned:
         return _refused(manifest["gold"], head, unsigned)
-    made = text(manifest)
     if os.path.lexists(out):
-        return _frozen_already(reader, out, made, args.tag)
-    write(Path(out), made)
+        return _frozen_already(reader, head, out, args.tag)
+    write(Path(out), text(manifest))
     _say([f"Frozen as {args.tag}: {manifest['counts']['items']} items, {manifest['signed']} signed. Written: {out}"])
     return PASSED
 
 
-def _frozen_already(reader: Reader, out: str, made: str, tag: str) -> int:
-    source = reader.open(out)  # not any file: a pipe would wait for its other end
-    same = False
-    if source:
-        with source:
-            same = source.whole() == made.encode()
-    reader.ledger.stop_on_problems()
-    if same:
+def _frozen_already(reader: Reader, head: Side, out: str, tag: str) -> int:
+    """What ``--check`` calls as frozen is frozen already, however its lines stand by now."""
+    if _is_manifest_of(reader, head, out, tag):
         _say([f"Nothing to do: {tag} is frozen already, as the gold is. See {out}"])
         return PASSED
     _complain([f"{out}: this is there already, with other content. A tag is frozen once: choose another one."])
     _complain([f"What differs: rag-eval gold freeze {tag} --check"])
     return GATE_FAILED
+
+
+def _is_manifest_of(reader: Reader, head: Side, out: str, tag: str) -> bool:
+    from rag_eval.files.ledger import Ledger
+    from rag_eval.files.report_file import read_json
+    from rag_eval.signoff.freeze import fault
+
+    source = reader.open(out)  # not any file: a pipe would wait for its other end
+    data = b""
+    if source:
+        with source:
+            data = source.whole() or b""
+    reader.ledger.stop_on_problems()
+    # What is no manifest is other content, and no problem: nothing was asked of it.
+    manifest = read_json(reader._replace(ledger=Ledger(), held={out: data}), out, "freeze")
+    return manifest is not None and not fault(manifest, tag) and not _changed(manifest, head)
+
+
+def _changed(manifest: Mapping[str, Any], head: Side) -> list[Change]:
+    from rag_eval.signoff.freeze import differences
+
+    return differences(manifest, {qid: item.hash for qid, item in head.items.items()})
 
 
 def _refused(gold: str, head: Side, unsigned: list[str]) -> int:
@@ -137,14 +155,14 @@ def _refused(gold: str, head: Side, unsigned: list[str]) -> int:
 
 def _check(reader: Reader, head: Side, out: str, tag: str) -> int:
     from rag_eval.files.report_file import read_json
-    from rag_eval.signoff.freeze import differences, fault
+    from rag_eval.signoff.freeze import fault
 
     manifest = read_json(reader, out, "freeze")
     reader.ledger.stop_on_problems()
     wrong = fault(manifest, tag) if manifest else "cannot be read"
     if wrong or not manifest:
         raise InputError([Problem(out, 0, "", wrong, "Take it from where it was released.")])
-    changed = differences(manifest, {qid: item.hash for qid, item in head.items.items()})
+    changed = _changed(manifest, head)
     if not changed:
         _say([f"As frozen: {len(head.items)} items of {tag}."])
         return PASSED
