@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 
 import pytest
 
@@ -78,15 +79,20 @@ def test_a_link_in_the_place_of_a_file_is_refused(repo):
         Git(str(repo.path)).blob("link")
 
 
-def test_a_merge_conflict_is_refused(repo):
+@pytest.mark.parametrize("path", ["a/one.txt", "a/two words; 'ö' $x*.txt"])
+def test_a_merge_conflict_is_refused_and_the_way_that_is_shown_mends_it(repo, path):
     repo.git("checkout", "-q", "-b", "other")
     for branch, text in (("other", "theirs\n"), ("main", "ours\n")):
         repo.git("checkout", "-q", branch)
-        repo.write("a/one.txt", text)
-        repo.git("commit", "-qam", branch)
+        repo.write(path, text)
+        repo.git("add", ".")
+        repo.git("commit", "-qm", branch)
     assert repo.run("git", "merge", "-q", "other")[0] != 0
-    with pytest.raises(GitError, match=r"'a/one.txt' has a merge conflict.*git add -- a/one.txt"):
-        Git(str(repo.path)).blob("a/one.txt")
+    with pytest.raises(GitError, match="has a merge conflict") as refused:
+        Git(str(repo.path)).blob(path)
+    command = str(refused.value).partition("then: ")[2]
+    subprocess.run(["sh", "-c", command], cwd=repo.path / "a", check=True)
+    assert Git(str(repo.path)).blob(path) is not None
 
 
 def test_many_blobs_are_read_byte_for_byte_in_one_go(repo):

@@ -201,9 +201,11 @@ class Git:
         for words, path in _rows(self._run("ls-files", "--stage", "-z", "--", *paths)):
             mode, object_id, stage = words
             if stage != "0":
-                raise GitError(
-                    f"{quoted(path)} has a merge conflict. Resolve it, then: git add -- {one_line(path, 200)}"
-                )
+                import shlex  # start-up time: hooks run at every commit
+
+                # From the root, as git lists it: the command may be run in a folder below.
+                mend = f"git add -- {shlex.quote(f':/{path}')}"
+                raise GitError(f"{quoted(path)} has a merge conflict. Resolve it, then: {mend}")
             yield mode, object_id, path
 
     def _committed(self, paths: tuple[str, ...], commit: str) -> Iterator[tuple[str, str, str]]:
