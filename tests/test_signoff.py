@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from rag_eval import cli
 from rag_eval.files.items import is_array, sources
 from rag_eval.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, items
 from rag_eval.signoff.record import HASH, PATTERNS, Change, Record
@@ -369,6 +370,23 @@ def test_the_reader_alone_refuses_what_a_schema_cannot_say():
     value["changes"] = [{"qid": "A", "from": "sha256:" + "0" * 64, "to": "sha256:" + "0" * 64}]
     assert "two different hashes" in Record.read(value)
     assert Record.read([]) == "it is not a JSON object"
+
+
+TWICE = [{"qid": "A", "from": None, "to": f"sha256:{digit * 64}"} for digit in "01"]
+NOTHING = [{"qid": "A", "from": None, "to": None}]
+
+
+@pytest.mark.parametrize("rows", [TWICE, NOTHING, [None], [], [{**TWICE[0], "from": TWICE[0]["to"]}]])
+def test_validate_refuses_what_is_no_record(tmp_path, capsys, rows):
+    path = tmp_path / EDIT.name
+    path.write_text(EDIT.file)
+    assert cli.main(["validate", str(path)]) == 0
+    assert capsys.readouterr().out.endswith(": valid, a signoff file\n")
+    value = json.loads(EDIT.file) | {"changes": rows}
+    path.write_text(json.dumps(value))
+    assert isinstance(Record.read(value), str)
+    assert cli.main(["validate", str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"{path}: ")
 
 
 def test_the_schema_has_the_patterns_of_the_code_and_its_examples_hold():
