@@ -43,7 +43,8 @@ def plain_p(name, pairs):
     both = [pair for pair in pairs if pair != (None, None)]
     seed = f"{name}{sorted(map(repr, both))}".encode()
     if name.startswith("latency"):
-        return percentile_flip([(b, a) for a, b in both], 95, seed)
+        whole = [(b, a) for a, b in both if None not in (a, b)]
+        return percentile_flip(whole, 95, seed) if whole else 1.0
     if name == "precision" and all(None not in pair for pair in both):
         return mcnemar(both.count((1.0, 0.0)), both.count((0.0, 1.0)))
     return sign_flip(both, seed)
