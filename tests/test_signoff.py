@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from datetime import datetime
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import jsonschema_rs
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rag_eval import cli
 from rag_eval.files.items import is_array, sources
-from rag_eval.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, items
+from rag_eval.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, items, unsigned
 from rag_eval.signoff.record import HASH, PATTERNS, Change, Record
 
 POLICY = Policy(dataset="7b0c4e")
@@ -179,6 +179,62 @@ def test_without_a_base_every_live_item_is_where_some_record_leads():
     assert (
         found(None, Side(BASE.items, files(record(("A1", None, "two"), ("A2", None, "one"))))) == ["unsigned-item"] * 2
     )
+
+
+def walk(*texts, qid="A1"):
+    """A record for each step of an item from text to text; None where it is not there."""
+    return [record((qid, *ends), reason=f"{at}") for at, ends in enumerate(pairwise(texts))]
+
+
+@pytest.mark.parametrize(
+    ("steps", "stands"),
+    [
+        ((None, "v1", "v2"), "v1"),
+        ((None, "v1", "v2", "v3"), "v2"),
+        (("v0", "v1", None), "v1"),  # it was there before any record
+        ((None, "v1", "v2", "v3", "v2"), "v1"),
+    ],
+)
+def test_without_a_base_an_item_that_was_put_back_untold_is_unsigned(steps, stands):
+    head = Side({"A1": item(stands)}, files(*walk(*steps)))
+    (finding,) = check(None, head, POLICY)
+    assert (finding.code, "none signs that it was put back" in finding.message) == ("unsigned-item", True)
+    (due,) = unsigned(head, POLICY)
+    mended = head._replace(records={**head.records, **files(record()._replace(changes=(due,)))})
+    assert check(None, mended, POLICY) == []
+
+
+@pytest.mark.parametrize("steps", [(None, "v1", "v2", "v1"), (None, "v1", None, "v1"), ("v1", "v2", "v1", "v2", "v1")])
+def test_without_a_base_an_item_that_was_put_back_by_records_is_signed(steps):
+    assert found(None, Side({"A1": item("v1")}, files(*walk(*steps)))) == []
+
+
+def test_without_a_base_either_of_two_branches_is_where_records_lead():
+    both = files(record(("A1", None, "v1")), record(("A1", "v1", "left")), record(("A1", "v1", "right")))
+    for text, codes in (("left", []), ("right", []), ("v1", ["unsigned-item"])):
+        assert found(None, Side({"A1": item(text)}, both)) == codes
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "d", None]), min_size=1, max_size=8))
+def test_without_a_base_whatever_was_signed_step_by_step_is_signed(texts):
+    texts = [None, *(text for text, _ in groupby(texts))]
+    texts = texts[1:] if texts[1] is None else texts
+    live = {} if texts[-1] is None else {"A1": item(texts[-1])}
+    assert found(None, Side(live, files(*walk(*texts)))) == []
+
+
+versions = st.sampled_from(["a", "b", "c", "d", None])
+jumps = st.lists(st.tuples(versions, versions).filter(lambda ends: ends[0] != ends[1]), max_size=6)
+
+
+@given(jumps, st.sampled_from("abcd"))
+def test_whatever_the_records_are_the_change_that_is_missing_mends_it(ends, text):
+    head = Side({"A1": item(text)}, files(*(record(("A1", *one)) for one in ends)))
+    due = unsigned(head, POLICY)
+    assert len(check(None, head, POLICY)) == len(due)
+    if due:
+        more = files(record()._replace(changes=tuple(due), reason="put back"))
+        assert unsigned(head._replace(records={**head.records, **more}), POLICY) == []
 
 
 def test_without_a_base_records_of_another_data_set_are_no_finding_but_do_not_count():

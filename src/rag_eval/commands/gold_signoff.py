@@ -82,8 +82,8 @@ def _draft(frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record
             "Give the new question a new qid, or say that it is meant: --mutates"
         )
     if args.baseline:
-        rest = set(checking.unsigned(head, policy)) - {change.qid for change in changes}
-        changes += [Change(qid, None, head.items[qid].hash) for qid in rest]
+        drafted = {change.qid for change in changes}
+        changes += [change for change in checking.unsigned(head, policy) if change.qid not in drafted]
     return _written(policy, args, signer, changes, bool(moved)) if changes else None
 
 

@@ -103,7 +103,7 @@ def check(
     from the base's hash to the head's. Records on the base never count again and are neither edited nor removed;
     ``spent`` are records that never count either, though they are not on this base. New records count where ``proof``
     bears out that their signers stand behind them, as ``policy``, the base's, asks for. Without a base at hand every
-    live item has to be where some record leads.
+    live item has to be where the records lead.
     """
     if base is None:
         formed = _malformed(head.records, {}, policy, advice)
@@ -138,11 +138,29 @@ def breaches(base: Side, head: Side, policy: Policy, spent: Records | None = Non
     return found
 
 
-def unsigned(head: Side, policy: Policy) -> list[str]:
-    """The live items that no record leads to."""
-    records = _counting(head.records, policy).values()
-    signed = {(change.qid, change.after) for record in records for change in record.changes}
-    return [qid for qid, item in head.items.items() if (qid, item.hash) not in signed]
+def unsigned(head: Side, policy: Policy) -> list[Change]:
+    """The live items that are not where the records lead, each with the change that would sign it.
+
+    That is from nothing where no record leads to the item. Where a record leads away from it and none leads back, it
+    was put back untold, and the change is from where the records end. Dates tell nothing: who signs can write any.
+    """
+    edges = _edges(_counting(head.records, policy).values())
+    found = ((qid, item.hash, edges.get(qid, [])) for qid, item in head.items.items())
+    return [Change(qid, _left_for(here, own), here) for qid, here, own in found if not _stands(here, own)]
+
+
+def _stands(here: str, edges: list[Edge]) -> bool:
+    """Whether some record leads to a hash, and none away from it without others that lead back."""
+    ahead = [after for before, after, _ in edges if before == here]
+    back = any(here in _reach(after, edges) for after in ahead)
+    return any(after == here for _, after, _ in edges) and (back or not ahead)
+
+
+def _left_for(here: str, edges: list[Edge]) -> str | None:
+    """Where the records that lead away from a hash end; None where none does, or where they remove the item."""
+    ahead = _reach(here, edges) - {here}
+    ends = ahead - {before for before, _, _ in edges}
+    return min(ends or ahead, key=lambda end: end or "", default=None)
 
 
 def _changed(base: Side, head: Side) -> bool:
@@ -272,8 +290,11 @@ def _unfit(path: str, record: Record | str, on_base: set[str], policy: Policy) -
 
 
 def _unsigned(head: Side, policy: Policy, advice: Advice) -> Iterator[Breach]:
-    for qid in unsigned(head, policy):
+    led = {(qid, after) for record in _counting(head.records, policy).values() for qid, _, after in record.changes}
+    for qid, _, here in unsigned(head, policy):
         message = f"no record of data set {quoted(policy.dataset)} signs item {quoted(qid)} as it stands"
+        if (qid, here) in led:
+            message = f"item {quoted(qid)} is as it was before a record changed it, and none signs that it was put back"
         yield Breach("unsigned-item", policy.gold, head.items[qid].line, message, advice.sign)
 
 

@@ -27,7 +27,7 @@ TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"
 
 
 class Frozen(NamedTuple):
-    """A manifest, and the items that no record signs."""
+    """A manifest, and the items that no record signs as they stand."""
 
     manifest: dict[str, Any]
     unsigned: list[str]
@@ -35,7 +35,7 @@ class Frozen(NamedTuple):
 
 def freeze(tag: str, sha256: str, head: Side, policy: Policy) -> Frozen:
     """The manifest of a gold set; ``sha256`` is the hex digest of its file as it is stored."""
-    missing = unsigned(head, policy)
+    missing = [change.qid for change in unsigned(head, policy)]
     answerable = sum(item.answerable for item in head.items.values())
     hashes = {qid: head.items[qid].hash for qid in sorted(head.items)}
     manifest = {
