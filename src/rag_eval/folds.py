@@ -189,7 +189,7 @@ def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, counts
         return stats.mcnemar(falls, sum(n for (a, b), n in worse_first.items() if b and not a))
     if fold == "mean":
         return stats.sign_flip(worse_first, seed, level=level)  # type: ignore[arg-type]
-    if fold != "total":
+    if fold != "total" and stats.has_gaps(worse_first):
         worse_first = stats.complete(worse_first)
         if not _figures(fold, worse_first):
             return 1.0

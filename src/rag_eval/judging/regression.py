@@ -177,7 +177,7 @@ def _weighed(one: _Tested) -> _Tested:
     """The same of the cases that the test goes by: where few have both scores, of these alone."""
     from rag_eval import stats
 
-    if not any(None in pair for pair in one.pairs) or stats.enough_in_both(one.swapped):
+    if not stats.has_gaps(one.pairs) or stats.enough_in_both(one.swapped):
         return one
     pairs = Counter({pair: count for pair, count in one.pairs.items() if None not in pair})
     return one._replace(pairs=pairs, units=one.units and stats.complete(one.units))

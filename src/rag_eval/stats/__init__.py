@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.stats.draws import within_reach
-    from rag_eval.stats.gaps import complete, enough_in_both
+    from rag_eval.stats.gaps import complete, enough_in_both, has_gaps
     from rag_eval.stats.intervals import Interval, clopper_pearson, interval, small_sample
     from rag_eval.stats.paired import holm, mcnemar, sign_flip
     from rag_eval.stats.paired_percentile import percentile_flip
@@ -30,6 +30,7 @@ __all__ = [
     "complete",
     "enough_in_both",
     "expressible",
+    "has_gaps",
     "hit_rate_interval",
     "holm",
     "interval",
@@ -47,7 +48,7 @@ __all__ = [
 # A run without a baseline makes no test: each name loads its module when it is first used.
 _HOMES = {
     "draws": ("within_reach",),
-    "gaps": ("complete", "enough_in_both"),
+    "gaps": ("complete", "enough_in_both", "has_gaps"),
     "intervals": ("Interval", "clopper_pearson", "interval", "small_sample"),
     "paired": ("holm", "mcnemar", "sign_flip"),
     "paired_percentile": ("percentile_flip",),

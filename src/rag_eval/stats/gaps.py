@@ -26,9 +26,10 @@ explain any difference of the two means, and those that have both scores are all
 test at 5 % errs in 4 to 6 % of all samples with that share, and in 12 to 34 % of them with a twentieth."""
 
 
-def gaps(units: Units) -> bool:
+def has_gaps(pairs: Iterable[tuple[Any, Any]] | Units) -> bool:
     """Whether some case has a score under one run alone."""
-    return any(None in pair for unit in units for pair, _ in unit)
+    each = (pair for unit in pairs for pair, _ in unit) if isinstance(pairs, Units) else pairs
+    return any(None in pair for pair in each)
 
 
 def enough_in_both(pairs: Iterable[tuple[Any, Any]] | Units) -> bool:

@@ -11,7 +11,7 @@ from operator import getitem
 from struct import unpack
 
 from rag_eval.stats.draws import DRAWS, chance, enough, key_of, p_value
-from rag_eval.stats.gaps import complete, enough_in_both, gaps, whole
+from rag_eval.stats.gaps import complete, enough_in_both, has_gaps, whole
 from rag_eval.stats.special import binomial_tail
 from rag_eval.stats.units import units_of
 from rag_eval.typed import NamedTuple
@@ -59,15 +59,9 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     :mod:`rag_eval.stats.gaps`; where few have both, these alone are tested, and p is 1 where none has. ValueError where
     a run has no score at all.
     """
-    units = shares = units_of(pairs)
-    if gaps(units) or not units:
-        shares = whole(units)
-        if not enough_in_both(units):
-            units = shares = complete(units)
-    if not units:
+    swaps = _weighed(units_of(pairs))  # the units may be many, and are not wanted any more
+    if swaps is None:
         return 1.0
-    greatest = max([abs(score) for unit in units for pair, _ in unit for score in pair if score is not None])
-    swaps = _swaps(shares, greatest)
     exact = _counted(swaps)
     if exact is not None:
         return exact
@@ -93,6 +87,17 @@ class _Swaps(NamedTuple):
     first: int
     least: int
     gains: Mapping[int, int]
+
+
+def _weighed(units: Units) -> _Swaps | None:
+    """What there is to swap; None where no case has both scores of few that have."""
+    shares = units
+    if has_gaps(units) or not units:
+        shares = whole(units)
+        if not enough_in_both(units):
+            units = shares = complete(units)
+    scores = (abs(score) for unit in units for pair, _ in unit for score in pair if score is not None)
+    return _swaps(shares, max(scores)) if units else None
 
 
 def _swaps(units: Units, greatest: float) -> _Swaps:
@@ -123,6 +128,8 @@ def _counted(swaps: _Swaps) -> float | None:
     gains: Counter[int] = Counter()
     for gain, count in swaps.gains.items():
         gains[abs(gain)] += count
+    if gains.total() > _MOST_STEPS:  # the first of them would take long, and the last be one too many
+        return None
     ways, steps = {start: 1}, 0
     for gain, count in sorted(gains.items()):
         steps += len(ways) * (count + 1)
