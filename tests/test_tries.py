@@ -125,6 +125,7 @@ def test_a_run_behind_one_that_the_baseline_has_cannot_hide():
     good, bad = copied(questions("precision", [1] * 20), 1), questions("precision", [0] * 20, run="new")
     now = evidence([*good, *bad], copied(good, 2))
     assert (now.new_runs, now.unpaired) == (("new",), 0)
+    assert not now.pairs("precision")  # so that no movement of nothing is shown beside the new run's value
     (found,) = judged([*good, *bad], copied(good, 2), DROP)
     assert (found.outcome, found.comparison) == ("no_data", None)
     assert evidence(bad, good).new_runs == ()  # of one run on each side the name does not matter

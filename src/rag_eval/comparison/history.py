@@ -162,8 +162,7 @@ class _Pairs:
 
     def moved(self, name: str, old: int, new: int) -> Comparison | None:
         """Both values over the cases that both points have under the same gold, untested."""
-        found = self.of(old, new)
-        return None if found.new_runs else comparison(name, found.pairs(name))
+        return comparison(name, self.of(old, new).pairs(name))
 
     def why(self, name: str, old: int, new: int) -> str:
         """Why the two cannot be compared."""

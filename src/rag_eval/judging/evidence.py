@@ -87,7 +87,6 @@ class Evidence:
         self._pairs: dict[tuple[str, str], Pairs] = {}
         self._parts: dict[tuple[str, bool], tuple[list[Scores], list[int]]] = {}
         self._shared: dict[tuple[str, bool], _Both] = {}
-        self._sizes: Counter[str] | None = None
         self._tries: dict[str, Tries] = {"": known} if known else {}
         self._units: dict[tuple[str, str], Units | None] = {}
         self.pairs_of_cases = paired(baseline.questions, questions) if baseline else []
@@ -133,11 +132,12 @@ class Evidence:
 
     def size(self, part: str) -> int:
         """The number of questions in a slice."""
-        if self.several:
-            return tries.number(self._cases(part))
-        if self._sizes is None:
-            self._sizes = Counter(name for case in self.questions for name in case.slices)
-        return self._sizes[part] if part else len(self.questions)
+        return self._sizes[part] if part else tries.number(self.questions)
+
+    @cached_property
+    def _sizes(self) -> Counter[str]:
+        named = ((case.qid, name) for case in self.questions for name in case.slices)
+        return Counter(name for _, name in (set(named) if self.several else named))
 
     def few(self, part: str, least: int) -> bool:
         """Whether a slice has so few questions that no gate on it is judged: some, and fewer than ``least``."""
@@ -232,7 +232,7 @@ class Evidence:
         return [case for case in self.questions if part in case.slices] if part else self.questions
 
     def _pairs_in(self, part: str) -> Sequence[tuple[Question, Question]]:
-        pairs = self.pairs_of_cases
+        pairs = () if self.new_runs else self.pairs_of_cases
         return [(old, new) for old, new in pairs if part in new.slices] if part else pairs
 
     def _both(self, part: str, shared: bool) -> _Both:

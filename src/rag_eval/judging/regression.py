@@ -93,13 +93,17 @@ def _compare(gate: Gate, evidence: Evidence) -> _Tested:
     values = None if gate.slice else evidence.values(gate.name)
     if values is not None:
         return _Tested(gate, Counter(), _by_values(gate.name, *values), "the baseline or the run has no value")
-    if evidence.new_runs:
-        return _Tested(gate, Counter(), None, "not every run is in the baseline; measure it with the same runs")
     pairs = evidence.pairs(gate.name, gate.slice)
     found, units = comparison(gate.name, pairs), evidence.units(gate.name, gate.slice)
     if found and units is not None:
         found = found._replace(n=units.total())
-    return _Tested(gate, pairs, found, "" if found else "no case is in both runs under the same gold", units)
+    return _Tested(gate, pairs, found, "" if found else _why_none(evidence), units)
+
+
+def _why_none(evidence: Evidence) -> str:
+    if evidence.new_runs:
+        return "not every run is in the baseline; measure it with the same runs"
+    return "no case is in both runs under the same gold"
 
 
 def _tests(gate: Gate, statistics: Statistics) -> bool:
@@ -163,7 +167,7 @@ def _seen(one: _Tested, alpha: float, tests: int) -> tuple[float | None, int | N
     measured = measure(one.gate.name)
     if measured.fold != "mean":  # how far another figure of a run moves by chance has no formula
         return None, None
-    one = _weighed(one)
+    one = _testable(one)
     if not one.n:
         return None, None
     spread = None if _counts(one) else _spread(one)
@@ -173,7 +177,7 @@ def _seen(one: _Tested, alpha: float, tests: int) -> tuple[float | None, int | N
     return _of_counts(one, alpha, tests) if measured.metric.bounded else (None, None)
 
 
-def _weighed(one: _Tested) -> _Tested:
+def _testable(one: _Tested) -> _Tested:
     """The same of the cases that the test goes by: where few have both scores, of these alone."""
     from rag_eval import stats
 
