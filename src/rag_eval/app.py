@@ -144,7 +144,7 @@ class Session:
         found = [*self._provenance(about, policy, digests.hex("gold")), *self._vacuous()]
         known = Context(about=about, hashes=self._hashes, fields=self._fields)
         known = known._replace(drawn=drawn(self.card, known))  # while the baseline is being read
-        self.earlier, said = self._before(policy)
+        self.earlier, said = self._baseline(policy)
         notes = [Remark(*note) for note in reader.ledger.notes]
         inputs = [Input(*row) for row in digests.rows()]
         own = known._replace(notes=notes, inputs=inputs, findings=[*found, *said], earlier=self.earlier)
@@ -180,7 +180,7 @@ class Session:
         """
         from rag_eval.report import Past
 
-        earlier = self._before(self._policy, gold)[0] if self.earlier else None
+        earlier = self._baseline(self._policy, gold)[0] if self.earlier else None
         found = self._scored(self._policy, gold, None, earlier)
         return found and Past(found, earlier)
 
@@ -247,9 +247,9 @@ class Session:
     def _earlier_under(self, policy: Policy) -> Earlier | None:
         """The baseline; where values mean something else under ``policy``, its traces are scored as that has it."""
         same = (policy.settings, policy.gold) == (self._policy.settings, self._policy.gold)
-        return self.earlier if same or self.earlier is None else self._before(policy)[0]
+        return self.earlier if same or self.earlier is None else self._baseline(policy)[0]
 
-    def _before(self, under: Policy, gold: bytes | None = None) -> tuple[Earlier | None, list[Finding]]:
+    def _baseline(self, under: Policy, gold: bytes | None = None) -> tuple[Earlier | None, list[Finding]]:
         """The baseline that the base's policy names, else the head's; the caller's own above both.
 
         Its traces are scored on other ``gold`` if some is given.

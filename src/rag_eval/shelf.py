@@ -66,7 +66,7 @@ class Stock(NamedTuple):
         return ((line, gold if gold.qid else self.rows[line]) for line, gold in golds)
 
     def _golds(self) -> Iterator[Gold]:
-        """An item of each line, by the column: that takes half of the time."""
+        """An item of each line, by the column: that is quicker than one after another."""
         apart, size = f'"{self.between}"', len(self.qids)
         return filled(
             Gold,

@@ -28,9 +28,9 @@ class Compared(NamedTuple):
     both under the same gold; ``changed`` in both under another gold item, ``gone`` and ``new`` in one alone. Of
     those in both, no run of one name answers the ``unpaired``: there is nothing to hold their cases against. The
     baseline does not have the ``new_runs`` of several: nothing is compared with those. Metrics of ``incomparable`` were
-    measured under another contract. ``rescored`` says that the baseline's traces were scored
-    again under the gold in use. ``written`` is the commit that wrote the file last; ``commits_ago`` and ``days_ago``
-    say how far the base has gone since then; empty and None where that is not known.
+    measured under another contract. ``rescored`` says that the baseline's traces were scored again under the gold in
+    use. ``written`` is the commit that wrote the file last; ``commits_ago`` and ``days_ago`` say how far the base has
+    gone since then; empty and None where that is not known.
     """
 
     path: str

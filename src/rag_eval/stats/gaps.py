@@ -51,8 +51,8 @@ def complete(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
     return found
 
 
-def whole(units: Units) -> Units:
-    """Units of pairs with both scores whose means differ by as much: of what each unit moves the difference.
+def moves(units: Units) -> Units:
+    """What each unit moves the difference of the two means, as pairs with both scores whose means differ by as much.
 
     Without a change both runs have one mean: that of all scores, from which each of them counts. ValueError where a run
     has no score at all.

@@ -11,7 +11,7 @@ from operator import getitem
 from struct import unpack
 
 from rag_eval.stats.draws import DRAWS, chance, enough, key_of, p_value
-from rag_eval.stats.gaps import complete, enough_in_both, has_gaps, whole
+from rag_eval.stats.gaps import complete, enough_in_both, has_gaps, moves
 from rag_eval.stats.special import binomial_tail
 from rag_eval.stats.units import units_of
 from rag_eval.typed import NamedTuple
@@ -30,7 +30,7 @@ MOST_SWAPS = 2_048
 _COUNTED_EXACTLY = 1_000
 _MOST_STEPS = 40_000
 _BITS, _BATCH, _KEY = 8, 250, 8
-_WORD, _SURE = 60, 45
+_WORD, _FINEST = 60, 45
 _LEAST = 2.0**-1074
 
 
@@ -59,7 +59,7 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     :mod:`rag_eval.stats.gaps`; where few have both, these alone are tested, and p is 1 where none has. ValueError where
     a run has no score at all.
     """
-    swaps = _weighed(units_of(pairs))  # the units may be many, and are not wanted any more
+    swaps = _swappable(units_of(pairs))  # the units may be many, and are not wanted any more
     if swaps is None:
         return 1.0
     exact = _counted(swaps)
@@ -89,15 +89,15 @@ class _Swaps(NamedTuple):
     gains: Mapping[int, int]
 
 
-def _weighed(units: Units) -> _Swaps | None:
+def _swappable(units: Units) -> _Swaps | None:
     """What there is to swap; None where no case has both scores of few that have."""
-    shares = units
+    moved = units
     if has_gaps(units) or not units:
-        shares = whole(units)
+        moved = moves(units)
         if not enough_in_both(units):
-            units = shares = complete(units)
+            units = moved = complete(units)
     scores = (abs(score) for unit in units for pair, _ in unit for score in pair if score is not None)
-    return _swaps(shares, max(scores)) if units else None
+    return _swaps(moved, max(scores)) if units else None
 
 
 def _swaps(units: Units, greatest: float) -> _Swaps:
@@ -118,7 +118,7 @@ def _scale(greatest: float, width: int) -> float:
 
     The last bits of a score, which may be a difference itself, are too small to be any.
     """
-    return 2.0 ** (min(_SURE, _WORD - 2 * width.bit_length()) - frexp(greatest)[1])
+    return 2.0 ** (min(_FINEST, _WORD - 2 * width.bit_length()) - frexp(greatest)[1])
 
 
 def _counted(swaps: _Swaps) -> float | None:
