@@ -10,7 +10,7 @@ from rag_eval import app, cli
 from rag_eval.engines import cluster
 from rag_eval.errors import InputError, MissingExtra, RagEvalError
 from rag_eval.files.remote import PROTOCOLS, open_url
-from rag_eval.files.source import Unreadable
+from rag_eval.files.unreadable import Unreadable
 from rag_eval.how import How
 from rag_eval.renderers import render
 from reading import gold, jsonl, reader, trace

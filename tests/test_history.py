@@ -25,8 +25,9 @@ from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
 from rag_eval.files.source import Reader
 from rag_eval.renderers import render
+from rag_eval.renderers.history import FORMS
 from rag_eval.renderers.json_file import from_json
-from rag_eval.renderers.trend import FORMS, headline, spark, told
+from rag_eval.renderers.trend import headline, spark, told
 from test_damage import thorough
 
 QUESTIONS = 30

@@ -13,8 +13,8 @@ from hostile import PIECES, TEXTS
 from html_page import Page, said
 from rag_eval.cli import main
 from rag_eval.comparison.history import Contrast, GoldDiff, Reading, Series
+from rag_eval.renderers.history import FORMS
 from rag_eval.renderers.html import chart, element
-from rag_eval.renderers.trend import FORMS
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 GOLD = ["--gold", str(QUICKSTART / "gold.jsonl")]

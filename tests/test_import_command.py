@@ -11,7 +11,6 @@ from hypothesis import given
 from cases import ROOT, write_rows
 from importing import CASES, HERE, LABELS, RUN, golds, rows
 from rag_eval import app
-from rag_eval.files.check import check, kind_of
 from rag_eval.files.contract import Contract
 from rag_eval.files.inputs import Files
 from rag_eval.files.rows import item_hashes, read_traces
@@ -20,6 +19,7 @@ from rag_eval.importers._account import Account
 from rag_eval.importers.example08_trace import converted
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.model import Trace, item_hash
+from rag_eval.validation import check, kind_of
 from reading import reader
 from strategies import trace_fields
 

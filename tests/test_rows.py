@@ -4,9 +4,9 @@ import json
 import pytest
 
 from rag_eval.errors import InputError
-from rag_eval.files.check import check
 from rag_eval.files.report_file import read_json
 from rag_eval.files.rows import read_gold, read_traces
+from rag_eval.validation import check
 from reading import element, gold, jsonl, put, reader, said, trace
 
 

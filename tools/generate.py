@@ -12,7 +12,8 @@ from typing import Any
 from action_types import action_types
 from gates_schema import gates_schema
 
-from rag_eval.metrics import METRICS, PERSPECTIVES, Metric, range_in_words, score_in_words, values_in_words
+from rag_eval.folds import values_in_words
+from rag_eval.metrics import METRICS, PERSPECTIVES, Metric, range_in_words, score_in_words
 from rag_eval.metrics._examples import Example, examples_of
 
 ROOT = Path(__file__).parent.parent

@@ -8,7 +8,6 @@ from __future__ import annotations
 from hashlib import sha256
 
 from rag_eval.errors import InputError, Problem
-from rag_eval.files.check import json_kind
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
 from rag_eval.files.source import large
@@ -20,6 +19,7 @@ from rag_eval.report import Earlier
 from rag_eval.safe import quoted
 from rag_eval.trees import read, read_regular
 from rag_eval.typed import NamedTuple
+from rag_eval.validation import json_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.judging.tries import Tries
-    from rag_eval.metrics import Measure
+    from rag_eval.metrics import Measure, Metric
     from rag_eval.stats import Interval
     from rag_eval.stats.units import Units
     from rag_eval.tally import Score, Shown
@@ -213,3 +213,8 @@ def _number(fold: str, scores: Iterable[Shown | None]) -> float | None:
     counted.pop(None, None)
     found = FOLDS[fold].value(counted).number  # type: ignore[arg-type]
     return None if found is None else float(found)
+
+
+def values_in_words(metric: Metric) -> list[tuple[str, str]]:
+    """The names of a metric's values, each with what is made of the scores."""
+    return [(f"{metric.name}{suffix}", FOLDS[fold].words) for suffix, fold in metric.folds.items()]

@@ -51,9 +51,9 @@ def place_of(columns: Sequence[Column], name: str | None) -> int:
 
 
 def _scored(path: str, options: Options, notes: list[str]) -> Report:
-    from rag_eval.files.check import kind_of, unpacked
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Reader
+    from rag_eval.validation import kind_of, unpacked
 
     reader = Reader(Ledger(), root=options.root)
     kind = kind_of(reader, path)

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 def _compared(columns: Sequence[Column], options: Options, args: argparse.Namespace, form: str) -> str:
     from rag_eval.commands._runs import place_of
     from rag_eval.comparison.runs import side_by_side
-    from rag_eval.renderers.side_by_side import render
+    from rag_eval.renderers.comparison import render
 
     if not 1 < len(columns) <= MOST:
         hint = "Name another, or ask for --repeats of one system" if len(columns) == 1 else f"{MOST} is the most"

@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 def metric_lines(metric: Metric) -> Iterator[str]:
     """A metric in words, with the gate that would guard it."""
-    from rag_eval.metrics import range_in_words, score_in_words, values_in_words
+    from rag_eval.folds import values_in_words
+    from rag_eval.metrics import range_in_words, score_in_words
 
     name = metric.name.replace("@k", "@5") + next(iter(metric.folds))
     bound = "min: 0.80" if metric.better == "higher" else "max: 0.05" if metric.bounded else "max: 2"

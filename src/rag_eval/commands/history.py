@@ -47,7 +47,7 @@ def _count(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Show the trend; 0 whatever it is, for it is no gate."""
     from rag_eval.comparison.history import history
-    from rag_eval.renderers.trend import FORMS
+    from rag_eval.renderers.history import FORMS
 
     wanted, stored = _places(args)
     remark(stored.notes, quiet=args.quiet)

@@ -18,7 +18,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    from rag_eval.files.check import KINDS
+    from rag_eval.validation import KINDS
 
     parser.add_argument(
         "files", metavar="FILE", nargs="+", help="files to check; their kind is seen from name and content"
@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """0 when all files are valid; InputError with all problems otherwise."""
-    from rag_eval.files.check import check
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Reader
+    from rag_eval.validation import check
 
     reader = Reader(Ledger())
     for path in dict.fromkeys(args.files):

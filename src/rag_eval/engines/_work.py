@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 
+from rag_eval.files.json_lines import told_lines
 from rag_eval.files.log import Log, Replay
 from rag_eval.files.pairs import finder, pairing
 from rag_eval.files.part import Part
-from rag_eval.files.rows import read_told, told_lines
-from rag_eval.files.source import Reader, Unreadable
+from rag_eval.files.rows import read_told
+from rag_eval.files.source import Reader
+from rag_eval.files.unreadable import Unreadable
 from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False

@@ -16,7 +16,8 @@ from rag_eval.engines._work import Piece, Work, merged, score_range
 from rag_eval.errors import MissingExtra, RagEvalError
 from rag_eval.files.part import Local, Range, ranges
 from rag_eval.files.remote import Remote
-from rag_eval.files.source import Unreadable, is_url, open_regular
+from rag_eval.files.source import is_url, open_regular
+from rag_eval.files.unreadable import Unreadable
 from rag_eval.safe import quoted
 
 TYPE_CHECKING = False

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 
+from rag_eval.files.json_lines import json_lines
 from rag_eval.files.report_file import read_json
-from rag_eval.files.rows import json_lines
-from rag_eval.files.source import Unreadable, refuse_outside
+from rag_eval.files.source import refuse_outside
+from rag_eval.files.unreadable import Unreadable
 from rag_eval.importers import rows_of
 from rag_eval.importers._account import Account
 

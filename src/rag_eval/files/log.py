@@ -9,8 +9,8 @@ from __future__ import annotations
 from array import array
 from itertools import groupby, islice
 
+from rag_eval.files.json_lines import MANY_SHAPES, SHAPES
 from rag_eval.files.ledger import SHOWN, Ledger
-from rag_eval.files.rows import MANY_SHAPES, SHAPES
 from rag_eval.files.source import too_many_lines
 from rag_eval.typed import NamedTuple
 

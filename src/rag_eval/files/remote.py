@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from rag_eval.errors import MissingExtra, UsageError
-from rag_eval.files.source import Unreadable
+from rag_eval.files.unreadable import Unreadable
 from rag_eval.safe import quoted
 
 TYPE_CHECKING = False

@@ -10,6 +10,7 @@ import sys
 from rag_eval.errors import MissingExtra
 from rag_eval.files.limits import DEFAULTS, MIB, Limits
 from rag_eval.files.lines import Begun, Lines
+from rag_eval.files.unreadable import Unreadable
 from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
@@ -43,14 +44,6 @@ class Digest(Protocol):
 
     def update(self, data: bytes, /) -> None:
         """Take the next bytes."""
-
-
-class Unreadable(Exception):
-    """A file that cannot be read at all: message and hint, without the file's name."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message, self.hint = message, hint
 
 
 class Reader(NamedTuple):

@@ -38,7 +38,6 @@ __all__ = [
     "perspectives_of",
     "range_in_words",
     "score_in_words",
-    "values_in_words",
 ]
 
 _PERSPECTIVES = (answers, refusals, citations, retrieval, context, groundedness, safety, pipeline, operations, index)
@@ -130,13 +129,6 @@ def of_column(name: str) -> Metric | None:
     cut = _CUTOFF.fullmatch(name)
     metric = METRICS.get(f"{cut[1]}@k" if cut else name)
     return metric if metric and metric.cutoff == bool(cut) and metric.level == "case" else None
-
-
-def values_in_words(metric: Metric) -> list[tuple[str, str]]:
-    """The names of a metric's values, each with what is made of the scores."""
-    from rag_eval.folds import FOLDS
-
-    return [(f"{metric.name}{suffix}", FOLDS[fold].words) for suffix, fold in metric.folds.items()]
 
 
 def _by_name(one: Measure) -> tuple[Callable[[str], Measure], tuple[str]]:

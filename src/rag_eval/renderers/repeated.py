@@ -7,8 +7,8 @@ import io
 
 from rag_eval import __version__
 from rag_eval.renderers import values
+from rag_eval.renderers.comparison import FORMAT
 from rag_eval.renderers.page import MARKDOWN, PLAIN, Section, marked, plain
-from rag_eval.renderers.side_by_side import FORMAT
 from rag_eval.safe import spreadsheet
 
 TYPE_CHECKING = False

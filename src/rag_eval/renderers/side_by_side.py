@@ -1,17 +1,14 @@
-"""A comparison of runs as table, Markdown, JSON and CSV."""
+"""What there is to say of runs side by side: sections that any voice can say."""
 
 from __future__ import annotations
 
-import csv
-import io
 from decimal import Decimal
 from fractions import Fraction
 
 from rag_eval.labels import GOOD
-from rag_eval.renderers import figures, values
-from rag_eval.renderers.page import MARKDOWN, PLAIN, Section, marked, plain
+from rag_eval.renderers import figures
+from rag_eval.renderers.page import Section
 from rag_eval.renderers.scatter import mark, scatter
-from rag_eval.safe import spreadsheet
 from rag_eval.tally import exactly, shown
 
 TYPE_CHECKING = False
@@ -23,39 +20,11 @@ if TYPE_CHECKING:
     from rag_eval.judging.objectives import Dropped, Front
     from rag_eval.renderers.page import SectionVoice
 
-FORMAT = 1
 _FLIPS, _REFUSED = 20, 10
 _NAME, _QID = 40, 40
 _NONE = "–"
 _JOINT = "–\u2060"  # no line breaks behind it
 _ARROW = {"higher": "↑", "lower": "↓"}
-
-
-def render(found: SideBySide, form: str) -> str:
-    """``found`` as ``table``, ``markdown``, ``html``, ``json`` or ``csv``, ending with a line feed."""
-    if form == "json":
-        return values.json_text({"format": FORMAT, "kind": "comparison", **values.plain(found)}, allow_nan=False)
-    if form == "csv":
-        return _csv(found)
-    if form == "html":
-        from rag_eval.renderers.html.runs import page_of
-
-        return page_of(found)
-    return marked(sections(found, MARKDOWN)) if form == "markdown" else plain(sections(found, PLAIN))
-
-
-def _csv(found: SideBySide) -> str:
-    """A row a metric and run."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    beside = ("difference", "p", "adjusted", "wins", "losses", "ties")
-    writer.writerow(["metric", "better", "run", "base", "value", "n", "low", "high", *beside])
-    for row in found.metrics:
-        for place, cell in enumerate(row.cells):
-            whose = spreadsheet(found.runs[place].name), "true" if place == found.base else "false"
-            numbers = (cell.value, cell.n, cell.low, cell.high, *(cell.against or (None,) * len(beside)))
-            writer.writerow([row.name, row.better, *whose, *("" if one is None else one for one in numbers)])
-    return out.getvalue()
 
 
 def sections(found: SideBySide, voice: SectionVoice) -> Iterator[Section]:

@@ -1,16 +1,13 @@
-"""FORMS: the series of a history as a table for the terminal, as Markdown with charts, as JSON and as CSV."""
+"""The series of a history in words and figures: for the terminal, and as Markdown with charts."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from math import ceil, floor
 
 from tabulate import tabulate
 
-from rag_eval.renderers.values import json_text, plain
-from rag_eval.safe import log_line, one_line, spreadsheet
+from rag_eval.safe import log_line, one_line
 from rag_eval.safe import markdown as safe
 
 TYPE_CHECKING = False
@@ -48,40 +45,6 @@ def markdown(series: Sequence[Series], reports: int) -> str:
         parts += [f"### {_code(one.metric)}", *_chart(one)]
         parts.append(f"<details><summary>Readings{_cut(one)}</summary>\n\n{body}\n\n</details>")
     return "\n\n".join(parts) + "\n"
-
-
-def as_json(series: Sequence[Series], reports: int) -> str:
-    """Everything, two spaces a level."""
-    return json_text({"reports": reports, "metrics": [{**plain(one), "slow": one.slow} for one in series]})
-
-
-def as_csv(series: Sequence[Series], reports: int) -> str:
-    """RFC 4180 with line feeds, a row a reading; an empty cell where there is no value."""
-    del reports
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        "metric report value low high n comparable contract_changed gold_changed gold_gone gold_new".split()
-    )
-    for one in series:
-        writer.writerows(_cells(one, reading) for reading in one.readings)
-    return out.getvalue()
-
-
-def as_html(series: Sequence[Series], reports: int) -> str:
-    """One file, with a chart of each metric and all of its readings."""
-    from rag_eval.renderers.html.trend import page_of
-
-    return page_of(series, reports)
-
-
-FORMS: dict[str, Callable[[Sequence[Series], int], str]] = {
-    "table": table,
-    "markdown": markdown,
-    "html": as_html,
-    "json": as_json,
-    "csv": as_csv,
-}
 
 
 def spark(readings: Sequence[Reading]) -> str:
@@ -200,12 +163,6 @@ def _scale(values: Sequence[float]) -> str:
 def _axis(label: str) -> str:
     clean = _UNCHARTED.sub("_", one_line(label, 4 * _AXIS_LABEL))
     return clean if len(clean) <= _AXIS_LABEL else "…" + clean[-_AXIS_LABEL:]
-
-
-def _cells(one: Series, reading: Reading) -> list[object]:
-    numbers = ["" if number is None else number for number in (reading.value, reading.low, reading.high)]
-    flags = ["true" if flag else "false" for flag in (reading.comparable, reading.broken)]
-    return [one.metric, spreadsheet(reading.label), *numbers, reading.n, *flags, *(reading.gold or (0, 0, 0))]
 
 
 def _number(value: float | None) -> str:
