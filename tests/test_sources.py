@@ -10,7 +10,7 @@ import pytest
 
 import rag_eval
 from cases import ROOT
-from rag_eval import metrics
+from rag_eval import metrics, pytest_plugin
 from rag_eval.commands.init import PRESETS
 from rag_eval.errors import UsageError
 from rag_eval.files.contract import load
@@ -82,6 +82,7 @@ def is_command(text):
 
 def is_there(name):
     python = name == "METRICS" and hasattr(metrics, name)
+    python |= name == "rag_eval_report" and hasattr(pytest_plugin, name)
     python |= name.startswith("rag_eval.") and hasattr(rag_eval, name.removeprefix("rag_eval."))
     return python or name in MEANING or (ROOT / name).is_file() or is_metric(name) or is_key(name) or is_command(name)
 

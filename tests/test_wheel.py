@@ -104,7 +104,9 @@ def test_the_wheel_holds_the_package_its_data_and_its_licence_and_nothing_else(w
     assert "rag_eval/py.typed" in names
 
 
-def test_the_wheel_brings_the_command(wheel):
+def test_the_wheel_brings_the_command_and_the_plug_in_of_pytest(wheel):
     with zipfile.ZipFile(wheel) as archive:
         name = next(name for name in archive.namelist() if name.endswith("entry_points.txt"))
-        assert "rag-eval = rag_eval.cli:entry" in archive.read(name).decode()
+        entries = archive.read(name).decode()
+    assert "rag-eval = rag_eval.cli:entry" in entries
+    assert "[pytest11]\nrag_eval = rag_eval.pytest_plugin" in entries

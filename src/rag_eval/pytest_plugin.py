@@ -1,0 +1,86 @@
+"""A plug-in of pytest: the fixture ``rag_eval_report``, so that the gates are a test like any other.
+
+pytest finds it by itself. ``--rag-eval-trace PATH`` and the like say which files are meant, from the folder in which
+pytest was started; the settings ``rag_eval_trace`` and the like say it from pytest's root folder, in which
+``eval-gates.yml`` is looked for as well.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_eval.app import Options
+    from rag_eval.report import Report
+
+_FILES = {
+    "gold": "the gold set, in place of the gates file's",
+    "trace": "the traces, in place of the gates file's",
+    "gates": "the gates file",
+    "baseline": "report.json of an earlier run, in place of the one that the gates file names",
+}
+_SUITE = "full, or smoke:N for a stable sample of N questions"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options, and settings of the same meaning."""
+    group = parser.getgroup("rag-eval", "rag-eval: what rag_eval_report is the report of")
+    for name, words in {**_FILES, "suite": _SUITE}.items():
+        parser.addini(f"rag_eval_{name}", words, default="")
+        group.addoption(f"--rag-eval-{name}", metavar=name.upper(), help=words)
+
+
+@pytest.fixture(scope="session")
+def rag_eval_report(pytestconfig: pytest.Config) -> Report:
+    """The report of the files that are meant: ``assert rag_eval_report.passed``.
+
+    What cannot be judged is an error of every test that asks for it, with all that is wrong.
+    """
+    from rag_eval import app
+    from rag_eval.errors import InputError, RagEvalError
+    from rag_eval.safe import log_line
+
+    try:
+        return app.run(_options(pytestconfig))
+    except RagEvalError as error:
+        lines = [str(error), *(error.lines() if isinstance(error, InputError) else ())]
+        pytest.fail("\n".join([f"rag-eval: {log_line(line)}" for line in lines]), pytrace=False)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Show the report below a test that fails with it at hand."""
+    outcome = yield
+    found = getattr(item, "funcargs", {}).get("rag_eval_report")
+    result: pytest.TestReport = outcome.get_result()  # type: ignore[attr-defined]
+    if found is not None and call.when == "call" and result.failed:
+        from rag_eval.renderers import render
+
+        result.sections.append(("rag-eval", render(found, "table")))
+
+
+def _options(config: pytest.Config) -> Options:
+    from rag_eval.app import Options
+    from rag_eval.places import usual_gates
+
+    root = os.path.relpath(config.rootpath)
+    folder = "" if root == os.curdir else root
+    gold, trace, gates, baseline = (_stated(config, name, folder) for name in _FILES)
+    suite = _stated(config, "suite") or "full"
+    return Options(gold, trace, gates or usual_gates(folder), folder=folder, baseline=baseline, suite=suite)
+
+
+def _stated(config: pytest.Config, name: str, folder: str = "") -> str:
+    """What is said of a file or the suite; of a setting, seen from ``folder``. Empty where nothing is."""
+    from rag_eval.arguments import path
+
+    given = config.getoption(f"--rag-eval-{name}")
+    if given is not None:
+        return path(given, f"--rag-eval-{name}")
+    setting = str(config.getini(f"rag_eval_{name}"))
+    return os.path.join(folder, setting) if setting else ""  # noqa: PTH118

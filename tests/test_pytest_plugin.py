@@ -1,0 +1,106 @@
+"""The plug-in of pytest, as a project of its own has it: found by itself, in a process of its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from project import GATES, GOLD, GOLDS, TRACE, TRACES, gates, json_lines, wrong
+
+GATE = "def test_answers_are_good_enough(rag_eval_report):\n    assert rag_eval_report.passed\n"
+INI = "[pytest]\n"  # where it stands is the root
+LATER = "def test_a_question(rag_eval_report):\n    assert rag_eval_report.metrics['precision'].n == 4\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for path, text in {
+        GATES: gates(),
+        GOLD: json_lines(GOLDS),
+        TRACE: json_lines(TRACES),
+        "test_gate.py": GATE + LATER,
+        "pytest.ini": INI,
+    }.items():
+        put(tmp_path / path, text)
+    return tmp_path
+
+
+def put(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
+def outcome(folder, *words, alone=True):
+    """Exit code and output of pytest in a folder, with no other plug-in where it is ``alone``: they take seconds."""
+    env = {**os.environ, "PYTHONUTF8": "1"}
+    if alone:
+        words, env = ("-p", "rag_eval.pytest_plugin", *words), {**env, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    line = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *words]
+    done = subprocess.run(line, cwd=folder, env=env, capture_output=True, encoding="utf-8", check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_gates_that_hold_are_a_test_that_passes_and_pytest_finds_the_fixture_by_itself(folder):
+    code, said = outcome(folder, alone=False)
+    assert code == 0, said
+    assert "2 passed" in said
+
+
+def test_a_failed_gate_is_a_failed_test_with_the_report_below(folder):
+    put(folder / TRACE, json_lines(wrong(1, 2)))
+    code, said = outcome(folder)
+    assert code == 1
+    assert "1 failed, 1 passed" in said
+    assert "precision 0.500 is below 0.8" in said
+    assert "How long is number 1?" in said
+
+
+def test_options_name_other_files(folder):
+    put(folder / "runs/other.jsonl", json_lines(wrong(1, 2)))
+    assert outcome(folder, "--rag-eval-trace", "runs/other.jsonl")[0] == 1
+    put(folder / "loose.yml", gates(precision="{min: 0.1}"))
+    assert outcome(folder, "--rag-eval-trace", "runs/other.jsonl", "--rag-eval-gates", "loose.yml")[0] == 0
+
+
+def test_settings_are_seen_from_the_root_wherever_pytest_is_started(folder):
+    put(folder / "runs/other.jsonl", json_lines(wrong(1, 2)))
+    put(folder / "pytest.ini", "[pytest]\nrag_eval_trace = runs/other.jsonl\n")
+    put(folder / "sub/test_gate.py", GATE)
+    code, said = outcome(folder / "sub")
+    assert code == 1
+    assert "precision 0.500 is below" in said
+
+
+def test_a_suite_is_a_part(folder):
+    put(
+        folder / "test_gate.py",
+        "def test_part(rag_eval_report):\n    assert rag_eval_report.scope.suite == 'smoke:3'\n",
+    )
+    code, said = outcome(folder, "--rag-eval-suite", "smoke:3")
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words", "message"),
+    [
+        ({TRACE: "{"}, (), "runs/trace.jsonl:1"),
+        ({}, ("--rag-eval-trace", "runs/none.jsonl"), "no such file"),
+        ({}, ("--rag-eval-trace", ""), "--rag-eval-trace: the path is empty"),
+        ({}, ("--rag-eval-suite", "tiny"), "tiny"),
+    ],
+)
+def test_what_cannot_be_judged_is_an_error_that_says_why(folder, spoil, words, message):
+    for path, text in spoil.items():
+        put(folder / path, text)
+    code, said = outcome(folder, *words)
+    assert code == 1
+    assert "2 errors" in said
+    assert message in said
+    assert "Traceback" not in said
+
+
+def test_who_asks_for_no_report_gets_none(folder):
+    put(folder / "test_gate.py", "def test_else():\n    assert True\n")
+    put(folder / TRACE, "{")
+    assert outcome(folder)[0] == 0
