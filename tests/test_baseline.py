@@ -304,6 +304,16 @@ def test_a_baseline_that_the_base_has_replaced_since_is_not_said_to_be_changed_h
     assert codes(score("--base", "main")) == ["baseline-changed"]
 
 
+def test_line_ends_of_the_work_tree_change_neither_the_baseline_nor_its_traces(project, score):
+    """A check-out on Windows has other bytes than git, and so may the traces that a baseline was scored from there."""
+    project.write("runs/trace.jsonl", json_lines(TRACES).replace("\n", "\r\n"))
+    record(project)
+    project.done("the report of traces with other line ends than git keeps")
+    project.write(BASELINE, (project.path / BASELINE).read_bytes().replace(b"\n", b"\r\n"))
+    report = score("--base=main")
+    assert (codes(report), report["baseline"]["rescored"]) == ([], True)
+
+
 def test_a_removed_baseline_is_named_and_the_bases_compared_with(project, score):
     project.branch("pr")
     (project.path / BASELINE).unlink()

@@ -25,6 +25,7 @@ FORMS = {
     "a byte order mark": b"\xef\xbb\xbf" + b"\n".join(LINES),
     "space around": b"\n".join(b"  " + line + b" " for line in LINES),
     "an array": ARRAY.encode(),
+    "an array with carriage returns": ARRAY.replace("\n", "\r\n").encode(),
 }
 
 
@@ -38,3 +39,11 @@ def test_each_item_has_the_hash_that_sign_off_gives_it(tmp_path, form, packed):
     report = app.score(gold, trace)
     assert [case.qid for case in report.questions] == ["Q0", "Q1", "Q2"]
     assert [case.gold_sha256 for case in report.questions] == [digest(item) for _, item in sources(blob)]
+
+
+@pytest.mark.parametrize("form", ["lines", "an array"])
+def test_a_check_out_with_other_line_ends_has_the_same_hashes(form):
+    def hashes(blob):
+        return [digest(item) for _, item in sources(blob)]
+
+    assert hashes(FORMS[form].replace(b"\n", b"\r\n")) == hashes(FORMS[form])

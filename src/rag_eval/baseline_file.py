@@ -23,7 +23,7 @@ from rag_eval.validation import json_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from rag_eval.engines.meanwhile import Meanwhile
     from rag_eval.files.source import Reader
@@ -151,7 +151,7 @@ def read_baseline(
         ]
     recorded = opened.recorded
     traces = (_at_base(authority, trace) or _at_hand(reader, trace)) if trace else None
-    own = traces is not None and traces.sha256 in {one.sha256 for one in recorded.inputs if one.role == "trace"}
+    own = traces is not None and _is_one_of(traces, {one.sha256 for one in recorded.inputs if one.role == "trace"})
     now = rescored(trace, traces.data) if traces and own else None
     found = [*_said(reader, path, opened, authority), *([] if own or not trace else [_other_traces(trace, traces)])]
     found += _narrowed(recorded, path)
@@ -270,14 +270,22 @@ def _when_it_began(authority: Authority, path: str) -> list[str | None]:
     return [None if data is None else sha256(data).hexdigest()]
 
 
+def _is_one_of(held: _Held, known: Collection[str | None]) -> bool:
+    """Whether a file has one of these sha256, line ends aside: git changes them on its way to a work tree and back."""
+    if held.sha256 in known:
+        return True
+    plain = held.data.replace(b"\r\n", b"\n")
+    return any(sha256(form).hexdigest() in known for form in (plain, plain.replace(b"\n", b"\r\n")))
+
+
 def _said(reader: Reader, path: str, opened: Opened, authority: Authority | None) -> list[Finding]:
     if authority is None or authority.gates is None:
         return []
     if not opened.ref:
         message = "the base has no baseline of this name, so the one at hand was taken"
         return [Finding("baseline-from-head", "warning", message, "It decides once it is merged.", path)]
-    own = _at_hand(reader, path)
-    if (own.sha256 if own else None) in (opened.sha256, *_when_it_began(authority, path)):
+    own, known = _at_hand(reader, path), {opened.sha256, *_when_it_began(authority, path)}
+    if _is_one_of(own, known) if own else None in known:
         return []
     verb = "replaced" if own else "removed"
     message = f"the baseline is {verb} by this change; the base's was compared with"

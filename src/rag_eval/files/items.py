@@ -16,7 +16,8 @@ def is_array(blob: bytes) -> bool:
 def sources(blob: bytes) -> list[tuple[int, bytes]]:
     """The exact bytes of each item of a gold blob, with its line number; blank lines are none.
 
-    An array that cannot be taken apart comes back in one piece: parsing it says what is wrong.
+    Of an element that goes over lines, the line ends are those that git keeps, not those of a check-out. An array that
+    cannot be taken apart comes back in one piece: parsing it says what is wrong.
     """
     body = blob.removeprefix(_BOM)
     if is_array(blob):
@@ -35,7 +36,7 @@ def _elements(body: bytes) -> list[tuple[int, bytes]] | None:
             start = blank.match(text, at).end()  # type: ignore[union-attr]
             end = scan(text, start)[1]
             line, seen = line + text.count("\n", seen, start), start
-            found.append((line, text[start:end].encode("utf-8")))
+            found.append((line, text[start:end].replace("\r\n", "\n").encode("utf-8")))
             at = blank.match(text, end).end()  # type: ignore[union-attr]
             if text[at] != ",":
                 break

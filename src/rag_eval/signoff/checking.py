@@ -3,7 +3,7 @@
 A record is bound to the content of items, not to commits or files, so it survives squash, rebase and merges of
 unrelated items. An item's hash is the sha256 of its exact line in the git blob, without the line ending (LF or CRLF)
 and without the byte order mark of the file. The JSON-array form has no lines: there it is the sha256 of the exact
-source text of the element, from its first to its last byte.
+source text of the element, from its first to its last byte, with LF for CRLF between them.
 
 Who stands behind a record is another question: :mod:`rag_eval.signoff.identity` says which records may count, by the
 level that the policy asks for.
