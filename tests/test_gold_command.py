@@ -93,6 +93,37 @@ def test_a_repository_without_gold_has_nothing_to_check(fresh):
     assert fresh.gold("check") == fresh.gold("check", "--all-files") == (0, "")
 
 
+@pytest.mark.parametrize("named", ["eval\\gold.jsonl", "Eval/GOLD.jsonl", "eval/gro\u0308\u00dfe.jsonl"])
+def test_gold_that_the_gates_file_spells_as_a_laptop_takes_it_is_not_passed_over(fresh, named):
+    """There the file is found; in git, and on the machine that judges, it is another one."""
+    there = "eval/gr\u00f6\u00dfe.jsonl" if "\u00df" in named else GOLD
+    fresh.write("eval-gates.yml", f"gold: {named}\n")
+    fresh.git("add", ".")
+    fresh.hook()
+    assert fresh.commit("gates, and the gold is yet to come")[0] == 0
+    fresh.stage(ONE, path=there)
+    code, said = fresh.gold("check")
+    assert (code, f"is not in git, and '{there}' is. Write it in the gates file" in said) == (2, True), said
+    fresh.write("eval-gates.yml", f"gold: {there}\n")
+    fresh.git("add", ".")
+    assert codes(fresh.gold("check")[1]) == ["unsigned-change"]
+
+
+def test_gates_in_folders_below_are_not_passed_over_where_there_is_nothing_else(fresh):
+    fresh.hook()
+    for name in ("one", "two"):
+        fresh.write(f"{name}/eval-gates.yml", "gold: gold.jsonl\n")
+        fresh.stage(ONE, path=f"{name}/gold.jsonl")
+    fresh.git("add", ".")
+    code, said = fresh.commit()
+    assert (code, "'one/eval-gates.yml' and 1 more in folders below" in said) == (1, True), said
+    assert said.endswith("Name it, for each one apart: --gates one/eval-gates.yml\n")
+    assert codes(fresh.gold("check", "--gates", "one/eval-gates.yml")[1]) == ["unsigned-change"]
+    fresh.write("eval-gates.yml", "version: 1\n")  # gates of the root, and nothing else is asked about
+    fresh.git("add", ".")
+    assert fresh.gold("check") == (0, "")
+
+
 def test_the_first_commit_of_a_repository_is_signed_like_any_other(fresh):
     fresh.hook()
     fresh.stage(ONE, TWO)
@@ -710,6 +741,8 @@ def test_gold_that_is_a_link_or_a_folder_is_refused(repo):
         ("diff", "--base", ""),
         ("check", "--base", "--help"),
         ("check", "--gold", "../outside.jsonl"),
+        ("check", "--gold", "evl/gold.jsonl"),
+        ("check", "--gold", "C:\\work\\eval\\gold.jsonl"),
         ("check", "--gates", "missing.yml"),
         ("signoff", "--reason", " "),
         ("signoff", "--reason", "ok", "--signer", "not an address"),

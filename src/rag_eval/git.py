@@ -102,6 +102,10 @@ class Git:
         rows = _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *where))
         return {path.rpartition("/")[2]: words[2] for words, path in rows}
 
+    def names(self) -> list[str]:
+        """The paths of all files of the index."""
+        return os.fsdecode(self._run("ls-files", "-z")).split("\0")[:-1]
+
     def raw(self, kind: str, object_id: str) -> bytes:
         """The bytes of a commit, a tree or a blob, held to its id: nobody can have put others in their place."""
         return held(kind, object_id, self._run("cat-file", kind, _checked(object_id)))

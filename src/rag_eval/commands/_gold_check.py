@@ -36,6 +36,7 @@ def check(args: Namespace) -> int:
 
         say(loosened(git, frame, args.gates, args.trace))
     if not found:
+        _refuse_elsewhere(git, frame, asked, args)
         return PASSED
     complain(map(str, found[:_SHOWN]))
     more = len(found) - _SHOWN
@@ -44,6 +45,13 @@ def check(args: Namespace) -> int:
     if _temporary_index():
         complain(["Then commit again without naming files, so that the record is committed too."])
     return GATE_FAILED
+
+
+def _refuse_elsewhere(git: Git, frame: Frame, asked: list[Policy], args: Namespace) -> None:
+    if not any(tree.files(policy.gold) for policy in asked for tree in (frame.head, frame.base)):
+        from rag_eval.commands._gold_elsewhere import refuse_elsewhere
+
+        refuse_elsewhere(git.names(), [policy.gold for policy in asked], place(git, args))
 
 
 def _checked_frame(git: Git, args: Namespace) -> Frame:
