@@ -38,6 +38,22 @@ def test_the_index_and_a_commit_are_read_apart(repo):
     assert git.blob("a/one.txt", None) is None
 
 
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+def test_a_file_that_is_but_announced_is_not_there_and_an_empty_one_is(tmp_path, repo, form):
+    """`git add -N` lists it as an empty file, and the next commit leaves it out."""
+    own = Repo(tmp_path / form)
+    own.path.mkdir()
+    own.git("init", "-q", f"--object-format={form}")
+    for name in ("announced", "empty"):
+        own.write(name, "to come" if name == "announced" else "")
+    own.git("add", "empty")
+    own.git("add", "-N", "announced")
+    git = Git(str(own.path))
+    assert list(git.files("announced", "empty")) == ["empty"]
+    own.git("add", "announced")
+    assert list(git.files("announced", "empty")) == ["announced", "empty"]
+
+
 @pytest.mark.parametrize("at", ["the index", "HEAD"])
 def test_a_folder_means_the_files_directly_in_it(repo, at):
     git = Git(str(repo.path))

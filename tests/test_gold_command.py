@@ -200,6 +200,19 @@ def test_what_init_writes_is_signed_once_it_is_staged(fresh):
     assert len(fresh.records()) == 1
 
 
+def test_gold_that_is_but_announced_stops_no_commit(fresh):
+    """`git add -N`, for `git add -p` to show all of it."""
+    fresh.hook()
+    for name, text in (("notes.txt", "x"), ("eval-gates.yml", f"gold: {GOLD}\n"), (GOLD, lines(ONE))):
+        fresh.write(name, text)
+    fresh.git("add", "-N", GOLD)
+    for name in ("notes.txt", "eval-gates.yml"):
+        fresh.git("add", name)
+        accepted(fresh)
+    fresh.git("add", GOLD)
+    refused(fresh, "unsigned-change")
+
+
 def test_only_what_is_staged_counts(repo):
     repo.write(GOLD, lines(EDITED, TWO))
     assert "Nothing to sign" in repo.sign()

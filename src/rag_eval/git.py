@@ -32,9 +32,15 @@ _ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
     "LC_ALL": "C",
 }
+_STAGED = ("--cached", "--ita-invisible-in-index", "--name-only", "-z")
+_EMPTY = (  # the ids of a file without content, by SHA-1 and by SHA-256
+    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+)
 _MENDS = {
     "not a git repository": "Run it inside the repository that keeps the gold.",
     "dubious ownership": "Tell git that you trust the folder: git config --global --add safe.directory FOLDER",
+    "index.lock": "Wait for the other git to end; where none is at work, remove the file. Then do this again.",
     "must be run in a work tree": "Run it in a work tree, not in a bare repository.",
 }
 
@@ -143,7 +149,7 @@ class Git:
 
     def staged(self) -> list[bytes]:
         """The paths that the index and HEAD have otherwise."""
-        return self._run("diff-index", "--cached", "--name-only", "-z", "HEAD", "--").split(b"\0")[:-1]
+        return self._run("diff-index", *_STAGED, "HEAD", "--").split(b"\0")[:-1]
 
     def staged_texts(self, *paths: str) -> list[bytes]:
         """The bytes of the files of the index at ``paths``; those that are not there are left out."""
@@ -210,7 +216,13 @@ class Git:
                 # From the root, as git lists it: the command may be run in a folder below.
                 mend = f"git add -- {shlex.quote(f':/{path}')}"
                 raise GitError(f"{quoted(path)} has a merge conflict. Resolve it, then: {mend}")
-            yield mode, object_id, path
+            if object_id not in _EMPTY or not self._announced(path):
+                yield mode, object_id, path
+
+    def _announced(self, path: str) -> bool:
+        """Whether ``git add -N`` has but announced a path: its content is yet to come, and no commit would hold it."""
+        nothing = self._run("hash-object", "-t", "tree", "--stdin").decode("ascii").strip()
+        return not self._run("diff-index", *_STAGED, _checked(nothing), "--", path)
 
     def _committed(self, paths: tuple[str, ...], commit: str) -> Iterator[tuple[str, str, str]]:
         for words, path in _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *paths)):

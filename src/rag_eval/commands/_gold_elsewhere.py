@@ -24,7 +24,8 @@ def refuse_elsewhere(names: Sequence[str], golds: Sequence[str], place: Place) -
     if place.gold:
         raise UsageError(f"There is no {quoted(golds[0])} in git. Correct the path, or add the file first.")
     for gold in golds:
-        if alike := [name for name in names if _alike(name) == _alike(gold)]:
+        # `git add -N` lists a file that no commit would hold.
+        if alike := [name for name in names if name != gold and _alike(name) == _alike(gold)]:
             found = f"{quoted(gold)} is not in git, and {quoted(alike[0])} is"
             raise UsageError(f"{found}. Write it in the gates file as git has it, with forward slashes.")
     gates = sorted(name for name in names if posixpath.basename(name) in GATES_FILES)
