@@ -213,6 +213,16 @@ def test_gold_that_is_but_announced_stops_no_commit(fresh):
     refused(fresh, "unsigned-change")
 
 
+def test_a_locale_in_which_names_lead_nowhere_is_no_pass_and_no_defect(fresh):
+    fresh.write("eval-gates.yml", "version: 1\ngold: eval/größe.jsonl\n")
+    fresh.git("add", ".")
+    fresh.stage(ONE, path="eval/größe.jsonl")
+    narrow = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for code, said in (fresh.gold("check", **narrow), fresh.run("rag-eval", "score", **narrow)):
+        assert (code, said.endswith("Set PYTHONUTF8=1, or a locale of UTF-8.\n")) == (2, True), said
+    assert codes(fresh.gold("check", **{**narrow, "PYTHONUTF8": "1"})[1]) == ["unsigned-change"]
+
+
 def test_only_what_is_staged_counts(repo):
     repo.write(GOLD, lines(EDITED, TWO))
     assert "Nothing to sign" in repo.sign()

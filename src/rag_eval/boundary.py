@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from rag_eval import __version__
 from rag_eval.errors import BUG, CANNOT_JUDGE, InputError, RagEvalError
+from rag_eval.places import misread_names
 from rag_eval.safe import log_line
 
 TYPE_CHECKING = False
@@ -44,6 +45,8 @@ def _surroundings(error: Exception) -> int:
     """The exit code of what the machine is to blame for, once it is said; 0 for anything else."""
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         return _unwritten(error)
+    if isinstance(error, UnicodeEncodeError) and (misread := misread_names()):
+        return _say([f"rag-eval: {misread}"], CANNOT_JUDGE)
     if isinstance(error, FileNotFoundError) and _nowhere():
         return _say(["rag-eval: the current folder is gone. Change into one that is there."], CANNOT_JUDGE)
     return 0

@@ -12,6 +12,7 @@ import subprocess
 
 from rag_eval.errors import RagEvalError
 from rag_eval.object_ids import is_object_id
+from rag_eval.places import misread_names
 from rag_eval.safe import one_line, quoted
 from rag_eval.typed import NamedTuple
 
@@ -232,6 +233,8 @@ class Git:
     def _run(self, *command: str, data: bytes = b"", also: tuple[int, ...] = ()) -> bytes:
         if any("\0" in word for word in command):
             raise GitError("A path or ref with a NUL character names nothing in git. Correct it.")
+        if (misread := misread_names()) and not all(word.isascii() for word in command):
+            raise GitError(misread)  # git would not find it, and what is not there is never wrong
         try:
             done = subprocess.run(  # noqa: S603 - a list, no shell; refs and paths are checked or come after --
                 ["git", *self._flags, *command],  # noqa: S607 - the git of the PATH is the user's own

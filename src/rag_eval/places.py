@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from rag_eval.errors import UsageError
 
@@ -38,3 +39,14 @@ def shipped(folder: str, name: str) -> str:
     """The path of ``name`` in ``schemas`` or ``examples``, wherever this installation keeps it."""
     inside = os.path.join(_PACKAGE, f"_{folder}", name)  # noqa: PTH118
     return inside if os.path.exists(inside) else os.path.join(_CHECKOUT, folder, name)  # noqa: PTH110, PTH118
+
+
+def misread_names() -> str:
+    """Why names of files that are not plain ASCII lead nowhere here, and what to do; empty where they lead somewhere.
+
+    Gates files and git have them in UTF-8, whatever the locale.
+    """
+    encoding = sys.getfilesystemencoding()
+    if encoding in ("utf-8", "utf8"):
+        return ""
+    return f"Python takes names of files for {encoding} here, not for UTF-8. Set PYTHONUTF8=1, or a locale of UTF-8."
