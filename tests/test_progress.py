@@ -20,10 +20,10 @@ class Clock:
         return self.now
 
 
-def shown(seconds, parts=10):
+def shown(seconds, parts=10, columns=79):
     """What is written while 1000 bytes are read in so many equal steps."""
     clock, out = Clock(), io.StringIO()
-    progress = Progress(out, clock)
+    progress = Progress(out, clock, columns)
     progress.begin(1000)
     for _ in range(parts):
         clock.now += seconds / parts
@@ -38,10 +38,18 @@ def test_what_takes_less_than_a_second_shows_nothing():
 
 def test_what_takes_longer_is_shown_and_wiped_off():
     text = shown(10)
-    assert text.count("\r") == 11
+    assert text.count("\r") == 12
     assert "10% [##" in text
-    assert text.endswith("\r\x1b[K")
+    *_, last, wiped, end = text.split("\r")
+    assert (wiped, end) == (" " * len(last.rstrip()), "")
     assert text.isascii()
+
+
+def test_it_stays_one_line_of_printable_signs_on_any_terminal():
+    """A console that knows no codes would show them, and a line that is too long would be written below itself."""
+    text = shown(10, columns=19)
+    assert text.replace("\r", "").isprintable()
+    assert max(map(len, text.split("\r"))) == 19
 
 
 def test_not_more_than_five_times_a_second():

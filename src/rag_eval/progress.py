@@ -47,13 +47,13 @@ SILENT: Watch = _Silent()
 
 
 class Progress:
-    """A line that is written over and over: share, bar, rate, time left."""
+    """A line that is written over and over: share, bar, rate, time left, as much as ``columns`` hold."""
 
-    def __init__(self, out: TextIO, clock: Callable[[], float] = monotonic) -> None:
-        self._out, self._clock = out, clock
+    def __init__(self, out: TextIO, clock: Callable[[], float] = monotonic, columns: int = 79) -> None:
+        self._out, self._clock, self._columns = out, clock, columns
         self._total = self._done = 0
         self._began = self._last = 0.0
-        self._shown = False
+        self._width = 0  # of what is shown; blanks wipe it off everywhere, codes of a terminal not on every one
 
     def begin(self, total: int) -> None:
         """So many bytes will be read."""
@@ -66,16 +66,20 @@ class Progress:
         self._done += size
         now = self._clock()
         if now - self._last >= _PAUSE and self._total:
-            self._last, self._shown = now, True
-            self._out.write(f"\r\x1b[K{line(self._done, self._total, now - self._began)}")
-            self._out.flush()
+            self._last = now
+            self._show(line(self._done, self._total, now - self._began)[: self._columns])
 
     def end(self) -> None:
         """Nothing more is read: wipe the line."""
-        if self._shown:
-            self._out.write("\r\x1b[K")
+        if self._width:
+            self._show("")
+            self._out.write("\r")
             self._out.flush()
-            self._shown = False
+
+    def _show(self, text: str) -> None:
+        self._out.write(f"\r{text:<{self._width}}")
+        self._out.flush()
+        self._width = len(text)
 
 
 class Watched:
@@ -104,7 +108,15 @@ def watch(*, quiet: bool) -> Watch:
     """What shows progress to whoever sits at a terminal; silent for logs, for ``quiet``, and in CI."""
     if quiet or os.environ.get("CI") or not sys.stderr.isatty():
         return SILENT
-    return Progress(sys.stderr)
+    return Progress(sys.stderr, columns=_columns(sys.stderr))
+
+
+def _columns(terminal: TextIO) -> int:
+    """How much may be written into a line that is to stay one."""
+    try:
+        return os.get_terminal_size(terminal.fileno()).columns - 1 or 79
+    except (OSError, ValueError):
+        return 79
 
 
 def _time(seconds: float) -> str:
