@@ -223,6 +223,20 @@ def test_a_locale_in_which_names_lead_nowhere_is_no_pass_and_no_defect(fresh):
     assert codes(fresh.gold("check", **{**narrow, "PYTHONUTF8": "1"})[1]) == ["unsigned-change"]
 
 
+def test_a_record_that_cannot_be_written_or_staged_leaves_nothing_behind(fresh):
+    fresh.stage(ONE)
+    fresh.write(RECORDS, "a file where the folder is to be")
+    code, said = fresh.gold("signoff", "--reason", "reviewed")
+    assert (code, f"'{RECORDS}/" in said, "Records need a folder of their own." in said) == (2, True, True), said
+    (fresh.path / RECORDS).unlink()
+    fresh.write(".git/index.lock", "")
+    code, said = fresh.gold("signoff", "--reason", "reviewed")
+    assert (code, "remove the file. Then do this again." in said, fresh.records()) == (2, True, []), said
+    (fresh.path / ".git/index.lock").unlink()
+    fresh.sign()
+    assert fresh.gold("check") == (0, "")
+
+
 def test_only_what_is_staged_counts(repo):
     repo.write(GOLD, lines(EDITED, TWO))
     assert "Nothing to sign" in repo.sign()

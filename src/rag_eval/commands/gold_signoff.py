@@ -8,7 +8,7 @@ import time
 
 from rag_eval.commands._gold import counted, frame_since, place, say
 from rag_eval.errors import PASSED, UsageError
-from rag_eval.git import Git
+from rag_eval.git import Git, GitError
 from rag_eval.safe import one_line, quoted
 from rag_eval.signoff import checking
 from rag_eval.signoff.frame import Frame, policies, read_record, sides, spent
@@ -122,8 +122,21 @@ def _keep(git: Git, policy: Policy, record: Record) -> None:
     folder = os.path.join(git.top, policy.records)  # noqa: PTH118 - start-up time, as below
     if os.path.realpath(folder) != os.path.join(os.path.realpath(git.top), *policy.records.split("/")):  # noqa: PTH118
         raise UsageError(f"{quoted(policy.records)} leads elsewhere by a symbolic link. Make it a folder.")
-    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-    with open(os.path.join(folder, record.name), "wb") as file:  # noqa: PTH118, PTH123
-        file.write(data)
-    git.stage(path, data)
+    file = os.path.join(folder, record.name)  # noqa: PTH118
+    _put(file, data, path)
+    try:
+        git.stage(path, data)
+    except GitError:
+        os.remove(file)  # noqa: PTH107
+        raise
     say([f"Signed by {record.signer}: {counted(record.changes)}. Recorded and staged: {path}"])
+
+
+def _put(file: str, data: bytes, path: str) -> None:
+    try:
+        os.makedirs(os.path.dirname(file), exist_ok=True)  # noqa: PTH103, PTH120
+        with open(file, "wb") as opened:  # noqa: PTH123
+            opened.write(data)
+    except OSError as error:
+        why = (error.strerror or "unknown reason").lower()
+        raise UsageError(f"{quoted(path)} cannot be written: {why}. Records need a folder of their own.") from None
