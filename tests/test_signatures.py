@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -167,6 +168,16 @@ def test_temporary_files_are_for_this_user_alone(keys, monkeypatch):
     monkeypatch.setattr(signatures.subprocess, "run", watching)
     verify(sign(RECORD, str(key)), allowed, NOW)
     assert seen == [0o700, 0o700]
+
+
+def test_without_a_folder_for_temporary_files_it_is_said_what_is_wanted(keys, monkeypatch):
+    def nowhere():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", nowhere)
+    for ask in (lambda: verify(signed(keys), b"", NOW), lambda: sign(RECORD, "key")):
+        with pytest.raises(SignatureError, match="Let TMPDIR name one"):
+            ask()
 
 
 def test_without_ssh_keygen_its_package_is_named(keys, monkeypatch):

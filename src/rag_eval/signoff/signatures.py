@@ -94,7 +94,12 @@ def verify(record: Record, allowed: bytes, now: float | None = None) -> str | No
 @contextmanager
 def _folder() -> Iterator[Path]:
     """A folder that only this user can look into, gone afterwards."""
-    with TemporaryDirectory(prefix="rag-eval-") as name:
+    try:
+        made = TemporaryDirectory(prefix="rag-eval-")
+    except OSError as error:
+        why = f"A signature needs a folder for a moment, and none can be made ({error.strerror})"
+        raise SignatureError(f"{why}. Let TMPDIR name one that can be written to.") from None
+    with made as name:
         yield Path(name)
 
 
