@@ -14,11 +14,13 @@ import pytest
 
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
-from rag_eval import app, cli
+from rag_eval import app, boundary, cli, places
 from rag_eval.commands import demo
 from rag_eval.commands.init import PRESETS
+from rag_eval.governance.authority import Authority
 from rag_eval.parser import COMMANDS, build_parser
 from rag_eval.renderers import RENDERERS
+from rag_eval.trees import NOTHING
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 GOLD = [gold_row(qid="S1", gold_claim_substr=["30 days"], gold_citations=["a"]), gold_row(qid="S2", answerable=False)]
@@ -676,3 +678,50 @@ def test_a_pipe_that_breaks_inside_is_no_pass(rag, monkeypatch):
     monkeypatch.setattr("rag_eval.commands.metrics.run", broken)
     code, _, err = rag("metrics")
     assert (code, err) == (2, "rag-eval: cannot write: Broken pipe. Make room, or write elsewhere.\n")
+
+
+# Windows, as far as another system can play it
+
+
+def test_no_program_is_looked_for_in_the_folder_at_hand(monkeypatch):
+    """Windows looks there first, and a change may bring a git.exe."""
+    monkeypatch.setattr(places, "WINDOWS", True)
+    monkeypatch.setattr(os, "environ", {})
+    places.trust_no_program_here()
+    assert os.environ == {"NoDefaultCurrentDirectoryInExePath": "1"}
+
+
+@pytest.mark.skipif(not hasattr(os, "eventfd"), reason="there is nothing to which few bytes are an invalid argument")
+def test_a_reader_that_goes_away_is_an_invalid_argument_there(monkeypatch):
+    with boundary._Unread(os.eventfd(0), "wb") as pipe:
+        with pytest.raises(OSError, match="Invalid argument"):
+            pipe.write(b"few")
+        monkeypatch.setattr(boundary, "WINDOWS", True)
+        assert pipe.write(b"few") == 3
+
+
+def test_a_folder_on_another_drive_is_named_as_it_is(project, rag, monkeypatch):
+    def no_way(path, start=""):
+        raise ValueError("path is on mount 'C:', start on mount 'D:'")
+
+    monkeypatch.setattr(os.path, "relpath", no_way)
+    code, out, _ = rag("demo")
+    assert (code, f"--gold {QUICKSTART}" in out) == (0, True)
+    authority = Authority(ref="main", commit="", through="git", gates=None, fork=NOTHING, head=NOTHING, top=".")
+    assert (authority.inside("D:/gold.jsonl"), authority.outside("x")) == (None, "./x")
+
+
+def test_a_folder_that_cannot_be_opened_is_said_to_be_one(project, rag, monkeypatch):
+    def refused(path, flags):
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "open", refused)
+    code, _, err = rag("validate", "--kind", "trace", "eval")
+    assert (code, err) == (2, "eval: is a folder, not a file. Name the file in it.\n")
+
+
+def test_a_path_with_backslashes_says_as_much_of_what_it_is(project, rag, monkeypatch):
+    write_rows(project / "eval\\gold.jsonl", [{"qid": "S1"}])
+    assert rag("validate", "eval\\gold.jsonl")[0] == 0  # on other systems that is a name like any other
+    monkeypatch.setattr(os, "sep", "\\")
+    assert rag("validate", "eval\\gold.jsonl")[0] == 2

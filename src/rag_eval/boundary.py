@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from rag_eval import __version__
 from rag_eval.errors import BUG, CANNOT_JUDGE, InputError, RagEvalError
-from rag_eval.places import misread_names
+from rag_eval.places import WINDOWS, misread_names
 from rag_eval.safe import log_line
 
 TYPE_CHECKING = False
@@ -79,8 +79,11 @@ class _Unread(io.FileIO):
     def write(self, data: ReadableBuffer, /) -> int:
         try:
             return super().write(data)
-        except ConnectionError:
-            return memoryview(data).nbytes
+        except OSError as error:
+            # Windows takes a pipe that nobody reads for an invalid argument.
+            if isinstance(error, ConnectionError) or (WINDOWS and error.errno == errno.EINVAL):
+                return memoryview(data).nbytes
+            raise
 
 
 def _lasting(stream: TextIO | None) -> TextIO:
@@ -118,7 +121,8 @@ def _report_defect() -> int:
 
     kind, _, trace = sys.exc_info()
     frames = "\n".join(
-        f"{frame.name} ({frame.filename.rsplit('/', 1)[-1]}:{frame.lineno})" for frame in traceback.extract_tb(trace)
+        f"{frame.name} ({os.path.basename(frame.filename)}:{frame.lineno})"  # noqa: PTH119 - as above
+        for frame in traceback.extract_tb(trace)
     )
     system = f"rag-eval {__version__}, Python {platform.python_version()}, {platform.system()}"
     lines = ["rag-eval has a defect; please report it with what follows:", "", f"### {kind.__name__ if kind else ''}"]

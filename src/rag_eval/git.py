@@ -12,7 +12,7 @@ import subprocess
 
 from rag_eval.errors import RagEvalError
 from rag_eval.object_ids import is_object_id
-from rag_eval.places import misread_names
+from rag_eval.places import misread_names, trust_no_program_here
 from rag_eval.safe import one_line, quoted
 from rag_eval.typed import NamedTuple
 
@@ -235,6 +235,7 @@ class Git:
             raise GitError("A path or ref with a NUL character names nothing in git. Correct it.")
         if (misread := misread_names()) and not all(word.isascii() for word in command):
             raise GitError(misread)  # git would not find it, and what is not there is never wrong
+        trust_no_program_here()
         try:
             done = subprocess.run(  # noqa: S603 - a list, no shell; refs and paths are checked or come after --
                 ["git", *self._flags, *command],  # noqa: S607 - the git of the PATH is the user's own

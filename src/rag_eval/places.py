@@ -15,6 +15,7 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - 
 _CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))  # noqa: PTH120
 
 
+WINDOWS = os.name == "nt"
 GATES_FILES = ("eval-gates.yml", "eval-gates.yaml")
 """What a gates file is called where nothing names one."""
 
@@ -41,6 +42,14 @@ def shipped(folder: str, name: str) -> str:
     return inside if os.path.exists(inside) else os.path.join(_CHECKOUT, folder, name)  # noqa: PTH110, PTH118
 
 
+def from_here(path: str) -> str:
+    """A path as it leads there from the current folder, or as it is where none does: to another drive of Windows."""
+    try:
+        return os.path.relpath(path)
+    except ValueError:
+        return path
+
+
 def misread_names() -> str:
     """Why names of files that are not plain ASCII lead nowhere here, and what to do; empty where they lead somewhere.
 
@@ -50,3 +59,9 @@ def misread_names() -> str:
     if encoding in ("utf-8", "utf8"):
         return ""
     return f"Python takes names of files for {encoding} here, not for UTF-8. Set PYTHONUTF8=1, or a locale of UTF-8."
+
+
+def trust_no_program_here() -> None:
+    """Have Windows look for programs along the PATH alone, and not first in the folder at hand: it is the change's."""
+    if WINDOWS:
+        os.environ.setdefault("NoDefaultCurrentDirectoryInExePath", "1")

@@ -56,7 +56,7 @@ def kind_of(reader: Reader, path: str) -> str:
     return (
         _label_kind(first, path)
         or looks_like(first)
-        or next((kind for kind, name in _NAMED.items() if name.search(path)), "jsonl")
+        or next((kind for kind, name in _NAMED.items() if name.search(path.replace(os.sep, "/"))), "jsonl")
     )
 
 

@@ -6,6 +6,7 @@ import os
 
 from rag_eval.errors import RagEvalError
 from rag_eval.model import USUAL_TRACE
+from rag_eval.places import from_here
 from rag_eval.trees import read
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ def flipped(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: st
     old, new = (read(tree, policy.gold) for tree in (frame.base, frame.head))
     if not (old and new) or old == new:
         return []
-    gold = os.path.relpath(os.path.join(git.top, policy.gold))  # noqa: PTH118
+    gold = from_here(os.path.join(git.top, policy.gold))  # noqa: PTH118
     options = app.Options(gold, trace or "", gates_path(gates or ""))
     try:
         traces = app.open_policy(options)[1].trace

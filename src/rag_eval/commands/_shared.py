@@ -150,7 +150,8 @@ def write_data(path: Path, data: Iterable[bytes]) -> None:
             file.writelines(data)
         part.replace(path)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {(error.strerror or '').lower()}") from None
+        why = f"{path} cannot be written: {(error.strerror or 'unknown reason').lower()}"
+        raise UsageError(f"{why}. Close it where it is open, or write elsewhere.") from None
     finally:  # on Ctrl-C too
         with suppress(OSError):
             part.unlink(missing_ok=True)

@@ -32,13 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show both runs; 0 unless the packaged example is not what it should be."""
     del args
-    import os
-
     from rag_eval import app
-    from rag_eval.places import shipped
+    from rag_eval.places import from_here, shipped
     from rag_eval.renderers import render
 
-    folder = os.path.relpath(shipped("examples", "quickstart"))
+    folder = from_here(shipped("examples", "quickstart"))
     gold, gates = f"{folder}/gold.jsonl", f"{folder}/eval-gates.yml"
     for title, trace in (("main", "good.jsonl"), ("the pull request", "bad.jsonl")):
         print(f"== The run of {title}: {trace} ==\n")

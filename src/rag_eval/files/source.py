@@ -27,6 +27,7 @@ _SMALL = 192 * 1024
 BOM = b"\xef\xbb\xbf"
 PACKED = _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 RELATIVE = "Give the path relative to the workspace, without ${{ github.workspace }}."
+_FOLDER = "is a folder, not a file", "Name the file in it."
 _UNLINKED = "Put the file itself there instead of a link to it."
 _LFS = b"version https://git-lfs.github.com/spec/"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -249,6 +250,8 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     except FileNotFoundError:
         raise Unreadable("no such file", "Check the path. What goes where: rag-eval init") from None
     except OSError as error:
+        if os.path.isdir(real):  # noqa: PTH112 - Windows opens no folder
+            raise Unreadable(*_FOLDER) from None
         reason = (error.strerror or "unknown reason").lower()
         raise Unreadable(f"cannot be opened: {reason}", "Check its path and permissions.") from None
     mode = os.fstat(handle).st_mode
@@ -256,7 +259,7 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
         return os.fdopen(handle, "rb", buffering=0)
     os.close(handle)
     if stat.S_ISDIR(mode):
-        raise Unreadable("is a folder, not a file", "Name the file in it.")
+        raise Unreadable(*_FOLDER)
     raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
 
 

@@ -7,6 +7,7 @@ import posixpath
 
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
+from rag_eval.places import from_here
 from rag_eval.signoff.frame import Frame, named
 from rag_eval.trees import NOTHING
 from rag_eval.typed import NamedTuple
@@ -69,12 +70,15 @@ class Authority(NamedTuple):
         return self._below(os.path.abspath(path))  # noqa: PTH100
 
     def _below(self, path: str) -> str | None:
-        found = os.path.relpath(path, os.path.realpath(self.top)).replace(os.sep, "/")
+        try:
+            found = os.path.relpath(path, os.path.realpath(self.top)).replace(os.sep, "/")
+        except ValueError:  # on different drives
+            return None
         return None if found.startswith("../") or posixpath.isabs(found) or found == ".." else found
 
     def outside(self, path: str) -> str:
         """A path of the repository as it is named from the current folder."""
-        return os.path.relpath(os.path.join(self.top, *path.split("/")))  # noqa: PTH118
+        return from_here(os.path.join(self.top, *path.split("/")))  # noqa: PTH118
 
     @property
     def frame(self) -> Frame:

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rag_eval.errors import InputError, Problem, RagEvalError
+from rag_eval.places import trust_no_program_here
 from rag_eval.safe import one_line, quoted
 from rag_eval.signoff.allowed_signers import allowed_signers
 from rag_eval.signoff.identity import Proof
@@ -104,6 +105,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _keygen(verb: str, *words: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    trust_no_program_here()
     try:
         return subprocess.run(  # noqa: S603 - a list, no shell; each value follows its option
             ["ssh-keygen", "-Y", verb, *words],  # noqa: S607 - the ssh-keygen of the PATH is the user's own
