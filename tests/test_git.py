@@ -214,6 +214,18 @@ def test_staging_converts_nothing(repo):
     assert git.blob("new/file.json") == b"a\nb\r\n"
 
 
+def test_a_partial_clone_is_told_how_to_get_the_rest(tmp_path, repo):
+    repo.git("config", "uploadpack.allowFilter", "true")
+    url = f"file://{repo.path}"
+    repo.git("clone", "-q", "--filter=blob:none", "--no-checkout", url, str(tmp_path / "part"))
+    part = Repo(tmp_path / "part")
+    git = Git(str(part.path))
+    with pytest.raises(GitError, match="partial clone") as told:
+        git.blob("a/one.txt", git.resolve("HEAD"))
+    part.git(*str(told.value).rpartition("git ")[2].split())
+    assert git.blob("a/one.txt", git.resolve("HEAD")) == b"one\n"
+
+
 def test_outside_a_repository_the_error_says_where_to_go(tmp_path, repo):
     (tmp_path / "plain").mkdir()
     with pytest.raises(GitError, match=r"not a git repository.*inside the repository"):

@@ -42,6 +42,7 @@ _MENDS = {
     "not a git repository": "Run it inside the repository that keeps the gold.",
     "dubious ownership": "Tell git that you trust the folder: git config --global --add safe.directory FOLDER",
     "index.lock": "Wait for the other git to end; where none is at work, remove the file. Then do this again.",
+    "promisor": "This partial clone lacks what is asked for. Fetch it: git fetch --refetch --no-filter",
     "must be run in a work tree": "Run it in a work tree, not in a bare repository.",
 }
 
