@@ -798,6 +798,14 @@ def test_what_cannot_be_meant_is_exit_code_2(repo, words):
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("words", [["--reason", b"caf\xe9"], ["--reason", "ok", "--signer", b"j\xe9@example.org"]])
+def test_what_is_no_utf_8_is_not_recorded(repo, words):
+    repo.stage(EDITED, TWO)
+    code, said = repo.gold("signoff", *words)
+    assert (code, len(repo.records())) == (2, 1)
+    assert said.endswith("is no text in UTF-8. Correct the option.\n")
+
+
 def test_nobody_named_nobody_signs(repo):
     repo.stage(EDITED, TWO)
     repo.git("config", "--unset", "user.email")

@@ -97,10 +97,17 @@ def _signed_by(signer: str, base: Side, head: Side, policy: Policy, used: checki
 def _written(policy: Policy, args: Namespace, signer: str, changes: list[Change], mutates: bool) -> Record:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     record = Record(policy.dataset, policy.gold, signer, now, args.reason, tuple(changes), mutates)
-    read = read_record(record.file.encode())
+    read = _read(record)
     if isinstance(read, str):
         raise UsageError(f"This cannot be recorded: {read}. Correct the option.")
     return _with_signature(policy, read, args.key)
+
+
+def _read(record: Record) -> Record | str:
+    try:
+        return read_record(record.file.encode())
+    except UnicodeEncodeError:  # bytes of a terminal, or of git's configuration, that are no UTF-8
+        return "the reason or the signer is no text in UTF-8"
 
 
 def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
