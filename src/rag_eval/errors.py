@@ -50,7 +50,8 @@ class MissingExtra(RagEvalError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional package. Install it with: pip install 'rag-eval-action[{extra}]'")
+        # In double quotes, which the shells of Windows take for quotes too.
+        super().__init__(f'{what} needs an optional package. Install it with: pip install "rag-eval-action[{extra}]"')
         self._told = what, extra
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
