@@ -102,8 +102,9 @@ def test_gold_that_the_gates_file_spells_as_a_laptop_takes_it_is_not_passed_over
     fresh.hook()
     assert fresh.commit("gates, and the gold is yet to come")[0] == 0
     fresh.stage(ONE, path=there)
-    code, said = fresh.gold("check")
-    assert (code, f"is not in git, and '{there}' is. Write it in the gates file" in said) == (2, True), said
+    for words in (["check"], ["check", "--gold", named], ["signoff", "--reason", "first set"]):
+        code, said = fresh.gold(*words)
+        assert (code, f"is not in git, and '{there}' is. Write it as git has it" in said) == (2, True), said
     fresh.write("eval-gates.yml", f"gold: {there}\n")
     fresh.git("add", ".")
     assert codes(fresh.gold("check")[1]) == ["unsigned-change"]

@@ -21,18 +21,23 @@ def refuse_elsewhere(names: Sequence[str], golds: Sequence[str], place: Place) -
 
     Where there is no gold of any name, there is nothing to check yet.
     """
+    refuse_alike(names, golds)
     if place.gold:
         raise UsageError(f"There is no {quoted(golds[0])} in git. Correct the path, or add the file first.")
-    for gold in golds:
-        # `git add -N` lists a file that no commit would hold.
-        if alike := [name for name in names if name != gold and _alike(name) == _alike(gold)]:
-            found = f"{quoted(gold)} is not in git, and {quoted(alike[0])} is"
-            raise UsageError(f"{found}. Write it in the gates file as git has it, with forward slashes.")
     gates = sorted(name for name in names if posixpath.basename(name) in GATES_FILES)
     if not place.gates and gates and not any(_above(name, place.prefix) for name in gates):
         more = f" and {len(gates) - 1} more" if gates[1:] else ""
         found = f"There are no gates and no gold here, but {quoted(gates[0])}{more} in folders below"
         raise UsageError(f"{found}. Name it, for each one apart: --gates {one_line(gates[0], 200)}")
+
+
+def refuse_alike(names: Sequence[str], golds: Sequence[str]) -> None:
+    """UsageError where git has one of ``golds`` under another spelling."""
+    for gold in golds:
+        # `git add -N` lists a file that no commit would hold.
+        if alike := [name for name in names if name != gold and _alike(name) == _alike(gold)]:
+            found = f"{quoted(gold)} is not in git, and {quoted(alike[0])} is"
+            raise UsageError(f"{found}. Write it as git has it, in the gates file too, with forward slashes.")
 
 
 def _alike(path: str) -> str:

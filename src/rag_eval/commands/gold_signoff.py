@@ -7,6 +7,7 @@ import shlex
 import time
 
 from rag_eval.commands._gold import counted, frame_since, place, say
+from rag_eval.commands._gold_elsewhere import refuse_alike
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.git import Git, GitError
 from rag_eval.safe import one_line, quoted
@@ -50,16 +51,17 @@ def run(args: Namespace) -> int:
         if record:
             _keep(git, policy, record)
     if not any(record for _, record in drafts):
-        _there(frame, asked)
+        _there(git, frame, asked)
         as_before = "" if frame.base is NOTHING else f"as in {frame.name}, or "
         say([f"Nothing to sign: what is staged is {as_before}signed off. To stage more: git add -- FILE"])
     return PASSED
 
 
-def _there(frame: Frame, asked: list[Policy]) -> None:
+def _there(git: Git, frame: Frame, asked: list[Policy]) -> None:
     """UsageError where git has no gold at all: it was to be signed, and nothing of it is."""
     if any(tree.files(policy.gold) for policy in asked for tree in (frame.head, frame.base)):
         return
+    refuse_alike(git.names(), [policy.gold for policy in asked])
     gold = asked[0].gold
     stage = f"git add -- {shlex.quote(f':/{gold}')}"
     raise UsageError(
