@@ -350,18 +350,18 @@ COMMIT, GOLD = "0123456789abcdef" * 2 + "01234567", "ab" * 32
     ],
 )
 def test_run_json_is_held_against_commit_and_gold(about, codes):
-    said = provenance(Origin("runs/run.json", about, GOLD, {COMMIT, "e" * 40}), LEVELS)
+    said = provenance(Origin("runs/run.json", about, [GOLD], {COMMIT, "e" * 40}), LEVELS)
     assert [one.code for one in said] == codes
     assert {(one.level, one.file) for one in said} <= {("error", "runs/run.json")}
 
 
 def test_where_any_commit_may_be_scored_no_trace_is_stale():
-    assert provenance(Origin("runs/run.json", {"system_commit": "f" * 40}, GOLD), LEVELS) == []
+    assert provenance(Origin("runs/run.json", {"system_commit": "f" * 40}, [GOLD]), LEVELS) == []
 
 
 @pytest.mark.parametrize(("level", "levels"), [("warning", ["warning"]), ("off", [])])
 @pytest.mark.parametrize("code", ["stale-traces", "other-gold"])
 def test_levels_turn_provenance_down_too(code, level, levels):
     about = {"stale-traces": {"system_commit": "f" * 40}, "other-gold": {"gold_sha256": "cd" * 32}}[code]
-    said = provenance(Origin("run.json", about, GOLD, {COMMIT}), {**LEVELS, code: level})
+    said = provenance(Origin("run.json", about, [GOLD], {COMMIT}), {**LEVELS, code: level})
     assert [one.level for one in said] == levels

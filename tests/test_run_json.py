@@ -46,6 +46,11 @@ def test_a_run_that_answered_this_gold_set_is_not_stale(scored):
     assert scored({"gold_sha256": digest.upper()}).findings == ()
 
 
+def test_a_run_that_answered_this_gold_set_in_a_check_out_with_other_line_ends_is_not_stale(scored):
+    data = (EXAMPLE / "gold.jsonl").read_bytes().replace(b"\n", b"\r\n")
+    assert scored({"gold_sha256": hashlib.sha256(data).hexdigest()}).findings == ()
+
+
 def test_a_run_that_answered_another_gold_set_is_found_out(scored):
     [finding] = scored({"gold_sha256": "0" * 64}).findings
     assert (finding.code, finding.level) == ("other-gold", "warning")

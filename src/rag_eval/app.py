@@ -6,7 +6,7 @@ import os
 from contextlib import closing
 from functools import partial
 
-from rag_eval.digests import Digests
+from rag_eval.digests import Digests, by_line_ends
 from rag_eval.errors import UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
@@ -141,7 +141,7 @@ class Session:
         about = self._about = sidecar(reader, policy, digests)
         reader.ledger.stop_on_problems()
         self._hashes = item_hashes(reader, policy.gold, self._golds)
-        found = [*self._provenance(about, policy, digests.hex("gold")), *self._vacuous()]
+        found = [*self._provenance(reader, about, policy, digests.hex("gold")), *self._vacuous()]
         known = Context(about=about, hashes=self._hashes, fields=self._fields)
         known = known._replace(drawn=drawn(self.card, known))  # while the baseline is being read
         self.earlier, said = self._baseline(policy)
@@ -222,9 +222,9 @@ class Session:
         if policy.trace == self._policy.trace:
             return self._about, []
         about = sidecar(reader, policy, Digests())
-        return about, self._provenance(about, policy, gold)
+        return about, self._provenance(reader, about, policy, gold)
 
-    def _provenance(self, about: dict[str, Any] | None, policy: Policy, gold: str) -> list[Finding]:
+    def _provenance(self, reader: Reader, about: dict[str, Any] | None, policy: Policy, gold: str) -> list[Finding]:
         """Whether a policy's traces are of this commit and of the gold of this sha256, as far as run.json tells."""
         from rag_eval.files.report_file import sidecar_of
         from rag_eval.integrity import Origin, provenance
@@ -232,7 +232,8 @@ class Session:
 
         authority = self._authority
         commits = authority.commits if authority else frozenset[str]()
-        origin = Origin(sidecar_of(policy.trace), about or {}, gold, commits)
+        about = about or {}
+        origin = Origin(sidecar_of(policy.trace), about, _names_of(reader, policy.gold, gold, about), commits)
         wanted = levels(*(each for each in (self._policy, self._base) if each))
         if not (authority and authority.ci):  # at work on a laptop, the gold is ahead of the traces all the time
             wanted = {code: "warning" if level == "error" else level for code, level in wanted.items()}
@@ -348,6 +349,17 @@ def sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] 
     if not reader.has(path):
         return None
     return read_sidecar(reader, policy.trace, digests.of("run", path))
+
+
+def _names_of(reader: Reader, path: str, gold: str, about: dict[str, Any]) -> list[str]:
+    """The sha256 by which run.json may name a gold file: that of its bytes, and of the same with other line ends."""
+    answered = about.get("gold_sha256") or gold
+    source = None if answered.lower() == gold else reader._replace(ledger=Ledger()).open(path)
+    if source is None:
+        return [gold]
+    with source:
+        data = source.whole()
+    return [gold, *by_line_ends(data)] if data else [gold]
 
 
 def policy_in(reader: Reader, options: Options, digests: Digests) -> Policy:

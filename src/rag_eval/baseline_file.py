@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from rag_eval.digests import by_line_ends
 from rag_eval.errors import InputError, Problem
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
@@ -271,11 +272,8 @@ def _when_it_began(authority: Authority, path: str) -> list[str | None]:
 
 
 def _is_one_of(held: _Held, known: Collection[str | None]) -> bool:
-    """Whether a file has one of these sha256, line ends aside: git changes them on its way to a work tree and back."""
-    if held.sha256 in known:
-        return True
-    plain = held.data.replace(b"\r\n", b"\n")
-    return any(sha256(form).hexdigest() in known for form in (plain, plain.replace(b"\n", b"\r\n")))
+    """Whether a file has one of these sha256, line ends aside."""
+    return held.sha256 in known or any(digest in known for digest in by_line_ends(held.data))
 
 
 def _said(reader: Reader, path: str, opened: Opened, authority: Authority | None) -> list[Finding]:

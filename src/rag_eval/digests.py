@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 
@@ -51,6 +52,14 @@ class Undigested(Digests):
 
     def say(self, role: str, path: str, digest: str) -> None:
         """Let it pass."""
+
+
+def by_line_ends(data: bytes) -> Iterator[str]:
+    """The sha256, in hex, of bytes with either line end: git changes them on its way to a work tree and back."""
+    from hashlib import sha256
+
+    plain = data.replace(b"\r\n", b"\n")
+    return (sha256(form).hexdigest() for form in (plain, plain.replace(b"\n", b"\r\n")))
 
 
 class _Known:

@@ -69,11 +69,11 @@ def findings(run: Run, levels: Mapping[str, str]) -> list[Finding]:
 
 
 class Origin(NamedTuple):
-    """What is known about the traces: run.json's path and content, the gold in use, the commits they may be of."""
+    """What is known about the traces: run.json's path and content, and of which gold and commits they may be."""
 
     file: str
     about: Mapping[str, Any]
-    gold_sha256: str
+    golds: Collection[str]
     commits: Collection[str] = ()
 
 
@@ -96,7 +96,7 @@ def vacuous(golds: Iterable[Gold], file: str, levels: Mapping[str, str]) -> list
 
 def _other_gold(origin: Origin) -> Iterator[Finding]:
     answered = origin.about.get("gold_sha256")
-    if answered and answered.lower() != origin.gold_sha256:
+    if answered and answered.lower() not in origin.golds:
         message = "stale run: its traces answered another gold set than this one"
         yield Finding("other-gold", "error", message, "Let the system answer this gold set.", origin.file)
 
