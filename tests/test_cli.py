@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -698,6 +699,13 @@ def test_a_reader_that_goes_away_is_an_invalid_argument_there(monkeypatch):
             pipe.write(b"few")
         monkeypatch.setattr(boundary, "WINDOWS", True)
         assert pipe.write(b"few") == 3
+
+
+def test_a_command_that_is_shown_is_quoted_as_the_shell_there_takes_it(monkeypatch):
+    words = "C:\\Program Files\\rag-eval.EXE", "--gold", "eval/a b.jsonl"
+    assert shlex.split(places.shell_line(*words)) == [*words]
+    monkeypatch.setattr(places, "WINDOWS", True)
+    assert places.shell_line(*words) == '"C:\\Program Files\\rag-eval.EXE" --gold "eval/a b.jsonl"'
 
 
 def test_a_folder_on_another_drive_is_named_as_it_is(project, rag, monkeypatch):

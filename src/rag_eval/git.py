@@ -12,7 +12,7 @@ import subprocess
 
 from rag_eval.errors import RagEvalError
 from rag_eval.object_ids import is_object_id
-from rag_eval.places import misread_names, trust_no_program_here
+from rag_eval.places import misread_names, shell_line, trust_no_program_here
 from rag_eval.safe import one_line, quoted
 from rag_eval.typed import NamedTuple
 
@@ -213,10 +213,8 @@ class Git:
         for words, path in _rows(self._run("ls-files", "--stage", "-z", "--", *paths)):
             mode, object_id, stage = words
             if stage != "0":
-                import shlex  # start-up time: hooks run at every commit
-
                 # From the root, as git lists it: the command may be run in a folder below.
-                mend = f"git add -- {shlex.quote(f':/{path}')}"
+                mend = shell_line("git", "add", "--", f":/{path}")
                 raise GitError(f"{quoted(path)} has a merge conflict. Resolve it, then: {mend}")
             if object_id not in _EMPTY or not self._announced(path):
                 yield mode, object_id, path

@@ -50,6 +50,17 @@ def from_here(path: str) -> str:
         return path
 
 
+def shell_line(*words: str) -> str:
+    """Words as a line for the shell of this system: those of Windows know double quotes alone."""
+    if WINDOWS:
+        from subprocess import list2cmdline
+
+        return list2cmdline(words)
+    import shlex  # start-up time: hooks run at every commit
+
+    return shlex.join(words)
+
+
 def misread_names() -> str:
     """Why names of files that are not plain ASCII lead nowhere here, and what to do; empty where they lead somewhere.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 
 from rag_eval.commands._gold import complain, effect, frame_since, place, say
 from rag_eval.errors import GATE_FAILED, PASSED
 from rag_eval.git import INDEX, Git
+from rag_eval.places import WINDOWS, shell_line
 from rag_eval.signoff import checking, identity
 from rag_eval.signoff.frame import Frame, between, findings, policies, untouched
 from rag_eval.signoff.identity import NO_PROOF
@@ -82,9 +82,10 @@ def _command(frame: Frame, policy: Policy, args: Namespace) -> str:
     words += ["--base", frame.name] if frame.name != "HEAD" else []
     words += [word for name in ("gold", "gates") if (value := getattr(args, name)) for word in (f"--{name}", value)]
     # `git commit -a` and `git commit FILE` work on an index of their own that is gone when the hook says no.
-    add = f"git add -- {shlex.quote(f':/{policy.gold}')} && " if _temporary_index() else ""
+    add = f"{shell_line('git', 'add', '--', f':/{policy.gold}')} && " if _temporary_index() else ""
     key = " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""
-    return f"{add}{shlex.join(words)}{key} --reason '…'"
+    reason = '"…"' if WINDOWS else "'…'"
+    return f"{add}{shell_line(*words)}{key} --reason {reason}"
 
 
 def _program() -> str:

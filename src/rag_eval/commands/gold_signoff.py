@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 
 from rag_eval.commands._gold import counted, frame_since, place, say
 from rag_eval.commands._gold_elsewhere import refuse_alike
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.git import Git, GitError
+from rag_eval.places import shell_line
 from rag_eval.safe import one_line, quoted
 from rag_eval.signoff import checking
 from rag_eval.signoff.frame import Frame, policies, read_record, sides, spent
@@ -63,7 +63,7 @@ def _there(git: Git, frame: Frame, asked: list[Policy]) -> None:
         return
     refuse_alike(git.names(), [policy.gold for policy in asked])
     gold = asked[0].gold
-    stage = f"git add -- {shlex.quote(f':/{gold}')}"
+    stage = shell_line("git", "add", "--", f":/{gold}")
     raise UsageError(
         f"{quoted(gold)} is not staged, so nothing of it can be signed. Stage it first, "
         f"and with it a gates file that says where the gold is: {one_line(stage, 200)}"

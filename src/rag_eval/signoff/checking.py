@@ -11,10 +11,9 @@ level that the policy asks for.
 
 from __future__ import annotations
 
-import shlex
-
 from rag_eval.errors import Problem
 from rag_eval.model import item_hash as digest
+from rag_eval.places import shell_line
 from rag_eval.safe import quoted
 from rag_eval.signoff import identity
 from rag_eval.signoff.identity import NO_PROOF, Proof
@@ -258,7 +257,7 @@ def _kept(base: Mapping[str, Record | str], head: Mapping[str, Record | str], ad
         if head.get(path) == record:
             continue
         code, verb = ("record-edited", "edited") if path in head else ("record-removed", "removed")
-        mend = f"git checkout {advice.restore} -- {shlex.quote(f':/{path}')}"
+        mend = f"git checkout {advice.restore} -- {shell_line(f':/{path}')}"
         yield Breach(code, path, 0, f"a record that is already on the base was {verb}; records are only added", mend)
 
 
@@ -274,7 +273,7 @@ def _malformed(
 
 
 def _again(path: str, advice: Advice) -> str:
-    return f"git rm -f -- {shlex.quote(f':/{path}')} && {advice.sign}"
+    return f"git rm -f -- {shell_line(f':/{path}')} && {advice.sign}"
 
 
 def _unfit(path: str, record: Record | str, on_base: set[str], policy: Policy) -> tuple[str, str] | None:
