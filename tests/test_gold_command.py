@@ -899,6 +899,15 @@ def test_a_key_signs_what_is_recorded(repo, tmp_path):
     accepted(repo)
 
 
+@needs_ssh_keygen
+def test_a_key_in_the_home_folder_is_found_where_the_shell_leaves_the_tilde_to_us(repo, tmp_path):
+    keys = Keys(tmp_path)
+    repo.stage(EDITED, TWO)
+    key = f"--key=~/{keys.file('ann').relative_to(tmp_path)}"
+    code, said = repo.gold("signoff", "--reason", "x", key, HOME=str(tmp_path))
+    assert (code, len(new_records(repo))) == (0, 1), said
+
+
 def test_a_key_that_is_none_leaves_nothing_behind(repo):
     repo.stage(EDITED, TWO)
     code, said = repo.gold("signoff", "--reason", "x", "--key", "gone")

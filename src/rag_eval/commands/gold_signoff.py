@@ -116,7 +116,7 @@ def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
     if key:
         from rag_eval.signoff.signatures import sign
 
-        return sign(record, key)
+        return sign(record, os.path.expanduser(key))  # noqa: PTH111 - shells of Windows leave the tilde in it
     if policy.require == "signature":
         raise UsageError("The policy wants records with a signature. Name your SSH key: --key ~/.ssh/id_ed25519")
     return record
