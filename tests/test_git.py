@@ -134,6 +134,15 @@ def test_a_sub_folder_knows_the_root_and_its_own_place(repo):
     assert git.blob("a/one.txt") == b"one\n"
 
 
+def test_a_root_with_a_line_break_in_its_name_is_found_too(tmp_path, repo):
+    own = Repo.create(tmp_path / "two\nlines", None)
+    own.write("a/one.txt", "one\n")
+    own.git("add", ".")
+    for folder, prefix in ((own.path, ""), (own.path / "a", "a/")):
+        git = Git(str(folder))
+        assert (git.top, git.prefix, git.blob("a/one.txt")) == (str(own.path), prefix, b"one\n")
+
+
 def test_a_linked_work_tree_has_its_own_index_and_head(repo):
     repo.git("worktree", "add", "-q", "-b", "side", "../side")
     side = Repo(repo.path.parent / "side")

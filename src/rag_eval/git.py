@@ -65,7 +65,8 @@ class Git:
         if top:  # the caller knows the root, and need not wait for git to say so
             return
         found = os.fsdecode(self._run("rev-parse", "--show-toplevel", "--show-prefix"))
-        self.top, _, self.prefix = found.removesuffix("\n").partition("\n")
+        # The last line break parts the two: a folder above the repository may have one in its name.
+        self.top, _, self.prefix = found.removesuffix("\n").rpartition("\n")
 
     def files(self, *paths: str, at: str | None = INDEX) -> dict[str, str]:
         """The regular files at ``paths`` as {path: object id}; a path that ends in / means what is directly in it.
