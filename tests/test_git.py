@@ -69,6 +69,12 @@ def test_no_path_is_a_pattern(repo, at):
     assert git.files("a/*.txt", "*", ":(glob)**", ":/a/one.txt", at=at) == {}
 
 
+@pytest.mark.parametrize("way", ["GLOB", "NOGLOB", "ICASE"])
+def test_no_way_to_read_patterns_that_the_environment_has_is_taken(repo, monkeypatch, way):
+    monkeypatch.setenv(f"GIT_{way}_PATHSPECS", "1")
+    assert list(Git(str(repo.path)).files("a/one.txt", "A/ONE.txt", "a/*.txt")) == ["a/one.txt"]
+
+
 @pytest.mark.parametrize("at", ["the index", "HEAD"])
 def test_a_folder_in_the_place_of_a_file_is_refused(repo, at):
     git = Git(str(repo.path))
