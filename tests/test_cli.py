@@ -728,6 +728,12 @@ def test_a_folder_that_cannot_be_opened_is_said_to_be_one(project, rag, monkeypa
     assert (code, err) == (2, "eval: is a folder, not a file. Name the file in it.\n")
 
 
+def test_a_gates_file_with_backslashes_is_told_what_other_systems_take(project, rag):
+    (project / "eval-gates.yml").write_text("version: 1\ngold: eval\\gold.jsonl\n")
+    code, _, err = rag("score")
+    assert (code, "Write the path with forward slashes" in err) == (2, True)
+
+
 def test_a_path_with_backslashes_says_as_much_of_what_it_is(project, rag, monkeypatch):
     write_rows(project / "eval\\gold.jsonl", [{"qid": "S1"}])
     assert rag("validate", "eval\\gold.jsonl")[0] == 0  # on other systems that is a name like any other

@@ -27,6 +27,8 @@ _SMALL = 192 * 1024
 BOM = b"\xef\xbb\xbf"
 PACKED = _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 RELATIVE = "Give the path relative to the workspace, without ${{ github.workspace }}."
+_ABSENT = "Check the path. What goes where: rag-eval init"
+_SLASHES = "Write the path with forward slashes, which every system takes."
 _FOLDER = "is a folder, not a file", "Name the file in it."
 _UNLINKED = "Put the file itself there instead of a link to it."
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -248,7 +250,7 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     try:
         handle = os.open(real, flags)
     except FileNotFoundError:
-        raise Unreadable("no such file", "Check the path. What goes where: rag-eval init") from None
+        raise Unreadable("no such file", _SLASHES if "\\" in path and os.sep == "/" else _ABSENT) from None
     except OSError as error:
         if os.path.isdir(real):  # noqa: PTH112 - Windows opens no folder
             raise Unreadable(*_FOLDER) from None
