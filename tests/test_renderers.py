@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import os
+import re
+from collections import Counter
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -16,6 +18,7 @@ from rag_eval.comparison.blast import GateTurn, GoldChange
 from rag_eval.comparison.policy import PolicyChange
 from rag_eval.files.contract import Contract
 from rag_eval.finding import Finding
+from rag_eval.labels import GOOD
 from rag_eval.metrics import measure
 from rag_eval.renderers import RENDERERS, render, words
 from rag_eval.renderers.json_file import as_json, from_json
@@ -257,6 +260,54 @@ def test_junit_names_a_gate_the_same_whatever_came_of_it(report):
         [case.get("name") for case in junit(one).iter("testcase")] for one in (report, report._replace(gates=other))
     ]
     assert names[0] == names[1]
+
+
+def sarif(report):
+    [run] = json.loads(render(report, "sarif"))["runs"]
+    return run["tool"]["driver"]["rules"], run["results"]
+
+
+def test_sarif_points_at_what_is_broken_found_and_wrong(report):
+    _, results = sarif(report)
+    wrong = [each for each in report.questions if each.label not in GOOD]
+    gates = [gate for gate in report.gates if gate.broken]
+    kinds = Counter(one["ruleId"].partition("/")[0] for one in results)
+    assert kinds == Counter(gate=len(gates), finding=len(report.findings), question=len(wrong))
+    levels = [one["level"] for one in results]
+    assert levels[: len(gates)] == ["error" if gate.blocks else "warning" for gate in gates]
+    assert set(levels[len(levels) - len(wrong) :]) <= {"note" if report.passed else "warning"}
+
+
+def test_sarif_is_what_the_standard_and_code_scanning_ask_for(report):
+    rules, results = sarif(report)
+    assert len({rule["id"] for rule in rules}) == len(rules)
+    for one in results:
+        assert rules[one["ruleIndex"]]["id"] == one["ruleId"]
+        assert one["message"]["text"]
+        [place] = one["locations"]
+        uri = place["physicalLocation"]["artifactLocation"]["uri"]
+        assert re.fullmatch(r"(?:file://)?[A-Za-z0-9._~%/!$&'()*+,;=:@-]+", uri)
+        assert place["physicalLocation"].get("region", {"startLine": 1})["startLine"] >= 1
+    told_by = [(one["ruleId"], one["partialFingerprints"]["ragEval/v1"]) for one in results]
+    assert len(set(told_by)) == len(told_by)
+
+
+def test_sarif_tells_a_question_by_its_id_wherever_it_stands(report):
+    moved = tuple(each._replace(trace_line=each.trace_line and each.trace_line + 7) for each in report.questions)
+    before, after = (
+        [one["partialFingerprints"] for one in sarif(each)[1]] for each in (report, report._replace(questions=moved))
+    )
+    assert before == after
+
+
+@pytest.mark.parametrize("qid", ["[click](https://e.test)", "a\\[b](c)", "\u202e[x]", "\n\n[a]: b", "[1](1)"])
+def test_nothing_in_the_text_of_sarif_is_a_link(qid, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    report = report_of("bad", None)
+    questions = tuple(each._replace(qid=f"{qid}{place}") for place, each in enumerate(report.questions))
+    texts = [one["message"]["text"] for one in sarif(report._replace(questions=questions))[1]]
+    assert [text for text in texts if re.search(r"(?<!\\)(?:\\\\)*[\[\]]", text)] == []
+    assert all(char.isprintable() for text in texts for char in text)
 
 
 def test_csv_says_which_cases_flipped_where_there_is_a_baseline(report):

@@ -16,7 +16,7 @@ EXAMPLES = """\
   rag-eval gate rag-eval-report/report.json
   rag-eval gate rag-eval-report/report.json --gates stricter.yml --format markdown
 """
-FORMATS = ("table", "markdown", "html", "json", "junit", "csv")
+FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

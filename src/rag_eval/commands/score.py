@@ -34,7 +34,7 @@ EXAMPLES = """\
   rag-eval score --save-trace
   rag-eval score --format scores --gates precision=0.80,chr=0.75,under=0.05,over=0.10
 """
-FORMATS = ("table", "markdown", "html", "json", "junit", "csv", "scores")
+FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "csv", "scores")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ RENDERERS = {
     "html": ("rag_eval.renderers.html", "report.html"),
     "json": ("rag_eval.renderers.json_file", "report.json"),
     "junit": ("rag_eval.renderers.junit", "junit.xml"),
+    "sarif": ("rag_eval.renderers.sarif", "report.sarif"),
     "csv": ("rag_eval.renderers.csv_file", "questions.csv"),
 }
 

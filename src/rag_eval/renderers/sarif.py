@@ -1,0 +1,82 @@
+"""The report as SARIF 2.1.0, which code scanning reads: broken gates, findings and wrong answers on their lines."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from urllib.parse import quote
+
+from rag_eval.labels import MEANING
+from rag_eval.renderers import words
+from rag_eval.renderers.pointers import of_findings, of_gates, of_questions
+from rag_eval.renderers.values import json_text
+from rag_eval.safe import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rag_eval.renderers.pointers import Pointer
+    from rag_eval.report import Report
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LONGEST = 1000
+_BRACKET = re.compile(r"[\\\[\]]")
+_FINGERPRINT = "ragEval/v1"
+"""What a result is told by from run to run; another rule to make it is another name."""
+
+
+def render(report: Report) -> str:
+    """One run of one tool. The wrong answers of a run that passed are notes: nothing has to be done about them."""
+    pointers = [*of_gates(report), *of_findings(report), *of_questions(report)]
+    rules = {_name(one): _rule(one) for one in pointers}
+    places = {name: place for place, name in enumerate(rules)}
+    results = [_result(one, places, report) for one in pointers]
+    driver = {"name": "rag-eval", "semanticVersion": report.version, "rules": list(rules.values())}
+    told = {"verdict": report.verdict, "summary": one_line(words.headline(report), _LONGEST)}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results, "properties": told}
+    return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _name(one: Pointer) -> str:
+    return f"{one.kind}/{one.code}"
+
+
+def _rule(one: Pointer) -> dict[str, Any]:
+    said = {"gate": f"the gate on {one.code}", "finding": f"the finding {one.code}"}
+    return {"id": _name(one), "shortDescription": _text(said.get(one.kind) or MEANING[one.code])}
+
+
+def _result(one: Pointer, places: dict[str, int], report: Report) -> dict[str, Any]:
+    quiet = one.kind == "question" and report.passed
+    return {
+        "ruleId": _name(one),
+        "ruleIndex": places[_name(one)],
+        "level": "note" if quiet else one.level,
+        "message": _text(one.text),
+        "locations": [{"physicalLocation": _place(one, report)}],
+        "partialFingerprints": {_FINGERPRINT: _digest(one)},
+    }
+
+
+def _place(one: Pointer, report: Report) -> dict[str, Any]:
+    """Where it stands. Code scanning takes no result without a file: one that has none is shown on the gates."""
+    file = one.file or report.gates_file or report.inputs[0].path
+    found: dict[str, Any] = {"artifactLocation": _address(file)}
+    return {**found, "region": {"startLine": one.line}} if one.file and one.line else found
+
+
+def _address(path: str) -> dict[str, str]:
+    """A path as a URI: relative to the root of the source, or of this machine."""
+    written = quote(path.replace("\\", "/").removeprefix("./"), safe="/")
+    return {"uri": f"file://{written}"} if written.startswith("/") else {"uri": written, "uriBaseId": "%SRCROOT%"}
+
+
+def _text(text: str) -> dict[str, str]:
+    """A message. Brackets in it are no link: whoever names a question does not write what a reviewer clicks on."""
+    return {"text": _BRACKET.sub(r"\\\g<0>", one_line(text, _LONGEST))}
+
+
+def _digest(one: Pointer) -> str:
+    """The same for the same gate, finding or question in every run, wherever it stands."""
+    return sha256("\n".join([_name(one), one.subject]).encode(errors="replace")).hexdigest()[:32]
