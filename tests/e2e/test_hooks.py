@@ -224,6 +224,16 @@ def test_a_merge_that_brings_unsigned_gold_is_stopped(project):
     assert (code != 0, codes(said)) == (True, ["unsigned-change"]), said
 
 
+def test_what_init_writes_has_merges_and_pushes_checked_too(project):
+    for hook in (project.path / ".git" / "hooks").iterdir():
+        hook.unlink()
+    (project.path / ".pre-commit-config.yaml").unlink()
+    assert project.run("rag-eval", "init")[0] == 0
+    assert project.run("pre-commit", "install")[0] == 0
+    installed = {path.name for path in (project.path / ".git" / "hooks").iterdir()}
+    assert installed == {"pre-commit", "pre-merge-commit", "pre-push"}
+
+
 def test_a_linked_work_tree_runs_the_hook_on_its_own_index(project):
     project.signed(ONE)
     project.git("add", ".pre-commit-config.yaml")
