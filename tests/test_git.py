@@ -253,6 +253,14 @@ def test_without_git_the_error_says_so(repo, monkeypatch):
         Git(str(repo.path))
 
 
+def test_a_git_that_writes_paths_of_another_system_is_told_from_none(repo, tmp_path, monkeypatch):
+    (tmp_path / "git").write_text("#!/bin/sh\nprintf '/cygdrive/c/work\\n\\n'\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(GitError, match=r"'/cygdrive/c/work' for the root.*not that of Cygwin"):
+        Git(str(repo.path)).names()
+
+
 def test_a_nul_is_refused_before_git_sees_it(repo):
     with pytest.raises(GitError, match="NUL"):
         Git(str(repo.path)).files("a\0b")

@@ -39,6 +39,7 @@ _EMPTY = (  # the ids of a file without content, by SHA-1 and by SHA-256
     "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
     "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
 )
+_OTHER_GIT = "Put the git of this system on the PATH first: on Windows, not that of Cygwin or MSYS."
 _MENDS = {
     "not a git repository": "Run it inside the repository that keeps the gold.",
     "dubious ownership": "Tell git that you trust the folder: git config --global --add safe.directory FOLDER",
@@ -247,6 +248,9 @@ class Git:
                 check=False,
             )
         except OSError as error:
+            if not os.path.isdir(self.top):  # noqa: PTH112 - start-up time
+                missing = f"git takes {quoted(self.top, 200)} for the root, and there is no such folder"
+                raise GitError(f"{missing}. {_OTHER_GIT}") from None
             raise GitError(f"git cannot be run ({error.strerror}). Install git and put it on the PATH.") from None
         if done.returncode and done.returncode not in also:
             raise _failed(command[0], done.stderr.decode("utf-8", "replace"))
