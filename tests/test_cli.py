@@ -130,6 +130,25 @@ def test_a_defect_ends_with_3_and_a_report_to_paste_without_data(rag, project, m
     assert "secret" not in err
 
 
+@pytest.mark.parametrize("name", ["orjson", "rpds.rpds"])
+def test_a_package_that_cannot_be_loaded_is_named_and_no_defect(rag, monkeypatch, name):
+    def broken(args):
+        raise ImportError(f"DLL load failed while importing {name}", name=name)
+
+    monkeypatch.setattr("rag_eval.commands.metrics.run", broken)
+    code, _, err = rag("metrics")
+    assert (code, err.startswith(f"rag-eval: {name} cannot be loaded: DLL load failed")) == (2, True)
+    assert err.endswith("Install rag-eval-action again, with all that it needs.\n")
+
+
+def test_a_module_of_our_own_that_is_not_there_is_a_defect(rag, monkeypatch):
+    def broken(args):
+        from rag_eval import nowhere  # noqa: F401
+
+    monkeypatch.setattr("rag_eval.commands.metrics.run", broken)
+    assert rag("metrics")[0] == 3
+
+
 # score
 
 

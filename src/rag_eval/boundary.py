@@ -45,6 +45,9 @@ def _surroundings(error: Exception) -> int:
     """The exit code of what the machine is to blame for, once it is said; 0 for anything else."""
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         return _unwritten(error)
+    if isinstance(error, ImportError) and error.name and error.name.partition(".")[0] != "rag_eval":
+        again = "Install rag-eval-action again, with all that it needs."
+        return _say([f"rag-eval: {error.name} cannot be loaded: {error}. {again}"], CANNOT_JUDGE)
     if isinstance(error, UnicodeEncodeError) and (misread := misread_names()):
         return _say([f"rag-eval: {misread}"], CANNOT_JUDGE)
     if isinstance(error, FileNotFoundError) and _nowhere():
