@@ -188,6 +188,15 @@ def test_before_the_first_commit_there_is_no_head_and_an_index(tmp_path, repo):
     assert (git.resolve("HEAD"), git.blob("x")) == (None, b"x\n")
 
 
+def test_a_last_commit_that_cannot_be_read_is_not_taken_for_none(tmp_path, repo):
+    assert Git(str(Repo.create(tmp_path / "fresh", None).path)).last() is None
+    git = Git(str(repo.path))
+    last = git.last()
+    (repo.path / ".git/objects" / last[:2] / last[2:]).unlink()
+    with pytest.raises(GitError, match="last commit cannot be read"):
+        git.last()
+
+
 @pytest.mark.parametrize("bad", ["main", "--help", "abc", "HEAD"])
 def test_only_object_ids_go_where_ids_are_meant(repo, bad):
     git = Git(str(repo.path))

@@ -144,6 +144,13 @@ class Git:
         text = found.decode("ascii", "replace").strip()
         return text if is_object_id(text) else None
 
+    def last(self) -> str | None:
+        """The id of the last commit, None before the first; one that cannot be read is no reason to begin anew."""
+        found = self.resolve("HEAD")
+        if found is None and self._run("rev-parse", "--verify", "--quiet", "HEAD", also=(1,)):
+            raise GitError("The last commit cannot be read. Check the repository with: git fsck")
+        return found
+
     def merge_base(self, one: str, other: str) -> str:
         """The id of the best common ancestor of two commits, given by their ids."""
         found = self._run("merge-base", _checked(one), _checked(other), also=(1,)).decode("ascii").strip()

@@ -28,7 +28,7 @@ def frame_since(git: Git, base: str | None) -> Frame:
     index = git.at(INDEX)
     if base is not None:
         return between(git, base, "HEAD", index)
-    last = git.resolve("HEAD")
+    last = git.last()
     return Frame(git.at(last) if last else NOTHING, index, staged=True)
 
 
