@@ -313,6 +313,45 @@ def test_first_gates_of_a_folder_beside_those_of_another_are_bootstrap(project, 
     assert (score.code, report["base"]["kind"]) == (0, "bootstrap")
 
 
+@pytest.fixture
+def service(tmp_path, monkeypatch):
+    """A project in a folder of its repository, beside the gates of another one."""
+    apart(monkeypatch)
+    made = Project.made(tmp_path / "many", below="apps/search/")
+    made.write("apps/help/eval-gates.yml", gates(precision="{min: 0}"))
+    made.write("eval-gates.yml", gates(precision="{min: 0}"))
+    made.done("another, and one for all")
+    monkeypatch.chdir(made.path)
+    return made
+
+
+EASY = "gold: ../apps/search/eval/gold.jsonl\ntrace: ../apps/search/runs/trace.jsonl\n"
+
+
+def test_gates_above_the_gold_decide_where_the_caller_comes_to_name_others(service, score):
+    service.branch("pr")
+    service.write("ci/gates.yml", gates(EASY, precision="{min: 0}"))
+    service.put(trace=wrong(1, 2, 3))
+    service.done()
+    report = score("--gates", "ci/gates.yml")
+    assert (score.code, report["base"]["kind"], broken(report)) == (1, "base", [("precision", "base")])
+    assert policy(report)["the gates file"] == ("looser", ["precision"])
+
+
+def test_no_gates_are_looked_for_behind_a_link_of_the_base(service, score):
+    """The base has a link in place of the folder that the gold is in now."""
+    service.git("rm", "-q", "-r", "apps/search", GATES)
+    (service.path / "apps/search").symlink_to("help")
+    service.done("a link")
+    service.branch("pr")
+    (service.path / "apps/search").unlink()
+    service.write("ci/gates.yml", gates(EASY))
+    service.put(gold=GOLDS, trace=TRACES)
+    service.done()
+    report = score("--gates", "ci/gates.yml")
+    assert (score.code, report["base"]["kind"]) == (0, "bootstrap")
+
+
 def test_which_of_several_gates_that_go_would_decide_cannot_be_told(project, score):
     easy = in_folders(project, "rag", "tag")
     project.git("rm", "-q", "-r", "rag", "tag")

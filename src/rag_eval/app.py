@@ -290,7 +290,7 @@ def _base(options: Options, head: Policy, authority: Authority) -> Policy | None
     """
     from rag_eval.governance.goalposts import base_policy
 
-    policy = base_policy(authority, head.file, options.folder)
+    policy = base_policy(authority, head.file, options.folder, head.gold)
     if policy is None:
         return None
     gold, trace = options.gold or policy.gold, options.trace or policy.trace

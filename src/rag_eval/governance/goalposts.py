@@ -21,7 +21,7 @@ from rag_eval.places import GATES_FILES
 from rag_eval.remarks import Remark
 from rag_eval.report import Base, concluded, diagnosed, habits, levels, rejudge
 from rag_eval.safe import quoted
-from rag_eval.trees import lost, read, read_regular
+from rag_eval.trees import Irregular, lost, read, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,28 +32,49 @@ if TYPE_CHECKING:
     from rag_eval.governance.scene import Scene
     from rag_eval.judging.gates import Policy
     from rag_eval.report import Report
+    from rag_eval.trees import Tree
 
 
 _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")
 
 
-def base_policy(authority: Authority, gates: str, folder: str = "") -> Policy | None:
+def base_policy(authority: Authority, gates: str, folder: str = "", gold: str = "") -> Policy | None:
     """The base's gates; None where the head decides for itself, or where the base has none yet.
 
     The name counts as it was written first, so that a folder that the change turned into a link leads nowhere else.
-    Where the base has no file of that name, one of a usual name is looked for, in ``folder`` first: to name another
-    file, or to delete the one that is there, moves no goalposts. Last, the one of a usual name that the change deletes
-    or moves, wherever it stands. InputError where the base's file cannot be read.
+    Where the base has no file of that name, one of a usual name is looked for, in ``folder`` first, then in those above
+    the ``gold``, the nearest first: to name another file or folder, or to delete the one that is there, moves no
+    goalposts. Last, the one of a usual name that the change deletes or moves, wherever it stands. InputError where the
+    base's file cannot be read.
     """
     if authority.gates is None:
         return None
     named = [authority.written(gates), authority.inside(gates)] if gates else []
-    usual = [authority.inside(os.path.join(each, name)) for each in (folder, "") for name in GATES_FILES]  # noqa: PTH118
-    for path in dict.fromkeys(name for name in (*named, *usual, *GATES_FILES) if name):
+    usual = [authority.inside(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
+    above = [name for name in _above(authority, gold) if _may_hold(authority.gates, name)]
+    here = [authority.inside(name) for name in GATES_FILES]
+    for path in dict.fromkeys(name for name in (*named, *usual, *above, *here, *GATES_FILES) if name):
         data = read(authority.gates, path)
         if data is not None:
             return _parsed(authority, path, data)
     return _moved_away(authority)
+
+
+def _above(authority: Authority, gold: str) -> list[str]:
+    """The usual names in the folders that the gold is in, the nearest first."""
+    path = authority.inside(gold) if gold else None
+    folders = path.split("/")[:-1] if path else []
+    ends = range(len(folders), 0, -1)
+    return ["/".join([*folders[:end], name]) for end in ends for name in GATES_FILES]
+
+
+def _may_hold(tree: Tree, path: str) -> bool:
+    """Whether nothing but folders leads to ``path``: a guess that ends at a link or a submodule is no file's name."""
+    try:
+        tree.files(path)
+    except Irregular as odd:
+        return odd.path == path
+    return True
 
 
 def _moved_away(authority: Authority) -> Policy | None:
@@ -196,7 +217,7 @@ def _by_itself(scene: Scene) -> list[Finding]:
         message = "gates were taken from the change itself, as was asked for: it can move its own goalposts"
         return [Finding("gates-from-head", "warning", message, "Leave gates-ref out, and the base decides.")]
     if scene.base is None:
-        message = "the base has no gates file of this name, nor the usual one: the change's own gates decide alone"
+        message = "the base has no gates file of this name, nor one of the usual name: the change's own decide alone"
         return [Finding("bootstrap", "warning", message, "They hold for others once they are merged.", scene.head.file)]
     return []
 

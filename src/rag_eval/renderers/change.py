@@ -30,9 +30,7 @@ def authority(report: Report, voice: Voice) -> list[Block]:
     at = f" ({commit}, read through {voice.said(base.through, _REF)})" if base.commit else ""
     where = voice.code(base.ref, _REF) + at
     if base.kind == "bootstrap":
-        said = (
-            f"{voice.strong('Bootstrap.')} {where} has no gates yet: this change brings them, and nothing else decides."
-        )
+        said = f"{voice.strong('Bootstrap.')} {where} has no gates file for this: that of the change decides alone."
         return [Paragraph(said)]
     if base.kind == "head":
         said = "Gates are those of the change itself, as was asked for."

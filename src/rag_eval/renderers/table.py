@@ -57,7 +57,7 @@ def _base(report: Report) -> str:
     where = one_line(base.ref, 60) + (f" ({one_line(base.commit[:12])})" if base.commit else "")
     return {
         "base": f"The gates of {where} and those of the work tree both apply.",
-        "bootstrap": f"Bootstrap: {where} has no gates yet, and those of the work tree alone decide.",
+        "bootstrap": f"Bootstrap: {where} has no gates file for this, and that of the work tree decides alone.",
         "head": "The gates of the work tree alone decide, as was asked for.",
     }[base.kind]
 
