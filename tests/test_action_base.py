@@ -60,6 +60,14 @@ def test_a_pull_request_target_runs_on_the_base_itself():
     assert against("pull_request_target", PULL, sha=BASE, base_ref="main") == Against("main", BASE, direct=False)
 
 
+def test_a_pull_request_target_into_another_branch_than_it_runs_on_is_held_against_that():
+    """GitHub takes such a workflow from the default branch, whatever the pull request is to be merged into."""
+    found = against("pull_request_target", PULL, "refs/heads/trunk", TIP, "release", names={"release": BASE})
+    assert found == Against("release", BASE, direct=False)
+    found = against("pull_request_target", PULL, "refs/heads/release", OLD, "release", names={})
+    assert found == Against("release", OLD, direct=False)
+
+
 QUEUED = f"refs/heads/gh-readonly-queue/main/pr-7-{BASE}"
 
 
@@ -455,6 +463,53 @@ def test_gates_ref_head_is_said_in_the_report(project, served, run):
 def test_without_an_event_there_is_no_base(project, served, run):
     assert run(name="") == 0
     assert (run.report["base"], served.seen) == (None, [])
+
+
+TARGET = {"name": "pull_request_target", "ref": "refs/heads/main"}
+
+
+@pytest.mark.parametrize("checkout", ["--detach", "-q"], ids=["commit", "branch"])
+def test_a_pull_request_whose_change_is_not_checked_out_is_not_passed(project, run, checkout):
+    """As in pull_request_target, or where a step checks out the base: what is judged is the base itself."""
+    merged = project.merge()
+    project.git("checkout", checkout, "main")
+    for event in ({**TARGET, "sha": project.base}, {"sha": merged}):
+        assert run(**event) == 1
+        assert [(one["code"], one["level"]) for one in run.report["findings"]] == [("change-not-checked-out", "error")]
+        assert f"commit '{project.base[:12]}' is checked out, without the last commit of this pull request" in run.log
+
+
+def test_traces_that_are_said_to_be_of_the_change_may_be_all_that_it_brings(project, run):
+    project.git("checkout", "-q", "main")
+    project.write("runs/run.json", json.dumps({"system_commit": project.head}))
+    assert run(**TARGET, sha=project.base) == 0
+    assert [(one["code"], one["level"]) for one in run.report["findings"]] == [("change-not-checked-out", "warning")]
+    project.write("runs/run.json", json.dumps({"system_commit": project.base}))
+    assert run(**TARGET, sha=project.base) == 1
+    assert run.outputs["findings"] == "change-not-checked-out,stale-traces"
+
+
+def test_what_holds_the_last_commit_of_the_pull_request_is_the_change(project, served, run):
+    merged = project.merge()
+    project.git("checkout", "-q", "pr")
+    assert run(**TARGET, sha=project.base) == 0
+    project.write("later.txt", "pushed since")
+    later = project.done("a later push")
+    assert run(sha=merged) == 0
+    assert run.report["findings"] == []
+    served.faults[:] = [Fault(f"compare/{later}", 404, times=10**9)]  # as of a commit that a step of the job made
+    assert run(sha=merged) == 0
+    assert run.report["findings"] == []
+
+
+def test_the_gates_that_decide_anyhow_are_not_those_of_the_change(project, run):
+    """A pull_request_target runs on the base; to name the branch that this is takes nothing from it."""
+    project.git("checkout", "-q", "pr")
+    project.put(gates=gates(precision="{min: 0.1}"), trace=wrong(1, 2))
+    project.head = project.done("looser and worse")
+    for gates_ref in ("base", "main", "default-branch"):
+        assert run(**TARGET, sha=project.base, gates_ref=gates_ref) == 1
+        assert (run.report["base"]["kind"], run.outputs["failed-gates"]) == ("base", "precision")
 
 
 @pytest.mark.parametrize(("before", "code"), [("base", 1), ("zeros", 0)])

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 _QUEUE = re.compile(r"refs/heads/gh-readonly-queue/(.+)/pr-([0-9]+)-([0-9a-f]{40,64})")
-_PULL = ("pull_request", "pull_request_review")
+_PULL, _TARGET = ("pull_request", "pull_request_review"), "pull_request_target"
 
 
 class Trigger(NamedTuple):
@@ -99,8 +99,8 @@ def find(trigger: Trigger, history: History) -> Against:
     """
     if trigger.name in _PULL:
         return _of_pull_request(trigger, history)
-    if trigger.name == "pull_request_target":
-        return Against(trigger.base_ref or "the base branch", _known(trigger.sha, "GITHUB_SHA"), direct=False)
+    if trigger.name == _TARGET:
+        return _of_target(trigger, history)
     if trigger.name == "merge_group":
         queue = _QUEUE.fullmatch(trigger.ref)
         ref, base = (
@@ -120,6 +120,14 @@ def _of_pull_request(trigger: Trigger, history: History) -> Against:
     if len(parents) == 2:
         return Against(ref, parents[0], head=parents[1])
     return Against(ref, _known(trigger.said("pull_request", "base", "sha"), "pull_request.base.sha"), direct=False)
+
+
+def _of_target(trigger: Trigger, history: History) -> Against:
+    """The branch that is to be merged into: such a workflow is taken from the default branch, whichever that is."""
+    ref = trigger.base_ref
+    if ref and trigger.ref not in ("", f"refs/heads/{ref}"):
+        return Against(ref, history.named(ref), direct=False)
+    return Against(ref or "the base branch", _known(trigger.sha, "GITHUB_SHA"), direct=False)
 
 
 def _known(commit: str, what: str) -> str:
@@ -155,10 +163,11 @@ def _of_head(trigger: Trigger, signoff: Signoff, head: WorkTree) -> Authority:
 def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, history: History) -> Authority:
     against = find(trigger, history)
     gates = _gates(gates_ref, against, history)
-    last = against.head or trigger.head
+    last, out = against.head or trigger.head, checked_out(Path(head.top))
     under_test = last if head_of(Path(head.top)) == last else trigger.sha
-    commits = frozenset({trigger.sha, last} - {""})
-    own = gates is not against and gates.commit in commits  # by whatever name the change was asked for its own gates
+    # A pull_request_target runs on a commit of the base.
+    commits = frozenset({"" if trigger.name == _TARGET else trigger.sha, last} - {""})
+    own = gates.commit != against.commit and gates.commit in commits  # by whatever name its own gates were asked for
     fork = _fork(against, under_test, trigger, history)
     before = history.at(fork) if fork else NOTHING
     return Authority(
@@ -177,7 +186,18 @@ def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, hi
         ci=True,
         began=before if gates is against and fork not in ("", against.commit) else None,
         unknown=not (own or gates_ref in ("base", "default-branch") or _held(gates.commit, against, history)),
+        astray=out if _astray(trigger, out, commits, last, history) else "",
     )
+
+
+def _astray(trigger: Trigger, out: str, commits: frozenset[str], last: str, history: History) -> bool:
+    """Whether what is checked out is known to lack the pull request's last commit."""
+    if trigger.name not in (*_PULL, _TARGET) or not out or out in commits:
+        return False
+    try:
+        return history.merge_base(out, last) != last
+    except RagEvalError:
+        return False  # a commit that a step of the job made, or a clone without that history
 
 
 def _held(commit: str, against: Against, history: History) -> bool:
@@ -204,10 +224,22 @@ def _gates(gates_ref: str, against: Against, history: History) -> Against:
     return Against(ref, history.named(ref))
 
 
+def checked_out(top: Path) -> str:
+    """The id of the commit that a repository's HEAD stands at, through its branch; empty where it cannot be read."""
+    said = head_of(top)
+    if said.startswith("ref: refs/"):
+        said = _text_of(top / ".git" / said.removeprefix("ref: "))
+    return said if is_object_id(said) else ""
+
+
 def head_of(top: Path) -> str:
     """What the HEAD of a repository says: a commit's id, or ``ref: `` and a branch; empty where it cannot be read."""
+    return _text_of(top / ".git" / "HEAD")
+
+
+def _text_of(path: Path) -> str:
     try:
-        return (top / ".git" / "HEAD").read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
         return ""
 

@@ -40,7 +40,7 @@ class Authority(NamedTuple):
     where any may. ``people`` says who approved and who wrote the change, ``written_at`` how old a file of the
     base is; None where nobody can be asked. ``began`` is where the change left the history of ``gates``, None where it
     grew out of that very state, or out of another history. ``unknown``: nobody knows that the base ever held the state
-    of ``gates``.
+    of ``gates``. ``astray`` is the commit that is checked out where it is known to lack what the change is about.
     """
 
     ref: str
@@ -60,6 +60,7 @@ class Authority(NamedTuple):
     ci: bool = False
     began: Tree | None = None
     unknown: bool = False
+    astray: str = ""
 
     def inside(self, path: str) -> str | None:
         """A path as git has it, from the root of the repository; None for what lies outside of it."""

@@ -200,8 +200,21 @@ def _moved(scene: Scene, base: Policy, effects: Effects) -> list[PolicyChange]:
 
 
 def _self_judged(scene: Scene) -> list[Finding]:
-    """Where nobody but the change decides, or may: it was asked for, or the base has no gates yet."""
-    return [*_elsewhere(scene), *_by_itself(scene)]
+    """Where something else than the change is judged, or nobody but the change decides, or may."""
+    return [*_astray(scene), *_elsewhere(scene), *_by_itself(scene)]
+
+
+def _astray(scene: Scene) -> list[Finding]:
+    """Where files of another commit are judged; traces that are said to be of the change may be all that it brings."""
+    if not scene.authority.astray:
+        return []
+    of = str((scene.report.run or {}).get("system_commit") or "").lower()
+    told = of and any(each.startswith(of) for each in scene.authority.commits)
+    message = (
+        f"commit {quoted(scene.authority.astray[:12])} is checked out, without the last commit of this pull request"
+    )
+    mend = "Run on pull_request and leave ref out of actions/checkout; docs/forks.md has what forks need."
+    return [Finding("change-not-checked-out", "warning" if told else "error", message, mend)]
 
 
 def _elsewhere(scene: Scene) -> list[Finding]:
