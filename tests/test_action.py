@@ -120,6 +120,40 @@ def test_the_comment_begins_with_its_marker(in_workspace, pages):
     assert (said.id, said.head, said.run) == ("nightly", "a" * 40, 7)
 
 
+def copied(run, *folders):
+    """The project in folders of one workspace."""
+    for folder in folders:
+        shutil.copytree(EXAMPLE, run.workspace / folder)
+    run.environ |= {"GITHUB_RUN_ID": "4242", "GITHUB_RUN_ATTEMPT": "1"}
+
+
+def test_several_projects_in_one_pull_request_have_a_comment_each_that_names_it(in_workspace, pages):
+    run = in_workspace
+    copied(run, "apps/search", "apps/help")
+    assert run("bad.jsonl", working_directory="./apps/search/") == 1
+    assert run.summary.startswith("## ❌ RAG evaluation failed · `apps/search`\n")
+    assert run(working_directory="apps/help") == 0
+    assert run("none.jsonl", working_directory="apps/help", comment_id="@help") == 2
+    headings = [comment.body.split("\n")[1] for comment in pages.standing]
+    assert headings[:2] == ["## ❌ RAG evaluation failed · `apps/search`", "## ✅ RAG evaluation passed · `apps/help`"]
+    assert headings[2] == "## 🚫 Cannot be judged: 1 problem in the input · `@\u200bhelp`"
+
+
+def test_a_use_that_passes_hides_none_that_failed_in_the_same_run(in_workspace, pages):
+    """Two uses under one name by mistake: the one comment keeps the worse of both, and the log says what to do."""
+    run = in_workspace
+    copied(run)
+    run("bad.jsonl")
+    assert run() == 0
+    assert run.outputs["comment-written"] == "false"
+    told = "another use in this run, which failed, wrote it; where both go on, give each a comment-id of its own."
+    assert f"::warning title=comment unchanged::{told}" in run.log
+    assert [("RAG evaluation failed" in one.body) for one in pages.standing] == [True]
+    run.environ["GITHUB_RUN_ATTEMPT"] = "2"
+    assert run() == 0
+    assert "RAG evaluation passed" in pages.standing[0].body
+
+
 def test_a_failed_gate_is_exit_1_with_its_name(in_workspace):
     run = in_workspace
     assert run("bad.jsonl") == 1

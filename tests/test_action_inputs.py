@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rag_eval.action.inputs import Inputs, read_inputs, variable
+from rag_eval.action.inputs import Inputs, legible, read_inputs, variable
 from rag_eval.errors import UsageError
 
 ROOT = Path(__file__).parent.parent
@@ -52,6 +52,36 @@ def test_values_are_read():
 def test_paths_are_taken_from_the_working_directory():
     inputs = read_inputs({"INPUT_WORKING-DIRECTORY": "sub/", "INPUT_GOLD": "g.jsonl"})
     assert (inputs.gold, inputs.trace) == ("sub/g.jsonl", "")
+
+
+@pytest.mark.parametrize(
+    ("given", "folder", "gates"),
+    [
+        ("./apps/search/", "apps/search", "apps/search/a.yml"),
+        ("/apps//search", "apps/search", "apps/search/a.yml"),
+        ("apps/../other", "apps/../other", "apps/../other/a.yml"),
+        (".", "", "a.yml"),
+        ("/", "", "a.yml"),
+        ("..", "..", "../a.yml"),
+    ],
+)
+def test_paths_are_read_without_what_leads_nowhere(given, folder, gates):
+    inputs = read_inputs({"INPUT_WORKING-DIRECTORY": given, "INPUT_GATES": "./a.yml"})
+    assert (inputs.working_directory, inputs.gates) == (folder, gates)
+
+
+@pytest.mark.parametrize("wrong", [{}, {"INPUT_FAIL-ON": "all"}])
+def test_each_working_directory_has_a_comment_of_its_own(wrong):
+    """Whatever else is wrong: what cannot be judged must not stand in the comment of another."""
+
+    def of(**given):
+        given = {f"INPUT_{name.replace('_', '-')}": text for name, text in given.items()}
+        return (legible if wrong else read_inputs)({**given, **wrong}).comment_id
+
+    assert (of(), of(WORKING_DIRECTORY="."), of(WORKING_DIRECTORY="app/")) == ("rag-eval", "rag-eval", "rag-eval:app")
+    assert of(WORKING_DIRECTORY="app", COMMENT_ID="mine") == "mine"
+    assert of(WORKING_DIRECTORY="x" * 200) == f"rag-eval:{'x' * 91}"
+    assert of(WORKING_DIRECTORY="a\u202eb") == "rag-eval"
 
 
 def test_the_token_stands_in_no_repr():

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from fake_github import BOT, FakeGitHub, Fault
 from rag_eval.errors import UsageError
 from rag_eval.github.api import Comment, GitHub, GitHubError, Network
-from rag_eval.github.comment import MOST_CHARACTERS, Marker, find, last_line, marker, parse_marker, post, run_address
+from rag_eval.github.comment import (
+    MOST_CHARACTERS,
+    Marker,
+    attempt,
+    find,
+    last_line,
+    marker,
+    parse_marker,
+    post,
+    run_address,
+)
 
 pytest.importorskip("urllib3")
 
@@ -180,6 +190,50 @@ def test_a_run_may_be_repeated(fake, github):
     assert send(github, "second attempt", run=7).action == "updated"
     assert send(github, "second attempt", run=7).action == "unchanged"
     assert len(fake.writes) == 2
+
+
+def of(by, text, run=5, failed=False):
+    return f"{marker(ID, HEAD, run, by=by, failed=failed)}\n{text}"
+
+
+def send_by(github, by, text, run=5, failed=False, mode="always"):
+    return post(github, 2, of(by, text, run, failed), ID, mode, failed, run)
+
+
+@pytest.mark.parametrize("mode", ["always", "on-change", "on-failure"])
+def test_of_several_uses_in_one_run_the_comment_keeps_one_that_failed(fake, github, mode):
+    """Else who looks at the comment alone would take the last one, which passed, for all of them."""
+    send_by(github, "9.1", "red", failed=True)
+    green = send_by(github, "9.1", "green", mode=mode)
+    assert (green.action, green.odd, green.written) == ("unchanged", True, False)
+    assert bodies(fake) == [of("9.1", "red", failed=True)]
+    assert "another use in this run, which failed, wrote it" in green.reason
+    assert "give each a comment-id of its own" in green.reason
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_another_use_in_the_same_run_is_told_of(fake, github, failed):
+    send_by(github, "9.1", "first")
+    second = send_by(github, "9.1", "second", failed=failed)
+    assert (second.action, second.odd, bodies(fake)) == ("updated", True, [of("9.1", "second", failed=failed)])
+    assert second.reason.startswith("another use in this run wrote it; where both go on")
+    assert send_by(github, "9.1", "second", failed=failed).odd
+
+
+@pytest.mark.parametrize(("by", "run"), [("9.2", 5), ("10.1", 6), ("9.1", 6), ("", 5)])
+def test_a_run_that_is_repeated_or_the_next_one_turns_the_comment_green(fake, github, by, run):
+    send_by(github, "9.1", "red", failed=True)
+    green = send_by(github, by, "green", run)
+    assert (green.action, green.odd, bodies(fake)) == ("updated", False, [of(by, "green", run)])
+
+
+@pytest.mark.parametrize(
+    ("run_id", "number", "known"), [("42", "1", "42.1"), ("", "1", ""), ("42", "", ""), ("42", "1 -->", "")]
+)
+def test_an_attempt_is_named_by_numbers_alone(run_id, number, known):
+    assert attempt(run_id, number) == known
+    said = parse_marker(of(known, "text", failed=True))
+    assert (said.by, said.failed) == (known, True)
 
 
 def test_on_change_leaves_the_same_text_alone(fake, github):

@@ -76,6 +76,15 @@ def test_the_workflow_and_the_hooks_shown_are_yaml_of_their_kind():
     assert {hook["id"] for hook in hooks["repos"][0]["hooks"]} == shipped
 
 
+def test_the_workflow_for_several_systems_keeps_them_apart():
+    """GitHub cancels the second of three jobs that share a group; a required check has one name."""
+    [workflow] = map(yaml.safe_load, blocks(ROOT / "docs" / "several.md", "yaml"))
+    (name, scored), (_, every) = workflow["jobs"].items()
+    assert scored["steps"][-1]["with"] == {"working-directory": "${{ matrix.app }}"}
+    assert "matrix.app" in scored["concurrency"]
+    assert (every["needs"], "always()" in every["if"]) == (name, True)
+
+
 def test_the_gold_and_traces_shown_pass_the_four_default_gates(tmp_path):
     gold, trace = blocks(ROOT / "README.md", "json")
     (tmp_path / "gold.jsonl").write_text(gold, "utf-8")

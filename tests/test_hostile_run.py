@@ -123,7 +123,7 @@ class Place:
         assert complaints(self.files["GITHUB_STEP_SUMMARY"].read_text("utf-8")) == []
         for body in self.pages.bodies.values():
             marker, _, rest = body.partition("\n")
-            assert marker == f"<!-- rag-eval-action id=rag-eval head={HEAD} run=0 -->"
+            assert marker == f"<!-- rag-eval-action id=rag-eval head={HEAD} run=0 failed -->"
             assert complaints(rest) == []
 
 

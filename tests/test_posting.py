@@ -216,6 +216,19 @@ def test_a_report_that_is_not_there_is_said_too(fake, place):
     assert "\ninvalid\n" in place.outputs
 
 
+def test_reports_of_several_projects_become_a_comment_each_that_names_it(fake, place):
+    place.environ = {"GITHUB_RUN_ID": "77", "GITHUB_RUN_ATTEMPT": "1"}
+    place.write(BAD)
+    place.run(**{"comment-id": "search"})
+    place.write(GOOD)
+    place.run(**{"comment-id": "help"})
+    headings = [row["body"].split("\n")[1] for row in fake.comments[3]]
+    assert headings == ["## ❌ RAG evaluation failed · `search`", "## ✅ RAG evaluation passed · `help`"]
+    place.run(**{"comment-id": "search"})
+    assert "another use in this run, which failed, wrote it" in place.log
+    assert "RAG evaluation failed" in fake.comments[3][0]["body"]
+
+
 def test_the_comment_ends_with_the_commit_and_the_run_that_was_judged(fake, place):
     place.write(BAD)
     place.run()

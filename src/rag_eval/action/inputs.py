@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_eval.commands._shared import cutoffs
 from rag_eval.errors import UsageError
-from rag_eval.github.comment import UNFIT, fits
+from rag_eval.github.comment import UNFIT, USUAL, fits, of_folder
 from rag_eval.safe import quoted
 from rag_eval.typed import NamedTuple
 
@@ -21,6 +21,7 @@ CHOICES = {
 """What the inputs that are a choice may be."""
 
 _TRUE = {"true": True, "false": False}
+_PATHS = ("gold", "trace", "gates", "baseline", "report")
 
 
 class Inputs(NamedTuple):
@@ -35,7 +36,7 @@ class Inputs(NamedTuple):
     signoff: str = "policy"
     k: tuple[int, ...] = ()
     comment: str = "always"
-    comment_id: str = "rag-eval"
+    comment_id: str = USUAL
     annotations: bool = True
     summary: bool = True
     report_dir: str = "rag-eval-report"
@@ -55,11 +56,9 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         text = environ.get(variable(field), "").strip()
         if text:
             given[field] = _value(field, text)
-    inputs = Inputs(**given)
-    below = inputs.working_directory.strip("/")
-    named = {name: getattr(inputs, name) for name in ("gold", "trace", "gates", "baseline", "report")}
-    given |= {name: f"{below}/{path}" for name, path in named.items() if below and path}
-    return Inputs(**given)
+    below = given.get("working_directory", "")
+    given |= {name: f"{below}/{given[name]}" for name in _PATHS if below and name in given}
+    return _told_apart(given)
 
 
 def legible(environ: Mapping[str, str]) -> Inputs:
@@ -71,7 +70,12 @@ def legible(environ: Mapping[str, str]) -> Inputs:
             given |= {field: _value(field, text)} if text else {}
         except UsageError:
             given |= {"comment": "off"} if field in ("comment", "comment_id") else {}
-    return Inputs(**given)
+    return _told_apart(given)
+
+
+def _told_apart(given: Mapping[str, Any]) -> Inputs:
+    """The inputs, with a comment of its own for each working directory where no other is asked for."""
+    return Inputs(**{"comment_id": of_folder(given.get("working_directory", "")), **given})
 
 
 def variable(field: str) -> str:
@@ -111,6 +115,17 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
+def _path(text: str) -> str:
+    """A path without what leads nowhere: an annotation on ``./eval-gates.yml`` is shown on no line."""
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    return ("/" if text.startswith("/") else "") + "/".join(parts) or "."
+
+
+def _folder(text: str) -> str:
+    path = _path(text).strip("/")
+    return "" if path == "." else path
+
+
 def _comment_id(text: str) -> str:
     if not fits(text):
         raise ValueError(UNFIT)
@@ -120,6 +135,8 @@ def _comment_id(text: str) -> str:
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "k": _cutoffs,
     "comment_id": _comment_id,
+    "working_directory": _folder,
+    **dict.fromkeys(_PATHS, _path),
     "annotations": _boolean,
     "summary": _boolean,
     **{name: _one_of(*allowed) for name, allowed in CHOICES.items()},

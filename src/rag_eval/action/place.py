@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from rag_eval.action.base import Trigger
+from rag_eval.github.comment import attempt
 from rag_eval.github.workflow import annotation
 from rag_eval.typed import NamedTuple
 
@@ -25,6 +26,7 @@ class Place(NamedTuple):
     repository: str
     run: int
     run_id: str
+    by: str
     workflow: str
     server: str
     trigger: Trigger
@@ -59,7 +61,8 @@ def read_place(environ: Mapping[str, str]) -> Place:
         api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
         repository=environ.get("GITHUB_REPOSITORY", ""),
         run=int(run) if run.isdecimal() else 0,
-        run_id=environ.get("GITHUB_RUN_ID", ""),
+        run_id=(run_id := environ.get("GITHUB_RUN_ID", "")),
+        by=attempt(run_id, environ.get("GITHUB_RUN_ATTEMPT", "")),
         workflow=environ.get("GITHUB_WORKFLOW_REF", ""),
         server=environ.get("GITHUB_SERVER_URL", ""),
         trigger=Trigger(name, event, ref, sha, base_ref),

@@ -17,7 +17,7 @@ from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Probl
 from rag_eval.files.source import RELATIVE
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
-from rag_eval.github.comment import MOST_CHARACTERS, last_line, marker, post, run_address
+from rag_eval.github.comment import MOST_CHARACTERS, last_line, marker, name_of, post, run_address
 from rag_eval.github.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, most_of_each, output
 from rag_eval.labels import GOOD, MEANING
 from rag_eval.places import usual_gates
@@ -92,6 +92,7 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
 
 def _tell(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> int:
     """Say what came of it, wherever it is to be said."""
+    outcome = outcome._replace(text=partial(markdown.named_within, name_of(inputs.comment_id), outcome.text))
     for line in most_of_each(outcome.annotations) if inputs.annotations else ():
         print(line)
     if outcome.why:
@@ -256,7 +257,8 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
     if number is None or inputs.comment == "off" or not inputs.github_token:
         _say_no_comment(inputs, number)
         return "", False
-    first = marker(inputs.comment_id, place.head, place.run, place.workflow) + "\n"
+    of = place.head, place.run, place.workflow, place.by
+    first = marker(inputs.comment_id, *of, failed=outcome.failed) + "\n"
     last = last_line(place.head, place.run, run_address(place.server, place.repository, place.run_id))
     body = first + outcome.text(MOST_CHARACTERS - len(first + last), len) + last
     mode: Mode = inputs.comment  # type: ignore[assignment]
@@ -279,7 +281,7 @@ def _second_half(inputs: Inputs, place: Place, connect: Connect) -> int:
         said, code = _handed_over(inputs, place)
         mode: Mode = inputs.comment  # type: ignore[assignment]
         api = connect(place.api_url, inputs.github_token, place.repository)
-        posted = posting.publish(api, origin, said, inputs.comment_id, mode, place.server)
+        posted = posting.publish(api, origin, said, inputs.comment_id, mode, place.server, place.by)
     except RagEvalError as error:
         return _refused(error).code
     _note(posted)

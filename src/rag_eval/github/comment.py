@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 65_536
 """What GitHub takes as the body of a comment, in characters, the marker included."""
 
+USUAL = "rag-eval"
+"""The comment-id where none is set and no working directory tells several uses apart."""
+
 _LONGEST_ID = 100
 UNFIT = f"does not fit. Give it 1 to {_LONGEST_ID} printable characters."
 _MARKER = re.compile(
     r"<!-- rag-eval-action id=(?P<id>[\w.~%-]+) head=(?P<head>[0-9A-Za-z]+) run=(?P<run>[0-9]{1,18})"
-    r"(?: workflow=(?P<workflow>[0-9a-f]{12}))? -->(?:\r?\n|\Z)",
+    r"(?: workflow=(?P<workflow>[0-9a-f]{12}))?(?: by=(?P<by>[0-9]{1,18}\.[0-9]{1,9}))?(?P<failed> failed)?"
+    r" -->(?:\r?\n|\Z)",
     re.ASCII,
 )
 
@@ -44,13 +48,16 @@ _ADDRESS = re.compile(r"https?://[\w.:-]+(?:/[\w.-]+)+", re.ASCII)
 class Marker(NamedTuple):
     """What the first line says: whose comment, for which commit, of which run of which workflow.
 
-    Of the workflow it is a digest, empty where it is not known: runs of two of them are counted apart.
+    Of the workflow it is a digest, empty where it is not known: runs of two of them are counted apart. ``by`` is the
+    attempt at a run that wrote it, so that two uses in one run can be told from a run that is repeated.
     """
 
     id: str
     head: str
     run: int
     workflow: str = ""
+    by: str = ""
+    failed: bool = False
 
 
 class Posted(NamedTuple):
@@ -94,10 +101,27 @@ def fits(comment_id: str) -> bool:
     return 0 < len(comment_id) <= _LONGEST_ID and comment_id.isprintable()
 
 
-def marker(comment_id: str, head: str, run: int, workflow: str = "") -> str:
+def of_folder(folder: str) -> str:
+    """The comment-id of a use in a folder of the workspace where none is set: each folder has a comment of its own."""
+    own = f"{USUAL}:{folder[len(USUAL) + 1 - _LONGEST_ID :]}"
+    return own if folder and fits(own) else USUAL
+
+
+def name_of(comment_id: str) -> str:
+    """What people tell a comment by from others of ours; empty where there need be none."""
+    return "" if comment_id == USUAL else comment_id.removeprefix(f"{USUAL}:")
+
+
+def attempt(run_id: str, number: str) -> str:
+    """An attempt at a run, as a marker names it; empty where it is not known."""
+    return f"{run_id}.{number}" if re.fullmatch("[0-9]{1,18}", run_id) and re.fullmatch("[0-9]{1,9}", number) else ""
+
+
+def marker(comment_id: str, head: str, run: int, workflow: str = "", by: str = "", *, failed: bool = False) -> str:
     """The first line of a body. Different ids stay different; nothing in them can end the line or the comment.
 
-    ``workflow`` is the path of its file, with the repository's name before it and perhaps a ref behind an ``@``.
+    ``workflow`` is the path of its file, with the repository's name before it and perhaps a ref behind an ``@``, ``by``
+    what :func:`attempt` gives.
     """
     if not fits(comment_id):
         raise UsageError(f"comment-id {quoted(comment_id)} {UNFIT}")
@@ -105,6 +129,7 @@ def marker(comment_id: str, head: str, run: int, workflow: str = "") -> str:
     commit = re.sub(r"[^0-9A-Za-z]", "", head)[:64] or "unknown"
     path = workflow.partition("@")[0]
     of = f" workflow={hashlib.sha256(path.encode()).hexdigest()[:12]}" if path else ""
+    of += (f" by={by}" if by else "") + (" failed" if failed else "")
     return f"<!-- rag-eval-action id={name} head={commit} run={max(run, 0)}{of} -->"
 
 
@@ -124,7 +149,10 @@ def run_address(server: str, repository: str, run_id: object) -> str:
 def parse_marker(body: str) -> Marker | None:
     """What the first line of ``body`` says, None where it is no marker."""
     found = _MARKER.match(body)
-    return Marker(unquote(found["id"]), found["head"], int(found["run"]), found["workflow"] or "") if found else None
+    if not found:
+        return None
+    written = found["workflow"] or "", found["by"] or "", bool(found["failed"])
+    return Marker(unquote(found["id"]), found["head"], int(found["run"]), *written)
 
 
 def find(comments: Iterable[Comment], author: str, comment_id: str) -> Comment | None:
@@ -139,7 +167,8 @@ def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: 
     ``always`` writes each time; ``on-change`` only where the text between the marker and the line on the run differs;
     ``on-failure`` makes a comment only where a gate ``failed``, but keeps one that stands up to date, so that a red one
     turns green. The comment of a run of this workflow with a higher number than ``run`` stays; another workflow's is
-    replaced, for whose is newer cannot be told. Raises GitHubError, and ValueError for a wrong body.
+    replaced, for whose is newer cannot be told. So is that of another use in this very run, unless it alone failed: who
+    looks at the comment must not take one for all. Raises GitHubError, and ValueError for a wrong body.
     """
     _check(body, comment_id, run)
     if mode == "off":
@@ -173,20 +202,31 @@ def _check(body: str, comment_id: str, run: int) -> None:
 
 
 def _replace(api: Api, standing: Comment, body: str, mode: Mode, run: int) -> Posted:
-    other = _of_another_workflow(standing.body, body)
-    if not other and _run(standing.body) > run:
+    rival = _rival(parse_marker(standing.body), parse_marker(body))
+    if rival != _WORKFLOW and _run(standing.body) > run:
         newer = f"run {_run(standing.body)} is newer and has commented already"
         return Posted(standing.url, "skipped", newer, odd=True)
+    reason = f"{rival} wrote it; where both go on, give each a comment-id of its own" if rival else ""
+    if rival == _FAILED:
+        return Posted(standing.url, "unchanged", reason, odd=True)
     if _same(standing.body, body) or (mode == "on-change" and _same(_text(standing.body), _text(body))):
-        return Posted(standing.url, "unchanged", "it says the same already")
-    reason = "another workflow wrote it; where both go on, give each a comment-id of its own" if other else ""
-    return Posted(api.update_comment(standing.id, body).url or standing.url, "updated", reason, odd=other)
+        return Posted(standing.url, "unchanged", reason or "it says the same already", odd=bool(reason))
+    return Posted(api.update_comment(standing.id, body).url or standing.url, "updated", reason, odd=bool(reason))
 
 
-def _of_another_workflow(one: str, other: str) -> bool:
-    """Whether two comments are known to be of different workflows."""
-    own = [said.workflow for body in (one, other) if (said := parse_marker(body))]
-    return all(own) and len(set(own)) > 1
+_WORKFLOW, _USE = "another workflow", "another use in this run"
+_FAILED = f"{_USE}, which failed,"
+
+
+def _rival(one: Marker | None, other: Marker | None) -> str:
+    """Who else wrote the comment that stands, as far as that is known; empty where it is an earlier one of ours."""
+    if one is None or other is None:
+        return ""
+    if one.workflow and other.workflow and one.workflow != other.workflow:
+        return _WORKFLOW
+    if not one.by or (one.by, one.run) != (other.by, other.run):
+        return ""
+    return _FAILED if one.failed and not other.failed else _USE
 
 
 def _run(body: str) -> int:

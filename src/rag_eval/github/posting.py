@@ -12,7 +12,7 @@ from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
 from rag_eval.files.report_file import believed, check_gates, read_report
 from rag_eval.files.source import Reader
-from rag_eval.github.comment import MOST_CHARACTERS, Posted, last_line, marker, post, run_address
+from rag_eval.github.comment import MOST_CHARACTERS, Posted, last_line, marker, name_of, post, run_address
 from rag_eval.renderers import markdown
 from rag_eval.renderers.json_file import from_json
 from rag_eval.report import again
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LIMITS = Limits(whole_mib=64, expanded_mib=64, depth=16)
 """A report of 10,000 questions has about a fifth of that."""
-_ROOM = MOST_CHARACTERS - 2_000  # the first line holds an id of 100 letters, each up to twelve characters when quoted
+_ROOM = MOST_CHARACTERS - 2_500  # an id of 100 letters, each up to twelve characters in the first line, and a heading
 _ANEW = "Write it anew with rag-eval score."
 NO_REPORT = "The pull request's own run handed over no report; its log and its summary say why"
 _ONLY = "The figures are what the pull request's own run said; the gates were judged again from them here."
@@ -106,19 +106,22 @@ def pull_of(api: GitHub, origin: Origin) -> OpenPull | None:
     return found[0] if found else None
 
 
-def publish(api: GitHub, origin: Origin, said: Said, comment_id: str, mode: Mode, server: str = "") -> Posted:
+def publish(
+    api: GitHub, origin: Origin, said: Said, comment_id: str, mode: Mode, server: str = "", by: str = ""
+) -> Posted:
     """Bring the comment of the pull request that a report comes from up to date.
 
-    ``server`` is where GitHub's pages are, for a link to the run.
+    ``server`` is where GitHub's pages are, for a link to the run; ``by`` the attempt that posts.
     """
     pull = pull_of(api, origin)
     if pull is None:
         return Posted("", "skipped", f"no open pull request has {origin.head[:12]} as its last commit any more")
     workflow = f"{api.repository}/{origin.workflow}" if origin.workflow else ""
-    first = marker(comment_id, origin.head, origin.run, workflow)
+    failed = said.verdict != "passed"
+    first = marker(comment_id, origin.head, origin.run, workflow, by, failed=failed)
     last = last_line(origin.head, origin.run, run_address(server, api.repository, origin.id))
-    body = f"{first}\n{said.text}{last}"
-    return post(api, pull.number, body, comment_id, mode, said.verdict != "passed", origin.run)
+    body = f"{first}\n{markdown.named(said.text, name_of(comment_id))}{last}"
+    return post(api, pull.number, body, comment_id, mode, failed, origin.run)
 
 
 def _part(value: object, key: str) -> object:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rag_eval.metrics import PERSPECTIVES
 from rag_eval.renderers import cases, change, judged, moved, provenance, remarks, sections, words
 from rag_eval.renderers.marks import SIGNS, VOICE, escaped, folded, glued, laid, name, table, titled
@@ -16,9 +18,12 @@ if TYPE_CHECKING:
     from rag_eval.renderers.blocks import Block
     from rag_eval.report import Report
 
+    _Size = Callable[[str], int]
+
 _QUESTIONS = 200
 _PROBLEMS = 20
 _UNJUDGED = "## 🚫 Cannot be judged"
+_HEADING = re.compile("(?m)^## .*$")
 _CUT = "Metrics, questions and provenance do not fit here; report.json has all."
 
 
@@ -27,7 +32,7 @@ def render(report: Report) -> str:
     return _render(report, laid(judged.gates(report, VOICE)), _QUESTIONS, whole=True)
 
 
-def within(report: Report, most: int, size: Callable[[str], int]) -> str:
+def within(report: Report, most: int, size: _Size) -> str:
     """The report in at most ``most`` units of ``size``: questions go first, then all that is folded, then details.
 
     Verdict and failed gates always stay.
@@ -41,7 +46,7 @@ def within(report: Report, most: int, size: Callable[[str], int]) -> str:
     return _least(report, most, size)
 
 
-def warned_within(report: Report, most: int, size: Callable[[str], int]) -> str:
+def warned_within(report: Report, most: int, size: _Size) -> str:
     """The report below a line on why its step fails though it passes: somebody asked for no warnings either."""
     why = untabled(words.warned(report, VOICE))
     line = f"{SIGNS['failed']} **The step fails**, for `fail-on` is `warning`: {why}.\n\n"
@@ -53,7 +58,7 @@ def unjudged(reason: str) -> str:
     return f"{_UNJUDGED}\n\n{reason}\n"
 
 
-def problems_within(error: InputError, most: int, size: Callable[[str], int]) -> str:
+def problems_within(error: InputError, most: int, size: _Size) -> str:
     """Why a run cannot be judged, in at most ``most`` units of ``size``."""
     total = len(error.problems) + error.more
     head = f"{_UNJUDGED}: {total} problem{'s' if total != 1 else ''} in the input\n\n"
@@ -66,11 +71,25 @@ def problems_within(error: InputError, most: int, size: Callable[[str], int]) ->
     return head if size(head) <= most else ""
 
 
-def reason_within(reason: str, most: int, size: Callable[[str], int]) -> str:
+def reason_within(reason: str, most: int, size: _Size) -> str:
     """Why nothing could be judged, in at most ``most`` units of ``size``."""
     head = f"{_UNJUDGED}\n"
     text = f"{head}\n{untabled(safe(reason, 1_000))}\n"
     return next((each for each in (text, head) if size(each) <= most), "")
+
+
+def named(text: str, name: str) -> str:
+    """The text with ``name`` in its heading, so that of several in one pull request each says which one it is."""
+    return _HEADING.sub(lambda heading: heading[0] + _name(name), text, count=1)
+
+
+def named_within(name: str, within: Callable[[int, _Size], str], most: int, size: _Size) -> str:
+    """What ``within`` says in at most ``most`` units of ``size``, the name in its heading among them."""
+    return named(within(most - size(_name(name)), size), name)
+
+
+def _name(name: str) -> str:
+    return f" · {untabled(safe(name, 100))}" if name else ""
 
 
 def _render(report: Report, gates: str, questions: int, *, whole: bool) -> str:
@@ -102,7 +121,7 @@ def _folds(report: Report, questions: int) -> list[str]:
     ]
 
 
-def _least(report: Report, most: int, size: Callable[[str], int]) -> str:
+def _least(report: Report, most: int, size: _Size) -> str:
     """Verdict, broken gates and errors, as many as fit; the others are counted."""
     broken = words.gravest(gate for gate in report.gates if gate.broken)
     lines = [f"\n- {words.reason(report, gate, VOICE)}" for gate in broken]
