@@ -12,6 +12,7 @@ from tabulate import tabulate
 import compared
 from hostile import TAGS
 from rag_eval.errors import InputError, Problem
+from rag_eval.github.comment import last_line
 from rag_eval.renderers import RENDERERS, markdown, marks, render
 from rag_eval.report import SliceResult, concluded
 
@@ -147,6 +148,11 @@ def many(report, count):
     first = report.failed_gates[0]
     gates = tuple(first._replace(slice=f"tags=t{place:04}") for place in range(count))
     return report._replace(gates=gates)
+
+
+def test_what_stands_below_a_report_that_was_cut_is_no_part_of_its_last_line(report):
+    text = markdown.within(many(report, 3_000), 5_000, len) + last_line("a" * 40, 7)
+    assert "<p>Commit <code>aaaaaaa</code> · run 7</p>" in html_of(text)
 
 
 @pytest.mark.parametrize("most", [1_000, 5_000, 65_536])

@@ -127,12 +127,12 @@ def _least(report: Report, most: int, size: _Size) -> str:
     lines = [f"\n- {words.reason(report, gate, VOICE)}" for gate in broken]
     lines += [f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors]
     lines = [untabled(line) for line in lines]
-    text, room = _head(report) + "\n", len(f"\n- … and {len(lines)} more".encode())
+    text, room = _head(report) + "\n", len(f"\n- … and {len(lines)} more\n".encode())
     shown = 0
     while shown < len(lines) and size(text + lines[shown]) + room <= most:
         text += lines[shown]
         shown += 1
-    text += f"\n- … and {len(lines) - shown} more" if shown < len(lines) else ""
+    text += f"\n- … and {len(lines) - shown} more\n" if shown < len(lines) else "\n"
     return text if size(text) <= most else ""
 
 
