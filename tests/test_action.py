@@ -323,6 +323,9 @@ def test_a_refused_comment_is_a_notice_and_changes_no_verdict(in_workspace, page
     assert "::notice title=rag-eval::No comment: the token may not write." in run.log
     assert run.outputs["comment-url"] == ""
     assert "RAG evaluation" in run.summary
+    assert "The report stands in the job summary." in run.log
+    assert run(trace, summary="false") == code
+    assert "job summary" not in run.log
 
 
 def test_comment_off_asks_nothing_of_github(in_workspace, pages):

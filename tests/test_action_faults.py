@@ -29,7 +29,7 @@ REFUSED = {
     "401 while reading": (always(READ, 401, message="Bad credentials"), "does not know the token"),
     "401 while writing": (always(WRITE, 401, message="Bad credentials"), "does not know the token"),
     "403 of a fork": (always(WRITE, 403, message="Resource not accessible by integration"), "pull-requests: write"),
-    "403 of a locked conversation": (always(WRITE, 403, message="issue is locked"), "issue is locked"),
+    "403 of a locked conversation": (always(WRITE, 403, message="issue is locked"), "the conversation is locked"),
     "403 of the primary limit": (
         always("", 403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "99999999"}),
         "rate limit",

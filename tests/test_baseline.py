@@ -220,6 +220,23 @@ def test_a_baseline_that_is_no_report_is_refused(project, score, text):
     assert "A baseline is the report.json of an earlier run" in score.said
 
 
+def test_a_baseline_of_the_base_that_cannot_be_read_is_renewed_by_a_change_that_decides_for_itself(project, score):
+    """As that of another version: the one that the change brings does not decide, so it is said what does."""
+    good = (project.path / BASELINE).read_text("utf-8")
+    older = json.loads(good)
+    del older["scope"]
+    project.write(BASELINE, json.dumps(older))
+    project.done("of an older version")
+    project.branch("pr")
+    project.write(BASELINE, good)
+    project.done("renewed")
+    assert (score("--base=main"), score.code) == (None, 2)
+    assert f"{BASELINE} of main: 'scope' is missing" in score.said
+    assert "let the one change that does so decide for itself: gates-ref: head" in score.said
+    project.write(BASELINE, "{}")
+    assert (score(), "gates-ref" in score.said) == (None, False)
+
+
 @pytest.mark.parametrize(("name", "value"), [("mrr", -1e300), ("precision", 0.5)])
 def test_a_baseline_whose_scores_no_metric_gives_is_refused(project, score, name, value):
     kept = json.loads((project.path / BASELINE).read_text("utf-8"))

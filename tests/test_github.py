@@ -150,6 +150,13 @@ def test_a_want_of_permission_is_said_at_once_with_what_to_do(fake, github, cloc
     assert (refused.value.status, clock.slept, len(fake.writes)) == (403, [], 1)
 
 
+def test_a_locked_conversation_is_no_want_of_permission(fake, github, clock):
+    fake.faults = [Fault("POST", 403, message="Unable to create comment because issue is locked.")]
+    with pytest.raises(GitHubError, match="Could not comment: the conversation is locked") as refused:
+        github.create_comment(2, "hello", nothing)
+    assert ("permissions" in str(refused.value), clock.slept) == (False, [])
+
+
 @pytest.mark.parametrize(
     ("fault", "slept"),
     [

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 FOREIGN = "rag-server-run"
 
 _AGAIN = "A baseline is the report.json of an earlier run of this version: score that run again."
+_ON_BASE = "The base's decides: renew it there, or let the one change that does so decide for itself: gates-ref: head."
 
 LARGE = 8 << 20
 """Bytes of a baseline from which it pays to read it in a process of its own."""
@@ -232,13 +233,13 @@ def _at_hand(reader: Reader, path: str) -> _Held | None:
 def _recorded(reader: Reader, path: str, held: _Held) -> Report:
     ledger = Ledger()
     value = read_report(reader._replace(ledger=ledger, held={path: held.data}), path, Questions().listed)
-    where = f"{path} of {held.ref}" if held.ref else path
+    where, hint = (f"{path} of {held.ref}", f"{_AGAIN} {_ON_BASE}") if held.ref else (path, _AGAIN)
     if value is None:
-        raise InputError([ledger.problems[0]._replace(file=where, hint=_AGAIN)], ledger.count - 1)
+        raise InputError([ledger.problems[0]._replace(file=where, hint=hint)], ledger.count - 1)
     found = from_json(value)
     wrong = impossible(found.questions)
     if wrong:
-        raise InputError([Problem(where, 0, "", wrong, _AGAIN)])
+        raise InputError([Problem(where, 0, "", wrong, hint)])
     return found
 
 

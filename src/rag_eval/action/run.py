@@ -266,7 +266,7 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
         api = connect(place.api_url, inputs.github_token, place.repository)
         posted = post(api, number, body, inputs.comment_id, mode, outcome.failed, place.run)
     except RagEvalError as error:
-        print(annotation("notice", f"No comment: {error} The report stands in the job summary.", title="rag-eval"))
+        print(annotation("notice", f"No comment: {error} {_elsewhere(inputs)}", title="rag-eval"))
         return "", False
     _note(posted)
     return posted.url, posted.written
@@ -315,7 +315,11 @@ def _note(posted: Posted) -> None:
 def _say_no_comment(inputs: Inputs, number: int | None) -> None:
     if inputs.comment != "off":
         reason = "this is not a pull request" if number is None else "there is no github-token"
-        print(annotation("notice", f"No comment: {reason}. The report stands in the job summary.", title="rag-eval"))
+        print(annotation("notice", f"No comment: {reason}. {_elsewhere(inputs)}", title="rag-eval"))
+
+
+def _elsewhere(inputs: Inputs) -> str:
+    return "The report stands in the job summary." if inputs.summary else "The log has the report."
 
 
 def _summarise(inputs: Inputs, place: Place, outcome: Outcome) -> None:

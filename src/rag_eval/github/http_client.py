@@ -241,11 +241,17 @@ def _sentence(request: Request, answer: Answer, seconds: float | None) -> str:
     if answer.status == 401:
         return f"GitHub does not know the token, to {request.aim}.{said} Pass github-token: ${{{{ github.token }}}}."
     if answer.status == 403:
-        why = "Runs for forks and for Dependabot are never given it."
-        return f"The token may not {request.aim}: the job needs `{needs}` under permissions. {why}{said}"
+        return _forbidden(request.aim, needs, said)
     if answer.status == 404:
         return f"Could not {request.aim}: GitHub finds no such thing. A token without `{needs}` is told the same.{said}"
     return f"Could not {request.aim}: GitHub answered {answer.status}.{said}"
+
+
+def _forbidden(aim: str, needs: str, said: str) -> str:
+    if "is locked" in said:
+        return f"Could not {aim}: the conversation is locked, to this token too. Unlock it to have a comment."
+    why = "Runs for forks and for Dependabot are never given it."
+    return f"The token may not {aim}: the job needs `{needs}` under permissions. {why}{said}"
 
 
 def text_of(value: object, key: str) -> str:
