@@ -214,6 +214,30 @@ def test_bad_input_is_exit_2_and_annotated_on_its_line(in_workspace, pages):
     assert "Cannot be judged: 1 problem" in pages.standing[0].body
 
 
+def test_what_cannot_be_judged_leaves_no_older_report_in_its_place(in_workspace):
+    """What a later step uploads from there is taken for this run's: the pair for forks would comment with it."""
+    run = in_workspace
+    run()
+    folder = run.workspace / "rag-eval-report"
+    (folder / "notes.txt").write_text("mine")
+    assert (folder / "report.json").exists()
+    assert run("none.jsonl") == 2
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    run()
+    assert run(fail_on="errors") == 2
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("report_dir", ["..", "../elsewhere", "gold.jsonl"])
+def test_nothing_is_removed_from_anywhere_else(in_workspace, report_dir):
+    run = in_workspace
+    outside = run.workspace.parent / "report.json"
+    outside.write_text("mine")
+    assert run("none.jsonl", report_dir=report_dir) == 2
+    assert outside.exists()
+    assert (run.workspace / "gold.jsonl").exists()
+
+
 def test_a_wrong_input_is_exit_2_and_named(in_workspace):
     run = in_workspace
     assert run(comment="sometimes") == 2

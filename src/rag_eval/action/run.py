@@ -6,6 +6,7 @@ The verdict is the exit code. What cannot be posted never changes it.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
@@ -92,6 +93,8 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
 
 def _tell(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> int:
     """Say what came of it, wherever it is to be said."""
+    if outcome.verdict == "invalid":
+        _take_away(inputs, place)
     outcome = outcome._replace(text=partial(markdown.named_within, name_of(inputs.comment_id), outcome.text))
     for line in most_of_each(outcome.annotations) if inputs.annotations else ():
         print(line)
@@ -229,15 +232,29 @@ def _write(report: Report, inputs: Inputs, place: Place) -> dict[str, str]:
     """Write the report's files below the workspace, as its owner; the outputs that name them."""
     from rag_eval.commands._shared import write
 
-    workspace = Path(place.workspace).resolve()
-    folder = (workspace / inputs.working_directory.strip("/") / inputs.report_dir).resolve()
-    if not folder.is_relative_to(workspace):
-        raise RagEvalError(f"input 'report-dir': {quoted(inputs.report_dir)} leads out of the workspace. {RELATIVE}")
+    workspace, folder = Path(place.workspace).resolve(), _folder(inputs, place)
     for name, (_, file) in RENDERERS.items():
         write(folder / file, render(report, name))
     _give_back(folder, workspace)
     below = folder.relative_to(workspace).as_posix()
     return {f"report-{name}": f"{below}/{RENDERERS[name][1]}" for name in ("json", "markdown", "html")}
+
+
+def _folder(inputs: Inputs, place: Place) -> Path:
+    """Where the report's files go."""
+    workspace = Path(place.workspace).resolve()
+    folder = (workspace / inputs.working_directory.strip("/") / inputs.report_dir).resolve()
+    if not folder.is_relative_to(workspace):
+        raise RagEvalError(f"input 'report-dir': {quoted(inputs.report_dir)} leads out of the workspace. {RELATIVE}")
+    return folder
+
+
+def _take_away(inputs: Inputs, place: Place) -> None:
+    """Remove an older report from where this run's would stand: what is uploaded from there speaks for this run."""
+    with suppress(RagEvalError, OSError):
+        folder = _folder(inputs, place)
+        for _, file in RENDERERS.values():
+            (folder / file).unlink(missing_ok=True)
 
 
 def _give_back(folder: Path, workspace: Path) -> None:
