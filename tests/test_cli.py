@@ -404,6 +404,19 @@ def test_init_leaves_a_gates_file_of_the_other_usual_name(rag, project):
     assert not (project / "eval-gates.yml").exists()
 
 
+@pytest.mark.parametrize("below", [True, False])
+def test_init_writes_no_workflow_where_nobody_reads_it(rag, tmp_path, monkeypatch, below):
+    """GitHub and pre-commit look at the root of a repository alone; elsewhere a gate would seem to be there."""
+    (tmp_path / ".git").mkdir()
+    folder = tmp_path / "apps/search" if below else tmp_path
+    folder.mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(folder)
+    out = rag("init")[1]
+    assert ("left   .github/workflows/rag-eval.yml  (" in out, "docs/several.md" in out) == (below, below)
+    written = [(folder / name).exists() for name in (".github", ".pre-commit-config.yaml", "eval-gates.yml")]
+    assert written == [not below, not below, True]
+
+
 # explain, metrics, validate, demo
 
 

@@ -78,7 +78,7 @@ def test_the_workflow_and_the_hooks_shown_are_yaml_of_their_kind():
 
 def test_the_workflow_for_several_systems_keeps_them_apart():
     """GitHub cancels the second of three jobs that share a group; a required check has one name."""
-    [workflow] = map(yaml.safe_load, blocks(ROOT / "docs" / "several.md", "yaml"))
+    workflow, _ = map(yaml.safe_load, blocks(ROOT / "docs" / "several.md", "yaml"))
     (name, scored), (_, every) = workflow["jobs"].items()
     assert scored["steps"][-1]["with"] == {"working-directory": "${{ matrix.app }}"}
     assert "matrix.app" in scored["concurrency"]

@@ -41,7 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write what is not there yet."""
+    below = _below_a_root()
     for target, template in files(args.preset).items():
+        if below and target.startswith("."):
+            sys.stdout.write(f"left   {target}  (nobody reads it below the root of the repository: docs/several.md)\n")
+            continue
         path = Path(_standing(target))
         there = path.exists() or path.is_symlink()
         if not there:
@@ -50,6 +54,12 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(f"{'kept ' if there else 'wrote'}  {path}{aside}\n")
     sys.stdout.write("\n" + _NEXT)
     return 0
+
+
+def _below_a_root() -> bool:
+    """Whether this is a folder in a repository, and not the root of one, where workflows and hooks are read."""
+    here = Path.cwd()
+    return not (here / ".git").exists() and any((folder / ".git").exists() for folder in here.parents)
 
 
 def _standing(target: str) -> str:
