@@ -440,8 +440,9 @@ def test_where_nobody_can_say_nothing_is_judged(served, run, shallow):
     served.faults[:] = OUT_OF_REACH
     assert run(sha=shallow(1)) == 2
     assert "The base cannot be read, so nothing can be judged." in run.log
-    assert "`contents: read`" in run.log
+    assert "fetch-depth: 2 or more. Give the job `contents: read`" in run.log
     assert "fetch-depth: 0" in run.log
+    assert "gates-ref" not in run.log
     assert run.report is None
 
 
@@ -450,6 +451,7 @@ def test_a_gates_ref_that_is_none_is_no_pass(project, run, gates_ref):
     project.merge()
     assert run(gates_ref=gates_ref) == 2
     assert run.report is None
+    assert f"Correct gates-ref, if '{gates_ref}' is not what there is." in run.log
 
 
 def test_gates_ref_head_is_said_in_the_report(project, served, run):

@@ -150,6 +150,14 @@ def test_a_want_of_permission_is_said_at_once_with_what_to_do(fake, github, cloc
     assert (refused.value.status, clock.slept, len(fake.writes)) == (403, [], 1)
 
 
+def test_what_runs_for_forks_are_given_is_not_said_to_be_kept_from_them(fake, github):
+    fake.faults = [Fault("", 403, message="Resource not accessible by integration", times=2)]
+    with pytest.raises(GitHubError, match=r"`contents: read` under permissions\. GitHub says"):
+        github.commit("main")
+    with pytest.raises(GitHubError, match="for Dependabot are never given it"):
+        github.update_comment(1, "hello")
+
+
 def test_a_locked_conversation_is_no_want_of_permission(fake, github, clock):
     fake.faults = [Fault("POST", 403, message="Unable to create comment because issue is locked.")]
     with pytest.raises(GitHubError, match="Could not comment: the conversation is locked") as refused:

@@ -13,7 +13,7 @@ from pathlib import Path
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.governance.authority import Authority, Written, last_written
 from rag_eval.object_ids import is_object_id
-from rag_eval.safe import one_line
+from rag_eval.safe import one_line, quoted
 from rag_eval.signoff.identity import approvals, authors
 from rag_eval.trees import NOTHING, Entry, Walked
 from rag_eval.typed import NamedTuple
@@ -147,10 +147,12 @@ def authority(
         try:
             return _from(trigger, gates_ref, signoff, head, opening())
         except RagEvalError as error:
-            reasons.append(str(error))
-    raise RagEvalError(f"The base cannot be read, so nothing can be judged. {' '.join(reasons)} {_MEND}")
+            reasons.append(f"{str(error).rstrip('.')}.")
+    named = "" if gates_ref in _SAID else f" Correct gates-ref, if {quoted(gates_ref, 60)} is not what there is."
+    raise RagEvalError(f"The base cannot be read, so nothing can be judged. {' '.join(reasons)} {_MEND}{named}")
 
 
+_SAID = ("base", "default-branch")
 _MEND = "Give the job `contents: read` and the action its github-token, or check out with fetch-depth: 0."
 
 
@@ -185,7 +187,7 @@ def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, hi
         signoff=signoff,
         ci=True,
         began=before if gates is against and fork not in ("", against.commit) else None,
-        unknown=not (own or gates_ref in ("base", "default-branch") or _held(gates.commit, against, history)),
+        unknown=not (own or gates_ref in _SAID or _held(gates.commit, against, history)),
         astray=out if _astray(trigger, out, commits, last, history) else "",
     )
 

@@ -250,8 +250,8 @@ def _sentence(request: Request, answer: Answer, seconds: float | None) -> str:
 def _forbidden(aim: str, needs: str, said: str) -> str:
     if "is locked" in said:
         return f"Could not {aim}: the conversation is locked, to this token too. Unlock it to have a comment."
-    why = "Runs for forks and for Dependabot are never given it."
-    return f"The token may not {aim}: the job needs `{needs}` under permissions. {why}{said}"
+    why = " Runs for forks and for Dependabot are never given it." if needs.endswith(": write") else ""
+    return f"The token may not {aim}: the job needs `{needs}` under permissions.{why}{said}"
 
 
 def text_of(value: object, key: str) -> str:
