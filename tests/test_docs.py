@@ -76,6 +76,17 @@ def test_the_workflow_and_the_hooks_shown_are_yaml_of_their_kind():
     assert {hook["id"] for hook in hooks["repos"][0]["hooks"]} == shipped
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/several.md", "docs/forks.md"])
+def test_every_workflow_shown_runs_in_a_merge_queue_and_keeps_its_entries_apart(page):
+    """A required check that no workflow gives leaves the queue waiting; one group for all of it cancels its entries."""
+    shown = [yaml.safe_load(block) for block in blocks(ROOT / page, "yaml")]
+    [workflow] = [one for one in shown if isinstance(one, dict) and one.get("name") == "rag-eval"]
+    template = yaml.safe_load((ROOT / "src/rag_eval/templates/workflow.yml").read_text("utf-8"))
+    assert workflow[True] == template[True]
+    grouped = [one["concurrency"] for one in (workflow, *workflow["jobs"].values()) if "concurrency" in one]
+    assert ["github.ref" in str(one) for one in grouped] == [True]
+
+
 def test_the_workflow_for_several_systems_keeps_them_apart():
     """GitHub cancels the second of three jobs that share a group; a required check has one name."""
     workflow, _ = map(yaml.safe_load, blocks(ROOT / "docs" / "several.md", "yaml"))
