@@ -292,6 +292,23 @@ def test_sarif_is_what_the_standard_and_code_scanning_ask_for(report):
     assert len(set(told_by)) == len(told_by)
 
 
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("eval/gold.jsonl", "eval/gold.jsonl"),
+        ("./my eval/größe#1?.jsonl", "my%20eval/gr%C3%B6%C3%9Fe%231%3F.jsonl"),
+        ("eval\\gold.jsonl", "eval/gold.jsonl"),
+        ("/srv/gold 1.jsonl", "file:///srv/gold%201.jsonl"),
+    ],
+)
+def test_sarif_writes_a_path_as_an_address(path, uri, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    report = report_of("bad", None)
+    inputs = tuple(each._replace(path=path) if each.role == "trace" else each for each in report.inputs)
+    last = sarif(report._replace(inputs=inputs))[1][-1]
+    assert last["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+
+
 def test_sarif_tells_a_question_by_its_id_wherever_it_stands(report):
     moved = tuple(each._replace(trace_line=each.trace_line and each.trace_line + 7) for each in report.questions)
     before, after = (

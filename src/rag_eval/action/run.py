@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import cache, partial
+from itertools import chain, islice
 from pathlib import Path
 
 from rag_eval import app
@@ -20,9 +21,9 @@ from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
 from rag_eval.github.comment import MOST_CHARACTERS, last_line, marker, name_of, post, run_address
 from rag_eval.github.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, most_of_each, output
-from rag_eval.labels import GOOD, MEANING
 from rag_eval.places import usual_gates
 from rag_eval.renderers import RENDERERS, markdown, render, words
+from rag_eval.renderers.pointers import of_findings, of_gates, of_questions
 from rag_eval.safe import log_line, quoted
 from rag_eval.typed import NamedTuple
 
@@ -189,21 +190,11 @@ def _on_problem(problem: Problem) -> str:
 
 
 def _annotations(report: Report) -> Iterator[str]:
-    """Broken gates on their line of the gates file; failing questions on their line, where the run fails."""
-    for gate in (gate for gate in report.gates if gate.broken):
-        level, text = "error" if gate.blocks else "warning", words.reason(report, gate)
-        # A gate that only the base has stands on no line of the change's file.
-        place = ("", 0) if gate.origin == "base" else (report.gates_file, gate.line)
-        yield annotation(level, text, *place, f"gate {gate.name}")
-    for finding in report.findings:
-        text = f"{finding.message}. {finding.mend}".rstrip()
-        yield annotation(finding.level, text, finding.file, finding.line, finding.code)
-    paths = {each.role: each.path for each in report.inputs}
-    failing = [] if report.passed else [question for question in report.questions if question.label not in GOOD]
-    for question in failing[:MOST_ANNOTATIONS]:
-        file, line = ("trace", question.trace_line) if question.trace_line else ("gold", question.gold_line)
-        message = f"{question.qid}: {MEANING[question.label]}"
-        yield annotation("warning", message, paths[file], line, question.label)
+    """Broken gates and findings on their lines; failing questions on theirs, where the run fails."""
+    failing = () if report.passed else islice(of_questions(report), MOST_ANNOTATIONS)
+    for one in chain(of_gates(report), of_findings(report), failing):
+        title = f"gate {one.code}" if one.kind == "gate" else one.code
+        yield annotation(one.level, one.text, one.file, one.line, title)
 
 
 def _code(report: Report, fail_on: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from urllib.parse import quote
 
 from rag_eval.labels import MEANING
 from rag_eval.renderers import words
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LONGEST = 1000
+_ODD = re.compile(rb"[^A-Za-z0-9._~/-]")
 _BRACKET = re.compile(r"[\\\[\]]")
 _FINGERPRINT = "ragEval/v1"
 """What a result is told by from run to run; another rule to make it is another name."""
@@ -68,7 +68,8 @@ def _place(one: Pointer, report: Report) -> dict[str, Any]:
 
 def _address(path: str) -> dict[str, str]:
     """A path as a URI: relative to the root of the source, or of this machine."""
-    written = quote(path.replace("\\", "/").removeprefix("./"), safe="/")
+    plain = path.replace("\\", "/").removeprefix("./").encode(errors="replace")
+    written = _ODD.sub(lambda odd: b"%%%02X" % odd[0][0], plain).decode()
     return {"uri": f"file://{written}"} if written.startswith("/") else {"uri": written, "uriBaseId": "%SRCROOT%"}
 
 
