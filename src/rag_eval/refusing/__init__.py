@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Kind = Literal["declines", "lacks", "whole", "empty"]
 
-VERSION = 2  # of the patterns and limits below: scores are comparable only under the same one
+VERSION = 3  # of the patterns and limits below: scores are comparable only under the same one
 LONGEST = 2000  # characters; a longer claim is an answer
 HEAD = 500  # characters from the start in which a refusal has to begin
 LEADING = 80  # characters that its own sentence says before it, at most

@@ -265,11 +265,12 @@ ENGLISH = Language(
             "mention|passages?|sources?|content|matches|details|data|context)(?: .{0,80}?)? (?:(?:was|were|is|"
             "are|could be|has been|have been|can be) )?(?:found|available|provided|retrieved|located|given)"
         ),
+        # Not in a source that is pointed at: a degree may well be not in information technology.
         (
-            "(?:is|are|was|were)(?: not|n't) <adverb>(?:mentioned|specified|stated|provided|given|included|"
+            "(?:is|are|was|were)(?: not|n't| nowhere) <adverb>(?:(?:mentioned|specified|stated|provided|given|included|"
             "discussed|addressed|covered|available|found|contained|described|indicated|present|listed|detailed|"
             "clear|disclosed|explained|named|answered|identified)(?: .{0,60}?)? (?:in|within|by|from|"
-            "on) <strict>"
+            "on) <strict>|in (?=(?:the|this|these|those|your|any|provided|given) )<strict>)"
         ),
         "(?:is|are|was|were)(?: not|n't) (?:mentioned|specified|stated|provided|discussed) (?:anywhere|here)",
         (

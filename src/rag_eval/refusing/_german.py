@@ -103,8 +103,17 @@ GERMAN = Language(
         "habe ich (?:<little> )*keinen (?:zugriff|zugang)",
         r"(?:in|im) <sources> (?:steht|stehen|findet sich|finden sich) (?:<little> )*(?:nichts|keine?\w*)",
         (
-            "(?:<info>|die antwort|antwort) (?:.{0,40}? )?(?:fehlen|fehlt|reicht nicht|reichen nicht|ist nicht|"
+            "(?:<info>|die antwort|antwort) (?:.{0,40}? )?(?:fehlen|fehlt|reich(?:t|en) nicht(?! bis| weit)|ist nicht|"
             "sind nicht|liegen nicht|geht nicht)"
+        ),
+        (
+            r"reich(?:t|en) (?:<little> )*(?:(?:die|der|diese|meine) )?(?:\w+ )?(?:informationen|angaben|kontext|text|"
+            r"dokumente|unterlagen|auszuge|quellen) (?:<little> |dafur |hierfur )*(?:fur (?:\w+ ){1,3}?)?"
+            r"(?:<little> )*nicht (?:<little> |dafur )*aus\b"
+        ),
+        (
+            "(?:informationen|angaben|kontext|text|dokumente|unterlagen|auszuge|quellen) (?:.{0,40}? )?reich(?:t|en) "
+            r"(?:<little> |dafur |hierfur )*(?:fur (?:\w+ ){1,3}?)?(?:<little> )*nicht (?:<little> |dafur )*aus\b"
         ),
         r"(?:es|mir) fehl(?:t|en) (?:mir )?(?:die |an )?(?:\w+ )?<info>",
     ),

@@ -30,10 +30,16 @@ SPANISH = Language(
     ),
     lacks=(
         (
-            r"(?:yo )?no (?:lo |la |los )?(?:se|sabemos|sabria|sabria decir\w*|conozco|tengo idea|tengo ni idea|"
-            r"dispongo|encuentro|encontre|encontramos|veo|estoy segur\w+ de (?:la|poder|eso))(?= |$|"
-            r"[,.])(?! (?:trata|puede|debe|usa|hace|encuentra|considera|requiere|ha|han|le|les|dio|permit\w+|"
-            "sabe|aplica|produce|necesita|utiliza|llama|pudo|podra) )"
+            r"(?:yo )?no (?:lo |la |los )?(?:sabemos|sabria|sabria decir\w*|conozco|tengo idea|tengo ni idea|"
+            r"dispongo|encuentro|encontre|encontramos|veo|estoy segur\w+ de (?:la|poder|eso))(?= |$|[,.])"
+        ),
+        # "No sé" without its accent is "no se aceptan": what stands behind it must be what one may not know.
+        (
+            r"(?:yo )?no (?:lo |la |los )?se(?=$|[,.;:!]| (?:la (?:respuesta|fecha|razon|causa|hora|cifra|cantidad)|el|"
+            r"que|quien(?:es)?|cuando|donde|como|cual(?:es)?|cuant[oa]s?|por que|si|nada|mucho|bien|exactamente|"
+            r"realmente|con (?:certeza|exactitud|seguridad)|a ciencia cierta|responder\w*|decir\w*|contestar\w*|"
+            r"(?:a|de|en|por|para|con|desde|hasta) (?:que|quien(?:es)?|cual(?:es)?|cuando|donde|cuant[oa]s?))"
+            "(?![^ ,.;:!?]))"
         ),
         (
             "no (?:tengo|tenemos|poseo|cuento con|contamos con|he encontrado|hemos encontrado|dispongo de|"
