@@ -247,6 +247,10 @@ DROPPED = [
     ("Wash wool above 30 degrees.", "On care: never wash wool above 30 degrees."),
     ("All employees receive a yearly bonus.", "By the way, not all employees receive a yearly bonus."),
     ("Cats are allowed in the garden.", "Neither dogs nor cats are allowed in the garden."),
+    ("Se admiten perros en la piscina.", "En la piscina rige una norma. No se admiten perros en la piscina."),
+    ("توجد مواقف للسيارات قرب المدخل.", "المبنى قديم. لا توجد مواقف للسيارات قرب المدخل."),
+    ("يسمح بالتدخين في الحديقة.", "ولا يسمح بالتدخين في الحديقة."),
+    ("Можно мыть прибор водой.", "Никогда не можно мыть прибор водой."),
 ]
 
 
@@ -294,6 +298,25 @@ def test_a_sentence_that_is_otherwise_word_for_word_is_unsupported(reason):
 def test_what_a_source_denies_of_something_else_is_no_denial():
     chunk = "Support can not restore them. For thirty days, deleted records are kept."
     assert one("Deleted records are kept for 30 days.", chunk).supported is True
+
+
+BORNE_OUT = [
+    ("Grills are not permitted on the roof.", "Grills are permitted in the yard all year, but not on the roof."),
+    ("The cheap tariff does not cover glass.", "The cheap tariff covers fire and storm. Glass is excluded."),
+    ("Lamps are disabled at noon.", "If none is given, lamps are switched on. Lamps are disabled at noon by default."),
+    ("Гарантия не распространяется на стекло и лак.", "Стекло и лак гарантия не покрывает."),
+]
+
+
+@pytest.mark.parametrize(("claim", "chunk"), BORNE_OUT)
+def test_a_denial_is_borne_out_by_one_of_another_form(claim, chunk):
+    assert "negation" not in [reason for reason, _ in one(claim, chunk).mismatches]
+
+
+def test_the_copy_that_a_sentence_is_about_is_the_one_that_may_be_denied():
+    chunk = "The battery is covered for 12 months. The insurance does not cover scratches from keys."
+    assert one("The insurance covers scratches from keys.", chunk).mismatches == (("negation", "covers"),)
+    assert one("The battery is covered for 12 months.", chunk).mismatches == ()
 
 
 def test_a_number_that_is_made_up_is_said_once():

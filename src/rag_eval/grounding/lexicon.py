@@ -28,8 +28,13 @@ FUNCTION = (STOP_WORDS | frozenset(_FRAGMENTS.split()) | frozenset(_OTHERS.split
 NEGATIONS = frozenset(
     "not no never none nor neither without nobody nothing nowhere fails failed unable "
     "nicht kein keine keinen keiner nie niemals ohne ne pas jamais sans aucun aucune nunca sin ningún ninguna "
-    "non mai senza niet geen nooit não sem не нет ни никогда без لا لم لن ليس غير".split()
+    "non mai senza niet geen nooit não sem не нет ни никогда без لا لم لن ليس غير ولا ولم ولن وليس".split()
 )
+IMPLIED = (
+    "excluded excluding except exempt prohibited forbidden banned disallowed disabled refused denied rejected lacks "
+    "absent unavailable"
+)
+"""Words that deny as ``not`` does: "dental care is excluded" bears out that it is not covered."""
 HEDGES = frozenset(
     "may might could can possibly perhaps maybe likely probably potentially seemingly apparently allegedly reportedly "
     "presumably supposedly suggests suggest suggested appears appear appeared seems seem seemed believed thought "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import compress, pairwise, takewhile
 
-from rag_eval.grounding.lexicon import CURRENCIES, DOUBT, FUNCTION, HEDGES, NEGATIONS, QUANTIFIERS, SAID, UNITS
+from rag_eval.grounding.lexicon import CURRENCIES, DOUBT, FUNCTION, HEDGES, IMPLIED, NEGATIONS, QUANTIFIERS, SAID, UNITS
 from rag_eval.grounding.words import key as folded
 from rag_eval.typed import NamedTuple
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from rag_eval.grounding.claims import Part
 
 REACH = 5  # words after a mark in which the word that it is about stands
+BESIDE = 4  # words on each side of a copy of a word that tell whether a sentence is about that copy
 _QUANTITIES = frozenset(QUANTIFIERS)
-_MARKS = NEGATIONS | _QUANTITIES | HEDGES
+_DENIALS = NEGATIONS | frozenset(map(folded, IMPLIED.split()))
+_MARKS = _DENIALS | _QUANTITIES | HEDGES
 _UNITS = frozenset(map(folded, UNITS.split()))
 _CURRENCIES = frozenset(map(folded, CURRENCIES.values()))
 DENYING = frozenset({"negation", "number", "unit"})
@@ -109,14 +111,27 @@ class _Marked(NamedTuple):
         """The marks themselves."""
         return [self.words[place] for place in self.places]
 
-    def about(self, marks: frozenset[str], of: frozenset[str]) -> set[str]:
-        """The next word ``of`` some behind each mark. The first word of all answers: "No, …"."""
-        return {word for place in self.places if self.words[place] in marks for word in self._next(place, of)}
+    def about(self, marks: frozenset[str], of: frozenset[str]) -> list[list[str]]:
+        """The words ``of`` some within reach behind each mark. The first word of all answers: "No, …"."""
+        behind = [self._behind(place) for place in self.places if self.words[place] in marks]
+        return [[word for word in near if word in of] for near in behind]
 
-    def right_before(self, marks: frozenset[str]) -> set[str]:
-        """The next word behind each mark that is no function word."""
-        found = [self._content(place, marks) for place in self.places if self.words[place] in marks]
-        return {word for words in found for word in words}
+    def right_before(self, marks: frozenset[str], of: frozenset[str]) -> set[str]:
+        """The next word behind each mark that is no function word, if it is ``of`` some and they are about it there."""
+        found = [(place, self._content(place, marks)) for place in self.places if self.words[place] in marks]
+        return {word for place, words in found for word in words if word in of and self._nearest(place, word, of)}
+
+    def _nearest(self, mark: int, word: str, of: frozenset[str]) -> bool:
+        """Whether more words ``of`` some stand around ``word`` behind a mark than around any other copy of it."""
+        if self.words.count(word) == 1:
+            return True
+        first = self.words.index(word, mark)
+        counts = {place: self._beside(place, of) for place, other in enumerate(self.words) if other == word}
+        own = counts.pop(first)
+        return all(count < own for count in counts.values())
+
+    def _beside(self, place: int, of: frozenset[str]) -> int:
+        return len(of.intersection(self.words[max(0, place - BESIDE) : place + 1 + BESIDE]))
 
     def around(self, marks: frozenset[str]) -> set[str]:
         """The words that stand within reach of a mark."""
@@ -136,10 +151,6 @@ class _Marked(NamedTuple):
                     found.setdefault(word, set()).add(kind)
         return found
 
-    def _next(self, place: int, of: frozenset[str]) -> list[str]:
-        """The first word ``of`` some within reach behind a mark."""
-        return [word for word in self._behind(place) if word in of][:1]
-
     def _content(self, place: int, marks: frozenset[str]) -> list[str]:
         """The first content word within reach behind a mark."""
         return [word for word in self._behind(place) if word not in FUNCTION and word not in marks][:1]
@@ -156,11 +167,10 @@ def _denials(claim: _Marked, window: _Marked, held: frozenset[str]) -> Iterable[
     What the sentence denies may be a word that is not there at all: then the next counts. What the source denies of a
     word that the sentence does not use is another matter.
     """
-    for key in sorted(claim.about(NEGATIONS, held) - window.around(NEGATIONS)):
+    there = window.around(_DENIALS)
+    found = {words[0] for words in claim.about(NEGATIONS, held) if words and there.isdisjoint(words)}
+    for key in sorted(found | (window.right_before(NEGATIONS, held) - claim.around(_DENIALS))):
         yield Mismatch("negation", key, 0.9)
-    for key in sorted(held.intersection(window.right_before(NEGATIONS)) - claim.around(NEGATIONS)):
-        if window.words.count(key) == 1:
-            yield Mismatch("negation", key, 0.9)
 
 
 def _quantities(claim: _Marked, window: _Marked, held: frozenset[str]) -> Iterable[Mismatch]:
@@ -175,6 +185,5 @@ def _quantities(claim: _Marked, window: _Marked, held: frozenset[str]) -> Iterab
 
 
 def _doubts(claim: _Marked, window: _Marked, held: frozenset[str]) -> Iterable[Mismatch]:
-    for key in sorted(held.intersection(window.right_before(DOUBT)) - claim.around(HEDGES)):
-        if window.words.count(key) == 1:
-            yield Mismatch("hedge", key, 0.5)
+    for key in sorted(window.right_before(DOUBT, held) - claim.around(HEDGES)):
+        yield Mismatch("hedge", key, 0.5)

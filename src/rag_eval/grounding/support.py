@@ -29,7 +29,12 @@ FUNCTION_WEIGHT, ALONE = 0.3, 0.5  # what a function word counts, and which part
 DISORDER = 0.3  # what a place loses when its words stand in no common order with those of the sentence
 CLOSE = 0.8  # the share of a sentence's content words that makes a place worth a closer look
 MOST_PLACES = 8  # places looked at closely, so that a chunk full of repetitions costs no more
-_TURNING = frozenset("not never neither nor hardly rarely without".split())  # not "no": it may be an answer
+_TURNING = frozenset(
+    "not never neither nor hardly rarely without nicht nie niemals ohne jamais sans nunca jamás sin non senza niet "
+    "nooit zonder não sem не никогда без لا لم لن ليس ولا ولم ولن وليس".split()
+)  # not "no": it may be an answer
+_SPANISH = frozenset("se es hay está están son fue puede pueden tiene tienen debe deben ha han".split())
+"""What "no" denies in Spanish, where it begins a sentence that is otherwise a copy."""
 _MARGIN = 3  # words before and behind a window that are read with it
 _FURTHER = 3  # words that may stand between two words in the source beyond those in the sentence
 
@@ -159,7 +164,8 @@ def _before_copies(keys: list[str], words: list[str]) -> list[str]:
     for _ in range(words.count(first)):
         place = words.index(first, place + 1)
         if words[place : place + count] == keys:
-            found.append(words[place - 1] if place else "")
+            before = words[place - 1] if place else ""
+            found.append("not" if before == "no" and first in _SPANISH else before)
     return found
 
 
