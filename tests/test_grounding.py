@@ -89,6 +89,15 @@ AMOUNTS = [
     ("It has a hundred rooms.", "It has 100 rooms.", "It has one hundred rooms."),
     ("It took twenty-five days.", "It took 25 days.", "It took twenty five days."),
     ("It is the thirty-first house.", "It is the 31st house."),
+    ("It holds 1.250,50 liters.", "It holds 1250,5 liters.", "It holds 1,250.50 liters."),
+    ("It has 1.000.000 rows.", "It has 1,000,000 rows.", "It has 1 million rows."),
+    ("The rate is 3,75 %.", "The rate is 3.75 percent.", "The rate is 3.75 per cent."),
+    ("The share is .05 of all.", "The share is 0.05 of all."),
+    ("Fire it at 980 °C.", "Fire it at 980 degrees Celsius.", "Fire it at 980℃."),
+    ("Add 1½ spoons.", "Add 1 ½ spoons.", "Add 1.5 spoons."),
+    ("Add ½ a spoon.", "Add half a spoon."),
+    ("Leave a 30-second pause.", "Leave a pause of 30 seconds."),
+    ("It moves 3 liters per second.", "It moves 3 liters in one second."),
 ]
 
 
@@ -111,6 +120,35 @@ def test_amounts_are_the_same_however_they_are_written(ways):
 )
 def test_a_number_is_made_up_where_its_magnitude_differs(claim, chunk):
     assert one(claim, chunk).numbers != ()
+
+
+@pytest.mark.parametrize("wrong", ["0.7", "0.04", "4"])
+def test_a_number_below_one_is_a_number(wrong):
+    assert one(f"The error was {wrong} percent.", "The error was 0.4 percent.").numbers == (wrong,)
+
+
+@pytest.mark.parametrize(
+    ("claim", "chunk", "unit"),
+    [
+        ("The pump waits 30 minutes for each reply.", "The pump waits 30 seconds for each reply.", "minutes"),
+        ("The pump waits 30 seconds for each reply.", "The pump waits 30 minutes for each reply.", "seconds"),
+        ("The lower basin is 90 feet deep.", "The lower basin is 90 m deep.", "feet"),
+        ("Fire the clay at 980 °F for a day.", "Fire the clay at 980 °C (1796 °F) for a day.", "F"),
+    ],
+)
+def test_another_unit_is_seen(claim, chunk, unit):
+    assert one(claim, chunk).mismatches == (("unit", unit),)
+
+
+def test_degrees_without_their_scale_are_no_other_unit():
+    assert one("Fire the clay at 980 degrees for a day.", "Fire the clay at 980 °C for a day.").mismatches == ()
+
+
+@pytest.mark.parametrize(
+    "written", ["in the second year", "a twenty-second round", "2019 second quarter", "the second"]
+)
+def test_an_ordinal_is_no_unit(written):
+    assert "second" not in keys([written])[0]
 
 
 def test_another_unit_is_seen_where_it_is_glued_to_its_number():
@@ -143,6 +181,11 @@ def test_typography_says_nothing(claim):
         ("02/04/2011", "2 4 2011"),
         ("31.13.2016", "31_13_2016"),
         ("1/2", "1 2"),
+        ("10.20.30", "10_20_30"),
+        ("May 4,2020", "may 4 2020"),
+        ("10,20,30", "10 20 30"),
+        ("(10,20)", "10 20"),
+        ("ports 80,8080", "port 80 8080"),
         ("v2.10.3", "2_10_3"),
     ],
 )
@@ -224,6 +267,11 @@ def test_evidence_says_what_the_place_says_otherwise():
         ("It took twenty-five days.", "twenty_five", "twenty-five"),
         ("It weighs 25kg, of 30 kg.", "kg", "kg,"),
         ("It opened in May 2024, on the 05 line.", "may", "May"),
+        ("It rose by 3 per cent of all.", "percent", "per cent"),
+        ("It moves 3 liters per second.", "seconds", "second"),
+        ("Fire it at 980 °C for a day.", "degrees", "°"),
+        ("Fire it at 980 °C for a day.", "celsius", "C"),
+        ("Add ½ a spoon.", "half", "½"),
     ],
 )
 def test_a_word_is_found_where_it_stands_next(text, word, written):

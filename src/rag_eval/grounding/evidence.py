@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 _AHEAD = 2000  # characters in which the next word is looked for
 _WRITTEN = {
     "not": ("t",),
-    "percent": ("%",),
+    "percent": ("%", "per cent"),
+    "seconds": ("second",),
+    "degrees": ("°", "℃", "℉"),
+    "celsius": ("c",),
+    "fahrenheit": ("f",),
+    "half": ("½",),
+    "quarter": ("¼",),
     **{currency: (sign,) for sign, currency in CURRENCIES.items()},
     "million": ("m",),
     "billion": ("b",),

@@ -83,11 +83,11 @@ ORDINAL_WORDS = {
 }
 MONTHS = "january february march april may june july august september october november december".split()
 UNITS = (
-    "dozen percent point century decade year month week day hour minute second millisecond mile kilometer meter foot "
-    "inch mph knot kilogram gram milligram pound ton ounce acre hectare liter milliliter gallon degree hertz megahertz "
-    "gigahertz kilobyte megabyte gigabyte terabyte watt kilowatt megawatt dollar euro yen rupee"
+    "dozen percent point century decade year month week day hour minute seconds millisecond mile kilometer meter foot "
+    "inch mph knot kilogram gram milligram pound ton ounce acre hectare liter milliliter gallon celsius fahrenheit "
+    "hertz megahertz gigahertz kilobyte megabyte gigabyte terabyte watt kilowatt megawatt dollar euro yen rupee"
 )
-"""What numbers are counted in."""
+"""What numbers are counted in; ``second`` alone is an ordinal."""
 
 CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee"}
 """Words for signs that stand before a number or behind it."""

@@ -23,7 +23,8 @@ BESIDE = 4  # words on each side of a copy of a word that tell whether a sentenc
 _QUANTITIES = frozenset(QUANTIFIERS)
 _DENIALS = NEGATIONS | frozenset(map(folded, IMPLIED.split()))
 _MARKS = _DENIALS | _QUANTITIES | HEDGES
-_UNITS = frozenset(map(folded, UNITS.split()))
+_UNITS = {folded(unit): folded(unit) for unit in UNITS.split()} | {"m": folded("meter")}
+_BETWEEN = frozenset({SAID, folded("degrees")})  # what may stand between a number and its unit
 _CURRENCIES = frozenset(map(folded, CURRENCIES.values()))
 DENYING = frozenset({"negation", "number", "unit"})
 """Reasons that make a sentence unsupported, whatever its support."""
@@ -79,11 +80,11 @@ def _numbers(sentence: Sentence, window: list[str]) -> Iterable[Mismatch]:
 def _counted(words: list[str]) -> dict[str, set[str]]:
     """What numbers count, by number; a magnitude is part of its number, and a currency may stand before it."""
     found: dict[str, set[str]] = {}
-    for before, word in pairwise([word for word in words if word != SAID] if SAID in words else words):
+    for before, word in pairwise(words if _BETWEEN.isdisjoint(words) else [x for x in words if x not in _BETWEEN]):
         if before in _CURRENCIES and word[0].isdigit():
             found.setdefault(word, set()).add(before)
         if word in _UNITS:
-            found.setdefault(before, set()).add(word)
+            found.setdefault(before, set()).add(_UNITS[word])
     return found
 
 

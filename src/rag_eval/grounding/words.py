@@ -36,6 +36,11 @@ _DASHES, _QUOTES = re.compile(rb"\xe2\x80[\x80-\x8a\x90-\xa9\xaf]"), re.compile(
 _UNSEEN = dict.fromkeys([0xAD, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x2060, *range(0x2066, 0x206A)])
 """Soft hyphens, signs of no width and marks of direction: they would cut a word in two."""
 _LONE_T = re.compile(rb" t(?![^ \0])")
+_SECONDS = re.compile(
+    rb" second(?:(?<=(?:per|one|two|six|ten) second)|(?<=(?:four|five|nine) second)|(?<=(?:three|seven|eight) second)"
+    rb"|(?<=[0-9] second)(?<![0-9]{4} second))(?![^ \0])"
+)
+"""The unit, which is no ordinal; behind a year it is one."""
 _DENYING = frozenset(
     [
         b"n",  # of "do n't"
@@ -45,6 +50,8 @@ _DENYING = frozenset(
 )
 """What stands before the ``t`` of ``don't`` and the like, cut at the apostrophe. Any other is a ``t``: ``180 t``."""
 _ENDING = re.compile(r"([0-9]+(?:_[0-9]+)?)(st|nd|rd|th|s|m|t|k)")
+_GROUPS = re.compile("[0-9]{1,3}(?:_[0-9]{3}){2,}")
+"""``1.000.000``, of which each group is full: no decimal, and seldom a version."""
 _VERSION = re.compile(r"v[0-9]+(?:_[0-9]+)+")
 _known: dict[bytes, str] = {}
 _read_before: dict[str, list[str]] = {}
@@ -100,6 +107,8 @@ def _cleaned(texts: Sequence[str]) -> list[bytes]:
     cut = written.translate(_TABLE)
     if b" t " in cut or b" t\0" in cut or cut.endswith(b" t"):
         cut = _LONE_T.sub(_denying, cut)
+    if b" second" in cut:
+        cut = _SECONDS.sub(b" seconds", cut)
     return cut.split(b"\0")
 
 
@@ -185,9 +194,13 @@ def _number(word: str) -> str:
         return str(int(word))  # of another script
     if not word[-1].isdigit():
         word = _without_ending(word)
-    if word.count("_") == 1:
+    points = word.count("_")
+    if points == 1:
         word = word.rstrip("0").rstrip("_")
-    return word.lstrip("0") or "0"
+    elif points and _GROUPS.fullmatch(word):
+        word = word.replace("_", "")
+    value = word.lstrip("0")
+    return value if value and value[0] != "_" else f"0{value}"
 
 
 def _without_ending(number: str) -> str:

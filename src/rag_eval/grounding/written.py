@@ -11,7 +11,13 @@ from rag_eval.grounding.lexicon import CURRENCIES, MONTHS
 from rag_eval.text import holds_any
 
 _THOUSANDS = re.compile(r",(?<=[0-9],)(?=[0-9]{3}(?![0-9]))")
-_DECIMAL = re.compile(r"\.(?<=[0-9]\.)(?=[0-9])")
+_DECIMAL = re.compile(r"\.(?=[0-9])(?<=[0-9 (<=$]\.)")
+_COMMA = re.compile(",(?<=[0-9],)(?=[0-9])")
+_DECIMAL_COMMA = re.compile(r",(?<=[0-9],)(?<!,[0-9],)(?<!,[0-9]{2},)(?=[0-9]{1,2}(?![0-9)\]}]|[,.][0-9]))")
+"""As in ``3,75 %``; what ends in a bracket is likely a list: ``(3,4)``."""
+_DOTTED = re.compile(r"\.[0-9]{3},[0-9]")
+_GROUPED_DOTS = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:\.[0-9]{3})+(?=,[0-9]{1,2}(?![0-9]|[,.][0-9]))")
+"""As in ``1.000,50``; ``1.000`` alone may be one with three decimals."""
 _COUNTRY = re.compile(r"United (?:States|Kingdom)|U\.[SK]\.|US(?= [a-z])")
 _ISO_DATE = re.compile(r"-(?<=[0-9]{4}-)(0[1-9]|1[0-2])-([0-3][0-9])(?![0-9])")
 _SLASHED_DATE = re.compile(r"/(?<=[0-9]/)[0-3]?[0-9]/[12][0-9]{3}(?![0-9/])")
@@ -19,15 +25,22 @@ _DATE = re.compile(r"(?<![0-9_/])([0-3]?[0-9])/([0-3]?[0-9])/([12][0-9]{3})(?![0
 _MONEY = {sign: re.compile(rf"{re.escape(sign)}( ?[0-9][0-9_]*) ?(mn?|bn?|tn?|[MBT])(?![^\W_])") for sign in CURRENCIES}
 _GROUPED = {sign: re.compile(rf"{sign}(?<=[0-9].)(?=[0-9]{{3}}(?![0-9]))") for sign in "\u00a0\u2009\u202f"}
 """By the space that does not break a line between thousands."""
+_PER_CENT = re.compile(" per cent(?![a-z])")
+_TEMPERATURE = re.compile(r"° ?([CF])(?![^\W_])|[℃℉]")
+_FRACTION = re.compile(" ?([¼½¾])")
+_FRACTIONS = {"¼": ("quarter", "25"), "½": ("half", "5"), "¾": ("0_75", "75")}
 _MAGNITUDES = {"m": "million", "b": "billion", "t": "trillion"}
 
 
 def spelled_out(text: str) -> str:
     """``text`` with signs as words: ``1,000`` is 1000, ``2.5`` is ``2_5``, ``$2m`` dollar 2 million, ``%`` percent."""
     if not text.isascii():
-        text = _without_spaces(text)
-    text = _THOUSANDS.sub("", text) if "," in text else text
-    text = _DECIMAL.sub("_", text)
+        text = _without_signs(_without_spaces(text))
+    if "," in text and _COMMA.search(text):
+        text = _without_commas(text)
+    text = _DECIMAL.sub(_point, text)
+    if " per cent" in text:
+        text = _PER_CENT.sub(" percent", text)
     if "/" in text and _SLASHED_DATE.search(text):
         text = _DATE.sub(_day_and_month, text)
     if "%" in text:
@@ -44,6 +57,36 @@ def _without_spaces(text: str) -> str:
         if sign in text:
             text = between.sub("", text)
     return text
+
+
+def _without_signs(text: str) -> str:
+    """Temperatures and fractions: ``20 °C`` is 20 degrees Celsius, ``1½`` is 1.5."""
+    if holds_any("°℃℉", text):
+        text = _TEMPERATURE.sub(_degrees, text)
+    return _FRACTION.sub(_fraction, text) if holds_any(_FRACTIONS, text) else text
+
+
+def _degrees(found: re.Match[str]) -> str:
+    return " degrees celsius " if found[1] == "C" or found[0] == "℃" else " degrees fahrenheit "
+
+
+def _fraction(found: re.Match[str]) -> str:
+    alone, behind = _FRACTIONS[found[1]]
+    before = found.string[found.start() - 1 : found.start()]
+    return f"_{behind} " if before.isdigit() else f" {alone} "
+
+
+def _without_commas(text: str) -> str:
+    """Thousands in one, and the commas of decimals as points."""
+    if _DOTTED.search(text):
+        text = _GROUPED_DOTS.sub(lambda number: number[0].replace(".", ""), text)
+    return _DECIMAL_COMMA.sub("_", _THOUSANDS.sub("", text))
+
+
+def _point(found: re.Match[str]) -> str:
+    """The point of a decimal; a zero stands before it, as nobody writes it in ``.05``."""
+    before = found.string[found.start() - 1]
+    return "_" if before.isdigit() else "0_"
 
 
 def _with_currencies(text: str) -> str:

@@ -20,7 +20,7 @@ _CHECKED = "shipped answers with chunk texts and a sentence to check"
 @metric(
     _CHECKED,
     source="enterprise framework",
-    version=2,
+    version=3,
     scale="share",
     needs="trace.chunks.text",
     settings="refusal groundedness semantic",
@@ -34,7 +34,7 @@ def claim_support(case: Case) -> Ratio | None:
 @metric(
     _CHECKED,
     source="enterprise framework",
-    version=2,
+    version=3,
     better="lower",
     scale="count",
     needs="trace.chunks.text",
@@ -51,7 +51,7 @@ def unsupported_claims(case: Case) -> int | None:
 @metric(
     "shipped answers with chunk texts",
     source="enterprise framework",
-    version=2,
+    version=3,
     better="lower",
     scale="count",
     needs="trace.chunks.text",
@@ -69,7 +69,7 @@ def numeric_fabrication(case: Case) -> int | None:
 @metric(
     "shipped answers to items with expected claims",
     source="enterprise framework",
-    version=2,
+    version=3,
     scale="share",
     needs="gold.expected_claims",
 )
@@ -84,7 +84,7 @@ def expected_claims_found(case: Case) -> Ratio | None:
 @metric(
     "shipped answers to items with forbidden claims",
     source="enterprise framework",
-    version=2,
+    version=3,
     better="lower",
     needs="gold.forbidden_claims",
 )
@@ -99,7 +99,7 @@ def forbidden_claims_made(case: Case) -> bool | None:
 @metric(
     _CHECKED,
     source="rag-eval",
-    version=2,
+    version=3,
     scale="real",
     needs="trace.chunks.text",
     settings="refusal semantic",
