@@ -16,13 +16,21 @@ _DATE = re.compile(r"([0-3]?[0-9])_(0?[1-9]|1[0-2])_([12][0-9]{3})")
 _ENDED = "|".join(f"(?<={ten} )" for ten in TENS)
 _COMPOUND = re.compile(f"ty (?:{_ENDED})(?=(?:{'|'.join((*ONES[1:], *FIRST))})(?![^ ]))".encode())
 """Starts with a fixed text, which the interpreter looks for fast."""
-TENS_READ = frozenset([ten.encode() for ten in TENS])
+_SECONDS = re.compile(
+    rb" second(?:(?<=(?:per|one|two|six|ten) second)|(?<=(?:four|five|nine) second)|(?<=(?:three|seven|eight) second)"
+    rb"|(?<=[0-9] second)(?<![0-9]{4} second))(?![^ ])"
+)
+"""The unit, which is no ordinal; behind a year it is one."""
+_PER_CENT = re.compile(rb" cent(?<= per cent)(?![^ ])")
+JOINED = frozenset([b"second", b"cent", *[ten.encode() for ten in TENS]])
+"""What hangs on the word beside it, so that it is never remembered."""
 _MOST = 3  # digits before the point of a number that a magnitude follows: "in 2019, million-dollar homes" has none
 
 
 def joined(text: bytes) -> bytes:
-    """``text``, cut into words, with ``twenty five`` as one word, ``twenty_five``."""
-    return _COMPOUND.sub(b"ty_", text)
+    """``text``, cut into words, with ``twenty five`` as one, ``per cent`` as well, and ``one second`` as seconds."""
+    text = _COMPOUND.sub(b"ty_", text)
+    return _PER_CENT.sub(b"cent", _SECONDS.sub(b" seconds", text))
 
 
 def unglued(word: str) -> tuple[str, ...]:

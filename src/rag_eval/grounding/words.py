@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from rag_eval.grounding.amounts import TENS_READ, joined, multiplied, unglued
+from rag_eval.grounding.amounts import JOINED, joined, multiplied, unglued
 from rag_eval.grounding.lexicon import AS_WRITTEN, IRREGULAR, NUMBER_WORDS, ORDINAL_WORDS, POWERS, SHORT_FORMS, SYNONYMS
 from rag_eval.grounding.stems import stem
 from rag_eval.grounding.written import spelled_out
@@ -36,11 +36,6 @@ _DASHES, _QUOTES = re.compile(rb"\xe2\x80[\x80-\x8a\x90-\xa9\xaf]"), re.compile(
 _UNSEEN = dict.fromkeys([0xAD, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x2060, *range(0x2066, 0x206A)])
 """Soft hyphens, signs of no width and marks of direction: they would cut a word in two."""
 _LONE_T = re.compile(rb" t(?![^ \0])")
-_SECONDS = re.compile(
-    rb" second(?:(?<=(?:per|one|two|six|ten) second)|(?<=(?:four|five|nine) second)|(?<=(?:three|seven|eight) second)"
-    rb"|(?<=[0-9] second)(?<![0-9]{4} second))(?![^ \0])"
-)
-"""The unit, which is no ordinal; behind a year it is one."""
 _DENYING = frozenset(
     [
         b"n",  # of "do n't"
@@ -107,8 +102,6 @@ def _cleaned(texts: Sequence[str]) -> list[bytes]:
     cut = written.translate(_TABLE)
     if b" t " in cut or b" t\0" in cut or cut.endswith(b" t"):
         cut = _LONE_T.sub(_denying, cut)
-    if b" second" in cut:
-        cut = _SECONDS.sub(b" seconds", cut)
     return cut.split(b"\0")
 
 
@@ -145,7 +138,7 @@ def _learned(word: bytes) -> tuple[str, ...]:
     if len(word) > LONGEST:
         return _parts.__wrapped__(word)
     parts = _parts(word)
-    if len(parts) == 1 and word not in TENS_READ and parts[0] not in POWERS:
+    if len(parts) == 1 and word not in JOINED and parts[0] not in POWERS:
         _remember(word, parts[0])
     return parts
 

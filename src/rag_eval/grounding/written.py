@@ -25,7 +25,6 @@ _DATE = re.compile(r"(?<![0-9_/])([0-3]?[0-9])/([0-3]?[0-9])/([12][0-9]{3})(?![0
 _MONEY = {sign: re.compile(rf"{re.escape(sign)}( ?[0-9][0-9_]*) ?(mn?|bn?|tn?|[MBT])(?![^\W_])") for sign in CURRENCIES}
 _GROUPED = {sign: re.compile(rf"{sign}(?<=[0-9].)(?=[0-9]{{3}}(?![0-9]))") for sign in "\u00a0\u2009\u202f"}
 """By the space that does not break a line between thousands."""
-_PER_CENT = re.compile(" per cent(?![a-z])")
 _TEMPERATURE = re.compile(r"° ?([CF])(?![^\W_])|[℃℉]")
 _FRACTION = re.compile(" ?([¼½¾])")
 _FRACTIONS = {"¼": ("quarter", "25"), "½": ("half", "5"), "¾": ("0_75", "75")}
@@ -39,8 +38,6 @@ def spelled_out(text: str) -> str:
     if "," in text and _COMMA.search(text):
         text = _without_commas(text)
     text = _DECIMAL.sub(_point, text)
-    if " per cent" in text:
-        text = _PER_CENT.sub(" percent", text)
     if "/" in text and _SLASHED_DATE.search(text):
         text = _DATE.sub(_day_and_month, text)
     if "%" in text:
@@ -61,7 +58,7 @@ def _without_spaces(text: str) -> str:
 
 def _without_signs(text: str) -> str:
     """Temperatures and fractions: ``20 °C`` is 20 degrees Celsius, ``1½`` is 1.5."""
-    if holds_any("°℃℉", text):
+    if "°" in text or "℃" in text or "℉" in text:
         text = _TEMPERATURE.sub(_degrees, text)
     return _FRACTION.sub(_fraction, text) if holds_any(_FRACTIONS, text) else text
 
