@@ -122,6 +122,53 @@ def test_a_number_is_made_up_where_its_magnitude_differs(claim, chunk):
     assert one(claim, chunk).numbers != ()
 
 
+OTHERWISE = [
+    ("The hall seats 35000 people.", "The hall seats 35 000 people.", "The hall seats 35.000 people."),
+    ("They sold 1 200 000 cups.", "They sold 1200000 cups.", "They sold 1.2 million cups."),
+    ("The part is 2.500 inches wide.", "The part is 2.5 inches wide."),
+    ("The shop shuts at 5:30 pm.", "The shop shuts at 17:30.", "The shop shuts at 5:30 p.m."),
+    ("Das Ticket gilt 3 Monate.", "Das Ticket gilt drei Monate."),
+    ("Клапан меняют каждые 6 недель.", "Клапан меняют каждые шесть недель."),
+    ("يستمر العرض 4 ساعات.", "يستمر العرض أربع ساعات."),
+]
+
+
+@pytest.mark.parametrize("ways", OTHERWISE)
+def test_a_number_is_not_made_up_where_it_is_written_otherwise(ways):
+    for claim, chunk in permutations(ways, 2):
+        if set(keys([claim])[0]) & {"drei", "шесть", "أربع"}:
+            continue  # a word is no number that could be made up
+        for chunks in ((chunk,), (OTHER, chunk)):
+            found = one(claim, *chunks)
+            assert (found.supported, found.numbers, found.mismatches) == (True, (), ()), (claim, chunk)
+            assert chunks[found.chunk][slice(*found.span)]
+
+
+@pytest.mark.parametrize(
+    ("claim", "chunk"),
+    [
+        ("The hall seats 53000 people.", "The hall seats 35 000 people."),
+        ("The hall seats 35000 people.", "The hall has 35 doors. It seats 12 000 people."),
+        ("The shop shuts at 5:30 pm.", "The shop shuts at 18:30."),
+        ("The shop shuts at 5:30 am.", "The shop shuts at 17:30."),
+        ("Das Ticket gilt 3 Monate.", "Das Ticket gilt vier Monate."),
+    ],
+)
+def test_another_number_is_made_up_however_it_is_written(claim, chunk):
+    assert one(claim, chunk).numbers != ()
+
+
+def test_a_number_is_read_otherwise_though_a_further_chunk_has_it_elsewhere():
+    claim, chunk = "The northern hall seats 35000 people at once.", "The northern hall seats 35 000 people at once."
+    assert one(claim, chunk, f"Tickets: 35000. {FILLER} {FILLER}").support == one(claim, chunk).support
+
+
+def test_a_chunk_keeps_what_the_claim_says_as_it_does():
+    """A way of the chunk that the claim has as well is not read otherwise."""
+    found = one("Um 17 Uhr kamen 5 pm Leute.", "Um 17 Uhr kamen viele Leute.")
+    assert found.numbers == ("5",)
+
+
 @pytest.mark.parametrize("wrong", ["0.7", "0.04", "4"])
 def test_a_number_below_one_is_a_number(wrong):
     assert one(f"The error was {wrong} percent.", "The error was 0.4 percent.").numbers == (wrong,)

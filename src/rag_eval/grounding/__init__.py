@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import chain
 
+from rag_eval.grounding.alike import alike
 from rag_eval.grounding.claims import UNCHECKED, parts
 from rag_eval.grounding.evidence import Evidence, evidence
 from rag_eval.grounding.mismatches import DENYING
@@ -50,9 +51,26 @@ def ground(claim: str, chunks: Sequence[str]) -> list[Checked]:
     """The sentences of ``claim``, each with its support by the texts of ``chunks``."""
     found = parts(claim)
     sources = remembered(chunks)
+    held = dict(Counter(chain.from_iterable(sources)))  # a plain one is quicker to change
+    checked = _checked(found, sources, held)
+    lacking = [(one.part, bits) for one in checked if (bits := _lacking(one))]
+    if lacking and (otherwise := alike(found, lacking, sources, held)):
+        return _checked(found, otherwise, dict(Counter(chain.from_iterable(otherwise))))
+    return checked
+
+
+def _checked(found: list[Part], sources: list[list[str]], left: dict[str, int]) -> list[Checked]:
     index = Index(found, sources)
-    left = dict(Counter(chain.from_iterable(sources)))  # a plain one is quicker to change
     return [Checked(part, support_of(part, index), _repeated(part.keys, left)) for part in found]
+
+
+def _lacking(one: Checked) -> list[int]:
+    """Which content words are numbers that no chunk has, or that the best place has not."""
+    part, support, _ = one
+    if not (support.fabricated or support.mismatches):
+        return []
+    elsewhere = [wrong.key for wrong in support.mismatches if wrong.reason == "number"]
+    return [bit for bit in part.numbers if bit in support.fabricated or part.keys[part.content[bit]] in elsewhere]
 
 
 def _repeated(words: list[str], left: dict[str, int]) -> int:

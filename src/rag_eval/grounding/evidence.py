@@ -110,7 +110,8 @@ def _span(part: Part, first: int, text: str) -> tuple[int, int]:
     last = first + span(len(part.keys)) * BLOCK
     held = [first + place for place, key in enumerate(remembered([text])[0][first:last]) if key in content]
     spans = offsets(text)
-    return spans[held[0]][0], spans[held[-1]][1]
+    start, end = (held[0], held[-1]) if held else (first, min(last, len(spans)) - 1)  # none: all are written otherwise
+    return spans[start][0], spans[end][1]
 
 
 def offsets(text: str) -> list[tuple[int, int]]:

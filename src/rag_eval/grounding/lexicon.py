@@ -81,6 +81,23 @@ ORDINAL_WORDS = {
     "twentieth": "20",
     **{f"{ten}_{word}": str(10 * n + one) for n, ten in enumerate(TENS, 2) for one, word in enumerate(FIRST, 1)},
 }
+NUMBERS_ELSEWHERE = {
+    "2": "twice zwei deux dos dois duas twee dwa dwie два две двух اثنان اثنين",
+    "3": "drei trois tres tre três drie trzy три трех трёх ثلاث ثلاثة",
+    "4": "vier quatre cuatro quattro quatro cztery четыре четырех четырёх أربع أربعة",
+    "5": "fünf cinq cinco cinque vijf pięć пять пяти خمس خمسة",
+    "6": "sechs seis zes sześć шесть шести ست ستة",
+    "7": "sieben siete sette zeven siedem семь семи سبع سبعة",
+    "8": "acht huit ocho otto oito osiem восемь восьми ثماني ثمانية",
+    "9": "neun nueve nove negen dziewięć девять девяти تسع تسعة",
+    "10": "zehn dix diez dieci dez tien dziesięć десять десяти عشر عشرة",
+    "12": "zwölf douze dodici twaalf двенадцать двенадцати",
+    "14": "vierzehn quatorze catorce четырнадцать четырнадцати",
+    "15": "fünfzehn quinze quince quindici пятнадцать пятнадцати",
+    "20": "zwanzig vingt veinte venti vinte twintig двадцать двадцати",
+    "30": "dreißig treinta trenta trinta dertig тридцать тридцати",
+}
+"""Number words of other languages, without those that English has too: they are looked for where a number lacks."""
 MONTHS = "january february march april may june july august september october november december".split()
 UNITS = (
     "dozen percent point century decade year month week day hour minute seconds millisecond mile kilometer meter foot "

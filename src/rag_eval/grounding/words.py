@@ -47,6 +47,8 @@ _DENYING = frozenset(
 _ENDING = re.compile(r"([0-9]+(?:_[0-9]+)?)(st|nd|rd|th|s|m|t|k)")
 _GROUPS = re.compile("[0-9]{1,3}(?:_[0-9]{3}){2,}")
 """``1.000.000``, of which each group is full: no decimal, and seldom a version."""
+_THOUSANDS = re.compile("[1-9][0-9]{0,2}_[0-9]{3}")
+"""``1.250``, which keeps its zeros: it may be 1250."""
 _VERSION = re.compile(r"v[0-9]+(?:_[0-9]+)+")
 _known: dict[bytes, str] = {}
 _read_before: dict[str, list[str]] = {}
@@ -188,7 +190,7 @@ def _number(word: str) -> str:
     if not word[-1].isdigit():
         word = _without_ending(word)
     points = word.count("_")
-    if points == 1:
+    if points == 1 and not _THOUSANDS.fullmatch(word):
         word = word.rstrip("0").rstrip("_")
     elif points and _GROUPS.fullmatch(word):
         word = word.replace("_", "")
