@@ -86,8 +86,9 @@ def test_a_suite_is_a_part(folder):
     [
         ({TRACE: "{"}, (), "runs/trace.jsonl:1"),
         ({}, ("--rag-eval-trace", "runs/none.jsonl"), "no such file"),
-        ({}, ("--rag-eval-trace", ""), "--rag-eval-trace: the path is empty"),
+        ({}, ("--rag-eval-trace", ""), "--rag-eval-trace is empty"),
         ({}, ("--rag-eval-suite", "tiny"), "tiny"),
+        ({}, ("--rag-eval-suite", ""), "--rag-eval-suite is empty"),
     ],
 )
 def test_what_cannot_be_judged_is_an_error_that_says_why(folder, spoil, words, message):

@@ -292,6 +292,14 @@ def test_sarif_is_what_the_standard_and_code_scanning_ask_for(report):
     assert len(set(told_by)) == len(told_by)
 
 
+def test_sarif_of_a_report_that_names_no_file_points_at_the_usual_gates(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    bare = report_of("bad", None)._replace(inputs=(), gates_file="")
+    places = [one["locations"][0]["physicalLocation"] for one in sarif(bare)[1]]
+    assert {place["artifactLocation"]["uri"] for place in places} == {"eval-gates.yml"}
+    assert not any("region" in place for place in places)
+
+
 @pytest.mark.parametrize(
     ("path", "uri"),
     [

@@ -77,10 +77,12 @@ def _options(config: pytest.Config) -> Options:
 
 def _stated(config: pytest.Config, name: str, folder: str = "") -> str:
     """What is said of a file or the suite; of a setting, seen from ``folder``. Empty where nothing is."""
-    from rag_eval.arguments import path
+    from rag_eval.errors import UsageError
 
     given = config.getoption(f"--rag-eval-{name}")
+    if given == "":  # it would be taken for what nobody named
+        raise UsageError(f"--rag-eval-{name} is empty. Say a {name}, or leave the option out")
     if given is not None:
-        return path(given, f"--rag-eval-{name}")
+        return str(given)
     setting = str(config.getini(f"rag_eval_{name}"))
     return os.path.join(folder, setting) if setting else ""  # noqa: PTH118

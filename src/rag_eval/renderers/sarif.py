@@ -6,6 +6,7 @@ import re
 from hashlib import sha256
 
 from rag_eval.labels import MEANING
+from rag_eval.places import GATES_FILES
 from rag_eval.renderers import words
 from rag_eval.renderers.pointers import of_findings, of_gates, of_questions
 from rag_eval.renderers.values import json_text
@@ -61,7 +62,7 @@ def _result(one: Pointer, places: dict[str, int], report: Report) -> dict[str, A
 
 def _place(one: Pointer, report: Report) -> dict[str, Any]:
     """Where it stands. Code scanning takes no result without a file: one that has none is shown on the gates."""
-    file = one.file or report.gates_file or report.inputs[0].path
+    file = one.file or report.gates_file or GATES_FILES[0]
     found: dict[str, Any] = {"artifactLocation": _address(file)}
     return {**found, "region": {"startLine": one.line}} if one.file and one.line else found
 
