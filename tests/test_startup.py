@@ -33,7 +33,6 @@ SLOW += [
     "numpy",
     "dask",
     "urllib3",
-    "rag_eval.semantic",
     "rag_eval.grounding",
     "rag_eval.refusing",
 ]

@@ -139,13 +139,12 @@ def _meaning() -> dict[str, Any]:
     return {
         "groundedness": {
             "type": "object",
-            "description": "From which share of support on a sentence of an answer is supported, and by which model.",
+            "description": "From which share of support on a sentence of an answer is supported.",
             "examples": [Grounding()._asdict()],
             "additionalProperties": False,
             "properties": {
                 "assertion": {**share, "description": "One that asserts.", "examples": [Grounding().assertion]},
                 "inference": {**share, "description": "One that infers.", "examples": [Grounding().inference]},
-                "model": _model(),
             },
         },
         "safety": {
@@ -181,25 +180,6 @@ def _meaning() -> dict[str, Any]:
                     "input": {**price, "description": "A million tokens of input.", "examples": [0.15]},
                     "output": {**price, "description": "A million tokens of output.", "examples": [0.60]},
                 },
-            },
-        },
-    }
-
-
-def _model() -> dict[str, Any]:
-    digest = "781683236d3ac8c7fdbf606c3c391e17905d6d09d64efe1951c14972332b7ad2"
-    return {
-        "type": "object",
-        "description": "A local sentence encoder asked beside the words: docs/groundedness.md. None where not said.",
-        "examples": [{"path": "models/all-MiniLM-L6-v2", "sha256": digest}],
-        "required": ["path", "sha256"],
-        "additionalProperties": False,
-        "properties": {
-            "path": _text("Folder of the model, from the folder of this file.", "models/all-MiniLM-L6-v2"),
-            "sha256": {
-                **_text("The digest of its files.", digest),
-                "pattern": "^[0-9a-f]{64}$",
-                "x-hint": "Run with any digest of 64 hex digits: the error tells the one of the files.",
             },
         },
     }

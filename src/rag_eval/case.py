@@ -141,12 +141,7 @@ class Case:
             return None
         from rag_eval.grounding import ground  # only runs with chunk texts pay for loading its word lists
 
-        found = ground(self.prose, self.chunk_texts)
-        if self.settings.semantic is None:
-            return found
-        from rag_eval.grounding.semantic import blended
-
-        return blended(found, self.prose, self.chunk_texts, self.settings.semantic)
+        return ground(self.prose, self.chunk_texts)
 
     @lazy
     def evidence(self) -> list[Evidence]:

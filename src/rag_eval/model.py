@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from rag_eval.later import Later
-from rag_eval.typed import NamedTuple, Protocol, TypedDict
+from rag_eval.typed import NamedTuple, TypedDict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -287,17 +287,6 @@ class Grounding(NamedTuple):
     inference: float = 0.45
 
 
-class Similarity(Protocol):
-    """What tells how near in meaning texts are. ``identity`` names all that its answers hang on."""
-
-    @property
-    def identity(self) -> str:
-        """Model and version: scores of two with the same one are comparable."""
-
-    def similar(self, sentences: Sequence[str], texts: Sequence[str]) -> list[float]:
-        """For each sentence the greatest similarity, -1 to 1, to any of the texts."""
-
-
 class Safety(NamedTuple):
     """Above which guardrail score an input counts as detected and as blocked; how many words of a chunk are a leak.
 
@@ -314,8 +303,7 @@ class Settings(NamedTuple):
     """What the metrics are told: the refusal token as it is to be written, refusal phrases, the k of the labels.
 
     ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``.
-    ``builtin`` turns on the refusals that :mod:`rag_eval.refusing` recognises. ``semantic`` is the model that
-    groundedness asks beside the words, None for none.
+    ``builtin`` turns on the refusals that :mod:`rag_eval.refusing` recognises.
     """
 
     token: str = "not in context"
@@ -325,7 +313,6 @@ class Settings(NamedTuple):
     safety: Safety = Safety()
     prices: Mapping[str, Mapping[str, float]] = {}
     builtin: bool = False
-    semantic: Similarity | None = None
 
 
 def said(row: Row) -> tuple[str, list[str] | None]:

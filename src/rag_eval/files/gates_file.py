@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Digest, Reader
     from rag_eval.files.yaml_file import Document
-    from rag_eval.semantic import Encoder
 
 _SHORT = "A gates file is short: check the path."
 _WRONG_SIDE = "wrong side"  # no keyword of a schema
@@ -209,8 +208,7 @@ def _policy(document: Document, path: str) -> Policy:
         must_pass=tuple(value.get("must_pass", ())),
         statistics=_statistics(value.get("statistics", {})),
         score=_scoring(value.get("score", {})),
-        groundedness=_groundedness(value.get("groundedness", {})),
-        semantic=_semantic(value.get("groundedness", {}).get("model"), path),
+        groundedness=Grounding(**_floats(value.get("groundedness", {}))),
         safety=_safety(value.get("safety", {})),
         prices={model: _floats(own) for model, own in value.get("prices", {}).items()},
         stated=value,
@@ -232,19 +230,6 @@ def _scoring(stated: dict[str, Any]) -> Scoring:
 
 def _floats(numbers: dict[str, Any]) -> dict[str, float]:
     return {name: float(number) for name, number in numbers.items()}
-
-
-def _groundedness(stated: dict[str, Any]) -> Grounding:
-    return Grounding(**_floats({name: number for name, number in stated.items() if name != "model"}))
-
-
-def _semantic(stated: dict[str, str] | None, path: str) -> Encoder | None:
-    """The model that the file names, which nothing reads before it is asked."""
-    if not stated:
-        return None
-    from rag_eval.semantic import Encoder
-
-    return Encoder(beside(path, stated["path"]), stated["sha256"])
 
 
 def _safety(stated: dict[str, Any]) -> Safety:

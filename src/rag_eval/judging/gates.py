@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from rag_eval.finding import Finding
-    from rag_eval.model import Similarity
 
     Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
     Severity = Literal["error", "warning"]
@@ -182,7 +181,6 @@ class Policy(NamedTuple):
     groundedness: Grounding = Grounding()
     safety: Safety = Safety()
     prices: Mapping[str, Mapping[str, float]] = {}
-    semantic: Similarity | None = None
     integrity: Mapping[str, str] = {}
     slices: Slices = Slices()
     must_pass: tuple[str, ...] = ()
@@ -197,7 +195,7 @@ class Policy(NamedTuple):
     @property
     def settings(self) -> Settings:
         """What the scores themselves hang on."""
-        own = self.groundedness, self.safety, self.prices, self.builtin, self.semantic
+        own = self.groundedness, self.safety, self.prices, self.builtin
         return Settings(self.token, self.phrases, self.k, *own)
 
     @property

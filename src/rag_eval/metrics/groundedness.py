@@ -23,7 +23,7 @@ _CHECKED = "shipped answers with chunk texts and a sentence to check"
     version=3,
     scale="share",
     needs="trace.chunks.text",
-    settings="refusal groundedness semantic",
+    settings="refusal groundedness",
 )
 def claim_support(case: Case) -> Ratio | None:
     """Share of the checked sentences of an answer that the chunks support. A sentence is supported when its support reaches groundedness.assertion, or groundedness.inference if it says may, might, likely or the like; when no number in it is made up; and when the chunks do not deny it."""  # noqa: E501
@@ -39,7 +39,7 @@ def claim_support(case: Case) -> Ratio | None:
     scale="count",
     needs="trace.chunks.text",
     folds={"": "mean", ".total": "total"},
-    settings="refusal groundedness semantic",
+    settings="refusal groundedness",
     unit="sentences",
 )
 def unsupported_claims(case: Case) -> int | None:
@@ -102,7 +102,7 @@ def forbidden_claims_made(case: Case) -> bool | None:
     version=3,
     scale="real",
     needs="trace.chunks.text",
-    settings="refusal semantic",
+    settings="refusal",
 )
 def groundedness(case: Case) -> float | None:
     """How far the chunks bear out an answer. It is the mean support of its checked sentences, by the weight of their words, and the share of their words that the chunks hold as often. A graded signal, judged by how well it agrees with people."""  # noqa: E501
