@@ -6,6 +6,7 @@ from rag_eval.errors import InputError
 from rag_eval.signoff.allowed_signers import allowed_signers
 from rag_eval.signoff.record import NAMESPACE, Change, Record
 from sshkeys import Keys, needs_ssh_keygen
+from table import each_row
 
 SPACE = f'namespaces="{NAMESPACE}"'
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGxVKlPZbOEzWS6n2rmYmbP4ELYyIr3y5r2U8FsEhVSd"
@@ -19,7 +20,7 @@ def problems(text):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "", "\n\n \n# bob\n"])
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [
         SPACE,
@@ -39,7 +40,7 @@ def test_several_persons_and_several_keys_of_one():
     assert allowed_signers(text.encode(), "signers") == {"a@x", "b@x"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "says"),
     [
         (f"*@example.org {SPACE} {KEY}", "not one e-mail address"),

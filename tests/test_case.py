@@ -11,6 +11,7 @@ from rag_eval.case import Case
 from rag_eval.metrics import measures
 from rag_eval.metrics.refusals import exact_refusal
 from rag_eval.model import Gold, Settings, Trace, inline_citations
+from table import each_row
 
 
 def says(claim, **more):
@@ -64,7 +65,7 @@ CITED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("citation", CITED)
+@each_row("citation", CITED)
 def test_citations_are_no_prose(citation):
     case = make_case({}, says(f"It weighs 25 kg {citation}.", retrieved_ids=["b#2"]))
     assert case.prose == f"It weighs 25 kg {' ' * len(citation)}."

@@ -18,6 +18,7 @@ from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import Contract, load
 from rag_eval.files.strict_json import JsonError, parse
 from reading import SCHEMAS, element, gold, trace
+from table import each_row
 
 NAMES = sorted(path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.schema.json"))
 ROWS = ("gold", "gold-array", "trace", "run")
@@ -237,7 +238,7 @@ def test_good_rows_are_accepted_many_at_once(ways, name):
 
 
 @WAYS
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         '{"answer":"x","answer":"y"}',
@@ -260,7 +261,7 @@ def test_a_repeated_key_is_not_accepted_quickly_whatever_hides_it(ways, raw):
 
 @WAYS
 @pytest.mark.parametrize("digits", ["18446744073709551616", "-9223372036854775809", "1" + "0" * 25])
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         '{"answer":"x","ts":%s}',
@@ -439,7 +440,7 @@ def resolved(name, field):
     return {**target, **field}
 
 
-@pytest.mark.parametrize(("name", "field"), FIELDS)
+@each_row(("name", "field"), FIELDS)
 def test_every_field_has_a_description_and_valid_examples(name, field):
     assert len(field.get("description", "")) >= 5
     examples = field.get("examples", [])
@@ -450,7 +451,7 @@ def test_every_field_has_a_description_and_valid_examples(name, field):
     assert all(both(schema, one) == (True, True) for one in examples)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_every_schema_keeps_the_metaschema_and_names_itself(name):
     schema = load(name)
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -461,7 +462,7 @@ def test_every_schema_keeps_the_metaschema_and_names_itself(name):
     assert schema["description"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_no_schema_refers_to_anything_outside_itself(name):
     assert all(reference.startswith("#") for reference in re.findall(r'"\$ref": *"([^"]*)"', json.dumps(load(name))))
 

@@ -18,6 +18,7 @@ from rag_eval.files.rows import read_gold
 from rag_eval.files.source import Reader
 from rag_eval.parser import COMMANDS, build_parser, module_of
 from rag_eval.renderers import render
+from table import each_row
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(ROOT.glob("docs/*.md")))]
@@ -34,7 +35,7 @@ def commands():
         yield from ((page.name, line) for line in re.findall(r"^\$ (rag-eval .*)$", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize(("page", "line"), sorted(set(commands())))
+@each_row(("page", "line"), sorted(set(commands())))
 def test_every_command_shown_is_one_that_parses(page, line):
     arguments = shlex.split(line)[1:]
     assert build_parser().parse_args(arguments).command == arguments[0], page
@@ -49,7 +50,7 @@ def test_a_path_that_a_command_shows_of_this_repository_is_there():
     assert [word for word in sorted(own) if not (ROOT / word).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_row("page", PAGES, ids=lambda page: page.name)
 def test_every_link_inside_the_repository_leads_to_a_file(page):
     targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
     inside = [target for target in targets if "://" not in target]

@@ -19,6 +19,7 @@ from rag_eval.errors import InputError, UsageError
 from rag_eval.how import ENGINES, How
 from rag_eval.renderers import render
 from reading import gold, jsonl, trace
+from table import each_row
 
 LONG = [f"p{number}#0" for number in range(30)]
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks on Linux alone")
@@ -55,7 +56,7 @@ def test_the_reference_scores_of_processes_and_their_remarks_are_those_of_one(la
 
 
 @pytest.mark.parametrize("size", [0, 1, process._LEAST, 10 * process._LEAST + 1, 655 << 20, 5 << 30, 3 << 40])
-@pytest.mark.parametrize("jobs", [2, 3, 64])
+@each_row("jobs", [2, 3, 64])
 def test_ranges_are_the_whole_file_and_the_first_to_be_taken_are_long(size, jobs):
     found = process.shares(size, jobs)
     assert [one.end for one in found[:-1]] == [one.start for one in found[1:]]

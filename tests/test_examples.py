@@ -9,10 +9,11 @@ from rag_eval.commands.explain import metric_lines
 from rag_eval.files.contract import Contract
 from rag_eval.metrics import METRICS
 from rag_eval.metrics._metric import Measure
+from table import each_row
 
 GOLD, TRACE, RUN = Contract("gold"), Contract("trace"), Contract("run")
 ROWS = [(name, row) for name in METRICS if (EXAMPLES / f"{name}.jsonl").exists() for row in example_rows(name)]
-NAMED = pytest.mark.parametrize(("name", "row"), ROWS, ids=[f"{name}-{row['because'][:50]}" for name, row in ROWS])
+NAMED = each_row(("name", "row"), ROWS, ids=[f"{name}-{row['because'][:50]}" for name, row in ROWS])
 
 
 def test_every_metric_has_its_file_of_examples_and_every_file_its_metric():
@@ -27,22 +28,22 @@ def test_example_scores_as_it_says(name, row):
     assert score == (pytest.approx(expected, abs=5e-6) if isinstance(expected, float) else expected)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@each_row("name", METRICS)
 def test_examples_show_a_case_that_counts_and_one_that_does_not(name):
     assert {row["score"] is None for row in example_rows(name)} == {True, False}
 
 
-@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.scale == "rate"])
+@each_row("name", [name for name, metric in METRICS.items() if metric.scale == "rate"])
 def test_examples_of_a_rate_show_both_of_its_scores(name):
     assert {row["score"] for row in example_rows(name)} >= {True, False}
 
 
-@pytest.mark.parametrize("name", METRICS)
+@each_row("name", METRICS)
 def test_examples_say_k_where_the_metric_has_one_and_only_there(name):
     assert {"k" in row for row in example_rows(name)} == {METRICS[name].cutoff}
 
 
-@pytest.mark.parametrize("name", METRICS)
+@each_row("name", METRICS)
 def test_examples_of_a_metric_tell_different_stories(name):
     stories = [row["because"] for row in example_rows(name)]
     assert len(stories) == len(set(stories))
@@ -63,7 +64,7 @@ def test_example_reads_as_the_end_of_a_sentence(name, row):
     assert row["because"][0].islower() or not row["because"][0].isalpha()
 
 
-@pytest.mark.parametrize("name", METRICS)
+@each_row("name", METRICS)
 def test_explain_and_docs_tell_the_same_examples(name):
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     lines = list(metric_lines(METRICS[name]))
@@ -73,7 +74,7 @@ def test_explain_and_docs_tell_the_same_examples(name):
         assert f"- {own[0].strip()}." in page.replace("*", "")
 
 
-@pytest.mark.parametrize("name", METRICS)
+@each_row("name", METRICS)
 def test_the_first_example_with_a_score_is_shown_with_its_rows(name):
     first = next(row for row in example_rows(name) if row["score"] is not None)
     shown = dict(line.split(None, 1) for line in metric_lines(METRICS[name]) if line.endswith("}") and line[:2] == "  ")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-import pytest
-
 from cases import ROOT
 from rag_eval.integrity import HABITS, LEVELS
+from table import each_row
 
 SOURCES = sorted((ROOT / "src" / "rag_eval").rglob("*.py"))
 CODE = re.compile("[a-z]+(-[a-z]+)*")
@@ -58,7 +57,7 @@ def test_every_code_of_the_source_stands_in_the_table_and_no_other():
     assert {"bootstrap", "mutation", "record-removed", "bad-signature", *LEVELS} <= WRITTEN.keys()
 
 
-@pytest.mark.parametrize("code", sorted(WRITTEN))
+@each_row("code", sorted(WRITTEN))
 def test_the_table_says_how_grave_it_is_as_the_source_does(code):
     levels, shown = {LEVELS[code]} if code in LEVELS else WRITTEN[code], SHOWN[code][0]
     assert shown.startswith(tuple(levels - {None}) or ("warning; an error", "error where"))

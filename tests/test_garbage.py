@@ -10,6 +10,7 @@ import pytest
 
 from garbage.kinds import KINDS
 from reading import gold, jsonl, trace
+from table import each_row
 
 FILES = {"gold": "gold.jsonl", "trace": "trace.jsonl", "gates": "gates.yml"}
 GOOD = {"gold": jsonl(gold()), "trace": jsonl(trace()), "gates": b"version: 1\n"}
@@ -42,7 +43,7 @@ def _outcome(kind, folder):
 
 
 def of_every_kind(test):
-    return pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.role}: {kind.name}")(test)
+    return each_row("kind", KINDS, ids=lambda kind: f"{kind.role}: {kind.name}")(test)
 
 
 def test_the_files_around_the_bad_one_are_good(tmp_path):

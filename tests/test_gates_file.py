@@ -11,6 +11,7 @@ from rag_eval.metrics import measures
 from rag_eval.model import Grounding, Safety
 from rag_eval.signoff.policy_file import signoff_policy
 from reading import SCHEMAS, put, reader
+from table import each_row
 
 
 def policy(text):
@@ -140,13 +141,13 @@ def test_a_threshold_is_compared_exactly_not_as_the_nearest_float():
     assert not gate.keeps(Fraction(4, 5) - Fraction(1, 10**30))
 
 
-@pytest.mark.parametrize("one", measures((7,)), ids=lambda one: one.name)
+@each_row("one", measures((7,)), ids=lambda one: one.name)
 def test_every_value_can_be_gated_on_its_own_side(one):
     bound = "min" if one.metric.better == "higher" else "max"
     assert accepted(gates(f"{one.name}: {{{bound}: 0.5}}")).gates[0].direction == bound
 
 
-@pytest.mark.parametrize("one", measures((7,)), ids=lambda one: one.name)
+@each_row("one", measures((7,)), ids=lambda one: one.name)
 def test_no_value_can_be_gated_on_its_wrong_side(one):
     wrong, right = ("max", "min") if one.metric.better == "higher" else ("min", "max")
     problems = refused(gates(f"{one.name}: {{{wrong}: 0.5}}"))
@@ -193,7 +194,7 @@ def test_a_metric_like_no_other_gets_the_command_that_lists_them():
     assert "rag-eval metrics" in refused(gates("zzzzzz: {min: 0.5}"))[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "place", "words"),
     [
         ("version: 1\ngate: {}\n", "gates.yml:2: column 1: /gate:", "unknown key 'gate'. Did you mean 'gates'?"),

@@ -20,6 +20,7 @@ from rag_eval.goldlint.questions import SHARED, near_duplicates
 from rag_eval.judging.gates import REFERENCE_GATES, Gate, Policy
 from rag_eval.model import Gold, Settings, Trace
 from strategies import gold_fields
+from table import each_row
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 CLEAN = {"gold_claim_substr": ["30 days"], "gold_citations": ["a#1"]}
@@ -98,18 +99,14 @@ ONE_ITEM = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("code", "faulty", "fine"), ONE_ITEM, ids=lambda value: value if isinstance(value, str) else ""
-)
+@each_row(("code", "faulty", "fine"), ONE_ITEM, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_fault_of_an_item_is_found_and_its_absence_too(code, faulty, fine):
     (finding,) = found(code, item(**faulty))
     assert (finding.qid, finding.line, bool(finding.message), bool(finding.hint)) == ("Q1", 1, True, True)
     assert found(code, item(**fine)) == []
 
 
-@pytest.mark.parametrize(
-    ("code", "faulty", "fine"), ONE_ITEM, ids=lambda value: value if isinstance(value, str) else ""
-)
+@each_row(("code", "faulty", "fine"), ONE_ITEM, ids=lambda value: value if isinstance(value, str) else "")
 def test_safety_cases_are_left_alone(code, faulty, fine):
     assert lint(sample_of([item(**faulty, attack={"kind": "input", "positive": True})])) == []
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rag_eval.grounding import evidence, ground, groundedness, supported
 from rag_eval.grounding.evidence import offsets
 from rag_eval.grounding.words import keys, remembered, words
+from table import each_row
 
 SOURCE = (
     "Marie Curie was born in Warsaw in 1867. She shared the 1903 Nobel Prize in Physics with Pierre Curie, and won the "
@@ -101,7 +102,7 @@ AMOUNTS = [
 ]
 
 
-@pytest.mark.parametrize("ways", AMOUNTS)
+@each_row("ways", AMOUNTS)
 def test_amounts_are_the_same_however_they_are_written(ways):
     for claim, chunk in permutations(ways, 2):
         found = one(claim, chunk)
@@ -298,7 +299,7 @@ def test_evidence_says_what_the_place_says_otherwise():
     assert one("She did patent the isolation process.").mismatches == (("negation", "patent"),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "word", "written"),
     [
         ("Sales rose by 50% within a year. The percentage is high.", "percent", "%"),

@@ -9,6 +9,7 @@ from cases import ROOT, make_case
 from rag_eval.labels import GOOD, MEANING, STAGE, example08, label
 from rag_eval.model import Settings
 from strategies import gold_fields, trace_fields
+from table import each_row
 
 GOLD = {"gold_claim_substr": ["30 days"], "gold_citations": ["a"]}
 UNANSWERABLE = {"answerable": False}
@@ -66,7 +67,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "gold", "trace"), TABLE)
+@each_row(("name", "gold", "trace"), TABLE)
 def test_a_case_gets_the_first_label_that_holds(name, gold, trace):
     assert label(make_case(gold, trace)) == name
 

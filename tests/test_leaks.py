@@ -27,6 +27,7 @@ from rag_eval.leaks import (
 )
 from rag_eval.model import Safety
 from rag_eval.text import tokens
+from table import each_row
 
 BY_NAME = {detector.name: detector for detector in DETECTORS}
 HEX = "0123456789abcdef"
@@ -244,14 +245,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "found"), CASES)
+@each_row(("name", "text", "found"), CASES)
 def test_a_detector_sees_what_it_is_for_and_nothing_else(name, text, found):
     spans = list(BY_NAME[name].spans(text))
     assert bool(spans) == found, [text[slice(*span)] for span in spans]
     assert all(0 <= start < end <= len(text) for start, end in spans)
 
 
-@pytest.mark.parametrize(("name", "text"), [case.values[:2] for case in CASES if case.values[2]])
+@each_row(("name", "text"), [case.values[:2] for case in CASES if case.values[2]])
 def test_what_is_found_within_a_sentence_is_the_same(name, text):
     inside = f"It says here: {text} and more of it"
     own, found = ([one[slice(*span)] for span in BY_NAME[name].spans(one)] for one in (text, inside))
@@ -325,7 +326,7 @@ def library_patterns():
                     yield from ((name, form.pattern) for form in kind.denylist if own in (None, form.pattern))
 
 
-@pytest.mark.parametrize(("name", "form"), sorted(set(library_patterns())))
+@each_row(("name", "form"), sorted(set(library_patterns())))
 def test_keys_in_the_formats_of_a_well_kept_library_are_found(name, form):
     @settings(max_examples=40)
     @given(

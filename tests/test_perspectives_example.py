@@ -9,6 +9,7 @@ from rag_eval.app import Options, run
 from rag_eval.judging.slices import FIELDS, slices_of
 from rag_eval.metrics import METRICS, measures
 from rag_eval.model import OPTIONAL, Gold, Trace
+from table import each_row
 
 EXAMPLE = ROOT / "examples" / "perspectives"
 
@@ -37,7 +38,7 @@ def test_nothing_is_remarkable_about_the_files(report):
     assert (report.findings, report.notes) == ((), ())
 
 
-@pytest.mark.parametrize("field", OPTIONAL)
+@each_row("field", OPTIONAL)
 def test_an_optional_field_that_metrics_need_is_in_use(field):
     noun, attribute = OPTIONAL[field].split(".")
     golds = [Gold.from_row(row, 1) for row in rows("gold.jsonl")]

@@ -20,6 +20,7 @@ from rag_eval.metrics import measure
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.tally import Value
 from runs import evidence, questions, result
+from table import each_row
 
 SCHEMA = json.loads((ROOT / "schemas" / "eval-gates.schema.json").read_text("utf-8"))
 BOTH_WAYS = "looser", "looser"  # what cannot be told counts as looser, there and back
@@ -136,24 +137,22 @@ def kind(key, old, new):
 ALWAYS_THERE = {("gates",), ("refusal",), ("completeness",), ("integrity",), ("statistics",)}
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key not in ALWAYS_THERE], ids="/".join)
+@each_row("key", [key for key in KEYS if key not in ALWAYS_THERE], ids="/".join)
 def test_every_key_of_the_schema_has_a_rule(key):
     assert rules_of(key) != []
 
 
-@pytest.mark.parametrize("pattern", RULES)
+@each_row("pattern", RULES)
 def test_every_rule_has_an_example(pattern):
     assert [key for key in EXAMPLES if rules_of(tuple(key.split("/")))[:1] == [pattern]] != []
 
 
-@pytest.mark.parametrize("pattern", RULES)
+@each_row("pattern", RULES)
 def test_every_rule_is_documented(pattern):
     assert f"`{pattern.replace('/', '.')}`" in (ROOT / "docs" / "base.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("key", "old", "new", "there", "back"), [(key, *row) for key, rows in EXAMPLES.items() for row in rows]
-)
+@each_row(("key", "old", "new", "there", "back"), [(key, *row) for key, rows in EXAMPLES.items() for row in rows])
 def test_the_examples_are_classified_there_and_back(key, old, new, there, back):
     assert (kind(key, old, new), kind(key, new, old)) == (there, back)
 

@@ -16,6 +16,7 @@ from rag_eval.metrics import measures
 from rag_eval.model import Settings
 from rag_eval.refusing import BESIDE, HEAD, LANGUAGES, LEADING, LONGEST, VERSION, recognise
 from rag_eval.report import contract
+from table import each_row
 
 FILES = sorted((ROOT / "tests" / "refusals").glob("*.jsonl"))
 
@@ -34,7 +35,7 @@ LONG = (
 )
 
 
-@pytest.mark.parametrize(("code", "claim", "refuses"), EXAMPLES)
+@each_row(("code", "claim", "refuses"), EXAMPLES)
 def test_refusals_and_answers_are_told_apart(code, claim, refuses):
     found = recognise(claim)
     assert (found.language if found else None) == (code if refuses else None), found
@@ -51,7 +52,7 @@ def outcome(claim):
     return recognise(claim) is not None
 
 
-@pytest.mark.parametrize(("code", "claim", "refuses"), EXAMPLES)
+@each_row(("code", "claim", "refuses"), EXAMPLES)
 def test_dress_changes_nothing(code, claim, refuses):
     """Letter case, space around, punctuation at the end, kinds of apostrophes and quotation marks, and emphasis."""
     curly = claim.replace("'", "’")
@@ -61,7 +62,7 @@ def test_dress_changes_nothing(code, claim, refuses):
     assert [outcome(text) for text in dressed] == [refuses] * len(dressed)
 
 
-@pytest.mark.parametrize(("code", "claim", "refuses"), EXAMPLES)
+@each_row(("code", "claim", "refuses"), EXAMPLES)
 def test_what_is_not_seen_changes_nothing(code, claim, refuses):
     """Spaces of no width and their like, in every word."""
     hidden = [re.sub(r"(?<=\w)(?=\w)", unseen, claim) for unseen in ("\u200b", "\u00ad", "\u200f")]
@@ -103,27 +104,27 @@ def respelled(claim, spellings):
     return claim
 
 
-@pytest.mark.parametrize(("code", "claim", "refuses"), [row for row in EXAMPLES if row[0] == "en"])
+@each_row(("code", "claim", "refuses"), [row for row in EXAMPLES if row[0] == "en"])
 def test_english_contractions_change_nothing(code, claim, refuses):
     claim = claim.replace("’", "'")
     assert outcome(respelled(claim, CONTRACTED.items())) == refuses
     assert outcome(respelled(claim, ((full, short) for short, full in CONTRACTED.items()))) == refuses
 
 
-@pytest.mark.parametrize(("code", "claim"), REFUSALS)
+@each_row(("code", "claim"), REFUSALS)
 def test_who_answers_at_length_does_not_refuse(code, claim):
     assert not outcome(f"{claim.rstrip('.!')}. {LONG}")
     assert not outcome(f"{claim}\n\n{LONG}")
     assert not outcome(f"{LONG} {claim}")
 
 
-@pytest.mark.parametrize(("code", "claim"), REFUSALS)
+@each_row(("code", "claim"), REFUSALS)
 def test_who_quotes_a_refusal_does_not_refuse(code, claim):
     quoted = claim.replace('"', "").replace("“", "").replace("”", "")
     assert not outcome(f'The system answered "{quoted}" and went on to the next ticket of the customer in the queue.')
 
 
-@pytest.mark.parametrize(("code", "claim"), REFUSALS)
+@each_row(("code", "claim"), REFUSALS)
 def test_a_refusal_twice_is_a_refusal(code, claim):
     assert outcome(f"{claim.rstrip('.')}. {claim}")
 
@@ -296,7 +297,7 @@ def test_the_built_in_patterns_come_last_and_only_where_they_are_on(refused, rul
     assert (case.refused, case.refused_by) == (refused, rule)
 
 
-@pytest.mark.parametrize("measure", measures((5,)), ids=lambda measure: measure.name)
+@each_row("measure", measures((5,)), ids=lambda measure: measure.name)
 def test_a_contract_names_the_patterns_where_they_are_on(measure):
     off, on = (contract(measure, Policy(builtin=builtin)) for builtin in (False, True))
     assert off == contract(measure, Policy())

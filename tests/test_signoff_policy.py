@@ -5,6 +5,7 @@ import pytest
 from rag_eval.errors import InputError
 from rag_eval.signoff.policy import LEVELS, Policy, proves
 from rag_eval.signoff.policy_file import signoff_policy
+from table import each_row
 
 BOB = "signers: {bob@example.org: {github: Bob-1}}"
 
@@ -33,7 +34,7 @@ def test_whether_it_is_stated_is_no_setting():
         read("stated: true")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("section", "line", "says"),
     [
         ("require: signatures", 3, "This version checks: record, review, signature."),

@@ -17,6 +17,7 @@ from rag_eval.files.contract import load
 from rag_eval.labels import MEANING
 from rag_eval.metrics import METRICS, measure
 from rag_eval.parser import COMMANDS, build_parser
+from table import each_row
 
 PAGE = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
 PARTS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -87,7 +88,7 @@ def is_there(name):
     return python or name in MEANING or (ROOT / name).is_file() or is_metric(name) or is_key(name) or is_command(name)
 
 
-@pytest.mark.parametrize("name", NAMED)
+@each_row("name", NAMED)
 def test_what_is_said_to_be_here_is_here(name):
     assert is_there(name)
 
@@ -108,7 +109,7 @@ def test_what_is_not_there_would_be_noticed(name):
     assert not is_there(name)
 
 
-@pytest.mark.parametrize(("part", "there", "here", "note"), ROWS, ids=[f"{row[0]}-{row[1][:40]}" for row in ROWS])
+@each_row(("part", "there", "here", "note"), ROWS, ids=[f"{row[0]}-{row[1][:40]}" for row in ROWS])
 def test_a_row_says_where_or_why_not(part, there, here, note):
     assert there
     assert code(here) or here == LATER or (here == NEVER and note)

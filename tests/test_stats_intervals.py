@@ -24,6 +24,7 @@ from rag_eval.stats.special import (
     normal_quantile,
     student_quantile,
 )
+from table import each_row
 
 UNITS = st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0])
 COUNTS = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -31,7 +32,7 @@ OPEN = (0.0, None)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 30, 100, 1_000, 10_000, 100_000])
-@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
+@each_row("confidence", [0.8, 0.95, 0.999])
 def test_clopper_pearson_is_the_oracles(n, confidence):
     for hits in {0, 1, n // 10, n // 2, n * 19 // 20, n - 1, n}:
         ends = clopper_pearson(hits, n, confidence)
@@ -190,7 +191,7 @@ def test_a_long_tail_reaches_further_than_students_interval_on_its_own_side():
 
 
 @pytest.mark.parametrize("n", [5, 30, 71, 72, 73, 500])
-@pytest.mark.parametrize("share", [0.5, 0.9, 0.95, 0.99])
+@each_row("share", [0.5, 0.9, 0.95, 0.99])
 def test_percentile_ranks_are_the_narrowest_that_keep_each_tail(n, share):
     below, above = percentile_ranks(n, share)
     cumulated = stats.binom.cdf(np.arange(-1, n + 1), n, share)  # P(X <= rank - 1) at [rank]

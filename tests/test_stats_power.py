@@ -22,6 +22,7 @@ from rag_eval.stats import (
     smallest_visible_shift,
 )
 from rag_eval.stats.power import POWER, _significant, mcnemar_power
+from table import each_row
 
 TWO = Fraction(2, 100)
 SHARES = st.floats(0.01, 0.6)
@@ -45,7 +46,7 @@ def by_summing(n, drop, discordance, margin, level):
 @pytest.mark.parametrize(
     ("drop", "discordance"), [(0.1, 0.1), (0.1, 0.3), (0.3, 0.1), (0.9, 0.9), (1.0, 0.2), (0.0, 0.2)]
 )
-@pytest.mark.parametrize(("margin", "level"), [(Fraction(0), 0.05), (TWO, 0.01), (Fraction(1, 4), 0.05)])
+@each_row(("margin", "level"), [(Fraction(0), 0.05), (TWO, 0.01), (Fraction(1, 4), 0.05)])
 def test_power_is_the_sum_over_all_outcomes(n, drop, discordance, margin, level):
     assert mcnemar_power(n, drop, discordance, margin, level) == pytest.approx(
         by_summing(n, drop, discordance, margin, level), abs=1e-9

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from rag_eval.files import yaml_file
 from rag_eval.files.yaml_file import YamlError, parse
+from table import each_row
 
 
 def attempt(text):
@@ -22,7 +23,7 @@ def refusal(text):
     return caught.value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line", "column", "words"),
     [
         ("a: &x 1\nb: *x\n", 1, 4, "anchors and aliases"),
@@ -57,7 +58,7 @@ def test_what_is_refused_is_said_with_line_and_column(text, line, column, words)
     assert error.hint
 
 
-@pytest.mark.parametrize(
+@each_row(
     "number",
     ["1:30", "190:20:30.15", "0x1F", "017", "0b11", "1_000", "+5", "1.5e+3", "685.230_15e+03", ".inf", "-.INF", ".nan",
      "01.5", "9" * 19, "-017"],
@@ -68,7 +69,7 @@ def test_a_number_that_readers_read_differently_is_refused(number):
     assert (error.line, error.column) == (2, 5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("5", 5), ("-3", -3), ("0", 0), ("0.80", Decimal("0.80")), (".5", Decimal("0.5")), ("1.", Decimal(1)),
