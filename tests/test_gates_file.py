@@ -1,4 +1,5 @@
 import json
+import re
 from decimal import Decimal
 
 import pytest
@@ -131,6 +132,22 @@ def test_a_threshold_stays_as_it_is_written(written):
     gate = accepted(gates(f"precision: {{min: {written}}}")).gates[0]
     assert gate.threshold == written
     assert gate.keeps(float(Decimal(written)) + 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "beyond"),
+    [
+        ("statistics: {alpha: 0.0001}", "0.00009999"),
+        ("statistics: {alpha: 0.5}", "0.5001"),
+        ("gates: {chr: {min: 0.8, confidence: 0.9999}}", "0.99990001"),
+        ("gates: {chr: {min: 0.8, confidence: 0.5}}", "0.4999"),
+        ("score: {budgets: {cost_usd: 0.000001}}", "0.0000009"),
+    ],
+)
+def test_a_number_may_be_the_bound_that_the_schema_names(text, beyond):
+    accepted(f"version: 1\n{text}\n")
+    number = re.search(r"(0\.[0-9]+)}+$", text)[1]
+    assert "than" in str(refused(f"version: 1\n{text.replace(number, beyond)}\n"))
 
 
 def test_a_threshold_is_compared_exactly_not_as_the_nearest_float():

@@ -15,7 +15,7 @@ from rag_eval.places import shipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from rag_eval.files.bulk import Bulk
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     Schema = dict[str, Any]
 
 
-def load(name: str) -> Schema:
-    """The schema ``schemas/NAME.schema.json``."""
+def load(name: str, parse_float: Callable[[str], Any] | None = None) -> Schema:
+    """Return the schema ``schemas/NAME.schema.json``; ``parse_float`` makes the numbers with a point in it."""
     with open(shipped("schemas", f"{name}.schema.json"), "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
-        schema: Schema = json.loads(file.read())
+        schema: Schema = json.loads(file.read(), parse_float=parse_float)
     return schema
 
 

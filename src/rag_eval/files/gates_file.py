@@ -68,7 +68,7 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
 
 def _faults(value: Any) -> Iterator[Fault]:
     """What the schema refuses, and what a schema cannot say."""
-    schema = load("eval-gates")
+    schema = load("eval-gates", Decimal)  # the file's numbers are decimals: 0.0001 is less than the nearest float
     if not acceptor(schema)(value):
         import jsonschema
 
