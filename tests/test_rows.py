@@ -289,7 +289,7 @@ def checked(folder, data, name):
         ("a.jsonl.gz", gzip.compress(jsonl(trace())), "1 traces"),
         ("a.jsonl", b'{"x": 1}\n', "1 rows of JSON"),
         ("a.yml", b"version: 1\ngates: {precision: {min: 0.8}}\n", "1 gates"),
-        ("run.json", b'{"system_commit": "abc"}', "a run file"),
+        ("run.json", b'{"system_commit": "9f2c1ab"}', "a run file"),
     ],
 )
 def test_the_kind_of_a_file_is_seen_from_name_and_content(tmp_path, name, data, words):

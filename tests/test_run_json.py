@@ -51,6 +51,21 @@ def test_a_run_that_answered_this_gold_set_in_a_check_out_with_other_line_ends_i
     assert scored({"gold_sha256": hashlib.sha256(data).hexdigest()}).findings == ()
 
 
+@pytest.mark.parametrize("commit", ["9", "9f2c1a", "9f2c1a\n", " 9f2c1a ", "9f2c1a-dirty", "v1-2-g9f2c"])
+def test_a_commit_of_fewer_than_seven_characters_is_refused(scored, commit):
+    """Whoever may write one character of a commit is right about every sixteenth."""
+    with pytest.raises(InputError) as refused:
+        scored({"system_commit": commit})
+    (problem,) = refused.value.problems
+    assert "is shorter than 7 characters" in str(problem)
+    assert "git rev-parse HEAD" in str(problem)
+
+
+@pytest.mark.parametrize("commit", ["", "\n", "9f2c1ab", "9f2c1ab\n", "v1.2-5-g9f2c1ab-dirty"])
+def test_a_commit_is_an_id_or_what_git_describe_prints(scored, commit):
+    assert scored({"system_commit": commit}).passed
+
+
 def test_a_run_that_answered_another_gold_set_is_found_out(scored):
     [finding] = scored({"gold_sha256": "0" * 64}).findings
     assert (finding.code, finding.level) == ("other-gold", "warning")

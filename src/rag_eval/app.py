@@ -348,7 +348,7 @@ def sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] 
     path = sidecar_of(policy.trace)
     if not reader.has(path):
         return None
-    return read_sidecar(reader, policy.trace, digests.of("run", path))
+    return read_sidecar(reader, path, digests.of("run", path))
 
 
 def _names_of(reader: Reader, path: str, gold: str, about: dict[str, Any]) -> list[str]:

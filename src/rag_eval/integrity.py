@@ -40,6 +40,7 @@ _FEWEST = 3  # cases; below that, one kind of answer throughout may be chance
 _REFUSED = ("REFUSAL_OK", "OVER_REFUSAL_EVIDENCE_PRESENT", "OVER_REFUSAL_NOT_RETRIEVED")
 _SILENT = ("MISSING", "ERROR", "ATTACK")
 _CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
+_DESCRIBED = Later(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(?:-dirty|-broken)?")
 _UNCUT = Later(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 
 
@@ -101,8 +102,18 @@ def _other_gold(origin: Origin) -> Iterator[Finding]:
         yield Finding("other-gold", "error", message, "Let the system answer this gold set.", origin.file)
 
 
+def commit_of(about: Mapping[str, Any]) -> str:
+    """Return the commit id that run.json names in lower case, empty for none.
+
+    Of what ``git describe`` prints, as in ``v1.2-5-g9f2c1ab-dirty``, it is the id alone.
+    """
+    text = str(about.get("system_commit") or "").strip().lower()
+    described = _DESCRIBED.fullmatch(text)
+    return described[1] if described else text
+
+
 def _stale(origin: Origin) -> Iterator[Finding]:
-    commit = str(origin.about.get("system_commit") or "").lower()
+    commit = commit_of(origin.about)
     if commit and origin.commits and not any(known.startswith(commit) for known in origin.commits):
         message = f"stale run: its traces are of commit {quoted(commit, 40)}, not of the one under test"
         yield Finding("stale-traces", "error", message, "Let the system of this commit answer.", origin.file)

@@ -164,6 +164,12 @@ def _signoff(reader: Reader, path: str) -> str:
     return "a signoff file" if isinstance(record, Record) else ""
 
 
+def _run(reader: Reader, path: str) -> str:
+    from rag_eval.files.report_file import read_sidecar
+
+    return "a run file" if read_sidecar(reader, path) is not None else ""
+
+
 def _object(schema: str) -> Callable[[Reader, str], str]:
     def checked(reader: Reader, path: str) -> str:
         value: Any = read_json(reader, path, schema)
@@ -178,7 +184,7 @@ KINDS: dict[str, Callable[[Reader, str], str]] = {
     "labels": _labels,
     "gates": _gates,
     "report": _object("report"),
-    "run": _object("run"),
+    "run": _run,
     "signoff": _signoff,
     "freeze": _object("freeze"),
     "rag-server-run": _object("rag-server-run"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager
 
 from rag_eval.errors import InputError, Problem
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
 from rag_eval.judging.gates import COMPLETENESS
+from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from rag_eval.listed import Listed
     from rag_eval.report import Report
 
+LEAST_COMMIT = 7
+"""Characters of a commit id in run.json."""
+_DASH_OR_BLANK = re.compile(r"[\s-]")
 _LARGE = 512 * 1024
 """Bytes from which the quick libraries save more than they take to load."""
 
@@ -54,9 +59,15 @@ def check_gates(path: str, report: Report, hint: str) -> None:
             raise InputError([Problem(path, 0, "/gates", f"not judged by completeness.{name}, as every run is", hint)])
 
 
-def read_sidecar(reader: Reader, trace: str, digest: Digest) -> dict[str, Any] | None:
-    """What run.json beside a trace file says of the run; None where there is none, or it is a problem."""
-    return read_json(reader, sidecar_of(trace), "run", digest)
+def read_sidecar(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Any] | None:
+    """Return the content of a run.json, or None with the problems in the ledger."""
+    about = read_json(reader, path, "run", digest)
+    commit = about.get("system_commit") if about else None
+    if commit and commit.strip() and max(map(len, _DASH_OR_BLANK.split(commit))) < LEAST_COMMIT:
+        message = f"{quoted(commit)} is shorter than {LEAST_COMMIT} characters: too many commits begin like that"
+        reader.ledger.problem(path, 0, "/system_commit", message, "Write what this prints: git rev-parse HEAD")
+        return None
+    return about
 
 
 def sidecar_of(trace: str) -> str:

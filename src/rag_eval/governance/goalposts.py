@@ -14,7 +14,7 @@ from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.finding import Finding
 from rag_eval.governance import gold_review
-from rag_eval.integrity import HABITS
+from rag_eval.integrity import HABITS, commit_of
 from rag_eval.judging.gates import REFERENCE_GATES, merged
 from rag_eval.judging.scope import scope_of
 from rag_eval.places import GATES_FILES
@@ -208,7 +208,7 @@ def _astray(scene: Scene) -> list[Finding]:
     """Where files of another commit are judged; traces that are said to be of the change may be all that it brings."""
     if not scene.authority.astray:
         return []
-    of = str((scene.report.run or {}).get("system_commit") or "").lower()
+    of = commit_of(scene.report.run or {})
     told = of and any(each.startswith(of) for each in scene.authority.commits)
     message = (
         f"commit {quoted(scene.authority.astray[:12])} is checked out, without the last commit of this pull request"
