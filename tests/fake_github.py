@@ -9,7 +9,7 @@ import json
 import re
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ class Fault:
     """What is answered instead, ``times`` times, to a "METHOD path" that matches; ``done``: after doing it.
 
     ``raw`` is said in place of GitHub's words. ``how`` the answer fails to come: ``cut`` in the middle of it, ``hung
-    up`` before it, ``in drops`` of a byte.
+    up`` before it, ``in drops`` of a byte, ``headers in drops``, ``silent`` until nobody waits any more.
     """
 
     match: str
@@ -81,6 +81,7 @@ class FakeGitHub:
         self.faults: list[Fault] = []
         self.seen: list[Seen] = []
         self.graphql = True
+        self.stalls = 60.0
         self.links, self.page_size = True, 100
         self.raw_type = "application/vnd.github.raw+json; charset=utf-8"
         self._lock = threading.Lock()
@@ -294,6 +295,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _reply(self, answer: Answer) -> None:
         if answer.how == "hung up":
             return
+        if answer.how in ("silent", "headers in drops"):
+            self._stall(answer.how)
+            return
         data = json.dumps(answer.content).encode() if answer.raw is None else answer.raw
         headers = {"Content-Type": "application/json; charset=utf-8", "X-RateLimit-Remaining": "4999", **answer.headers}
         self.send_response(answer.status)
@@ -301,15 +305,27 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if answer.how == "in drops":
+            self.wfile.flush()
             self._drip(data)
+            return
         self.wfile.write(data[: len(data) // 2] if answer.how == "cut" else data)
+
+    def _stall(self, how: str) -> None:
+        """Never come to the end of the headers."""
+        with suppress(OSError):
+            self.connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            end = time.monotonic() + self.github.stalls
+            while time.monotonic() < end:
+                if how == "headers in drops":
+                    self.connection.sendall(b"x")
+                time.sleep(0.02)
 
     def _drip(self, data: bytes) -> None:
         """A byte at a time, until nobody listens any more."""
-        for place in range(len(data)):
-            self.wfile.write(data[place : place + 1])
-            self.wfile.flush()
-            time.sleep(0.002)
+        with suppress(OSError):
+            for place in range(len(data)):
+                self.connection.sendall(data[place : place + 1])
+                time.sleep(0.002)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
         """Say nothing: a test prints what it needs."""

@@ -342,3 +342,26 @@ def test_a_body_that_could_not_be_found_again_is_refused(fake, github, wrong):
     with pytest.raises(ValueError, match="marker"):
         post(github, 2, wrong, ID, "always", False, 5)
     assert fake.seen == []
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_comment_that_is_deleted_after_it_was_listed_is_made_anew(fake, github, status):
+    send(github, "red", run=1)
+    fake.faults = [Fault("^PATCH", status)]
+    posted = send(github, "green", run=2)
+    assert (posted.action, len(fake.comments[2])) == ("created", 2)
+    assert "green" in bodies(fake)[-1]
+
+
+def test_a_deleted_comment_that_need_not_be_there_is_not_made_anew(fake, github):
+    send(github, "red", run=1, failed=True)
+    fake.faults = [Fault("^PATCH", 404)]
+    assert send(github, "green", run=2, mode="on-failure").action == "skipped"
+
+
+def test_a_comment_that_may_not_be_changed_is_not_repeated(fake, github):
+    send(github, "red", run=1)
+    fake.faults = [Fault("^PATCH", 403, message="Resource not accessible by integration")]
+    with pytest.raises(GitHubError):
+        send(github, "green", run=2)
+    assert len(fake.comments[2]) == 1

@@ -4,6 +4,7 @@ import base64
 import logging
 import socket
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -333,11 +334,12 @@ def test_a_token_that_cannot_be_one_is_refused_without_being_shown(token):
         "https://u:secret@github.test",
         "https://github.test/?a=1",
         "https://x:y",
+        "http://[::1",
     ],
 )
 def test_an_address_that_cannot_be_one_is_refused(address):
     with pytest.raises(UsageError, match="no address of GitHub's API") as refused:
-        GitHub(address, TOKEN, "octo/hello")
+        GitHub(address, TOKEN, "octo/hello", Network.from_environ({"HTTPS_PROXY": "http://p.test:1"}, address))
     assert "secret" not in str(refused.value)
 
 
@@ -359,10 +361,35 @@ def test_a_repository_that_cannot_be_one_is_refused(name):
         ({"HTTPS_PROXY": "http://proxy.test:8080", "NO_PROXY": "hub.test"}, "http://proxy.test:8080"),
         ({"HTTPS_PROXY": "http://proxy.test:8080", "no_proxy": "*"}, None),
         ({"HTTPS_PROXY": ""}, None),
+        ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": "api.github.test:443"}, None),
+        ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": ".github.test:443"}, None),
+        ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": "*.github.test"}, None),
+        ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": "api.github.test:8443, 10.0.0.0/8, ::/0"}, "http://p.test:1"),
     ],
 )
 def test_proxies_are_taken_from_the_environment(environ, proxy):
     assert Network.from_environ(environ, "https://api.github.test").proxy == proxy
+
+
+@pytest.mark.parametrize(
+    ("host", "no_proxy", "direct"),
+    [
+        ("10.1.2.3", "10.0.0.0/8", True),
+        ("10.1.2.3", "10.1.2.3", True),
+        ("10.1.2.3", "10.1.2.3:443", True),
+        ("10.1.2.3", "11.0.0.0/8", False),
+        ("10.1.2.3:8443", "10.1.2.3:8443", True),
+        ("10.1.2.3:8443", "10.1.2.3:443", False),
+        ("[fd00::7]", "fd00::/8", True),
+        ("[fd00::7]", "[fd00::7]:443", True),
+        ("[fd00::7]", "fd00::7", True),
+        ("[fd00::7]", "fe80::/10", False),
+        ("localhost", "127.0.0.0/8,/,:,[,::1", False),
+    ],
+)
+def test_hosts_without_a_proxy_may_be_addresses_and_networks(host, no_proxy, direct):
+    environ = {"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": no_proxy}
+    assert (Network.from_environ(environ, f"https://{host}/api/v3").proxy is None) == direct
 
 
 def test_a_proxy_is_gone_through_with_its_own_login(fake):
@@ -441,3 +468,45 @@ def test_an_answer_without_end_is_not_kept(fake, github, monkeypatch):
     with pytest.raises(GitHubError, match="more than 1 MiB"):
         list(github.comments(2))
     assert list(github.comments(2)) == []
+
+
+@pytest.mark.parametrize("how", ["silent", "headers in drops"])
+def test_headers_that_do_not_end_are_given_up(fake, clock, how):
+    fake.faults = [Fault("GET", 200, how=how, times=2)]
+    network = clock.network()._replace(headers_seconds=0.3)
+    began = time.monotonic()
+    assert list(GitHub(fake.url, TOKEN, "octo/hello", network).comments(2)) == []
+    assert (len(fake.seen), clock.slept) == (3, [1, 2])
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("fault", [Fault("", 503, times=99), Fault("", 200, how="hung up", times=99)])
+def test_an_outage_is_waited_out_once_and_not_by_every_request(fake, github, clock, fault):
+    fake.faults = [fault]
+    github.limit_outage(16)
+    for _ in range(3):
+        with pytest.raises(GitHubError):
+            list(github.comments(2))
+    assert clock.slept == [1, 2, 4, 8]
+    assert len(fake.seen) == 7
+    fault.times = 0
+    assert list(github.comments(2)) == []
+    fault.times = 1
+    assert list(github.comments(2)) == []
+
+
+def test_a_name_server_that_does_not_answer_is_given_up(clock, monkeypatch):
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(3))
+    network = clock.network()._replace(headers_seconds=0.05)
+    began = time.monotonic()
+    with pytest.raises(GitHubError, match="could not be reached"):
+        GitHub("http://api.github.test", TOKEN, "octo/hello", network).login()
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 422, 500])
+def test_a_message_that_echoes_the_token_is_shown_without_it(fake, github, status):
+    fake.faults = [Fault("", status, message=f"Bad token: Bearer {TOKEN}!", times=9)]
+    with pytest.raises(GitHubError, match=r"\*\*\*!") as refused:
+        list(github.comments(2))
+    assert TOKEN not in str(refused.value)

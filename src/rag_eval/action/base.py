@@ -263,6 +263,10 @@ def who(api: GitHub, number: int | None, trigger: Trigger, policy: Policy) -> tu
     return approvals(api.reviews(number), head), authors(api.opened_by(number), touching, policy.signers)
 
 
+_OUTAGE = 16.0
+"""Seconds after which an API that is down is given up for what the clone holds."""
+
+
 class ApiHistory:
     """The repository as GitHub's API gives it."""
 
@@ -270,6 +274,7 @@ class ApiHistory:
 
     def __init__(self, api: GitHub, checkout: WorkTree) -> None:
         self._api, self._checkout = api, checkout
+        api.limit_outage(_OUTAGE)
         self.parents, self.merge_base = api.parents, api.merge_base
         self.named, self.default = api.commit, api.default_branch
         self._seen: dict[str, Snapshot] = {}

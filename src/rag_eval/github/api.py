@@ -99,6 +99,10 @@ class GitHub:
     def __repr__(self) -> str:
         return f"GitHub({self._http.address.geturl()!r}, {self.repository!r})"
 
+    def limit_outage(self, seconds: float) -> None:
+        """From now on, stop waiting for a GitHub that is down when failures in a row took so many seconds."""
+        self._http.outage_limit = seconds
+
     def login(self) -> str:
         """Whose comments ours are.
 

@@ -11,6 +11,7 @@ import re
 from urllib.parse import quote, unquote
 
 from rag_eval.errors import UsageError
+from rag_eval.github.http_client import GitHubError
 from rag_eval.safe import quoted
 from rag_eval.typed import NamedTuple, Protocol
 
@@ -175,10 +176,14 @@ def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: 
         return Posted("", "skipped", "comments are off")
     author = api.login()
     standing = find(api.comments(number), author, comment_id)
-    if standing is None and mode == "on-failure" and not failed:
-        return Posted("", "skipped", "no gate failed and there is no comment to correct")
     if standing is not None:
-        return _replace(api, standing, body, mode, run)
+        try:
+            return _replace(api, standing, body, mode, run)
+        except GitHubError as error:
+            if error.status not in (404, 410):  # else it was deleted after it was listed
+                raise
+    if mode == "on-failure" and not failed:
+        return Posted("", "skipped", "no gate failed and there is no comment to correct")
     made = api.create_comment(number, body, lambda: find(api.comments(number), author, comment_id))
     # What was found before a second try may be another run's.
     if not _same(made.body, body):

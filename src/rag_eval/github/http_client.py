@@ -7,8 +7,12 @@ others are a ``GitHubError`` whose message says what to do.
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import math
+import queue
 import re
+import threading
 import time
 from itertools import count
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
@@ -21,8 +25,11 @@ from rag_eval.typed import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, TypeVar
 
     from urllib3 import BaseHTTPResponse, PoolManager
+
+    T = TypeVar("T")
 
 PATIENCE = 300.0
 """Seconds that one ``GitHub`` takes in all, for answers and for faults to pass: no job should hang for a comment."""
@@ -33,7 +40,7 @@ JSON = "application/vnd.github+json"
 GRAPHQL = "/graphql"
 """The path of the other API. On Enterprise Server it stands beside ``/api/v3`` and not below."""
 _MOST_TRIES, _MOST_REDIRECTS = 6, 3
-_CONNECT_SECONDS, _READ_SECONDS, _ANSWER_SECONDS = 10.0, 30.0, 60.0
+_CONNECT_SECONDS = 5.0
 _PIECE = 1 << 16
 _OURS = {"User-Agent": f"rag-eval/{__version__}", "X-GitHub-Api-Version": "2022-11-28"}
 
@@ -47,11 +54,19 @@ class GitHubError(RagEvalError):
 
 
 class Network(NamedTuple):
-    """How the API is reached: an address of a proxy, a file of trusted certificates, and a clock in seconds."""
+    """How the API is reached: the address of a proxy, the certificates to trust, time limits, and a clock in seconds.
+
+    ``ca_bundle`` is the path of a file, ``ca_certificates`` the text of one. GitHub ends a request that it works on for
+    10 seconds, so a status line that takes longer than ``headers_seconds`` comes from nobody; a body may be 100 MB.
+    """
 
     proxy: str | None = None
+    proxy_from: str = "HTTPS_PROXY"
     ca_bundle: str | None = None
+    ca_certificates: str | None = None
     patience: float = PATIENCE
+    headers_seconds: float = 15.0
+    body_seconds: float = 60.0
     sleep: Callable[[float], None] = time.sleep
     now: Callable[[], float] = time.time
 
@@ -59,9 +74,11 @@ class Network(NamedTuple):
     def from_environ(cls, environ: Mapping[str, str], api_url: str) -> Network:
         """What ``HTTPS_PROXY``, ``NO_PROXY`` and ``REQUESTS_CA_BUNDLE`` say for this address, in either case."""
         settings = {name.lower(): value for name, value in environ.items()}
-        address = urlsplit(api_url)
-        direct = _listed(address.hostname or "", settings.get("no_proxy", ""))
-        proxy = None if direct else settings.get(f"{address.scheme}_proxy")
+        try:
+            scheme, host, port = _origin(urlsplit(api_url))
+        except ValueError:
+            return cls()  # the client refuses such an address, and says so
+        proxy = None if _is_direct(host or "", port, settings.get("no_proxy", "")) else settings.get(f"{scheme}_proxy")
         return cls(proxy=proxy or None, ca_bundle=environ.get("REQUESTS_CA_BUNDLE") or None)
 
 
@@ -87,6 +104,11 @@ class Answer(NamedTuple):
     def good(self) -> bool:
         """Whether what was asked for was done."""
         return 200 <= self.status < 300
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether GitHub is not there, or is ill."""
+        return self.status == 0 or self.status >= 500
 
     def json(self) -> object:
         """What the answer says. Raises GitHubError where it is no JSON."""
@@ -118,8 +140,11 @@ class Http:
 
     def __init__(self, api_url: str, token: str, network: Network) -> None:
         self.address = _checked_address(api_url)
-        self._headers = {**_OURS, **_bearer(token)}
+        self._headers, self._token = {**_OURS, **_bearer(token)}, token.strip()
         self._network, self._patience = network, network.patience
+        self.outage_limit = math.inf
+        """Seconds that failures in a row may take, over all requests; after them a request gets one short try."""
+        self._outage = 0.0
         self._pool = _pool(network)
 
     def send(self, request: Request) -> Answer:
@@ -133,7 +158,9 @@ class Http:
                 raise GitHubError(0, f"Could not {request.aim}: GitHub is too slow. Run the job again later.")
             began = self._network.now()
             answer = self._once(request)
-            self._patience -= max(self._network.now() - began, 0.0)
+            took = max(self._network.now() - began, 0.0)
+            self._patience -= took
+            self._outage = self._outage + took if answer.is_outage else 0.0
             if answer.good:
                 break
             self._wait(request, answer, attempt)
@@ -143,9 +170,14 @@ class Http:
     def _wait(self, request: Request, answer: Answer, attempt: int) -> None:
         """Sleep until another try makes sense. Raises GitHubError where none does, or patience ends before."""
         seconds = _delay(answer, attempt, self._network.now())
-        if seconds is None or seconds > self._patience or attempt + 1 >= _MOST_TRIES:
-            raise GitHubError(answer.status, _sentence(request, answer, seconds))
+        enough = answer.is_outage and self._outage + (seconds or 0.0) > self.outage_limit
+        if enough:
+            self._outage = self.outage_limit
+        if seconds is None or seconds > self._patience or attempt + 1 >= _MOST_TRIES or enough:
+            text = _sentence(request, answer, seconds)
+            raise GitHubError(answer.status, text.replace(self._token, "***") if self._token else text)
         self._patience -= seconds
+        self._outage += seconds if answer.is_outage else 0.0
         self._network.sleep(seconds)
 
     def _once(self, request: Request) -> Answer:
@@ -166,37 +198,69 @@ class Http:
 
         body = None if request.content is None else json.dumps(request.content).encode()
         headers = {**self._headers, "Accept": request.accept, **({"Content-Type": "application/json"} if body else {})}
-        try:
-            got = self._pool.request(
+
+        def ask() -> BaseHTTPResponse:
+            return self._pool.request(
                 request.method, url, body=body, headers=headers, redirect=False, retries=False, preload_content=False
             )
-            data = _whole(got, self._network.now)
+
+        try:
+            left = max(self.outage_limit - self._outage, 1.0)
+            got = _within(min(self._network.headers_seconds, self._patience, left), ask)
+            seconds = self._network.body_seconds
+            data = _within(seconds + 1, lambda: _read_body(got, seconds, self._network.now))
         except exceptions.SSLError as error:
-            advice = "Name the authority's certificate in REQUESTS_CA_BUNDLE."
-            raise GitHubError(0, f"No safe connection to the API: {one_line(str(error), 200)}. {advice}") from None
+            raise GitHubError(0, f"No safe connection to the API: {one_line(str(error), 200)}. {_TRUST}") from None
         except (exceptions.HTTPError, OSError) as error:
             self._pool.clear()
             return Answer(0, {}, one_line(str(error), 200).encode())
         return Answer(got.status, {name.lower(): value for name, value in got.headers.items()}, data)
 
 
-def _whole(got: BaseHTTPResponse, now: Callable[[], float]) -> bytes:
-    """The body of an answer. Raises TimeoutError where it comes in drops, GitHubError where it does not end."""
+_TRUST = "Give the authority's certificate as the input ca-certificates, on the command line in REQUESTS_CA_BUNDLE."
+
+
+def _within(seconds: float, work: Callable[[], T]) -> T:
+    """Return what ``work`` returns; TimeoutError if it takes longer than ``seconds``.
+
+    Timeouts of sockets begin anew with every byte, and those of name servers cannot be set. So the work is done in a
+    thread that is left behind when its time is up.
+    """
+    answers: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            answers.put((work(), None))
+        except BaseException as error:  # noqa: BLE001 - raised again by who waits
+            answers.put((None, error))
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        result, error = answers.get(timeout=max(seconds, 0.0))
+    except queue.Empty:
+        raise TimeoutError(_TOO_LONG.format(seconds)) from None
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]
+
+
+def _read_body(got: BaseHTTPResponse, seconds: float, now: Callable[[], float]) -> bytes:
+    """Return the body of an answer. TimeoutError if it takes longer than ``seconds``, GitHubError if it is too long."""
     began, size, pieces = now(), 0, []
     while piece := got.read1(_PIECE):
         size += len(piece)
         pieces.append(piece)
-        if size > MOST_BYTES or now() - began > _ANSWER_SECONDS:
+        if size > MOST_BYTES:
             got.close()
-            _give_up(size)
+            raise GitHubError(0, f"GitHub's answer has more than {MOST_BYTES >> 20} MiB: is a proxy in between?")
+        if now() - began > seconds:
+            got.close()
+            raise TimeoutError(_TOO_LONG.format(seconds))
     got.release_conn()
     return b"".join(pieces)
 
 
-def _give_up(size: int) -> None:
-    if size > MOST_BYTES:
-        raise GitHubError(0, f"GitHub's answer has more than {MOST_BYTES >> 20} MiB: is a proxy in between?")
-    raise TimeoutError(f"the answer took longer than {_ANSWER_SECONDS:.0f} s")
+_TOO_LONG = "the answer took longer than {:.0f} s"
 
 
 def _pool(network: Network) -> PoolManager:
@@ -204,16 +268,20 @@ def _pool(network: Network) -> PoolManager:
         import urllib3
     except ImportError:
         raise MissingExtra("Speaking with GitHub", "action") from None
-    timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS)
+    options: dict[str, Any] = {
+        "timeout": urllib3.Timeout(connect=_CONNECT_SECONDS, read=network.body_seconds),
+        "ca_certs": network.ca_bundle,
+        "ca_cert_data": network.ca_certificates,
+    }
     if network.proxy is None:
-        return urllib3.PoolManager(timeout=timeout, ca_certs=network.ca_bundle)
+        return urllib3.PoolManager(**options)
     proxy = network.proxy if "://" in network.proxy else f"http://{network.proxy}"  # as curl takes it
     try:
         login = urllib3.util.parse_url(proxy).auth
         headers = urllib3.make_headers(proxy_basic_auth=unquote(login)) if login else None
-        return urllib3.ProxyManager(proxy, proxy_headers=headers, timeout=timeout, ca_certs=network.ca_bundle)
+        return urllib3.ProxyManager(proxy, proxy_headers=headers, **options)
     except urllib3.exceptions.HTTPError:  # without its message: that may hold the login
-        raise UsageError("HTTPS_PROXY is no address of a proxy. Write it as http://host:port") from None
+        raise UsageError(f"{network.proxy_from} is no address of a proxy. Write it as http://host:port") from None
 
 
 def _delay(answer: Answer, attempt: int, now: float) -> float | None:
@@ -224,8 +292,8 @@ def _delay(answer: Answer, attempt: int, now: float) -> float | None:
         if told is None and reset is not None and answer.headers.get("x-ratelimit-remaining") == "0":
             told = reset - now
         return 60.0 * 2**attempt if told is None else max(told, 1.0)
-    if answer.status == 0 or answer.status >= 500:
-        return 1.0 * 2**attempt if told is None else max(told, 1.0)
+    if answer.is_outage:
+        return 2.0**attempt if told is None else max(told, 1.0)
     return None
 
 
@@ -300,9 +368,21 @@ def _origin(address: SplitResult) -> tuple[str, str | None, int | None]:
     return address.scheme, address.hostname, address.port or {"https": 443, "http": 80}.get(address.scheme)
 
 
-def _listed(host: str, no_proxy: str) -> bool:
-    names = [name.strip().lstrip(".").lower() for name in no_proxy.split(",")]
-    return any(name and (name in ("*", host) or host.endswith("." + name)) for name in names)
+def _is_direct(host: str, port: int | None, no_proxy: str) -> bool:
+    """Whether ``no_proxy`` lists a host: by ``*``, name, domain, address or network, with or without a port."""
+    return any(_matches(entry.strip().lower(), host, port) for entry in no_proxy.split(","))
+
+
+def _matches(entry: str, host: str, port: int | None) -> bool:
+    if not entry or entry == "*":
+        return bool(entry)
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
+    except ValueError:  # one of the two is a name, or a port follows
+        pass
+    name, _, its_port = entry.rpartition(":") if re.search(r"[^:]:[0-9]+\Z|\]:[0-9]+\Z", entry) else (entry, "", "")
+    name = name.strip("[]").removeprefix("*").lstrip(".")
+    return (not its_port or its_port == str(port)) and bool(name) and (name == host or host.endswith(f".{name}"))
 
 
 def _digits(text: str | None) -> float | None:
