@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T", bound=tuple[Any, ...])
 
-    from typing import NamedTuple as NamedTuple  # noqa: TID251 - the one place
+    from typing import NamedTuple as NamedTuple
     from typing import Protocol as Protocol
     from typing import TypedDict as TypedDict
 else:
