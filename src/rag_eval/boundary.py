@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
+OUT_OF_MEMORY = "there is not enough memory for this run. Give it more, or score a part of the traces at a time."
 _INTERRUPTED = 130
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE)
 
@@ -45,6 +46,8 @@ def _surroundings(error: Exception) -> int:
     """The exit code of what the machine is to blame for, once it is said; 0 for anything else."""
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         return _unwritten(error)
+    if isinstance(error, MemoryError):
+        return _say([f"rag-eval: {OUT_OF_MEMORY}"], CANNOT_JUDGE)
     if isinstance(error, ImportError) and error.name and error.name.partition(".")[0] != "rag_eval":
         again = "Install rag-eval-action again, with all that it needs."
         return _say([f"rag-eval: {error.name} cannot be loaded: {error}. {again}"], CANNOT_JUDGE)

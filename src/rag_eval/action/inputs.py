@@ -85,10 +85,16 @@ def variable(field: str) -> str:
 
 def _value(field: str, text: str) -> Any:
     try:
-        return _PARSERS.get(field, str)(text)
+        return _PARSERS.get(field, str)(_utf8(text))
     except ValueError as error:
         name = field.replace("_", "-")
         raise UsageError(f"input '{name}': {quoted(text)} {error}") from None
+
+
+def _utf8(text: str) -> str:
+    if any("\ud800" <= letter <= "\udfff" for letter in text):  # what Python makes of other bytes
+        raise ValueError("holds bytes that are not UTF-8")
+    return text
 
 
 def _cutoffs(text: str) -> tuple[int, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from pathlib import Path
+import stat
 
 from rag_eval.action.base import Trigger
 from rag_eval.github.comment import attempt
@@ -36,12 +37,12 @@ class Place(NamedTuple):
     @property
     def pull_request(self) -> int | None:
         """The number of the pull request, None for other events; the ref says it best, which no step can change."""
-        named = re.fullmatch(r"refs/pull/([0-9]+)/(?:merge|head)", self.trigger.ref)
+        named = re.fullmatch(r"refs/pull/([0-9]{1,18})/(?:merge|head)", self.trigger.ref)
         if named:
             return int(named[1])
         pull = self.event.get("pull_request")
         number = pull.get("number") if isinstance(pull, dict) else None
-        return number if isinstance(number, int) and number > 0 else None
+        return number if isinstance(number, int) and 0 < number < 10**18 else None
 
     @property
     def head(self) -> str:
@@ -51,6 +52,7 @@ class Place(NamedTuple):
 
 def read_place(environ: Mapping[str, str]) -> Place:
     """The runner's environment; an event that cannot be read counts as none."""
+    environ = {name: text.encode("utf-8", "replace").decode() for name, text in environ.items()}
     run = environ.get("GITHUB_RUN_NUMBER", "")
     event = _event(environ.get("GITHUB_EVENT_PATH", ""))
     names = ("GITHUB_EVENT_NAME", "GITHUB_REF", "GITHUB_SHA", "GITHUB_BASE_REF")
@@ -60,7 +62,7 @@ def read_place(environ: Mapping[str, str]) -> Place:
         event=event,
         api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
         repository=environ.get("GITHUB_REPOSITORY", ""),
-        run=int(run) if run.isdecimal() else 0,
+        run=int(run) if re.fullmatch("[0-9]{1,18}", run) else 0,
         run_id=(run_id := environ.get("GITHUB_RUN_ID", "")),
         by=attempt(run_id, environ.get("GITHUB_RUN_ATTEMPT", "")),
         workflow=environ.get("GITHUB_WORKFLOW_REF", ""),
@@ -71,10 +73,26 @@ def read_place(environ: Mapping[str, str]) -> Place:
     )
 
 
+_MOST_EVENT = 64 << 20
+"""Bytes of an event file: GitHub sends no event of more than 25 MB."""
+
+
 def _event(path: str) -> dict[str, Any]:
     try:
-        event = json.loads(Path(path).read_bytes()) if path else {}
-    except (OSError, ValueError):
+        event = json.loads(_read(path)) if path else {}
+    except (OSError, ValueError, RecursionError):
         print(annotation("warning", "The event file cannot be read, so no comment is posted.", title="rag-eval"))
         return {}
     return event if isinstance(event, dict) else {}
+
+
+def _read(path: str) -> bytes:
+    """The bytes of a regular file of bounded size."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(file, "rb") as opened:  # noqa: PTH123 - by its number: what was looked at is what is read
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise ValueError("no regular file")
+        data = opened.read(_MOST_EVENT + 1)
+    if len(data) > _MOST_EVENT:
+        raise ValueError("too large")
+    return data

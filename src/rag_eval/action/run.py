@@ -15,6 +15,7 @@ from rag_eval import app
 from rag_eval.action.base import ApiHistory, GitHistory, authority, head_of, who
 from rag_eval.action.inputs import Inputs, legible, read_inputs
 from rag_eval.action.place import read_place
+from rag_eval.boundary import OUT_OF_MEMORY
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
 from rag_eval.files.source import RELATIVE
 from rag_eval.files.work_tree import WorkTree
@@ -81,14 +82,52 @@ def connector(environ: Mapping[str, str]) -> Connect:
 
 
 def action(environ: Mapping[str, str], connect: Connect) -> int:
-    """Run the action in ``environ``; ``connect(api_url, token, repository)`` gives GitHub's API. The exit code."""
+    """Run the action in ``environ``; ``connect(api_url, token, repository)`` gives GitHub's API. Return the exit code.
+
+    An error that is not expected goes on to the boundary; outputs, summary and comment say before that nothing was
+    judged, or an older comment would go on saying that all is well.
+    """
+    try:
+        return _run(environ, connect)
+    except Exception as error:
+        with suppress(Exception):
+            _tell_of_crash(environ, connect, error)
+        raise
+
+
+def _tell_of_crash(environ: Mapping[str, str], connect: Connect, error: Exception) -> None:
+    """Say wherever it can be said that rag-eval failed; none of it depends on another."""
+    place, inputs = read_place(environ), legible(environ)
+    why = OUT_OF_MEMORY if isinstance(error, MemoryError) else "The log has the details; please report them."
+    reason = f"rag-eval failed to judge this run: {why}"
+    outcome = _unjudged(partial(markdown.reason_within, reason))
+    steps: tuple[Callable[[], object], ...] = (
+        lambda: print(annotation("error", reason, title="rag-eval")),
+        lambda: _take_away(inputs, place),
+        lambda: _put_outputs(place, {**outcome.outputs, "comment-url": "", "comment-written": "false"}),
+        lambda: _summarise(inputs, place, outcome),
+        lambda: _publish_crash(inputs, place, connect, reason) if inputs.report else None,
+        lambda: None if inputs.report else _comment(inputs, place, outcome, connect),
+    )
+    for step in steps:
+        with suppress(Exception):
+            step()
+
+
+def _publish_crash(inputs: Inputs, place: Place, connect: Connect, reason: str) -> None:
+    from rag_eval.github.posting import Said
+
+    _publish(inputs, place, connect, Said(markdown.unjudged(reason), "invalid"))
+
+
+def _run(environ: Mapping[str, str], connect: Connect) -> int:
     place, wrong = read_place(environ), None
     try:
         inputs = read_inputs(environ)
     except UsageError as error:
         inputs, wrong = legible(environ), error
     if inputs.report:
-        return _refused(wrong).code if wrong else _second_half(inputs, place, connect)
+        return _second_half(inputs, place, connect, wrong)
     return _tell(inputs, place, _refused(wrong) if wrong else _judged(inputs, place, connect), connect)
 
 
@@ -166,10 +205,10 @@ def _root(inputs: Inputs, place: Place) -> str:
     Where there are several, it is the outermost one that is at the commit under test: a repository that somebody put
     into a folder of the checkout has no gates on its base, and would be free of them.
     """
-    workspace = Path(place.workspace).resolve()
-    folder = (workspace / inputs.working_directory.strip("/")).resolve()
+    workspace = _real(place.workspace)
+    folder = _real(workspace / inputs.working_directory.strip("/"))
     above = [each for each in (folder, *folder.parents) if each.is_relative_to(workspace)]
-    found = [each for each in reversed(above) if (each / ".git").exists()]
+    found = [each for each in reversed(above) if os.path.exists(each / ".git")]  # noqa: PTH110 - Path's raises for a name that is too long
     trigger = place.trigger
     under_test = {trigger.sha, trigger.head, f"ref: {trigger.ref}"} - {""}
     return str(next((each for each in found if head_of(each) in under_test), next(iter(found), workspace)))
@@ -221,11 +260,10 @@ def _outputs(report: Report) -> dict[str, str]:
 
 def _write(report: Report, inputs: Inputs, place: Place) -> dict[str, str]:
     """Write the report's files below the workspace, as its owner; the outputs that name them."""
-    from rag_eval.commands._shared import write
+    from rag_eval.commands._shared import write_together
 
-    workspace, folder = Path(place.workspace).resolve(), _folder(inputs, place)
-    for name, (_, file) in RENDERERS.items():
-        write(folder / file, render(report, name))
+    workspace, folder = _real(place.workspace), _folder(inputs, place)
+    write_together(folder, {file: render(report, name) for name, (_, file) in RENDERERS.items()})
     _give_back(folder, workspace)
     below = folder.relative_to(workspace).as_posix()
     return {f"report-{name}": f"{below}/{RENDERERS[name][1]}" for name in ("json", "markdown", "html")}
@@ -233,11 +271,19 @@ def _write(report: Report, inputs: Inputs, place: Place) -> dict[str, str]:
 
 def _folder(inputs: Inputs, place: Place) -> Path:
     """Where the report's files go."""
-    workspace = Path(place.workspace).resolve()
-    folder = (workspace / inputs.working_directory.strip("/") / inputs.report_dir).resolve()
+    workspace = _real(place.workspace)
+    folder = _real(workspace / inputs.working_directory.strip("/") / inputs.report_dir)
     if not folder.is_relative_to(workspace):
         raise RagEvalError(f"input 'report-dir': {quoted(inputs.report_dir)} leads out of the workspace. {RELATIVE}")
+    if any(part.lower() == ".git" for part in folder.relative_to(workspace).parts):
+        what = f"input 'report-dir': {quoted(inputs.report_dir)} is inside of .git, where only git may write"
+        raise RagEvalError(f"{what}. Name another folder, such as rag-eval-report.")
     return folder
+
+
+def _real(path: str | Path) -> Path:
+    """A path with its links followed, as far as they lead; ``Path.resolve`` raises for a loop of links."""
+    return Path(os.path.realpath(path))
 
 
 def _take_away(inputs: Inputs, place: Place) -> None:
@@ -280,22 +326,30 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
     return posted.url, posted.written
 
 
-def _second_half(inputs: Inputs, place: Place, connect: Connect) -> int:
+def _second_half(inputs: Inputs, place: Place, connect: Connect, wrong: UsageError | None) -> int:
     """Comment with the report of a run that is over; its verdict is that run's exit code and not this one's."""
-    from rag_eval.github import posting
-
     try:
-        origin = posting.Origin.of_event(place.event)
+        if wrong:
+            raise wrong
         said, code = _handed_over(inputs, place)
-        mode: Mode = inputs.comment  # type: ignore[assignment]
-        api = connect(place.api_url, inputs.github_token, place.repository)
-        posted = posting.publish(api, origin, said, inputs.comment_id, mode, place.server, place.by)
+        posted = _publish(inputs, place, connect, said)
     except RagEvalError as error:
-        return _refused(error).code
+        outcome = _refused(error)
+        _put_outputs(place, {**outcome.outputs, "comment-url": "", "comment-written": "false"})
+        return outcome.code
     _note(posted)
     outputs = {"pass": str(said.verdict == "passed").lower(), "verdict": said.verdict, "comment-url": posted.url}
     _put_outputs(place, {**outputs, "comment-written": str(posted.written).lower()})
     return code
+
+
+def _publish(inputs: Inputs, place: Place, connect: Connect, said: Said) -> Posted:
+    from rag_eval.github import posting
+
+    origin = posting.Origin.of_event(place.event)
+    mode: Mode = inputs.comment  # type: ignore[assignment]
+    api = connect(place.api_url, inputs.github_token, place.repository)
+    return posting.publish(api, origin, said, inputs.comment_id, mode, place.server, place.by)
 
 
 def _handed_over(inputs: Inputs, place: Place) -> tuple[Said, int]:

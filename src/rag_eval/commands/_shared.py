@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
+import os
+import signal
 import sys
 from contextlib import contextmanager, suppress
 
@@ -13,7 +16,7 @@ from rag_eval.safe import log_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from rag_eval.how import How
@@ -127,14 +130,52 @@ def put(report: Report, form: str | None, out: str | None) -> None:
     if out:
         from pathlib import Path
 
-        for name, (_, file) in RENDERERS.items():
-            write(Path(out) / file, render(report, name))
+        write_together(Path(out), {file: render(report, name) for name, (_, file) in RENDERERS.items()})
     sys.stdout.write(render(report, form or ("table" if sys.stdout.isatty() else "markdown")))
 
 
 def write(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
     write_data(path, [text.encode()])
+
+
+def write_together(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write text files into ``folder``, all of them or none: a signal that ends the process leaves no mixture.
+
+    Nothing is replaced before everything is written, and no signal is served meanwhile.
+    """
+    parts = {folder / name: folder / f".{name}.part" for name in texts}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for (path, part), text in zip(parts.items(), texts.values(), strict=True):
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            part.unlink(missing_ok=True)
+            with part.open("xb") as file:  # made anew, never opened: a link that stands in its place would be followed
+                file.write(text.encode())
+        with _signals_held():
+            for path, part in parts.items():
+                part.replace(path)
+    except OSError as error:
+        why = f"{folder} cannot be written: {(error.strerror or 'unknown reason').lower()}"
+        raise UsageError(f"{why}. Close its files where they are open, or write elsewhere.") from None
+    finally:  # on Ctrl-C too
+        for part in parts.values():
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Serve no signal meanwhile, where the system can hold them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def write_data(path: Path, data: Iterable[bytes]) -> None:
