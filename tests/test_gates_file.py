@@ -351,3 +351,10 @@ def test_a_threshold_that_no_report_could_hold_is_refused():
     _, problems = policy(f"version: 1\ngates: {{precision: {{min: 0.{'1' * 50}}}}}\n")
     assert len(problems) == 1
     assert "a threshold of more than 40 characters" in problems[0]
+
+
+@pytest.mark.parametrize("word", ["warn", "on", "2", "[error]", "{a: 1}", "''", "null", "yes", "1.5"])
+def test_an_unknown_level_of_an_integrity_check_is_refused(word):
+    [said] = refused(f"version: 1\nintegrity: {{padded-answers: {word}}}\n")
+    assert said.startswith("gates.yml:2: column 13: /integrity/padded-answers: ")
+    assert "is none of 'error', 'warning', 'off', false" in said

@@ -306,7 +306,7 @@ def test_sarif_of_a_report_that_names_no_file_points_at_the_usual_gates(monkeypa
         ("eval/gold.jsonl", "eval/gold.jsonl"),
         ("./my eval/größe#1?.jsonl", "my%20eval/gr%C3%B6%C3%9Fe%231%3F.jsonl"),
         ("eval\\gold.jsonl", "eval/gold.jsonl"),
-        ("/srv/gold 1.jsonl", "file:///srv/gold%201.jsonl"),
+        ("eval/x/../gold.jsonl", "eval/gold.jsonl"),
     ],
 )
 def test_sarif_writes_a_path_as_an_address(path, uri, monkeypatch):
@@ -315,6 +315,17 @@ def test_sarif_writes_a_path_as_an_address(path, uri, monkeypatch):
     inputs = tuple(each._replace(path=path) if each.role == "trace" else each for each in report.inputs)
     last = sarif(report._replace(inputs=inputs))[1][-1]
     assert last["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+
+
+@pytest.mark.parametrize(
+    "path", ["/srv/gold 1.jsonl", "../gold.jsonl", "eval/../../gold.jsonl", "C:\\gold.jsonl", "\\\\host\\gold.jsonl"]
+)
+def test_sarif_points_at_no_file_outside_the_repository(path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    report = report_of("bad", None)
+    inputs = tuple(each._replace(path=path) if each.role == "trace" else each for each in report.inputs)
+    place = sarif(report._replace(inputs=inputs))[1][-1]["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": report.gates_file, "uriBaseId": "%SRCROOT%"}}
 
 
 def test_sarif_tells_a_question_by_its_id_wherever_it_stands(report):

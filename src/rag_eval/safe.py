@@ -29,8 +29,9 @@ _WORDS = Later("(?:[A-Za-z0-9 ,.;()'%/_…–-]|:(?= |$))+")
 _LINKED = Later(r"(?i)www\.|\bgh-[0-9]|\b[0-9a-f]{7,}\b|_{2}")
 _RETURN = Later(r"\r\n?")
 _COMMAND = Later(r"(?m)^(?=\s*::)")
-# Spreadsheets in Asian locales take the full-width forms for the same.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# What a formula begins with, and the blanks and separators before it. Spreadsheets in Asian locales take the full-width
+# forms for the same.
+_FORMULA = Later("^(?=[\t\n])|(?:^|(?<![;\\s]))[;\\s]*+(?=[=+@\uff1d\uff0b\uff0d\uff20-])")
 
 
 def one_line(text: str, limit: int = 80) -> str:
@@ -100,13 +101,19 @@ def log_line(text: str) -> str:
 
 
 def spreadsheet(text: str) -> str:
-    """``text`` for a CSV cell: what a spreadsheet would run as a formula gets an apostrophe in front.
+    """Return ``text`` for a CSV cell, with an apostrophe before everything that a spreadsheet would run as a formula.
 
     CSV is printed too: no line of the cell is a command to GitHub's runner, which takes a lone carriage return for the
     end of one.
     """
     clean = _COMMAND.sub(_ZERO_WIDTH_SPACE, _no_command(_visible(_RETURN.sub("\n", text))))
-    return "'" + clean if clean.startswith(_FORMULA) else clean
+    # If it takes semicolons, tabs or line breaks for separators, a spreadsheet starts a cell behind each.
+    return _FORMULA.sub(_unformulated, clean)
+
+
+def _unformulated(found: re.Match[str]) -> str:
+    starts_cell = not found.start() or not {";", "\t", "\n"}.isdisjoint(found[0])
+    return f"{found[0]}'" if starts_cell else found[0]
 
 
 def json_source(text: str) -> str:

@@ -7,8 +7,9 @@ from decimal import Decimal
 
 from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
+from rag_eval.files.ledger import SHOWN
 from rag_eval.files.limits import MIB, YAML_MIB
-from rag_eval.files.wording import EXTRA, Fault, each_key, pointer
+from rag_eval.files.wording import EXTRA, Fault, pointer, unknown_key, unknown_keys, word
 from rag_eval.judging.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
 from rag_eval.judging.objectives import Scoring
 from rag_eval.judging.slices import FIELDS, is_field, is_slice
@@ -18,7 +19,7 @@ from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from rag_eval.files.ledger import Ledger
@@ -67,14 +68,14 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
 
 
 def _faults(value: Any) -> Iterator[Fault]:
-    """What the schema refuses, and what a schema cannot say."""
+    """Yield what the schema refuses, or else what no schema can express."""
     schema = load("eval-gates", Decimal)  # the file's numbers are decimals: 0.0001 is less than the nearest float
     if not acceptor(schema)(value):
         import jsonschema
 
         found = jsonschema.Draft202012Validator(schema).iter_errors(_plain(value))
         errors = sorted(found, key=lambda error: error.json_path)
-        yield from _one_a_cause([_sharpen(one, value) for error in errors for one in each_key(error)])
+        yield from _one_a_cause([fault for error in errors for fault in _worded(error)])
         if errors:
             return
     for part, entries, where in _places(value):
@@ -102,10 +103,10 @@ def _setting_faults(value: dict[str, Any]) -> Iterator[Fault]:
 
 
 def _gate_faults(entries: dict[str, Any], where: str) -> Iterator[Fault]:
-    for name, entry in entries.items():
+    for place, (name, entry) in enumerate(entries.items()):
         at = f"{where}{pointer((name,))}"
         if not find(name):
-            yield Fault(at, f"unknown metric {quoted(name, 60)}", suggestion(name))
+            yield Fault(at, f"unknown metric {quoted(name, 60)}", suggestion(name) if place < SHOWN else "")
         for direction in entry.keys() & {*BOUNDS, *MARGINS}:
             if len(str(entry[direction])) > _DIGITS:
                 message = f"a threshold of more than {_DIGITS} characters"
@@ -154,33 +155,33 @@ def _one_a_cause(faults: list[Fault]) -> list[Fault]:
     return [one for one in faults if one.where not in wrong or one.keyword not in _LACKING]
 
 
-def _sharpen(fault: Fault, value: Any) -> Fault:
-    """Say of a metric that is not there, or of a bound on its wrong side, what the metric's own words are."""
-    above = _above(fault.where)
-    for _, entries, where in _places(value) if fault.keyword == EXTRA else ():
-        if above == where:
-            return _unknown_metric(fault, entries)
-        if _above(above) == where:
-            return _wrong_side(fault, above.removeprefix(f"{where}/"))
-    return fault
+def _worded(error: Any) -> Iterator[Fault]:
+    """Yield the faults of an error by ``jsonschema``: unknown metrics and bounds on the wrong side by their names."""
+    if error.validator != EXTRA:
+        yield word(error)
+        return
+    path = list(error.absolute_path)
+    depth = len(path) - 1 if path[:1] == ["gates"] else len(path) - 3 if path[:2] == ["slices", "gates"] else -1
+    for place, key in enumerate(unknown_keys(error)):
+        hint = place < SHOWN  # the rest is only counted, and a search for similar names takes its time
+        if depth == 0:
+            yield _unknown_metric(error, key, hint=hint)
+        elif depth == 1 and key in _OTHER_SIDE and (measure := find(path[-1])):
+            message = f"'{key}' on {path[-1]}, of which {measure.metric.better} is better"
+            yield Fault(pointer((*path, key)), message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)
+        else:
+            yield unknown_key(error, key, hint=hint)
 
 
-def _unknown_metric(fault: Fault, entries: Iterable[str]) -> Fault:
-    name = next(name for name in entries if fault.where.endswith(pointer((name,))))
-    return fault if find(name) else Fault(fault.where, f"unknown metric {quoted(name, 60)}", suggestion(name))
+def _unknown_metric(error: Any, name: str, *, hint: bool) -> Fault:
+    if find(name):
+        return unknown_key(error, name, hint=hint)
+    where = pointer((*error.absolute_path, name))
+    return Fault(where, f"unknown metric {quoted(name, 60)}", suggestion(name) if hint else "")
 
 
 def _above(where: str) -> str:
     return where.rpartition("/")[0]
-
-
-def _wrong_side(fault: Fault, name: str) -> Fault:
-    bound = fault.where.rpartition("/")[2]
-    found = find(name)
-    if bound not in _OTHER_SIDE or not found:
-        return fault
-    message = f"'{bound}' on {name}, of which {found.metric.better} is better"
-    return Fault(fault.where, message, f"Use '{_OTHER_SIDE[bound]}'.", _WRONG_SIDE)
 
 
 def _nearest(document: Document, pointer: str) -> tuple[int, int]:

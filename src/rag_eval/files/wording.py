@@ -50,21 +50,11 @@ def word(error: ValidationError) -> Fault:
     return Fault(pointer(error.absolute_path), message, _own_hint(error) or hint, keyword)
 
 
-def each_key(error: ValidationError) -> list[Fault]:
-    """The same; where keys are unknown, a fault of each at its own place."""
-    if error.validator != EXTRA:
-        return [word(error)]
-    above, own = pointer(error.absolute_path), _own_hint(error)
+def unknown_key(error: ValidationError, key: str, *, hint: bool = True) -> Fault:
+    """Return the fault of one unknown key; a ``hint`` costs a search for similar names."""
     known = error.schema.get("properties", {})
-    return [
-        Fault(
-            above + pointer((key,)),
-            f"unknown key {quoted(key, 40)}",
-            own or did_you_mean(key, known) or _all(known),
-            EXTRA,
-        )
-        for key in unknown_keys(error)
-    ]
+    text = (_own_hint(error) or did_you_mean(key, known) or _all(known)) if hint else ""
+    return Fault(pointer((*error.absolute_path, key)), f"unknown key {quoted(key, 40)}", text, EXTRA)
 
 
 def pointer(path: Iterable[str | int]) -> str:
@@ -73,11 +63,12 @@ def pointer(path: Iterable[str | int]) -> str:
     return "".join(f"/{part}" for part in parts)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``Did you mean 'x'?`` where a known name is close, else nothing."""
+def did_you_mean(name: str, known: Iterable[object]) -> str:
+    """Return ``Did you mean 'x'?`` if a known name is close, otherwise nothing."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name[:80], list(known), n=1, cutoff=0.6)
+    names = [one for one in known if isinstance(one, str)]
+    close = get_close_matches(name[:80], names, n=1, cutoff=0.6)
     return f"Did you mean '{close[0]}'?" if close else ""
 
 

@@ -17,7 +17,7 @@ from rag_eval.typed import NamedTuple, Protocol
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from rag_eval.judging.results import MetricResult, Question
     from rag_eval.judging.tries import Tries
@@ -88,6 +88,7 @@ class Evidence:
         self._parts: dict[tuple[str, bool], tuple[list[Scores], list[int]]] = {}
         self._shared: dict[tuple[str, bool], _Both] = {}
         self._tries: dict[str, Tries] = {"": known} if known else {}
+        self._intervals: dict[tuple[Any, ...], Interval | None] = {}
         self._units: dict[tuple[str, str], Units | None] = {}
         self.pairs_of_cases = paired(baseline.questions, questions) if baseline else []
         """The cases of baseline and run under the same gold item."""
@@ -152,9 +153,15 @@ class Evidence:
 
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
         """The interval of a metric's value, None where it has no value."""
+        one = measure(name)
         if self.several:
-            return folds.enclosed_together(measure(name), self._tries_in(part), float(confidence))
-        return enclosed(name, self._column(name, part), confidence)
+            return folds.enclosed_together(one, self._tries_in(part), float(confidence))
+        scores = self._column(name, part)
+        # Cutoffs and slices often have the same scores, and an interval takes its time.
+        key = one.metric.name, one.fold, confidence, frozenset(scores.items())
+        if key not in self._intervals:
+            self._intervals[key] = folds.enclosed(one, scores, float(confidence))
+        return self._intervals[key]
 
     def values(self, name: str) -> tuple[Value, Value] | None:
         """The baseline's value and the run's, where nothing but these can be compared.
@@ -229,11 +236,20 @@ class Evidence:
         return list(map(_SCORES, self._cases(part)))
 
     def _cases(self, part: str) -> Sequence[Question]:
-        return [case for case in self.questions if part in case.slices] if part else self.questions
+        return self._cases_by_slice.get(part, ()) if part else self.questions
 
     def _pairs_in(self, part: str) -> Sequence[tuple[Question, Question]]:
-        pairs = () if self.new_runs else self.pairs_of_cases
-        return [(old, new) for old, new in pairs if part in new.slices] if part else pairs
+        if self.new_runs:
+            return ()
+        return self._pairs_by_slice.get(part, ()) if part else self.pairs_of_cases
+
+    @cached_property
+    def _cases_by_slice(self) -> dict[str, list[Question]]:
+        return _by_slice(self.questions, _SLICES)
+
+    @cached_property
+    def _pairs_by_slice(self) -> dict[str, list[tuple[Question, Question]]]:
+        return _by_slice(self.pairs_of_cases, lambda pair: pair[1].slices)
 
     def _both(self, part: str, shared: bool) -> _Both:
         """The scores of a slice's cases under baseline and run: looked out once a slice."""
@@ -242,6 +258,15 @@ class Evidence:
             sides = [list(map(_SCORES, map(itemgetter(side), pairs))) for side in (0, 1)]
             self._shared[part, shared] = _Both.of(sides, shared)
         return self._shared[part, shared]
+
+
+def _by_slice(items: Iterable[T], slices: Callable[[T], Iterable[str]]) -> dict[str, list[T]]:
+    """Group items by slice, once: there may be as many slices as items."""
+    groups: dict[str, list[T]] = {}
+    for item in items:
+        for part in dict.fromkeys(slices(item)):
+            groups.setdefault(part, []).append(item)
+    return groups
 
 
 class _Both(NamedTuple):

@@ -31,7 +31,13 @@ def asides(report: Report, voice: Voice = PLAIN) -> list[str]:
     lines = [f"{_listed(list(dict.fromkeys(names)), _NAMED)}: {text}." for text, names in said.items()]
     cut = len(lines) - _MOST
     lines[_MOST:] = [f"… and {cut} more; report.json has all."] if cut > 0 else []
-    more = _seen(gates, voice), words.counted_aside(report.gates), _tries(report), _small(report)
+    more = (
+        _seen(gates, voice),
+        words.beyond(report.gates),
+        words.counted_aside(report.gates),
+        _tries(report),
+        _small(report),
+    )
     return [line for line in [*lines, *more] if line]
 
 

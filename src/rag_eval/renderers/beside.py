@@ -176,6 +176,5 @@ def _as_gated(bounds: Bounds, name: str, part: str, result: MetricResult) -> str
 
 def gated(report: Report) -> list[str]:
     """The metrics that some slice has a value of."""
-    return [
-        name for name in report.metrics if any(name in one.metrics and one.metrics[name].n for one in report.slices)
-    ]
+    valued = {name for one in report.slices for name, result in one.metrics.items() if result.n}
+    return [name for name in report.metrics if name in valued]

@@ -61,17 +61,25 @@ def _result(one: Pointer, places: dict[str, int], report: Report) -> dict[str, A
 
 
 def _place(one: Pointer, report: Report) -> dict[str, Any]:
-    """Where it stands. Code scanning takes no result without a file: one that has none is shown on the gates."""
-    file = one.file or report.gates_file or GATES_FILES[0]
-    found: dict[str, Any] = {"artifactLocation": _address(file)}
-    return {**found, "region": {"startLine": one.line}} if one.file and one.line else found
+    """Return where it stands; code scanning takes only files of the repository, so others point at the gates file."""
+    file = _inside(one.file)
+    address = file or _inside(report.gates_file) or GATES_FILES[0]
+    written = _ODD.sub(lambda odd: b"%%%02X" % odd[0][0], address.encode(errors="replace")).decode()
+    found: dict[str, Any] = {"artifactLocation": {"uri": written, "uriBaseId": "%SRCROOT%"}}
+    return {**found, "region": {"startLine": one.line}} if file and one.line else found
 
 
-def _address(path: str) -> dict[str, str]:
-    """A path as a URI: relative to the root of the source, or of this machine."""
-    plain = path.replace("\\", "/").removeprefix("./").encode(errors="replace")
-    written = _ODD.sub(lambda odd: b"%%%02X" % odd[0][0], plain).decode()
-    return {"uri": f"file://{written}"} if written.startswith("/") else {"uri": written, "uriBaseId": "%SRCROOT%"}
+def _inside(path: str) -> str:
+    """Return a path from the root of the repository, with forward slashes; empty if it is absolute or leads out."""
+    parts: list[str] = []
+    for part in path.replace("\\", "/").split("/"):
+        if part == ".." and not parts:
+            return ""
+        if part == "..":
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "" if path.startswith(("/", "\\")) or path[1:2] == ":" else "/".join(parts)
 
 
 def _text(text: str) -> dict[str, str]:

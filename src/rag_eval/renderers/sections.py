@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     """Headers, the first of which is that of a metric's name, and rows."""
 
 _CUT = re.compile("@[0-9]+$")
-_NAMED, _FIELDS = 3, 5
+_NAMED, _FIELDS, _COLUMNS = 3, 5, 20
 _MANY = 3
 """Values of one metric that are worth a table of their own."""
 
@@ -61,22 +61,25 @@ def _plain(report: Report, own: Results, names: Sequence[str]) -> Iterator[Table
 
 
 def _beside(report: Report, own: Results, parts: Sequence[tuple[str, str, str]]) -> Iterator[Table]:
-    """A row a metric, a column for each of its values; ``parts`` are a value's name, its metric and its column."""
+    """Yield a row a metric, a column a value; ``parts`` are a value's name, its metric and its column."""
     if not parts:
         return
     at = {(metric, column): name for name, metric, column in parts}
     columns = list(dict.fromkeys(column for _, _, column in parts))
+    cut = len(columns) - _COLUMNS
+    columns, more = columns[:_COLUMNS], [f"… and {cut:,} more"] if cut > 0 else []
     first = {metric: own[name] for name, metric, _ in reversed(parts)}
     rows = [
         [
             metric,
             *(value_of(report, at[metric, column]) if (metric, column) in at else "" for column in columns),
+            *("" for _ in more),
             str(first[metric].n),
             _arrow(first[metric].better),
         ]
         for metric in dict.fromkeys(metric for _, metric, _ in parts)
     ]
-    yield ["metric", *columns, "cases", "better"], rows
+    yield ["metric", *columns, *more, "cases", "better"], rows
 
 
 def without_cases(report: Report) -> str:

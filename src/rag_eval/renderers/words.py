@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _RUN, _LABEL = map(attrgetter, ("run", "label"))
 _REASONS = 3
 _ALIKE = 6
+_MOST_GATES = 200
 WHOSE = {"both": "both", "base": "base", "head": "this change"}
 _HUSHED = {"passed": "hold", "inconclusive": "are inconclusive"}
 OUTCOMES = {"passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "no_data": "no data"}
@@ -181,11 +182,27 @@ def several(report: Report) -> bool:
 
 
 def telling(gates: Sequence[Judged]) -> list[Judged]:
-    """The gates worth a row of their own, those of one name together.
+    """Return the gates that get a row, grouped by name, failed completeness first; at most two hundred.
 
-    Completeness that does not hold comes first, that which holds is said in a line, and so are slices of one harmless
-    outcome where they are many.
+    A line counts passed completeness gates, and gates on slices if many have the same harmless outcome. Of too many
+    gates those that fail the run stay, then those that warn; :func:`beyond` counts the rest.
     """
+    shown = _rows(gates)
+    if len(shown) <= _MOST_GATES:
+        return shown
+    kept = {id(gate) for gate in sorted(shown, key=lambda gate: (not gate.blocks, not gate.broken))[:_MOST_GATES]}
+    return [gate for gate in shown if id(gate) in kept]
+
+
+def beyond(gates: Sequence[Judged]) -> str:
+    """Return a line that counts the gates for which :func:`telling` has no room."""
+    rows, shown = _rows(gates), {id(gate) for gate in telling(gates)}
+    cut = [gate for gate in rows if id(gate) not in shown]
+    failed = sum(gate.blocks for gate in cut)
+    return f"… and {len(cut):,} more gates, {failed:,} of them failed; report.json has all." if cut else ""
+
+
+def _rows(gates: Sequence[Judged]) -> list[Judged]:
     places = {name: place for place, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
     aside = {id(gate) for gate in hushed(gates)}
     shown = [gate for gate in gates if id(gate) not in aside and (gate.broken or not is_count(gate))]

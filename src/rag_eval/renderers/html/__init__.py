@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rag_eval.report import Report
 
 _ALL = 1_000_000_000
+_SLICES = 1_000
 _UNFOLDED = 12
 """Slices of which the table need not be opened."""
 
@@ -77,7 +78,7 @@ def _completeness(report: Report) -> Markup:
 def _slices(report: Report) -> Markup:
     if not report.slices:
         return Markup("")
-    every = laid(moved.slices(report, VOICE, _ALL))
+    every = laid(moved.slices(report, VOICE, _SLICES))
     few = len(report.slices) <= _UNFOLDED
     table = folded(f"All slices ({len(report.slices):,})", every, unfolded=few)
     return joined([laid(moved.worst(report, VOICE)), *plots.slices(report), table])
