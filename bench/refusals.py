@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from rag_eval.refusing import recognise
+from rag_eval.textual.refusals import recognise
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "refusals.md"
@@ -96,6 +96,17 @@ def examples() -> dict[str, list[Answer]]:
     return {file.stem: [Answer("", row["claim"], row["refuses"]) for row in _rows(file)] for file in files}
 
 
+def modern() -> dict[str, list[Answer]]:
+    """Wordings of current systems: those written before the patterns of version 4, and those written after."""
+    files = sorted((ROOT / "tests" / "refusals" / "modern").glob("*.jsonl"))
+    answers = {file.stem: [Answer("", row["claim"], row["refuses"]) for row in _rows(file)] for file in files}
+    after = answers.pop("after")
+    return {
+        "modern, written before": [one for part in answers.values() for one in part],
+        "modern, written after": after,
+    }
+
+
 def agreement(answers: list[Answer]) -> Agreement:
     """How answers are seen."""
     pairs = [(recognise(answer.claim) is not None, answer.refuses) for answer in answers]
@@ -136,7 +147,8 @@ def _tables(data: Path) -> list[str]:
     if data.is_dir():
         lines += [_row(name, which, part) for name, all_of in _sets(data) for which, part in _parts(all_of)]
     own = examples()
-    lines += [_row("our own examples", "", [answer for answers in own.values() for answer in answers]), ""]
+    lines += [_row("our own examples", "", [answer for answers in own.values() for answer in answers])]
+    lines += [_row(name, "", answers) for name, answers in modern().items()] + [""]
     lines += ["| language | refusals | answers | precision | recall |", "|---|---|---|---|---|"]
     for code, answers in own.items():
         found, refusals = agreement(answers), sum(answer.refuses for answer in answers)

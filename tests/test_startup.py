@@ -34,7 +34,7 @@ SLOW += [
     "dask",
     "urllib3",
     "rag_eval.grounding",
-    "rag_eval.refusing",
+    "rag_eval.textual.refusals",
 ]
 JUDGING = ["yaml", "hashlib", "decimal"]
 JUDGING += ["rag_eval.metrics", "rag_eval.judging.gates", "rag_eval.report", "rag_eval.stats"]

@@ -110,3 +110,8 @@ def test_the_wheel_brings_the_command_and_the_plug_in_of_pytest(wheel):
         entries = archive.read(name).decode()
     assert "rag-eval = rag_eval.cli:entry" in entries
     assert "[pytest11]\nrag_eval = rag_eval.pytest_plugin" in entries
+
+
+def test_refusals_of_every_language_are_recognised(package):
+    code = "from rag_eval.textual.refusals import LANGUAGES, _languages; print(len(_languages()) == len(LANGUAGES))"
+    assert python("-c", code) == (0, "True\n", "")

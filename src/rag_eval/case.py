@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_eval.grounding import Checked, Evidence
     from rag_eval.leaks import Leak
     from rag_eval.model import Chunk, Gold, Settings, Support, Trace
-    from rag_eval.refusing import Refusal
+    from rag_eval.textual.refusals import Refusal
 
 BLOCKED = "guardrail_blocked"
 """The policy flag of a question or an answer that was kept back."""
@@ -66,7 +66,7 @@ class Case:
 
     @lazy
     def _recognised(self) -> Refusal | None:
-        from rag_eval.refusing import recognise
+        from rag_eval.textual.refusals import recognise
 
         # No trace is no empty answer.
         return recognise(self.claim) if self.trace.answered else None
@@ -241,7 +241,7 @@ def refused_in_words(claim: str, settings: Settings) -> bool:
         return True
     if not settings.builtin:
         return False
-    from rag_eval.refusing import recognise
+    from rag_eval.textual.refusals import recognise
 
     return recognise(claim) is not None
 

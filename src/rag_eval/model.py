@@ -303,7 +303,7 @@ class Settings(NamedTuple):
     """What the metrics are told: the refusal token as it is to be written, refusal phrases, the k of the labels.
 
     ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``.
-    ``builtin`` turns on the refusals that :mod:`rag_eval.refusing` recognises.
+    ``builtin`` turns on the refusals that :mod:`rag_eval.textual.refusals` recognises.
     """
 
     token: str = "not in context"

@@ -283,7 +283,7 @@ def _refusal(policy: Policy) -> dict[str, Any]:
     told: dict[str, Any] = {"token": policy.token, "phrases": list(policy.phrases)}
     if not policy.builtin:
         return told
-    from rag_eval.refusing import VERSION
+    from rag_eval.textual.refusals import VERSION
 
     return {**told, "builtin": VERSION}
 

@@ -185,7 +185,12 @@ def _guardrail_word(value: Any) -> str:
 
 
 def _refused(case: Case) -> str:
-    return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
+    if case.refused_by or case.refused or not case.settings.builtin:
+        return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
+    from rag_eval.textual.refusals import examine
+
+    partial = examine(case.claim)
+    return f"no, though it begins with {partial}" if partial else "no"
 
 
 def _sentences(case: Case) -> Iterator[str]:

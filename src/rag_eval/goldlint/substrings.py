@@ -11,9 +11,9 @@ from collections import Counter
 
 from rag_eval.case import PHRASE_LIMIT
 from rag_eval.goldlint._sample import INVISIBLE, TYPOGRAPHIC, Remark, few_or_most, fold, tidy
-from rag_eval.refusing import recognise
 from rag_eval.safe import quoted
 from rag_eval.text import content_words
+from rag_eval.textual.refusals import recognise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import re
+import subprocess
+import sys
 import time
 
 import pytest
@@ -10,13 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import ROOT, make_case
-from rag_eval import refusing
 from rag_eval.judging.gates import Policy
 from rag_eval.metrics import measures
 from rag_eval.model import Settings
-from rag_eval.refusing import BESIDE, HEAD, LANGUAGES, LEADING, LONGEST, VERSION, recognise
 from rag_eval.report import contract
-from table import each_row
+from rag_eval.textual import refusals
+from rag_eval.textual.refusals import HEAD, LANGUAGES, MAX_CLAIM, MAX_CONTENT, MAX_PREAMBLE, VERSION, examine, recognise
 
 FILES = sorted((ROOT / "tests" / "refusals").glob("*.jsonl"))
 
@@ -27,22 +28,67 @@ def rows(file):
 
 EXAMPLES = [(file.stem, row["claim"], row["refuses"]) for file in FILES for row in rows(file)]
 REFUSALS = [(code, claim) for code, claim, refuses in EXAMPLES if refuses]
-BY_LANGUAGE = {language.code: language for language in LANGUAGES}
+EACH_LANGUAGE = pytest.mark.parametrize("language", LANGUAGES)
 LONG = (
     "The bridge over the strait was finished in 1889 by the engineers of the northern line. It carries two tracks and "
     "a footpath, and its towers stand on caissons of granite. Trains pass it in four minutes. In 1934 the eastern deck "
     "was widened, and the old signals gave way to coloured lights. Painters need nine years from one end to the other. "
+) * 2
+
+
+def examples(language):
+    return [(claim, refuses) for code, claim, refuses in EXAMPLES if code == language]
+
+
+@EACH_LANGUAGE
+def test_refusals_and_answers_differ(language):
+    wrong = []
+    for claim, refuses in examples(language):
+        found = recognise(claim)
+        if (found.language if found else None) != (language if refuses else None):
+            wrong.append((claim, found))
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "tests" / "refusals" / "modern").glob("*.jsonl")), ids=lambda file: file.stem
 )
+def test_wordings_of_current_systems(file):
+    """120 refusals and 50 answers, written before the patterns of version 4, and 60 and 30 more written after them."""
+    wrong = [(row["claim"], recognise(row["claim"])) for row in rows(file) if outcome(row["claim"]) != row["refuses"]]
+    assert len(wrong) <= (file.stem == "after"), wrong
 
 
-@each_row(("code", "claim", "refuses"), EXAMPLES)
-def test_refusals_and_answers_are_told_apart(code, claim, refuses):
-    found = recognise(claim)
-    assert (found.language if found else None) == (code if refuses else None), found
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "I couldn't find the launch date, but the price is 49 euros.",
+        "The passage does not state the colour. However, it says that lemons are yellow when they are ripe.",
+        "Das Startdatum konnte ich nicht finden, der Preis liegt aber bei 49 Euro.",
+    ],
+)
+def test_a_partial_answer_is_known_as_one(claim):
+    assert recognise(claim) is None
+    assert examine(claim).partial
+
+
+def test_an_apology_before_a_full_answer_is_no_refusal():
+    claim = "I'm sorry for the wait! The meeting takes place on Tuesday at 10:00, in room 4."
+    assert examine(claim) is None
+
+
+def test_a_text_compiles_only_the_languages_that_it_may_be_in():
+    code = (
+        "from rag_eval.textual import refusals;"
+        "refusals.recognise('I am not able to find this in the documents.');"
+        "print([one.code for one in refusals._languages() if '_declines' in vars(one)])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['en']"
 
 
 def test_every_language_has_examples_of_both_kinds():
-    assert {file.stem for file in FILES} == set(BY_LANGUAGE)
+    assert {file.stem for file in FILES} == set(LANGUAGES)
     for file in FILES:
         kinds = [row["refuses"] for row in rows(file)]
         assert min(kinds.count(True), kinds.count(False)) >= 12, file.stem
@@ -52,23 +98,30 @@ def outcome(claim):
     return recognise(claim) is not None
 
 
-@each_row(("code", "claim", "refuses"), EXAMPLES)
-def test_dress_changes_nothing(code, claim, refuses):
+def changed(cases, variants):
+    """The variants of examples that have another outcome than the example."""
+    return [text for claim, refuses in cases for text in variants(claim) if outcome(text) != refuses]
+
+
+def in_other_dress(claim):
+    curly = re.sub(r'"([^"]*)"', r"“\1”", claim.replace("'", "’"))
+    ends = [claim.rstrip(".。!") + "...", claim.rstrip(".。") + "!"]
+    return [f" \n\t{claim}\u00a0 ", *ends, curly, f"**{claim}**", claim.upper(), claim.lower()]
+
+
+@EACH_LANGUAGE
+def test_dress_changes_nothing(language):
     """Letter case, space around, punctuation at the end, kinds of apostrophes and quotation marks, and emphasis."""
-    curly = claim.replace("'", "’")
-    curly = re.sub(r'"([^"]*)"', r"“\1”", curly)
-    dressed = [f" \n\t{claim}\u00a0 ", claim.rstrip(".。!") + "...", claim.rstrip(".。") + "!", curly, f"**{claim}**"]
-    dressed += [claim.upper(), claim.lower()]
-    assert [outcome(text) for text in dressed] == [refuses] * len(dressed)
+    assert changed(examples(language), in_other_dress) == []
 
 
-@each_row(("code", "claim", "refuses"), EXAMPLES)
-def test_what_is_not_seen_changes_nothing(code, claim, refuses):
-    """Spaces of no width and their like, in every word."""
-    hidden = [re.sub(r"(?<=\w)(?=\w)", unseen, claim) for unseen in ("\u200b", "\u00ad", "\u200f")]
-    assert [outcome(text) for text in hidden if len(text) < HEAD] == [refuses] * sum(
-        len(text) < HEAD for text in hidden
-    )
+@EACH_LANGUAGE
+def test_invisible_characters_change_nothing(language):
+    def hidden(claim):
+        texts = [re.sub(r"(?<=\w)(?=\w)", unseen, claim) for unseen in ("\u200b", "\u00ad", "\u200f")]
+        return [text for text in texts if len(text) < HEAD]
+
+    assert changed(examples(language), hidden) == []
 
 
 @pytest.mark.parametrize(
@@ -104,39 +157,44 @@ def respelled(claim, spellings):
     return claim
 
 
-@each_row(("code", "claim", "refuses"), [row for row in EXAMPLES if row[0] == "en"])
-def test_english_contractions_change_nothing(code, claim, refuses):
-    claim = claim.replace("’", "'")
-    assert outcome(respelled(claim, CONTRACTED.items())) == refuses
-    assert outcome(respelled(claim, ((full, short) for short, full in CONTRACTED.items()))) == refuses
+def test_english_contractions_change_nothing():
+    def respellings(claim):
+        claim = claim.replace("’", "'")
+        return [respelled(claim, CONTRACTED.items()), respelled(claim, ((b, a) for a, b in CONTRACTED.items()))]
+
+    assert changed(examples("en"), respellings) == []
 
 
-@each_row(("code", "claim"), REFUSALS)
-def test_who_answers_at_length_does_not_refuse(code, claim):
-    assert not outcome(f"{claim.rstrip('.!')}. {LONG}")
-    assert not outcome(f"{claim}\n\n{LONG}")
-    assert not outcome(f"{LONG} {claim}")
+REFUSALS_ONLY = [(claim, False) for _, claim in REFUSALS]
 
 
-@each_row(("code", "claim"), REFUSALS)
-def test_who_quotes_a_refusal_does_not_refuse(code, claim):
-    quoted = claim.replace('"', "").replace("“", "").replace("”", "")
-    assert not outcome(f'The system answered "{quoted}" and went on to the next ticket of the customer in the queue.')
+def test_a_refusal_with_a_long_answer_is_no_refusal():
+    def answered(claim):
+        return [f"{claim.rstrip('.!')}. {LONG}", f"{claim}\n\n{LONG}", f"{LONG} {claim}"]
+
+    assert changed(REFUSALS_ONLY, answered) == []
 
 
-@each_row(("code", "claim"), REFUSALS)
-def test_a_refusal_twice_is_a_refusal(code, claim):
-    assert outcome(f"{claim.rstrip('.')}. {claim}")
+def test_a_quoted_refusal_is_no_refusal():
+    def quoted(claim):
+        bare = claim.replace('"', "").replace("“", "").replace("”", "")
+        return [f'The system answered "{bare}" and went on to the next ticket of the customer in the queue.']
+
+    assert changed(REFUSALS_ONLY, quoted) == []
+
+
+def test_a_refusal_twice_is_a_refusal():
+    assert changed([(claim, True) for _, claim in REFUSALS], lambda claim: [f"{claim.rstrip('.')}. {claim}"]) == []
 
 
 SHORT = "It was finished in 1889."
 
 
-@pytest.mark.parametrize("kind", sorted(BESIDE))
+@pytest.mark.parametrize("kind", sorted(MAX_CONTENT))
 def test_a_refusal_without_a_turn_bears_a_few_words_and_not_many(kind):
     wordings = {"declines": "I can't help with that.", "lacks": "I don't know the year.", "whole": "I don't know."}
     refusal = wordings[kind]
-    fitting = BESIDE[kind] // len(SHORT)
+    fitting = MAX_CONTENT[kind] // len(SHORT)
     assert recognise(" ".join([refusal, *[SHORT] * fitting])).kind == kind
     assert recognise(" ".join([refusal, *[SHORT] * (fitting + 2)])) is None
     assert recognise(f"{refusal} However, it was finished in 1889.") is None
@@ -165,7 +223,7 @@ def test_who_says_something_first_only_remarks_that_more_is_not_known():
 def test_a_long_sentence_that_comes_to_a_refusal_is_an_answer():
     topic = "The name of the architect of the bridge of the northern line"
     assert recognise(f"{topic} is not given in the text.") is not None
-    assert recognise(f"{topic}{' of the county' * (LEADING // 14)} is not given in the text.") is None
+    assert recognise(f"{topic}{' of the county' * (MAX_PREAMBLE // 14)} is not given in the text.") is None
 
 
 def test_a_lecture_may_lead_to_a_refusal_to_help_and_to_nothing_else():
@@ -174,9 +232,9 @@ def test_a_lecture_may_lead_to_a_refusal_to_help_and_to_nothing_else():
 
 
 def test_a_claim_that_is_longer_than_any_refusal_is_an_answer():
-    lecture = "I cannot provide that. " + "It is important to respect others. " * (LONGEST // 35 + 1)
-    assert recognise(lecture[:LONGEST]) is not None
-    assert recognise(lecture[: LONGEST + 1].ljust(LONGEST + 1, "!")) is None
+    lecture = "I cannot provide that. " + "It is important to respect others. " * (MAX_CLAIM // 35 + 1)
+    assert recognise(lecture[:MAX_CLAIM]) is not None
+    assert recognise(lecture[: MAX_CLAIM + 1].ljust(MAX_CLAIM + 1, "!")) is None
 
 
 @pytest.mark.parametrize("claim", ["", " \n", "...", "—", "?!", '""'])
@@ -189,9 +247,9 @@ def test_the_shortest_answers_are_answers(claim):
     assert recognise(claim) is None
 
 
-@given(st.text(max_size=LONGEST + 50))
-@example("'" * LONGEST)
-@example('"' * LONGEST)
+@given(st.text(max_size=MAX_CLAIM + 50))
+@example("'" * MAX_CLAIM)
+@example('"' * MAX_CLAIM)
 @example('"')
 @example("\n")
 def test_any_text_gets_the_same_outcome_twice(text):
@@ -230,7 +288,7 @@ def test_no_text_is_slow():
     """20 ms are a hundred times what an answer takes; a pattern that tries every way would take hours."""
     recognise("warm")
     for part in HOSTILE:
-        text = (part * LONGEST)[:LONGEST]
+        text = (part * MAX_CLAIM)[:MAX_CLAIM]
         started = time.process_time()
         recognise(text)
         assert time.process_time() - started < 0.2, part
@@ -238,26 +296,24 @@ def test_no_text_is_slow():
 
 # What hangs on the table of patterns.
 
-PINNED = {1: "d220a98788978771", 2: "302e0c0d9602b16c", 3: "7ab46e042670ed62"}
+PINNED = {4: "57084b3fff6d5bb6"}
 
 
 def test_other_patterns_are_another_version():
     """Scores under other patterns are not comparable: raise VERSION, and pin what it stands for here."""
-    terms = [LANGUAGES, LONGEST, refusing.HEAD, LEADING, sorted(BESIDE.items())]
+    terms = [one.table for one in refusals._languages()], MAX_CLAIM, HEAD, MAX_PREAMBLE, sorted(MAX_CONTENT.items())
     assert hashlib.sha256(repr(terms).encode()).hexdigest()[:16] == PINNED[VERSION]
 
 
-@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.code)
-def test_a_hint_stands_in_every_refusal(language):
-    """What the hints let pass unseen no pattern would find: with them all on, the examples come out the same."""
-    from rag_eval.refusing import _language
-
-    full = _language.compiled(language)
-    bare = full._replace(hints=frozenset(), hints_within=("",))
-    for code, claim, _ in EXAMPLES:
-        if code == language.code:
-            sentences = refusing._sentences(_language.fold(claim))
-            assert refusing._refusal(bare, sentences) == refusing._refusal(full, sentences), claim
+@EACH_LANGUAGE
+def test_a_hint_occurs_in_every_refusal(language):
+    """Without the filter by hints, the examples have the same outcome."""
+    full = next(one for one in refusals._languages() if one.code == language)
+    bare = refusals.Language(language)
+    bare.hints, bare.hints_within = frozenset(), ("",)
+    for claim, _ in examples(language):
+        sentences = refusals._sentences(refusals.fold(claim))
+        assert bare.refusal(sentences) == full.refusal(sentences), claim
 
 
 # What a case makes of it.
@@ -297,7 +353,7 @@ def test_the_built_in_patterns_come_last_and_only_where_they_are_on(refused, rul
     assert (case.refused, case.refused_by) == (refused, rule)
 
 
-@each_row("measure", measures((5,)), ids=lambda measure: measure.name)
+@pytest.mark.parametrize("measure", measures((5,)), ids=lambda measure: measure.name)
 def test_a_contract_names_the_patterns_where_they_are_on(measure):
     off, on = (contract(measure, Policy(builtin=builtin)) for builtin in (False, True))
     assert off == contract(measure, Policy())

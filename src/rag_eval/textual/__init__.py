@@ -1,0 +1,1 @@
+"""Text metrics without a model: refusals, grounding and leaks, recognised by words."""

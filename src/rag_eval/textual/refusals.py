@@ -1,0 +1,371 @@
+"""Recognise refusals in free text: does a claim refuse to answer, in which language, and by which pattern.
+
+A claim refuses when one of its first sentences says that the speaker will not or cannot answer, and the rest answers
+nothing. ``I can't say who built it, but it was finished in 1889`` is a partial answer, which is no refusal.
+
+The patterns of a language are data in ``data/refusals/CODE.toml``. To add a language, add such a file and examples in
+``tests/refusals/``. Line breaks in a pattern and the indentation after them are ignored. ``<name>`` in a pattern is
+the entry of ``[words]`` with that name. Patterns meet folded text: lower case, no accents. The keys of a file:
+
+- ``hints``: words, one of which occurs in any text that ``declines`` or ``lacks`` match. Six letters are compared.
+  ``hints_within``: substrings with the same purpose, for languages that do not separate words.
+- ``typical``: frequent words that tell this language from its neighbours.
+- ``declines``: the speaker will not or may not answer. ``lacks``: the speaker does not know, or the sources do not say.
+- ``turns``: *but*, *however*: the text behind is an answer unless it is idle.
+- ``concedes``: *although*, *while*: the refusal behind counts only if the clause after it is idle.
+- ``idle``: beginnings of sentences and clauses that answer nothing: apologies, offers, advice to look elsewhere.
+  ``lead`` may precede them. ``idle_within``: the same anywhere in the sentence.
+- ``moral``: a sentence behind a pattern of ``declines`` that matches this is a lecture, not an answer.
+- ``before``: words before a match that make it a condition (*if*, *whether*). ``behind``: the same right behind it.
+  ``case``: sentences that are a condition as a whole, by their word order.
+- ``others``: a subject other than the speaker, for languages that omit *I* and *we*.
+- ``whole``: claims that refuse by being exactly this text. ``spaced``: whether spaces separate words.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    Kind = Literal["declines", "lacks", "whole", "empty"]
+
+VERSION = 4
+"""Version of the patterns and limits below. Scores are comparable only under the same version."""
+LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "tr", "ar", "zh", "ja", "ko")
+MAX_CLAIM = 2000
+"""Characters. A longer claim is an answer."""
+HEAD = 500
+"""A refusal begins within this many characters of the claim."""
+MAX_PREAMBLE = 80
+"""Characters of content that a sentence may say before it refuses."""
+MAX_CONTENT = {"declines": 600, "lacks": 200, "whole": 30}
+"""Characters of content behind a refusal, by its kind. A claim with more content is a partial answer."""
+_MAX_SENTENCE = 600  # characters of one sentence that are searched
+_CONDITION_WINDOW = 60  # characters before a match in which a word may make it a condition
+_TURN_WINDOW = 20  # characters at the start of a sentence in which a word may turn it, as in "It does, however, say"
+_MAX_WHOLE = 60  # characters of the longest claim that is compared with ``whole``
+_SHOWN = 80  # characters of a match that explain shows
+_MIN_CONTENT = 3  # characters; a shorter clause has no content
+_HINT = 6  # letters of a word that are compared
+
+_SEPARATORS = str.maketrans(dict.fromkeys("'\".,;:!?()[]{}*_-/<>\n", " "))
+_SENTENCE_END = re.compile(
+    r"[.!?。।؟！？\n](?:(?<=[。।؟！？\n])\s*|(?<=[\u3000-\u9fff][!?])"
+    r"|(?<!\s\d\.)(?<!\s\d\d\.)[\"')\]]*\s+)"  # not behind the number of a list item
+)
+_QUOTED = re.compile(r"[\"'](?:(?<=\")[^\"\n]{1,400}\"|(?<!\w')(?<=')(?:[^'\n]|'(?=\w)){1,200}'(?!\w))")
+_MARKUP = re.compile("[*_#>]")
+_COMBINING = re.compile("[\u0300-\u036f\u064b-\u0655\u0640]")  # what NFKD splits off, Arabic vowel signs and tatweel
+_LINE_BREAK = re.compile(r"\n\s*")
+_PART = re.compile("<([a-z_]+)>")
+_ENTITY = re.compile("&(?:#0?39|#x27|apos|[lr]squo|(#34|quot|[lr]dquo)|(#160|nbsp));", re.IGNORECASE)
+_FOLDED = str.maketrans(
+    {
+        **dict.fromkeys("‘’‛`´ʼ′＇", "'"),
+        **dict.fromkeys("“”„‟«»″＂「」『』", '"'),
+        **dict.fromkeys("‐‑‒–—", "-"),
+        "…": "...",
+        "\u00a0": " ",
+        "ı": "i",  # a Turkish i in upper case and back
+        "ł": "l",  # which NFKD does not decompose
+        # Invisible characters would cut a word in two: soft hyphens, zero-width spaces, direction marks.
+        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"),
+        **dict.fromkeys(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))),
+    }
+)
+
+
+class Refusal(NamedTuple):
+    """A claim that refuses.
+
+    ``kind``: ``declines`` (will not), ``lacks`` (does not know, or the sources do not say), ``whole`` (a sentence that
+    is nothing else) or ``empty`` (no letter and no digit). ``text`` is the match in the folded claim. ``partial``: the
+    rest of the claim answers.
+    """
+
+    language: str
+    kind: Kind
+    text: str
+    partial: bool = False
+
+    def __str__(self) -> str:
+        """Describe the rule, as in ``the built-in pattern 'i cannot help' (en, declines)``."""
+        if self.kind == "empty":
+            return "its emptiness (built-in)"
+        return f"the built-in pattern '{self.text[:_SHOWN]}' ({self.language}, {self.kind})"
+
+
+class _Match(NamedTuple):
+    """A part of a sentence that refuses."""
+
+    kind: Literal["declines", "lacks", "whole"]
+    start: int
+    end: int
+
+
+def recognise(claim: str) -> Refusal | None:
+    """Return the refusal that ``claim`` is, or None for an answer, also a partial one."""
+    found = examine(claim)
+    return None if found is None or found.partial else found
+
+
+def examine(claim: str) -> Refusal | None:
+    """Return the refusal in ``claim``, partial or not, or None."""
+    claim = claim.strip()
+    if len(claim) > MAX_CLAIM:
+        return None
+    head = fold(claim[:HEAD])
+    if len(head) <= _MAX_WHOLE:
+        bare = _bare(head)
+        if not bare:
+            return Refusal("", "empty", "")
+        if bare in _whole_claims():
+            return Refusal(_whole_claims()[bare], "whole", bare)
+    languages = possible_languages(head)
+    if not languages:
+        return None
+    first = _sentences(head)
+    languages = [language for language in languages if language.first_match(first)]
+    if not languages:
+        return None
+    sentences = first if len(claim) <= HEAD else _sentences(fold(claim))
+    matches = [found for language in languages if (found := language.refusal(sentences))]
+    return min(matches, key=lambda one: one.partial, default=None)
+
+
+def says_nothing(sentence: str) -> bool:
+    """Return whether one sentence of an answer refuses, or says that the sources lack something."""
+    folded = fold(sentence[:_MAX_SENTENCE])
+    return any(language.match(folded) for language in possible_languages(folded))
+
+
+def possible_languages(folded: str) -> list[Language]:
+    """Return the languages in which a folded text may refuse: those with a hint and, among several, a typical word."""
+    words = set(folded.translate(_SEPARATORS).split())
+    starts = {word[:_HINT] for word in words}
+    hinted = [one for one in _languages() if one.is_hinted(folded, starts)]
+    if len(hinted) < 2:
+        return hinted
+    typical = [one for one in hinted if not one.spaced or not words.isdisjoint(one.typical)]
+    return typical or hinted
+
+
+def fold(text: str) -> str:
+    """Return ``text`` in lower case without accents, with plain apostrophes and quotation marks."""
+    if "&" in text:
+        text = _ENTITY.sub(lambda entity: '"' if entity[1] else " " if entity[2] else "'", text)
+    if not text.isascii():
+        text = text.translate(_FOLDED)
+    if text.isascii():
+        return text.lower().replace("`", "'")
+    decomposed = unicodedata.normalize("NFKD", text.casefold().translate(_FOLDED))
+    return unicodedata.normalize("NFC", _COMBINING.sub("", decomposed))
+
+
+class Language:
+    """The patterns of one language, each compiled at its first use."""
+
+    def __init__(self, code: str) -> None:
+        source = files("rag_eval.textual").joinpath("data", "refusals", f"{code}.toml")
+        self.code = code
+        self.table: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
+        self.spaced: bool = self.table.get("spaced", True)
+        self.typical = frozenset(map(fold, self.table.get("typical", ())))
+        self.whole = frozenset(map(fold, self.table.get("whole", ())))
+        self.hints = frozenset(fold(word)[:_HINT] for word in self.table.get("hints", ()))
+        self.hints_within = tuple(map(fold, self.table.get("hints_within", ())))
+
+    def is_hinted(self, folded: str, starts: set[str]) -> bool:
+        """Return whether a text with words that begin with ``starts`` has a hint."""
+        return not self.hints.isdisjoint(starts) or any([hint in folded for hint in self.hints_within])
+
+    def refusal(self, sentences: Sequence[str]) -> Refusal | None:
+        """Return the refusal of the first sentence that refuses; partial if the sentence or the rest answers."""
+        first = self.first_match(sentences)
+        if first is None:
+            return None
+        number, match = first
+        sentence = sentences[number]
+        partial = self._is_turned(sentence, match) or self._is_answered(sentences[number + 1 :], match.kind)
+        return Refusal(self.code, match.kind, sentence[match.start : match.end], partial)
+
+    def first_match(self, sentences: Sequence[str]) -> tuple[int, _Match] | None:
+        """Return the number of the first sentence that refuses, with its match; None if content precedes it.
+
+        A lecture (``That would be harmful.``) may precede a refusal to help.
+        """
+        lectured = False
+        for number, sentence in enumerate(sentences):
+            if match := self.match(sentence):
+                return (number, match) if match.kind == "declines" or not lectured else None
+            if self._length(sentence, "declines"):
+                return None
+            lectured = lectured or self._length(sentence, "lacks") > 0
+        return None
+
+    def match(self, sentence: str) -> _Match | None:
+        """Return the part of a sentence that refuses. Conditions and other people's failures do not count."""
+        starts = {word[:_HINT] for word in sentence.translate(_SEPARATORS).split()} if self.hints else set()
+        if not self.is_hinted(sentence, starts):
+            return None
+        if len(sentence) <= _MAX_WHOLE and _bare(sentence) in self.whole:
+            return _Match("whole", 0, len(sentence))
+        others = None
+        for match in self._matches(sentence):
+            if self._is_condition(sentence, match):
+                continue
+            others = self._end_of_others(sentence) if others is None else others
+            if match.start < others:
+                return match
+        return None
+
+    def _matches(self, sentence: str) -> Iterator[_Match]:
+        for one in self._declines.finditer(sentence, 0, _MAX_SENTENCE):
+            yield _Match("declines", *one.span())
+        for one in self._lacks.finditer(sentence, 0, _MAX_SENTENCE):
+            yield _Match("lacks", *one.span())
+
+    def _is_condition(self, sentence: str, match: _Match) -> bool:
+        if self._behind.match(sentence, match.end) or self._case.match(sentence, 0, _MAX_SENTENCE):
+            return True
+        return self._before.search(sentence, max(0, match.start - _CONDITION_WINDOW), match.start) is not None
+
+    def _end_of_others(self, sentence: str) -> int:
+        """Return where a subject other than the speaker ends; the text behind it is about others."""
+        other = self._others.search(sentence, 0, _MAX_SENTENCE) if "others" in self.table else None
+        return other.end() if other else len(sentence) + 1
+
+    def _is_turned(self, sentence: str, match: _Match) -> bool:
+        """Return whether a sentence turns from its refusal to an answer, or from an answer to its refusal."""
+        opening = self._turns.match(sentence, 0, match.start)
+        first = opening.end() if opening else 0  # it turns from earlier sentences, which have no content
+        before = self._content(sentence[first : match.start], match.kind)
+        if self._concedes.match(sentence, 0, match.start):
+            clauses = sentence[match.end : _MAX_SENTENCE].split(",")[1:]
+            return any(self._content(clause, match.kind) for clause in clauses)
+        if before > MAX_PREAMBLE or (before and self._turns.search(sentence, first, match.end)):
+            return True
+        turn = self._turns.search(sentence, match.end, _MAX_SENTENCE)
+        return turn is not None and self._content(sentence[turn.end() :], match.kind) > 0
+
+    def _is_answered(self, rest: Sequence[str], kind: Kind) -> bool:
+        """Return whether the sentences behind a refusal answer: one that turns and has content, or much content."""
+        total, listing = 0, False
+        for sentence in rest:
+            turn = self._turns.search(sentence, 0, _TURN_WINDOW)
+            length = 0 if listing else self._content(sentence, kind)
+            if turn and length:
+                length = self._content(sentence[turn.end() :], kind)
+            total += length
+            if total > MAX_CONTENT[kind] or (turn and length):
+                return True
+            # A lecture may end in a list of better things to do.
+            listing = listing or (kind == "declines" and not length and sentence.endswith(":"))
+        return False
+
+    def _content(self, text: str, kind: Kind) -> int:
+        """Return the number of characters of content in a sentence or clause: all or none."""
+        length = self._length(text, kind)
+        return 0 if length and self.match(text) else length
+
+    def _length(self, text: str, kind: Kind) -> int:
+        """Return the same for text that does not refuse."""
+        text = _bare(text)
+        if len(text) < _MIN_CONTENT or self._idle.search(text, 0, _MAX_SENTENCE):
+            return 0
+        return 0 if kind == "declines" and self._moral.search(text, 0, _MAX_SENTENCE) else len(text)
+
+    def _compile(self, *names: str, start: bool = True, end: str = "") -> re.Pattern[str]:
+        """Compile the alternatives of the entries ``names``; a pattern that never matches if there are none."""
+        words = {name: _joined(text) for name, text in self.table.get("words", {}).items()}
+        entries = [self.table[name] for name in names if name in self.table]
+        texts = [text for entry in entries for text in ([entry] if isinstance(entry, str) else entry)]
+        parts = [_PART.sub(lambda part: words[part[1]], _joined(text)) for text in texts or ["(?!)"]]
+        boundary = r"(?<!\w)" if start and self.spaced else ""
+        return re.compile(f"{boundary}(?:{'|'.join(map(fold, parts))}){end}")
+
+    @property
+    def _end(self) -> str:
+        return r"(?!\w)" if self.spaced else ""
+
+    @cached_property
+    def _declines(self) -> re.Pattern[str]:
+        return self._compile("declines", end=self._end)
+
+    @cached_property
+    def _lacks(self) -> re.Pattern[str]:
+        return self._compile("lacks", end=self._end)
+
+    @cached_property
+    def _turns(self) -> re.Pattern[str]:
+        return re.compile(f"{self._compile('turns', end=self._end).pattern}|;")
+
+    @cached_property
+    def _idle(self) -> re.Pattern[str]:
+        lead, idle = self._compile("lead", start=False).pattern, self._compile("idle", start=False).pattern
+        within = self._compile("idle_within").pattern
+        return re.compile(f"^(?:{lead})?{idle}|{within}")
+
+    @cached_property
+    def _moral(self) -> re.Pattern[str]:
+        return self._compile("moral")
+
+    @cached_property
+    def _before(self) -> re.Pattern[str]:
+        return self._compile("before", end=r"[\s,:]*$")
+
+    @cached_property
+    def _behind(self) -> re.Pattern[str]:
+        return self._compile("behind", start=False)
+
+    @cached_property
+    def _case(self) -> re.Pattern[str]:
+        return self._compile("case")
+
+    @cached_property
+    def _others(self) -> re.Pattern[str]:
+        return self._compile("others")
+
+    @cached_property
+    def _concedes(self) -> re.Pattern[str]:
+        return self._compile("concedes", end=r"\s*$")
+
+
+@cache
+def _languages() -> tuple[Language, ...]:
+    return tuple(map(Language, LANGUAGES))
+
+
+@cache
+def _whole_claims() -> dict[str, str]:
+    return {text: language.code for language in reversed(_languages()) for text in language.whole}
+
+
+def _joined(text: str) -> str:
+    """Return a text of the file without its line breaks and indentation."""
+    return _LINE_BREAK.sub("", text.lstrip())
+
+
+def _bare(text: str) -> str:
+    """Return ``text`` without the signs at its ends that are no letter and no digit."""
+    first, last = 0, len(text)
+    while first < last and not text[first].isalnum():
+        first += 1
+    while last > first and not text[last - 1].isalnum():
+        last -= 1
+    return text[first:last]
+
+
+def _sentences(text: str) -> list[str]:
+    """Return the sentences, with dots in place of quotations: quoting a refusal is no refusal."""
+    if text[0] == text[-1] == '"':
+        text = text[1:-1]
+    text = _QUOTED.sub(lambda quoted: "·" * len(quoted[0]), _MARKUP.sub("", text))
+    return [sentence for sentence in _SENTENCE_END.split(text) if sentence]
