@@ -69,7 +69,13 @@ def test_what_was_cited_and_not_retrieved_is_named(project, save):
     project.put(trace=[trace_of(n, retrieved_ids=["c8", "c1"]) for n in range(1, 9)])
     lines = save()
     assert lines["Q2"]["cited_not_retrieved"] == ["c2"]
-    assert lines["Q2"]["ranks"] == {"gold_citations": {"c2": None}, "level": "chunk", "relevant_found": []}
+    assert lines["Q2"]["ranks"] == {
+        "gold_citations": {"c2": None},
+        "level": "chunk",
+        "relevant_found": [],
+        "evidence": {"level": "chunk", "first": 0},
+    }
+    assert lines["Q2"]["cited_evidence"] == ["c2"]
     assert "mrr" in {one["metric"] for one in lines["Q2"]["bad"]}
     assert "Q1" not in lines  # found at rank 2, an mrr of 0.5 is below the gate: but no rate is bad
 

@@ -39,12 +39,12 @@ def golden_row(**fields):
     return converted(question(**fields), Account())
 
 
-def test_answerable_questions_that_name_no_chunk_are_told():
+def test_answerable_questions_that_name_no_evidence_are_told():
     account = Account()
     for fields in ({"gold_doc_ids": ["d"]}, {}, {"gold_passages": [{"chunk_id": "c"}]}, {"is_unanswerable": True}):
         converted(question(**fields), account)
     assert account.lines()[-1] == (
-        "answerable items have no gold_citations: to precision any answer to them is right (2 times)"
+        "answerable items name no passage and no document: to precision any answer to them is right"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from itertools import compress
 
 from rag_eval.later import lazy
@@ -13,6 +14,7 @@ from rag_eval.typed import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.grounding import Checked, Evidence
     from rag_eval.leaks import Leak
@@ -60,6 +62,8 @@ class Case:
     def _refused(self) -> bool:
         if self.errored:
             return False  # else a system could pass its failures off as refusals
+        if self.blocked:
+            return True  # nobody got to read it, whatever it says: right answers that leak would count otherwise
         if self.trace.abstained is not None:
             return self.trace.abstained
         return self.by_token or (self.trace.answered and refused_in_words(self.claim, self.settings))
@@ -76,6 +80,8 @@ class Case:
         """Which rule made the claim a refusal, or by which it is an answer; empty where none spoke."""
         if self.errored:
             return ""
+        if self.blocked:
+            return "the guardrail, which blocked it"
         if self.trace.abstained is not None:
             return "the trace's own mark"
         if self.by_token:
@@ -103,19 +109,76 @@ class Case:
         return any(text in lowered for text in self.gold.substrings)
 
     @lazy
+    def evidence_level(self) -> str:
+        """By what the item names its evidence: ``chunk``, ``support``, ``section`` or ``doc``; empty if it does not."""
+        return evidence_level(self.gold)
+
+    @lazy
+    def cited_evidence(self) -> frozenset[str]:
+        """The citations that point at the item's evidence."""
+        return frozenset([cite for cite in self.cites if self._is_evidence(self._chunk(cite))])
+
+    @lazy
     def overlap(self) -> bool:
-        """Whether a gold citation is cited."""
-        return not set(self.gold.citations).isdisjoint(self.cites)
+        """Whether a part of the item's evidence is cited."""
+        return bool(self.cited_evidence)
+
+    @lazy
+    def evidence_rank(self) -> int | None:
+        """The rank of the first evidence that was retrieved, 0 if none was; None for an item that names none."""
+        if not self.evidence_level:
+            return None
+        if self.evidence_level == "doc":
+            return next(ranks_of(self._documents, dict.fromkeys(map(_document, self._units))), 0)
+        return next((rank for rank, chunk in enumerate(self._units, 1) if self._is_evidence(chunk)), 0)
+
+    @lazy
+    def evidence_cited(self) -> tuple[int, int]:
+        """How many parts of the item's evidence are cited, and how many there are."""
+        gold, cited = self.gold, [self._chunk(cite) for cite in self.cites]
+        if self.evidence_level == "support":
+            supports = gold.supports or ()
+            return sum(any(matches(chunk, support) for chunk in cited) for support in supports), len(supports)
+        if self.evidence_level == "section":
+            wanted = _sections(gold)
+            return len(wanted.intersection(map(_section, cited))), len(wanted)
+        ids, documents = self._evidence_ids, self._documents
+        if ids and not (documents and self.cited_evidence and ids.isdisjoint(self.cites)):
+            return len(ids.intersection(self.cites)), len(ids)
+        return len(documents.intersection(map(_document, cited))), len(documents)
+
+    @lazy
+    def _evidence_ids(self) -> frozenset[str]:
+        return _evidence_ids(self.gold)
+
+    @lazy
+    def _documents(self) -> frozenset[str]:
+        return _documents(self.gold)
+
+    def _chunk(self, name: str) -> Chunk:
+        """The retrieved chunk of an id; of one that no chunk has, only the id is known."""
+        return self.chunks_by_id.get(name) or {"id": name}
+
+    def _is_evidence(self, chunk: Chunk) -> bool:
+        gold = self.gold
+        if self.evidence_level == "support":
+            return any(matches(chunk, support) for support in gold.supports or ())
+        if self.evidence_level == "section":
+            return _section(chunk) in _sections(gold)
+        return chunk["id"] in self._evidence_ids or _document(chunk) in self._documents
 
     @lazy
     def grounded_ids(self) -> bool:
-        """Whether everything cited was retrieved."""
-        return set(self.cites).issubset(self.trace.retrieved)
+        """Whether everything cited was retrieved; an item that names documents may be answered with their ids."""
+        others = set(self.cites).difference(self.trace.retrieved)
+        if others and self._documents and self.evidence_level in ("chunk", "doc"):
+            others.difference_update(map(_document, self._units))
+        return not others
 
     @lazy
     def hit(self) -> bool:
-        """H: everything cited was retrieved, and a gold citation is cited, or nothing where there are none."""
-        return self.grounded_ids and (self.overlap if self.gold.citations else not self.cites)
+        """H: everything cited was retrieved, and evidence is cited, or nothing where the item names none."""
+        return self.grounded_ids and (self.overlap if self.evidence_level else not self.cites)
 
     @lazy
     def chunks_by_id(self) -> Mapping[str, Chunk]:
@@ -190,7 +253,7 @@ class Case:
     @lazy
     def _units(self) -> tuple[Chunk, ...]:
         """What was retrieved, in its ranks: of an id without a chunk nothing is known, and it takes its rank."""
-        return tuple([self.chunks_by_id.get(name) or {"id": name} for name in self.trace.retrieved])
+        return tuple(map(self._chunk, self.trace.retrieved))
 
     @lazy
     def _by_supports(self) -> Ranking:
@@ -210,7 +273,7 @@ class Case:
     @property
     def blocked(self) -> bool:
         """Whether the system kept the question or the answer back."""
-        return bool((self.trace.guardrail or {}).get("blocked")) or BLOCKED in (self.trace.flags or ())
+        return is_blocked(self.trace.guardrail, self.trace.flags)
 
     @property
     def handed_out(self) -> bool:
@@ -233,6 +296,11 @@ class Case:
         if found is None or (found.get("leaks") is None and found.get("blocked") is None):
             return None
         return bool(found.get("leaks")) or self.blocked
+
+
+def is_blocked(guardrail: Mapping[str, Any] | None, flags: Sequence[str] | None) -> bool:
+    """Whether a guardrail kept the question or the answer back."""
+    return bool((guardrail or {}).get("blocked")) or BLOCKED in (flags or ())
 
 
 def refused_in_words(claim: str, settings: Settings) -> bool:
@@ -262,7 +330,54 @@ def matches(chunk: Chunk, support: Support) -> bool:
     if heading_parts(chunk.get("heading_path", ""))[: len(wanted)] != wanted:
         return False
     snippets = support.get("snippets")
-    return not snippets or any(snippet in chunk.get("text", "") for snippet in snippets)
+    if not snippets:
+        return True
+    text = _folded(chunk.get("text", ""))
+    return any(part and part in text for part in map(_folded, snippets))
+
+
+@lru_cache(maxsize=1024)
+def _folded(text: str) -> str:
+    """``text`` with one space for each run of white space: chunkers break lines where documents do not."""
+    return " ".join(text.split())
+
+
+def evidence_level(gold: Gold) -> str:
+    """By what an item names its evidence: ``chunk``, ``support``, ``section`` or ``doc``; empty if it does not.
+
+    The most exact form counts: chunk ids, anchors, sections, documents.
+    """
+    if _evidence_ids(gold):
+        return "chunk"
+    if gold.supports:
+        return "support"
+    if gold.sections:
+        return "section"
+    return "doc" if _documents(gold) else ""
+
+
+def _evidence_ids(gold: Gold) -> frozenset[str]:
+    return frozenset(gold.citations) or _positive(gold.relevance_grades or {})
+
+
+def _documents(gold: Gold) -> frozenset[str]:
+    """The documents that are right citations: those that are expected, of items with chunk ids only these."""
+    if gold.expected_documents or _evidence_ids(gold):
+        return frozenset(gold.expected_documents or ())
+    return _positive(gold.doc_grades or {}) or frozenset(gold.relevant_docs or ())
+
+
+def _document(chunk: Chunk) -> str:
+    """The document of a chunk; what is cited or retrieved may be a document itself."""
+    return chunk.get("doc_id", chunk["id"])
+
+
+def _section(chunk: Chunk) -> tuple[str | None, str | None]:
+    return chunk.get("doc_id"), chunk.get("section")
+
+
+def _sections(gold: Gold) -> frozenset[tuple[str | None, str | None]]:
+    return frozenset((one["doc_id"], one["section"]) for one in gold.sections or ())
 
 
 def ranks_of(units: Container[str], retrieved: Iterable[str]) -> Iterator[int]:

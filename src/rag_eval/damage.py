@@ -118,7 +118,7 @@ def wrong_citation(sample: Sample) -> Row | None:
 def refusal_answered(sample: Sample) -> Row | None:
     """A right refusal is an answer that cites the first chunk."""
     case = sample.case
-    if not case.in_u or not case.refused:
+    if not case.in_u or not case.refused or case.blocked:  # a blocked answer is one whatever it says
         return None
     return _answering(sample.row, _SAID, list(case.trace.retrieved[:1]), refuses=False)
 

@@ -30,10 +30,10 @@ NEXT = {
     "HALLUCINATION": "Read what was retrieved: nothing there answers the question, so the refusal rule did not hold.",
     "OVER_REFUSAL_EVIDENCE_PRESENT": "The evidence was there: look at the refusal rule and the confidence threshold.",
     "OVER_REFUSAL_NOT_RETRIEVED": "The refusal followed from what was retrieved: look at retrieval first.",
-    "NOT_RETRIEVED": "Search the index for the gold citations: are they there, how are they cut, what is above?",
-    "BELOW_K": "The gold citations were found too far down: rerank, or retrieve more.",
+    "NOT_RETRIEVED": "Search the index for the gold evidence: is it there, how is it cut, what is above?",
+    "BELOW_K": "The gold evidence was found too far down: rerank, or retrieve more.",
     "CITED_UNRETRIEVED": "The answer cites ids that it was not given: check the prompt, and how ids are read.",
-    "NOT_CITED": "The gold citations were retrieved and others were cited: compare their texts.",
+    "NOT_CITED": "The gold evidence was retrieved and something else was cited: compare their texts.",
     "WRONG_CLAIM": "Compare the claim with the gold substrings: is the answer wrong, or only worded otherwise?",
     "LEAK": "rag-eval explain says what was found, masked: filter the answer, or take it out of the corpus.",
     "ATTACK_MISSED": "Read the guardrail's score beside safety.warn: is it the threshold, or an unknown kind?",
@@ -104,7 +104,7 @@ def _gate(gate: Judged) -> dict[str, str]:
 
 
 def details(case: Case, question: Question, gates: Mapping[str, Sequence[Judged]], rows: Rows) -> dict[str, Any]:
-    """One failed case: what went wrong, where to look, where the gold citations stand, and the rows."""
+    """One failed case: what went wrong, where to look, where the gold evidence stands, and the rows."""
     retrieved = {name: rank for rank, name in enumerate(case.trace.retrieved, 1)}
     ranking = case.ranking
     return {
@@ -120,7 +120,9 @@ def details(case: Case, question: Question, gates: Mapping[str, Sequence[Judged]
             "gold_citations": {name: retrieved.get(name) for name in case.gold.citations},
             "level": ranking.level if ranking else None,
             "relevant_found": list(ranking.found) if ranking else [],
+            "evidence": {"level": case.evidence_level or None, "first": case.evidence_rank},
         },
+        "cited_evidence": [name for name in case.cites if name in case.cited_evidence],
         "cited_not_retrieved": [name for name in case.cites if name not in retrieved],
         "refused": case.refused,
         "scores": dict(question.scores),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_eval.case import evidence_level
 from rag_eval.finding import Finding
 from rag_eval.later import Later
 from rag_eval.safe import quoted
@@ -86,12 +87,13 @@ def provenance(origin: Origin, levels: Mapping[str, str]) -> list[Finding]:
 
 def vacuous(golds: Iterable[Gold], file: str, levels: Mapping[str, str]) -> list[Finding]:
     """Answerable items to which precision takes any answer for right, for they say nothing of the right one."""
-    asked = [not (gold.substrings or gold.citations) for gold in golds if gold.answerable and gold.attack is None]
+    counted = (gold for gold in golds if gold.answerable and gold.attack is None)
+    asked = [not (gold.substrings or evidence_level(gold)) for gold in counted]
     if not any(asked) or levels["vacuous-gold"] == "off":
         return []
     message = f"{sum(asked)} of {len(asked)} answerable items say nothing by which an answer could be wrong"
     message += ": to precision any answer to them is right, and none at all"
-    mend = "Add gold_claim_substr or gold_citations to them, or gate what they do say."
+    mend = "Add gold_claim_substr, gold_citations or other evidence to them, or gate what they do say."
     return [levelled(Finding("vacuous-gold", "error", message, mend, file), levels)]
 
 

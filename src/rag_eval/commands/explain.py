@@ -153,6 +153,7 @@ def _facts(case: Case) -> Iterator[str]:
     yield f"refused      {_refused(case)}"
     yield f"gold text    {_listed(gold.substrings)}; {'' if case.contained else 'not '}found in the claim"
     yield f"gold cites   {_listed(gold.citations)}"
+    yield from _evidence_facts(case)
     yield f"cited        {_listed(case.cites) if trace.citations is not None else 'no list given'}"
     yield f"retrieved    {_listed(trace.retrieved)}"
     yield f"not among it {_listed([cite for cite in case.cites if cite not in trace.retrieved])}"
@@ -161,6 +162,21 @@ def _facts(case: Case) -> Iterator[str]:
         yield f"ranks        of the relevant ({case.ranking.level} level, {case.ranking.relevant} in all): {ranks}"
     yield from _safety_facts(case)
     yield f"lines        gold {gold.line}, trace {trace.line or 'none'}"
+
+
+def _evidence_facts(case: Case) -> Iterator[str]:
+    """Yield what an item names as evidence in place of gold citations, and which citations point at it."""
+    gold = case.gold
+    if gold.citations or not case.evidence_level:
+        return
+    named = {
+        "chunk": [f"{name} (grade {grade})" for name, grade in (gold.relevance_grades or {}).items()],
+        "support": [" > ".join(filter(None, (one["rel_path"], one["heading_path"]))) for one in gold.supports or ()],
+        "section": [f"{one['doc_id']}, section {one['section']}" for one in gold.sections or ()],
+        "doc": [*(gold.expected_documents or gold.doc_grades or gold.relevant_docs or ())],
+    }
+    yield f"evidence     {_listed(named[case.evidence_level])} (by {case.evidence_level})"
+    yield f"cites it     {_listed([name for name in case.cites if name in case.cited_evidence])}"
 
 
 def _safety_facts(case: Case) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 
+from rag_eval.case import evidence_level
 from rag_eval.goldlint._sample import Remark, few_or_most
 from rag_eval.safe import quoted
 
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def none(sample: Sample) -> list[Remark]:
-    """Answerable items without a citation: the scorer then wants an answer that cites nothing."""
-    lacking = [gold for gold in sample.answerable if not gold.citations]
+    """Answerable items without any evidence: the scorer then wants an answer that cites nothing."""
+    lacking = [gold for gold in sample.answerable if not evidence_level(gold)]
     wanted = "precision and chr want an answer that cites nothing"
-    each = Remark(f"it is answerable and has no gold citation: {wanted}", "Name the chunks that hold the answer.")
-    count = f"{len(lacking)} of {len(sample.answerable)} answerable items have no gold citation"
+    each = Remark(f"it is answerable and names no evidence: {wanted}", "Name the chunks that hold the answer.")
+    count = f"{len(lacking)} of {len(sample.answerable)} answerable items name no evidence"
     most = Remark(f"{count}: there {wanted}", "Name the chunks that hold the answers.")
     return few_or_most(lacking, sample.answerable, each, most)
 

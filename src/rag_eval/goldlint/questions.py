@@ -127,6 +127,9 @@ def _differences(one: Gold, other: Gold) -> list[str]:
     pairs = {
         "gold_claim_substr": (set(one.substrings), set(other.substrings)),
         "gold_citations": (set(one.citations), set(other.citations)),
+        "supports": (one.supports, other.supports),
+        "sections": (one.sections, other.sections),
+        "relevant_docs": (set(one.relevant_docs or ()), set(other.relevant_docs or ())),
         "expected_answer": (one.expected_answer, other.expected_answer),
     }
     return [name for name, (mine, its) in pairs.items() if mine != its]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rag_eval.goldlint._sample import Sample
     from rag_eval.judging.gates import Gate
     from rag_eval.metrics import Measure
-    from rag_eval.model import Chunk, Gold, Settings
+    from rag_eval.model import Chunk, Gold, Settings, Support
 
 _GIVEN = frozenset({"trace.citations", "trace.chunks.text", "trace.scope"})
 """Fields that the ideal trace has."""
@@ -141,16 +141,16 @@ def _ideal(gold: Gold, settings: Settings, *, by_grade: bool) -> Trace:
     chunks = (*_chunks(gold, by_grade=by_grade), *_OTHERS)
     ids = tuple(chunk["id"] for chunk in chunks)
     facts = " ".join(fact["fact"] for fact in gold.facts or ())
-    chunks = ({**chunks[0], "text": facts}, *chunks[1:])
+    chunks = ({**chunks[0], "text": f"{chunks[0]['text']} {facts}"}, *chunks[1:])
     claim = (gold.expected_answer or "as the corpus has it") if gold.answerable else settings.token
-    cites = (gold.citations or ids) if gold.answerable else ()
+    cites = (gold.citations or ids[: -len(_OTHERS)]) if gold.answerable else ()
     scope = {"mode": "on", "folders": [""]}
     own = Trace(gold.qid, None, claim, cites, ids, 1, abstained=not gold.answerable, chunks=chunks, scope=scope)
     return own._replace(latency=gold.latency_budget)
 
 
 def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
-    """The relevant, best first: what is cited or graded, else the supports, else the documents."""
+    """The relevant, best first: what is cited or graded, else the supports, the sections, the documents."""
     grades = {**dict.fromkeys(gold.citations, 1), **(gold.relevance_grades or {})}
     cited = set(gold.citations)
     wanted = (name for name, grade in grades.items() if grade or name in cited)
@@ -158,7 +158,19 @@ def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
     if ids:
         return tuple({"id": name, "text": ""} for name in ids)
     if gold.supports:
-        return tuple({"id": one["rel_path"], "text": "", "rel_path": one["rel_path"]} for one in gold.supports)
-    docs = {**dict.fromkeys(gold.relevant_docs or (), 1), **(gold.doc_grades or {})}
+        return tuple(_standing_at(one, place) for place, one in enumerate(gold.supports))
+    docs = {
+        **dict.fromkeys((*(gold.relevant_docs or ()), *(gold.expected_documents or ())), 1),
+        **(gold.doc_grades or {}),
+    }
     ranked = sorted((name for name, grade in docs.items() if grade), key=lambda name: -docs[name])
-    return tuple({"id": name, "text": "", "doc_id": name} for name in ranked)
+    places = [(one["doc_id"], one["section"]) for one in gold.sections or ()]
+    found: list[Chunk] = [{"id": f"{doc}#{name}", "text": "", "doc_id": doc, "section": name} for doc, name in places]
+    found += [{"id": name, "text": "", "doc_id": name} for name in ranked]
+    return tuple(found)
+
+
+def _standing_at(support: Support, place: int) -> Chunk:
+    text = next(iter(support.get("snippets", ())), "")
+    where = {"rel_path": support["rel_path"], "heading_path": support["heading_path"]}
+    return {"id": f"{support['rel_path']}#{place}", "text": text, **where}  # type: ignore[typeddict-item]

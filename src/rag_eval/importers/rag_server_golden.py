@@ -62,12 +62,13 @@ def converted(question: Row, account: Account) -> Row:
         "gold_claim_substr": [],
         "gold_citations": _citations(passages, unanswerable, account),
     }
-    if not (unanswerable or row["gold_citations"]):
-        account.lacking("answerable items have no gold_citations: to precision any answer to them is right")
     row |= _answer(question, account)
     row |= {field: question[field] for field in ("query_type", "difficulty") if field in question}
     row |= {"category": question["domain"]} if "domain" in question else {}
-    return row | _relevance(question, passages, account) | _meta(question, account)
+    relevance = _relevance(question, passages, account)
+    if not (unanswerable or row["gold_citations"] or relevance):
+        account.lacking("answerable items name no passage and no document: to precision any answer to them is right")
+    return row | relevance | _meta(question, account)
 
 
 def _answer(question: Row, account: Account) -> Row:

@@ -13,15 +13,15 @@ _PHRASE = Later(r"[a-z0-9][a-z0-9\-\s]{4,}")
 _SHORTEST_PHRASE = 5
 
 
-@metric("shipped answers", source="reference scorer", by_profile=True)
+@metric("shipped answers", source="reference scorer", by_profile=True, version=2)
 def precision(case: Case) -> bool | None:
-    """Share of shipped answers that are right and rightly cited. The item is answerable, the claim holds a gold substring (or there are none), everything cited was retrieved, and a gold citation is cited (or none exists and none is cited)."""  # noqa: E501
+    """Share of shipped answers that are right and rightly cited. The item is answerable, the claim holds a gold substring (or there are none), everything cited was retrieved, and gold evidence is cited as in chr."""  # noqa: E501
     return case.in_a and case.contained and case.hit if case.shipped and case.counts else None
 
 
-@metric("shipped answers", source="Markdown scorer of the RAG examples (Example 08)", by_profile=True)
+@metric("shipped answers", source="Markdown scorer of the RAG examples (Example 08)", by_profile=True, version=2)
 def hit_precision(case: Case) -> bool | None:
-    """Share of shipped answers that cite a gold citation of an answerable item. The claim's text does not count."""
+    """Share of shipped answers that cite gold evidence of an answerable item. The claim's text does not count."""
     return case.in_a and case.overlap if case.shipped and case.counts else None
 
 

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _NO_CHUNK: Chunk = {"id": ""}
 
 
-@metric("shipped answers", source="reference scorer", by_profile=True)
+@metric("shipped answers", source="reference scorer", by_profile=True, version=2)
 def chr(case: Case) -> bool | None:  # noqa: A001 - the field's name for the citation hit rate
-    """Citation hit rate: share of shipped answers whose citations hit. The item is answerable, everything cited was retrieved, and a gold citation is cited (or none exists and none is cited)."""  # noqa: E501
+    """Citation hit rate: share of shipped answers whose citations hit. The item is answerable, everything cited was retrieved, and a gold citation is cited. Without gold citations, the evidence is chunks graded 1 or more, else supports, sections or documents; an item without any evidence wants an answer that cites nothing."""  # noqa: E501
     return case.in_a and case.hit if case.shipped and case.counts else None
 
 
-@metric("answerable items", source="Example 08", by_profile=True)
+@metric("answerable items", source="Example 08", by_profile=True, version=2)
 def chr_answerable(case: Case) -> bool | None:
-    """Share of answerable items that were answered with a gold citation. Refusals count as misses."""
+    """Share of answerable items that were answered with a citation of gold evidence. Refusals count as misses."""
     return case.shipped and case.overlap if case.in_a else None
 
 
@@ -66,30 +66,32 @@ def citation_support(case: Case) -> Score | None:
 
 
 @metric(
-    "shipped answers to answerable items with gold citations, with citations",
+    "shipped answers to answerable items with gold evidence, with citations",
     source="RAG-server framework",
     scale="share",
     needs="trace.citations",
     by_profile=True,
+    version=2,
 )
 def citation_precision(case: Case) -> Ratio | None:
-    """Share of an answer's citations that are gold citations."""
-    if not case.in_a or not case.gold.citations or not _cites(case):
+    """Share of an answer's citations that point at gold evidence. Evidence is gold citations, else chunks graded 1 or more, else supports, sections or documents."""  # noqa: E501
+    if not case.in_a or not case.evidence_level or not _cites(case):
         return None
-    return len(set(case.cites).intersection(case.gold.citations)), len(case.cites)
+    return len(case.cited_evidence), len(case.cites)
 
 
 @metric(
-    "shipped answers to answerable items with gold citations",
+    "shipped answers to answerable items with gold evidence",
     source="RAG-server framework",
     scale="share",
     by_profile=True,
+    version=2,
 )
 def citation_recall(case: Case) -> Ratio | None:
-    """Share of the gold citations that the answer cites. An answer without citations scores 0."""
-    if not case.in_a or not case.shipped or not case.gold.citations:
+    """Share of the gold evidence that the answer cites. Evidence is gold citations, else chunks graded 1 or more, else supports, sections or documents. An answer without citations scores 0."""  # noqa: E501
+    if not case.in_a or not case.shipped or not case.evidence_level:
         return None
-    return len(set(case.cites).intersection(case.gold.citations)), len(case.gold.citations)
+    return case.evidence_cited
 
 
 @metric(

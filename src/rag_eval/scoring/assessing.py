@@ -11,7 +11,7 @@ from copy import copy
 from itertools import chain, repeat
 from math import ceil
 
-from rag_eval.case import Case
+from rag_eval.case import Case, is_blocked
 from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
 from rag_eval.labels import example08, label
 from rag_eval.metrics.operations import unpriced
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     V = TypeVar("V")
 
 _UNMARKED = (None,) * len(MARKS)
-_LOUD = frozenset(("chunks", "guardrail", "policy_flags"))
+_BLOCKS = frozenset(("guardrail", "policy_flags"))
+_LOUD = frozenset(("chunks", *_BLOCKS))
 """What is known of an answer besides its text by which it may leak, or be kept back."""
 _REMEMBERED = 50_000
 _SHAPES = 1_000
@@ -116,7 +117,7 @@ class Assessor:
         shape = self._shape(row)
         if shape.failed or "abstained" in row:
             return None
-        needed = {"usage", *MARKS, *(_LOUD if self._wary else ())}
+        needed = {"usage", *MARKS, *_BLOCKS, *(_LOUD if self._wary else ())}
         if "retrieved_ids" not in row:
             needed.add("chunks")  # then these are what was retrieved
         needed.update(*[group.fields for group in shape.wider.groups])
@@ -140,6 +141,8 @@ class Assessor:
         loud = shape.loud and self._wary
         profiles = teller.profiles(slots, told)
         profiles = list(_marked(profiles, told.more)) if shape.marked else profiles
+        if not _BLOCKS.isdisjoint(told.more):
+            profiles = list(_unless_blocked(profiles, told.more))
         known: Iterable[Outcome | None] = map((self._loud if loud else self._known).get, profiles)  # type: ignore[arg-type]
         if self._wary and not loud:
             known = list(known)
@@ -192,6 +195,8 @@ class Assessor:
         answer, ids = row.get("answer_json"), row.get("retrieved_ids")
         given, cited = said(row) if answer is None else (answer["claim"], answer.get("citations"))
         marks = tuple(map(row.get, MARKS)) if shape.marked else ()
+        if shape.loud and is_blocked(row.get("guardrail"), row.get("policy_flags")):
+            marks = (True, *(marks or _UNMARKED)[1:])  # as of one that abstained
         own = seen(gold, given, cited, retrieved(row) if ids is None else ids, self._terms, marks)
         known, asked = self._known, shape.quiet if plain else shape.wider
         if self._wary and (shape.loud or not plain or self._suspects((given,))):
@@ -345,8 +350,15 @@ def _marked(profiles: Iterable[Profile | None], more: Mapping[str, Sequence[bool
         yield profile and (profile if own == _UNMARKED else (own, *profile))
 
 
+def _unless_blocked(profiles: Iterable[Profile | None], more: Mapping[str, Sequence[Any]]) -> Iterator[Profile | None]:
+    """The profiles of answers that no guardrail blocked; None for the others."""
+    for profile, guardrail, flags in zip(profiles, *[more.get(name) or repeat(None) for name in sorted(_BLOCKS)]):  # noqa: B905 - endless ones among them
+        yield None if is_blocked(guardrail, flags) else profile
+
+
 def _marks_of(trace: Trace) -> tuple[bool | None, ...]:
-    marks = trace.abstained, trace.ok, trace.timed_out
+    blocked = is_blocked(trace.guardrail, trace.flags)
+    marks = blocked or trace.abstained, trace.ok, trace.timed_out
     return () if marks == _UNMARKED else marks
 
 

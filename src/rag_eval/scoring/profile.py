@@ -55,7 +55,8 @@ class Terms(NamedTuple):
 def has_profile(gold: Gold) -> bool:
     """Whether gold citations, or nothing, say what is relevant to an item, and it is no attack."""
     by_ids = gold.relevance_grades is None and gold.doc_grades is None and gold.relevant_docs is None
-    return by_ids and gold.supports is None and gold.attack is None
+    others = gold.supports, gold.sections, gold.expected_documents, gold.attack
+    return by_ids and others == (None,) * len(others)
 
 
 def seen(
