@@ -47,6 +47,8 @@ MAX_PREAMBLE = 80
 """Characters of content that a sentence may say before it refuses."""
 MAX_CONTENT = {"declines": 600, "lacks": 200, "whole": 30}
 """Characters of content behind a refusal, by its kind. A claim with more content is a partial answer."""
+MAX_OFFERED = 300
+"""The same behind a refusal with an offer: *but I can tell you about …*."""
 _MAX_SENTENCE = 600  # characters of one sentence that are searched
 _CONDITION_WINDOW = 60  # characters before a match in which a word may make it a condition
 _TURN_WINDOW = 20  # characters at the start of a sentence in which a word may turn it, as in "It does, however, say"
@@ -193,7 +195,9 @@ class Language:
             return None
         number, match = first
         sentence = sentences[number]
-        partial = self._is_turned(sentence, match) or self._is_answered(sentences[number + 1 :], match.kind)
+        partial = self._is_turned(sentence, match) or self._is_answered(
+            sentence[match.end :], sentences[number + 1 :], match
+        )
         return Refusal(self.code, match.kind, sentence[match.start : match.end], partial)
 
     def first_match(self, sentences: Sequence[str]) -> tuple[int, _Match] | None:
@@ -255,16 +259,24 @@ class Language:
         turn = self._turns.search(sentence, match.end, _MAX_SENTENCE)
         return turn is not None and self._content(sentence[turn.end() :], match.kind) > 0
 
-    def _is_answered(self, rest: Sequence[str], kind: Kind) -> bool:
-        """Return whether the sentences behind a refusal answer: one that turns and has content, or much content."""
+    def _is_answered(self, ending: str, rest: Sequence[str], match: _Match) -> bool:
+        """Return whether the sentences behind a refusal answer: one that turns and has content, or much content.
+
+        Little content is enough behind an offer: ``I have no opinion, but I can give some facts. Lemons are yellow.``
+        """
+        kind, limit = match.kind, MAX_CONTENT[match.kind]
+        if self._turns.search(ending, 0, _MAX_SENTENCE):
+            limit = MAX_OFFERED
         total, listing = 0, False
         for sentence in rest:
             turn = self._turns.search(sentence, 0, _TURN_WINDOW)
             length = 0 if listing else self._content(sentence, kind)
             if turn and length:
                 length = self._content(sentence[turn.end() :], kind)
+            if turn and not length:
+                limit = MAX_OFFERED
             total += length
-            if total > MAX_CONTENT[kind] or (turn and length):
+            if total > limit or (turn and length):
                 return True
             # A lecture may end in a list of better things to do.
             listing = listing or (kind == "declines" and not length and sentence.endswith(":"))
