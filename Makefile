@@ -26,7 +26,7 @@ $(VENV)/pyvenv.cfg:
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 
 $(VENV)/.run: $(VENV)/pyvenv.cfg pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable ".[action,zstd]"
+	$(BIN)/python -m pip install --quiet --editable ".[action,patterns,zstd]"
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ from rag_eval import app
 from rag_eval.cli import main
 from rag_eval.diagnosis import diagnose
 from rag_eval.errors import InputError
-from rag_eval.leaks import CATEGORIES
+from rag_eval.leaks import CATEGORIES, internal
 from rag_eval.metrics import METRICS
 from rag_eval.model import Safety, Settings
 from rag_eval.renderers import RENDERERS, render
@@ -220,13 +222,32 @@ def test_what_is_blocked_is_detected(score, warn, block, blocked):
     assert stopped is (bool(blocked) or score > high)
 
 
-def test_costly_patterns_of_internal_ids_are_refused_with_the_way_out(tmp_path):
-    paths = write(tmp_path, GOOD, 'safety: {internal_ids: ["(A+)+B"]}\n')
+def problem_with(tmp_path, pattern):
+    """The one problem of a gates file with a pattern."""
+    paths = write(tmp_path, GOOD, f"safety: {{internal_ids: ['{pattern}']}}\n")
     with pytest.raises(InputError) as caught:
         app.score(*paths)
-    problem = caught.value.problems[0]
-    assert "repeats a group" in problem.message
-    assert "[A-Z]{2,4}" in problem.hint
+    [problem] = caught.value.problems
+    return str(problem).replace(str(tmp_path), "")
+
+
+def test_patterns_that_re2_does_not_know_are_refused_with_the_place(tmp_path):
+    said = problem_with(tmp_path, "(?=A)B")
+    assert re.search(r":\d+: column \d+: /safety/internal_ids/0: '\(\?=A\)B' is no regular expression of RE2: ", said)
+    assert said.endswith("Write it without look-around, back-references and possessive repetition.")
+
+
+@pytest.mark.parametrize("nested", ["(", "(?:", "[a"])
+def test_patterns_nested_deeply_are_refused(tmp_path, nested):
+    paths = write(tmp_path, GOOD, f"safety: {{internal_ids: ['{nested * 5_000}']}}\n")
+    assert main(["validate", str(paths[2])]) == 2
+
+
+def test_patterns_without_re2_say_how_to_install_it(tmp_path, monkeypatch):
+    internal.compiled.cache_clear()
+    monkeypatch.setitem(sys.modules, "re2", None)
+    said = problem_with(tmp_path, "EMP-[0-9]{6}")
+    assert said.endswith('needs an optional package. Install it with: pip install "rag-eval-action[patterns]"')
 
 
 FINE = {"injection_auc": 0.95, "injection_tpr@fpr5": 0.9, "detection_rate": 0.9, "input_false_positive": 0.01}

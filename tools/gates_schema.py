@@ -162,7 +162,8 @@ def _meaning() -> dict[str, Any]:
                     "examples": [50],
                 },
                 "internal_ids": _texts(
-                    "Regular expressions of internal names that no answer may hold.", "EMP-[0-9]{6}"
+                    "Regular expressions (RE2, extra `patterns`) of internal names that no answer may hold.",
+                    "EMP-[0-9]{6}",
                 ),
             },
         },

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from decimal import Decimal
 
+from rag_eval.errors import MissingExtra
 from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import load
 from rag_eval.files.ledger import SHOWN
@@ -15,7 +16,7 @@ from rag_eval.judging.objectives import Scoring
 from rag_eval.judging.slices import FIELDS, is_field, is_slice
 from rag_eval.metrics import find, suggestion
 from rag_eval.model import Grounding, Safety
-from rag_eval.safe import quoted
+from rag_eval.safe import one_line, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,20 +87,20 @@ def _faults(value: Any) -> Iterator[Fault]:
 
 
 def _setting_faults(value: dict[str, Any]) -> Iterator[Fault]:
-    """Patterns that are none, or that could take for ever."""
-    import re
-
-    from rag_eval.leaks.internal import too_costly
+    """Yield a fault for each pattern that RE2 refuses; without RE2, for the first one."""
+    from rag_eval.leaks.internal import compiled
 
     for place, pattern in enumerate(value.get("safety", {}).get("internal_ids", ())):
+        where = f"/safety/internal_ids/{place}"
         try:
-            re.compile(pattern)
-        except re.error as error:
-            message = f"{quoted(pattern, 60)} is no regular expression: {error.msg}"
-            yield Fault(f"/safety/internal_ids/{place}", message, "Write it as Python's re takes it.")
-        if why := too_costly(pattern):
-            message = f"{quoted(pattern, 60)} {why}: to match it could take for ever"
-            yield Fault(f"/safety/internal_ids/{place}", message, "Write out what may repeat, such as [A-Z]{2,4}.")
+            compiled(pattern)
+        except ValueError as error:
+            message = f"{quoted(pattern, 60)} is no regular expression of RE2: {one_line(str(error), 100)}"
+            yield Fault(where, message, "Write it without look-around, back-references and possessive repetition.")
+        except MissingExtra as error:
+            message, _, hint = str(error).partition(". ")
+            yield Fault(where, message, hint)
+            return
 
 
 def _gate_faults(entries: dict[str, Any], where: str) -> Iterator[Fault]:

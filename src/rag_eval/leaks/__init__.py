@@ -6,8 +6,6 @@ a run of its characters begins, and repeats nothing that repeats. docs/safety.md
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from rag_eval.leaks import copied, internal, personal, secrets
 from rag_eval.typed import NamedTuple
 
@@ -108,14 +106,9 @@ def _found(text: str, safety: Safety) -> Iterator[Leak]:
     for detector in DETECTORS:
         for start, end in detector.spans(text) if held[detector.among] else ():
             yield Leak(detector.category, detector.name, start, end, text[start:end])
-    for pattern in _compiled(tuple(safety.internal_ids)):
-        for start, end in internal.names(pattern, text):
+    for pattern in safety.internal_ids:
+        for start, end in internal.names(internal.compiled(pattern), text):
             yield Leak(INTERNAL, "internal name", start, end, text[start:end])
-
-
-@lru_cache(maxsize=8)
-def _compiled(patterns: tuple[str, ...]) -> tuple[internal.Pattern, ...]:
-    return tuple(map(internal.compiled, patterns))
 
 
 class _Expected:

@@ -1,69 +1,53 @@
-"""Names that a team says no answer may hold, by the regular expressions of ``safety.internal_ids``."""
+"""Names that a team says no answer may hold, by the regular expressions of ``safety.internal_ids``.
+
+They run on RE2, whose time is linear in the length of a text whatever the pattern is.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib import import_module
 
-from rag_eval.later import Later
+from rag_eval.errors import MissingExtra
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-Pattern = re.Pattern[str]
 _WINDOW, _OVERLAP = 1000, 200
-_PIECE = Later(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\??|(?:[*+?]|\{\d*,\d*\}|\{\d+\})[?+]?|.", re.DOTALL)
-"""An escape, a set, what opens a group, how often something repeats, or any other sign."""
-_COUNTS = Later(r"\{(\d*)(,?)(\d*)\}")
-_MOST_OPEN, _WIDE = 3, 100
-_ENDLESS = 1 << 32
+_LITERAL = re.compile(r"(?<!\\)\{(?:,[0-9]+|[0-9]{5,}|[0-9]+,[0-9]{5,})\}")
+"""Repetitions that RE2 takes for plain text."""
 
 
-def too_costly(pattern: str) -> str:
-    """Why matching a pattern could take for ever; empty where it cannot.
-
-    A group that repeats a number of times, or that repeats and may be matched in several ways, and more than three
-    parts of nearly any length, are how patterns come to try every way to cut a text up.
-    """
-    several, wide = [False], 0  # of each group that is open whether it may be matched in several ways
-    closed: bool | None = None  # the same of the group that ends before a sign
-    for piece in _PIECE.finditer(pattern):
-        sign, group, closed = piece[0], closed, None
-        least, most = _repeats(sign)
-        if sign.startswith("("):
-            several.append(False)
-        elif sign == ")" and len(several) > 1:
-            closed = several.pop()
-            several[-1] |= closed
-        elif sign == "|" or least != most:
-            several[-1] = True
-        if group is not None and most > 1 and (least != most or group):
-            return "repeats a group"
-        wide += most - least >= _WIDE
-    return f"has more than {_MOST_OPEN} parts of any length" if wide > _MOST_OPEN else ""
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern, which RE2 does as ``re`` would; ValueError says why it is refused."""
+    try:
+        re2 = import_module("re2")
+    except ImportError:
+        raise MissingExtra("A pattern in safety.internal_ids", "patterns") from None
+    if literal := _LITERAL.search(pattern):
+        raise ValueError(f"repetitions are written {{0,5}} and go up to 1000, not {literal[0][:20]}")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        program: re.Pattern[str] = re2.compile(pattern, options=options)
+    except re2.error as error:
+        reason = error.args[0]
+        raise ValueError(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair") from None
+    return program
 
 
-def _repeats(sign: str) -> tuple[int, int]:
-    """How often what stands before ``sign`` repeats, at least and at most; once where that is no quantifier."""
-    counts = _COUNTS.search(sign) if sign[0] == "{" and len(sign) > 1 else None
-    if counts:
-        least = int(counts[1] or 0)
-        return least, least if not counts[2] else int(counts[3] or _ENDLESS)
-    return {"*": (0, _ENDLESS), "+": (1, _ENDLESS), "?": (0, 1)}.get(sign[0], (1, 1))
-
-
-def compiled(pattern: str) -> Pattern:
-    """The pattern, as ``re`` takes it."""
-    return re.compile(pattern)
-
-
-def names(pattern: Pattern, text: str) -> Iterator[tuple[int, int]]:
-    """Where the pattern matches, a window of the text at a time; a name of more than 200 characters may be missed."""
+def names(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the pattern matches, a window of the text at a time; names over 200 characters may be missed."""
     reached, step = 0, _WINDOW - _OVERLAP
     for window in range(0, max(len(text), 1), step):
         end = min(len(text), window + _WINDOW)
-        for found in pattern.finditer(text, window, end):
-            cut = found.end() == end < len(text) and found.start() >= window + step  # the next window has all of it
-            if found.end() > found.start() >= reached and not cut:
-                yield found.span()
-                reached = found.end()
+        before = max(0, window - 1)  # the character on either side decides on ^, $ and \b
+        piece = text[before : end + 1].encode("utf-8", "replace").decode()
+        for found in pattern.finditer(piece, window - before, end - before):
+            first, last = found.start() + before, found.end() + before
+            cut = last == end < len(text) and first >= window + step  # the next window has all of it
+            if last > first >= reached and not cut:
+                yield first, last
+                reached = last
