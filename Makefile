@@ -1,4 +1,4 @@
-# make demo | test | lint | e2e | bench | watch | generate | accept
+# make demo | test | check-deep | mutants | lint | e2e | bench | watch | generate | accept
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,13 +6,16 @@ BENCH_VENV := .venv-bench
 BENCH_BIN := $(BENCH_VENV)/bin
 BENCH ?=
 BASE ?= main
+MUTANTS ?=
 CONTAINERS := $(addprefix tests/e2e/,test_act.py test_action_gold.py test_action_image.py test_harness.py test_image.py)
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-first test-rest lint e2e e2e-image e2e-rest e2e-tools bench watch generate accept format clean
+.PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-rest e2e-tools bench watch generate accept format clean
 
 help:
 	@echo "make demo      install into $(VENV) and score the packaged example"
-	@echo "make test      install and run all tests"
+	@echo "make test      install and run the tests that take minutes at most"
+	@echo "make check-deep  simulations of error rates, one text at a time, and more examples of every property"
+	@echo "make mutants   small faults in the lines changed since BASE: which of them does no test notice"
 	@echo "make lint      ruff, mypy --strict, import contracts, generated files, workflow and image linters"
 	@echo "make e2e       the real image, a workflow runner, GitHub's API description, the hooks (make e2e-tools installs them)"
 	@echo "make bench     measure against the peers and write bench/RESULTS.md; BENCH='--quick' and more: BENCH=--help"
@@ -46,10 +49,25 @@ test: $(VENV)/.test
 
 # Two halves at once: each of them keeps a core busy for minutes.
 test-first: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not e2e" tests/test_[a-h]*.py
+	$(BIN)/python -m pytest -q -m "not e2e and not deep" tests/test_[a-h]*.py
 
 test-rest: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not e2e" tests --ignore-glob='tests/test_[a-h]*.py'
+	$(BIN)/python -m pytest -q -m "not e2e and not deep" tests --ignore-glob='tests/test_[a-h]*.py'
+
+# The tests marked deep, and every Hypothesis test with five times the examples of `make test`.
+check-deep: export RAG_EVAL_TESTS = deep
+check-deep: $(VENV)/.test
+	$(MAKE) -k -j2 --output-sync=target check-deep-first check-deep-rest
+
+check-deep-first: $(VENV)/.test
+	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" tests/test_[a-h]*.py
+
+check-deep-rest: $(VENV)/.test
+	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" tests --ignore-glob='tests/test_[a-h]*.py'
+
+# MUTANTS="--modules 'src/rag_eval/commands/*.py' --sample 100"; without it, the lines changed since BASE.
+mutants: $(VENV)/.test
+	$(BIN)/python tools/mutants.py --base $(BASE) $(MUTANTS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -182,7 +182,7 @@ def test_where_there_is_no_baseline_it_is_said_and_the_gate_fails(project, score
     assert (gate(report)["why"], report["baseline"], report["flips"]) == ("there is no baseline", None, [])
 
 
-def test_a_baseline_that_is_asked_for_has_to_be_there(score):
+def test_a_baseline_that_is_asked_for_has_to_be_there(project, score):
     assert (score("--baseline", "eval/gone.json"), score.code) == (None, 2)
     assert "eval/gone.json: no such file" in score.said
 

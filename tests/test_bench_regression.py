@@ -15,6 +15,7 @@ spec.loader.exec_module(bench)
 RUNS = 100
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("n", "share", "margin"), [(100, 0.10, "0"), (100, 0.30, "0"), (100, 0.30, "0.02")])
 def test_gates_rarely_fail_a_change_that_changes_nothing(n, share, margin):
     failed = sum(bench.failing(bench.noise(n, share, seed), bench.gates(margin), "holm") for seed in range(RUNS))

@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row, make_case, trace_row
+from depth import examples
 from rag_eval.case import Case
 from rag_eval.metrics import measures
 from rag_eval.metrics.refusals import exact_refusal
@@ -153,7 +154,7 @@ def test_one_chunk_with_several_supports_is_no_better_than_the_ideal():
     assert scores["recall@1"] == (2, 2)
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@examples(300)
 @given(st.lists(st.sampled_from(["citations", " ", ":", "[", "]", "a", ",", "Citations: [b]", "\n"]), max_size=12))
 def test_inline_citations_are_what_the_plain_pattern_finds(parts):
     text = "".join(parts)

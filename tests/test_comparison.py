@@ -8,12 +8,13 @@ from itertools import combinations
 from math import fsum
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
 from statsmodels.stats.multitest import multipletests
 
+from depth import examples
 from rag_eval.comparison.operations import spread
 from rag_eval.comparison.repeats import every, repeats, some
 from rag_eval.comparison.runs import Column, shared, side_by_side, two_sided
@@ -81,7 +82,7 @@ scored = st.sampled_from([None, 0.0, 0.25, 0.5, 1.0])
 
 
 @given(st.lists(st.tuples(scored, scored), min_size=1, max_size=8))
-@settings(max_examples=100)
+@examples(100)
 def test_other_scores_are_tested_by_all_ways_of_swapping_pairs(pairs):
     kept = [pair for pair in pairs if pair != (None, None)]
     assume(any(a is not None for a, _ in kept) and any(b is not None for _, b in kept))
@@ -91,7 +92,7 @@ def test_other_scores_are_tested_by_all_ways_of_swapping_pairs(pairs):
 
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=12, max_size=12), min_size=3, max_size=5))
-@settings(max_examples=25)
+@examples(25)
 def test_the_correction_is_holms_over_all_metrics_and_runs(columns):
     def made(name, scores):
         cases = [

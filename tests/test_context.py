@@ -4,10 +4,11 @@ from fractions import Fraction
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import make_case
+from depth import examples
 from rag_eval.metrics import METRICS, measure
 from rag_eval.text import tokens
 
@@ -22,10 +23,6 @@ facts = st.lists(
     min_size=1,
     max_size=3,
 )
-
-
-def thorough(examples):
-    return settings(max_examples=examples, derandomize=True, deadline=None, database=None)
 
 
 def case_of(contents, **gold):
@@ -59,7 +56,7 @@ def cosines(contents, **how):
     return [found[a, b] for a, b in combinations(range(len(contents)), 2)]
 
 
-@thorough(300)
+@examples(300)
 @given(texts.filter(lambda contents: any(tokens(text) for text in contents)))
 def test_redundancy_by_words_is_what_scikit_learn_says(contents):
     expected = cosines(contents, analyzer=tokens)
@@ -85,7 +82,7 @@ def shared_runs(one, other):
     return Fraction(sum(run in runs[1] for run in runs[0]), least) if least else Fraction(0)
 
 
-@thorough(300)
+@examples(300)
 @given(texts)
 def test_redundancy_by_runs_is_that_of_a_plain_count(contents):
     pairs = [shared_runs(one, other) for one, other in combinations([tokens(text) for text in contents], 2)]
@@ -96,7 +93,7 @@ def holds(words, wanted):
     return any(words[i : i + len(wanted)] == wanted for i in range(len(words))) and bool(wanted)
 
 
-@thorough(300)
+@examples(300)
 @given(texts, facts)
 def test_facts_are_found_where_their_words_stand_in_a_row(contents, facts):
     wordings = [[one["fact"], *one.get("aliases", ())] for one in facts]
@@ -110,14 +107,14 @@ def test_facts_are_found_where_their_words_stand_in_a_row(contents, facts):
 
 
 @pytest.mark.parametrize("name", CONTEXT)
-@thorough(150)
+@examples(150)
 @given(contents=texts, gold_facts=facts, data=st.data())
 def test_the_order_of_chunks_changes_no_score_by_a_single_bit(name, contents, gold_facts, data):
     again = data.draw(st.permutations(contents))
     assert score(name, contents, gold_facts=gold_facts) == score(name, again, gold_facts=gold_facts)
 
 
-@thorough(100)
+@examples(100)
 @given(st.lists(st.sampled_from(WORDS), min_size=3, max_size=12).map(" ".join), st.integers(2, 6))
 def test_chunks_that_are_all_the_same_are_wholly_redundant(text, copies):
     whole = len(tokens(text)) >= 3
@@ -126,14 +123,14 @@ def test_chunks_that_are_all_the_same_are_wholly_redundant(text, copies):
         assert score("redundancy_tfidf", [text] * copies) == 1.0
 
 
-@thorough(100)
+@examples(100)
 @given(texts)
 def test_chunks_without_a_word_in_common_are_not_redundant(contents):
     apart = [" ".join(f"{word.encode().hex()}x{place}" for word in tokens(text)) for place, text in enumerate(contents)]
     assert (score("redundancy_ngram", apart), score("redundancy_tfidf", apart)) == (0.0, 0.0)
 
 
-@thorough(100)
+@examples(100)
 @given(texts, facts, st.sampled_from(WORDS))
 def test_another_chunk_never_takes_a_fact_away(contents, gold_facts, more):
     before, after = (score("fact_coverage", one, gold_facts=gold_facts) for one in (contents, [*contents, more]))
@@ -148,7 +145,7 @@ def test_runs_of_chinese_script_are_found_inside_longer_ones():
     assert score("fact_coverage", ["我住在東京都內"], gold_facts=[{"fact": "東京都"}, {"fact": "京東"}]) == (1, 2)
 
 
-@thorough(150)
+@examples(150)
 @given(texts)
 def test_distinct_words_are_counted_over_all_chunks(contents):
     words = [word for text in contents for word in tokens(text)]

@@ -11,9 +11,10 @@ from functools import cache
 import jsonschema
 import jsonschema_rs
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from depth import examples
 from rag_eval.files.acceptor import acceptor
 from rag_eval.files.contract import Contract, load
 from rag_eval.files.strict_json import JsonError, parse
@@ -26,8 +27,8 @@ BULK = {name: Contract(name, few=0) for name in ROWS}
 FEW = {name: Contract(name) for name in ROWS}
 WAYS = pytest.mark.parametrize("ways", [FEW, BULK], ids=["few", "bulk"])
 REFERENCE = {name: jsonschema.Draft202012Validator(load(name)) for name in ROWS}
-MANY = settings(max_examples=700)
-SOME = settings(max_examples=200)
+MANY = examples(700)
+SOME = examples(200)
 MARK = "\ue000"  # stands in a row for raw JSON text
 
 
@@ -357,7 +358,7 @@ def ends_with_a_line_break(value):
     return any("\n" in text for text in re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(value).replace("\\n", "\n")))
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(values())
 def test_both_validators_agree_but_for_a_line_break_at_the_end(case):
     name, value = case
@@ -366,7 +367,7 @@ def test_both_validators_agree_but_for_a_line_break_at_the_end(case):
     assert exact == quick or (ends_with_a_line_break(value) and exact and not quick)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(values())
 def test_our_own_predicate_says_of_a_value_what_the_compiled_schema_says(case):
     name, value = case

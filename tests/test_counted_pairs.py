@@ -4,9 +4,10 @@ from collections import Counter
 from math import fsum, sqrt
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import examples
 from rag_eval.judging import regression
 from rag_eval.judging.evidence import Baseline, Evidence, folded
 from rag_eval.judging.gates import Gate, Statistics
@@ -64,7 +65,7 @@ def plain_spread(pairs):
 
 @pytest.mark.parametrize("name", OF_METRIC)
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_gate_on_worsening_is_judged_as_pair_by_pair(name, data):
     rows, column = data.draw(rows_of(name)), name.partition(".")[0]
     before, after = (

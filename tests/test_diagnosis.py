@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval import diagnosis
@@ -102,7 +102,6 @@ counts = st.dictionaries(
 
 
 @given(counts)
-@settings(deadline=None)
 def test_no_cause_speaks_of_cases_that_do_not_exist(labels):
     found = " ".join(f"{one.cause} {one.next}" for one in diagnose(values_of(labels), labels, {}, 5))
     assert {name for name in MEANING if re.search(rf"\b{name}\b", found)} <= set(labels)
@@ -111,7 +110,6 @@ def test_no_cause_speaks_of_cases_that_do_not_exist(labels):
 
 
 @given(counts)
-@settings(deadline=None)
 def test_a_precision_that_is_too_low_has_a_cause(labels):
     found = diagnose(values_of(labels), labels, {}, 5)
     assert found or (values_of(labels)["precision"] or 1.0) >= 0.8

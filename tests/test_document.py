@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import ROOT
+from depth import examples
 from rag_eval.files import document, report_file, strict_json
 from rag_eval.files.contract import Contract
 from rag_eval.files.document import accept, accept_apart
@@ -37,7 +38,7 @@ spoiled = st.tuples(
 )
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@examples(300)
 @given(st.lists(spoiled, min_size=1, max_size=2), st.integers(0, 9))
 def test_what_is_accepted_quickly_is_accepted_slowly_with_the_same_value(edits, cut):
     data = REPORT
@@ -163,7 +164,7 @@ def test_a_member_that_is_written_otherwise_is_left_to_the_slow_way(written):
     assert apart(other) == slowly(other)
 
 
-@settings(max_examples=250, derandomize=True, deadline=None, database=None)
+@examples(250)
 @given(st.lists(inside, min_size=1, max_size=2), st.integers(0, 9))
 def test_an_entry_that_is_accepted_apart_is_accepted_slowly_with_the_same_value(edits, cut):
     data = REPORT

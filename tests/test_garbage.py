@@ -1,14 +1,18 @@
 """Bad input of every kind: exit code 2 and a clear line, never a traceback, never a flood."""
 
+import io
 import os
 import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir, redirect_stderr, redirect_stdout
 
 import pytest
 
+from depth import DEEP
 from garbage.kinds import KINDS
+from rag_eval.cli import main
 from reading import gold, jsonl, trace
 from table import each_row
 
@@ -17,21 +21,34 @@ GOOD = {"gold": jsonl(gold()), "trace": jsonl(trace()), "gates": b"version: 1\n"
 SECONDS = 60
 
 
+OPTIONS = [word for role, name in FILES.items() for word in (f"--{role}", name)]
+
+
 def score(folder):
-    options = [word for role, name in FILES.items() for word in (f"--{role}", name)]
-    command = [sys.executable, "-m", "rag_eval", "score", *options]
+    """Score in a process of its own, which may take a minute."""
+    command = [sys.executable, "-m", "rag_eval", "score", *OPTIONS]
     return subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", timeout=SECONDS)
+
+
+def score_here(folder):
+    """Score in this process."""
+    with chdir(folder), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        code = main(["score", *OPTIONS])
+    return subprocess.CompletedProcess(OPTIONS, code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    """What the command made of each kind, run once."""
+    """The outcome of each kind, run once: in this process, or in a deep run in a process each."""
     folders = [tmp_path_factory.mktemp("garbage") / "in" for _ in KINDS]
+    if not DEEP:
+        return {kind.name: _outcome(kind, folder, score_here) for kind, folder in zip(KINDS, folders, strict=True)}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip((kind.name for kind in KINDS), pool.map(_outcome, KINDS, folders), strict=True))
+        runs = pool.map(_outcome, KINDS, folders, [score] * len(KINDS))
+        return dict(zip((kind.name for kind in KINDS), runs, strict=True))
 
 
-def _outcome(kind, folder):
+def _outcome(kind, folder, score):
     folder.mkdir()
     for role, name in FILES.items():
         content = kind.content if role == kind.role else GOOD[role]

@@ -4,9 +4,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from depth import examples
 from rag_eval.judging.gates import REFERENCE_GATES, Gate, verdict
 from rag_eval.judging.outcomes import judge, judge_completeness
 from rag_eval.renderers import figures
@@ -125,7 +126,7 @@ values = st.one_of(
 )
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@examples(300)
 @given(st.sampled_from(["min", "max"]), thresholds, values)
 @example("min", "0.33333333333333333333333333333333333333", Fraction(1, 3))
 @example("max", "0.66666666666666666666666666666666666666", Fraction(2, 3))

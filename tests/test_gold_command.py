@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 import pytest
 
@@ -16,22 +17,38 @@ ONE, TWO, THREE = row("A1"), row("A2", "How wide is it?"), row("A3", "Who made i
 EDITED = {**ONE, "gold_claim_substr": ["two years"]}
 
 
+def isolate(patched):
+    """Keep the configuration of this machine, and any git that runs these tests, out of them."""
+    for name in [name for name in os.environ if name.startswith(("GIT_", "PRE_COMMIT"))]:
+        patched.delenv(name)
+    patched.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    patched.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
 @pytest.fixture
 def fresh(tmp_path, monkeypatch):
     """A new repository, apart from the configuration of this machine and from any git that runs these tests."""
-    for name in [name for name in os.environ if name.startswith(("GIT_", "PRE_COMMIT"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    isolate(monkeypatch)
     monkeypatch.setenv("PATH", f"{command_on_path(tmp_path / 'bin')}{os.pathsep}{os.environ['PATH']}")
     return Repo.create(tmp_path / "repo", None)
 
 
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory):
+    """A repository whose first commit holds signed gold, with the hook installed: made once, and copied."""
+    with pytest.MonkeyPatch.context() as patched:
+        isolate(patched)
+        made = Repo.create(tmp_path_factory.mktemp("signed") / "repo", None)
+        made.signed(ONE, TWO)
+        made.hook()
+    return made.path
+
+
 @pytest.fixture
-def repo(fresh):
-    """A repository whose first commit holds signed gold, with the hook installed."""
-    fresh.signed(ONE, TWO)
-    fresh.hook()
+def repo(fresh, signed):
+    """A copy of the signed repository."""
+    shutil.rmtree(fresh.path)
+    shutil.copytree(signed, fresh.path, symlinks=True)
     return fresh
 
 
@@ -219,9 +236,9 @@ def test_a_locale_in_which_names_lead_nowhere_is_no_pass_and_no_defect(fresh):
     fresh.git("add", ".")
     fresh.stage(ONE, path="eval/größe.jsonl")
     narrow = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    for code, said in (fresh.gold("check", **narrow), fresh.run("rag-eval", "score", **narrow)):
+    for code, said in (fresh.run("rag-eval", *words, **narrow) for words in (["gold", "check"], ["score"])):
         assert (code, said.endswith("Set PYTHONUTF8=1, or a locale of UTF-8.\n")) == (2, True), said
-    assert codes(fresh.gold("check", **{**narrow, "PYTHONUTF8": "1"})[1]) == ["unsigned-change"]
+    assert codes(fresh.run("rag-eval", "gold", "check", **{**narrow, "PYTHONUTF8": "1"})[1]) == ["unsigned-change"]
 
 
 def test_a_record_that_cannot_be_written_or_staged_leaves_nothing_behind(fresh):
@@ -802,7 +819,7 @@ def test_what_cannot_be_meant_is_exit_code_2(repo, words):
 @pytest.mark.parametrize("words", [["--reason", b"caf\xe9"], ["--reason", "ok", "--signer", b"j\xe9@example.org"]])
 def test_what_is_no_utf_8_is_not_recorded(repo, words):
     repo.stage(EDITED, TWO)
-    code, said = repo.gold("signoff", *words)
+    code, said = repo.run("rag-eval", "gold", "signoff", *words)
     assert (code, len(repo.records())) == (2, 1)
     assert said.endswith("is no text in UTF-8. Correct the option.\n")
 

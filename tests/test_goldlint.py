@@ -7,10 +7,11 @@ import random
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, make_case, trace_row
+from depth import examples
 from rag_eval.files.gates_file import read_policy
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.rows import read_entries, read_traces
@@ -222,7 +223,7 @@ def test_few_answers_and_refusals_make_nothing_common():
     assert found("substr-common", *rows, traces=[answer("The context.", qid=row["qid"]) for row in rows[:11]])
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.data())
 def test_common_substrings_are_those_that_counting_finds(data):
     words = st.sampled_from(["alpha", "gamma", "delta", "alphagam"])
@@ -312,7 +313,7 @@ def test_questions_with_a_telling_word_each_of_their_own_are_not(pair):
     assert found("question-near-duplicate", *(item(qid=f"Q{n}", question=one) for n, one in enumerate(pair))) == []
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(
         st.lists(st.sampled_from("red blue green long the of is 4kg 5kg".split()), min_size=1, max_size=7), max_size=8
@@ -485,7 +486,7 @@ def gold_sets(draw):
     return rows, draw(st.none() | st.just(traces))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(gold_sets(), st.randoms(use_true_random=False))
 def test_the_order_of_lines_does_not_change_what_is_found(made, chance):
     rows, traces = made
@@ -497,7 +498,7 @@ def test_the_order_of_lines_does_not_change_what_is_found(made, chance):
     assert sets[0] == sets[1]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(gold_sets())
 def test_findings_point_at_their_items_and_are_sorted(made):
     rows, traces = made

@@ -4,9 +4,10 @@ import sys
 from itertools import permutations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from depth import examples
 from rag_eval.grounding import evidence, ground, groundedness, supported
 from rag_eval.grounding.evidence import offsets
 from rag_eval.grounding.words import keys, remembered, words
@@ -556,7 +557,7 @@ def test_a_sentence_copied_from_a_chunk_is_fully_supported(sentences, chunks, da
 
 
 @given(claim=st.text(max_size=200), chunks=st.lists(st.text(max_size=300), max_size=3))
-@settings(max_examples=300)
+@examples(300)
 def test_any_text_is_read_and_its_evidence_lies_inside_it(claim, chunks):
     for checked in ground(claim, chunks):
         found = evidence(checked, claim, chunks, supported(checked))
@@ -617,6 +618,7 @@ def steps(claim, chunks):
     return count
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", HOSTILE)
 def test_twice_the_text_takes_about_twice_the_steps(name):
     small, large = (steps(hostile(name, size), [hostile(name, size)] * 2) for size in (2_000, 4_000))
@@ -628,6 +630,7 @@ def test_of_a_claim_so_many_characters_are_read_that_it_costs_no_more():
     assert [one.part.end for one in ground(text, ["大坝"])] == [40_000]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", HOSTILE)
 def test_texts_of_100_kb_are_read(name):
     text = hostile(name, 100_000)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from cases import ROOT, gold_row, trace_row, write_rows
+from depth import examples
 from gitrepo import Repo
 from project import apart
 from rag_eval import cli
@@ -28,7 +29,6 @@ from rag_eval.renderers import render
 from rag_eval.renderers.history import FORMS
 from rag_eval.renderers.json_file import from_json
 from rag_eval.renderers.trend import headline, spark, told
-from test_damage import thorough
 
 QUESTIONS = 30
 
@@ -128,7 +128,7 @@ def test_a_step_beyond_chance_is_not_hidden_by_a_larger_one_over_few_cases(score
     assert (series.oldest.worse, series.slow) == (True, False)
 
 
-@thorough(60)
+@examples(60)
 @given(
     st.lists(
         st.tuples(st.sampled_from([0, 2, 5, 9, 14]), st.sampled_from([(), but(8, 9), but(*range(14))])),
@@ -221,7 +221,7 @@ def test_no_step_is_taken_between_runs_that_cannot_be_compared(scored):
     assert (series.step.before, series.step.after) == ("r1", "r2")
 
 
-@thorough(60)
+@examples(60)
 @given(st.lists(st.sampled_from(["", "one", "two", "gold"]), min_size=1, max_size=4))
 def test_the_headline_reassures_only_where_something_was_compared(scored, kinds):
     made = {
@@ -252,7 +252,7 @@ def test_a_single_report_is_shown_and_compared_with_nothing(scored):
     assert (series.values, series.oldest, series.best, series.step, series.slow) == ([0.9], None, None, None, False)
 
 
-@thorough(60)
+@examples(60)
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=6))
 def test_the_newest_is_held_against_the_oldest_whatever_lies_between(scored, wrong):
     series = one_series(*(scored(one) for one in wrong))
@@ -304,7 +304,7 @@ def test_a_sparkline_reaches_from_the_least_to_the_greatest(values, broken, bars
     assert spark(readings(*values, broken=broken)) == bars
 
 
-@thorough(200)
+@examples(200)
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=30))
 def test_a_sparkline_has_a_bar_a_reading(values):
     assert len(spark(readings(*values))) == len(values)
@@ -331,7 +331,7 @@ HOSTILE = '"] --> x\n```\n<img src=x>|`::error::x @team ##[error] [a](http://x) 
 PIECES = ['"', "]", "\n", "```", "<img>", "|", "@team", "##[", "::", "[a](b)", "%%", ";", "\\", "\u202e", "x", " ", "é"]
 
 
-@thorough(200)
+@examples(200)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_no_label_leaves_its_place_in_a_chart(label):
     series = Series("mrr", "higher", readings(0.5, 0.6, labels={0: label}))

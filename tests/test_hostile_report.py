@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT
+from depth import examples
 from hostile import PIECES, TEXTS, commands, complaints, replaced, strings_of
 from rag_eval.errors import InputError
 from rag_eval.files.contract import Contract
@@ -71,6 +72,7 @@ def test_the_report_has_a_string_in_every_place_that_a_schema_leaves_free():
     }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("piece", PIECES, ids=ascii)
 def test_one_hostile_text_in_every_free_place_is_text(piece):
     value = replaced(REPORT, FREE, [f"a{piece}b", piece, f"{piece} "])
@@ -78,13 +80,13 @@ def test_one_hostile_text_in_every_free_place_is_text(piece):
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=7))
-@settings(max_examples=250)
+@examples(250)
 def test_hostile_texts_in_all_free_places_are_text(texts):
     assert complaints(shown(replaced(REPORT, FREE, texts))) == []
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=7))
-@settings(max_examples=40)
+@examples(40)
 def test_no_form_of_it_gives_the_runner_a_command(texts):
     value = replaced(REPORT, FREE, texts)
     assert [line for form in RENDERERS for line in commands(shown(value, form))] == []
@@ -138,7 +140,7 @@ NUMBERED = list({kind_of(path): path for path in numbers_of(REPORT)}.values())
 
 
 @given(st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_numbers_that_no_run_has_are_shown_or_refused(tmp_path_factory, data):
     value = json.loads(json.dumps(REPORT))
     for path in data.draw(st.lists(st.sampled_from(NUMBERED), min_size=1, max_size=3)):
@@ -151,7 +153,7 @@ def test_numbers_that_no_run_has_are_shown_or_refused(tmp_path_factory, data):
 
 
 @given(st.sets(st.sampled_from(sorted(name for name, part in REPORT.items() if isinstance(part, (list, dict))))))
-@settings(max_examples=50)
+@examples(50)
 def test_parts_that_are_empty_are_shown_or_refused(tmp_path_factory, names):
     value = {**REPORT, **{name: type(REPORT[name])() for name in names}}
     said = _said(tmp_path_factory.mktemp("report"), value)

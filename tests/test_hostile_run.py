@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row, write_rows
+from depth import examples
 from e2e.runner import parse_outputs
 from hostile import PIECES, TEXTS, complaints, foreign_commands
 from rag_eval.action.run import action
@@ -137,6 +138,7 @@ def place_of(tmp_path_factory, monkeypatch):
     return place_of
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("piece", PIECES, ids=ascii)
 def test_one_hostile_text_everywhere(place_of, capsys, piece):
     place = place_of([f"a{piece}b", piece, f" {piece} "])
@@ -146,7 +148,7 @@ def test_one_hostile_text_everywhere(place_of, capsys, piece):
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4))
-@settings(max_examples=150)
+@examples(150)
 def test_hostile_texts_everywhere(tmp_path_factory, texts):
     from contextlib import chdir, redirect_stdout
     from io import StringIO
@@ -194,7 +196,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), JSON, max_size=5), st.sampled_from(["", "handed/report.json"]))
-@settings(max_examples=100)
+@examples(100)
 def test_an_event_of_any_shape_does_no_harm(tmp_path_factory, event, report):
     from contextlib import chdir, redirect_stdout
     from io import StringIO

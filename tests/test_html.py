@@ -7,10 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, trace_row, write_rows
+from depth import examples
 from hostile import PIECES, TEXTS, replaced
 from html_page import Page, local, said
 from rag_eval import app
@@ -167,7 +168,7 @@ def test_each_hostile_text_in_a_free_place_is_text(start):
 
 
 @given(HOSTILE)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_hostile_texts_in_all_free_places_are_text(texts):
     page = page_of(replaced(REPORT, FREE, texts))
     assert page.complaints() == []
@@ -176,7 +177,7 @@ def test_hostile_texts_in_all_free_places_are_text(texts):
 
 
 @given(st.lists(TEXTS | st.sampled_from(SURROGATES) | st.text(max_size=30), min_size=3, max_size=3))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_a_question_reads_as_it_was_written(texts):
     """But for what is documented: one line, no control or bidirectional characters, at most a thousand characters."""
     value = report_of("bad")

@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from cases import ROOT, make_case
+from depth import examples
 from rag_eval.labels import GOOD, MEANING, STAGE, example08, label
 from rag_eval.model import Settings
 from strategies import gold_fields, trace_fields
@@ -82,7 +83,7 @@ def test_below_k_is_judged_by_the_k_of_the_settings(k, name):
     assert label(case) == name
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@examples(300)
 @given(gold_fields(), trace_fields)
 def test_ok_is_what_precision_counts(gold, trace):
     case = make_case(gold, trace)

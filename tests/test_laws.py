@@ -10,10 +10,11 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, make_case, trace_row, write_rows
+from depth import examples
 from rag_eval import app
 from rag_eval.case import Case
 from rag_eval.files.contract import Contract
@@ -41,22 +42,18 @@ SCORES = {
 answered = st.one_of(st.none(), trace_fields)
 
 
-def thorough(examples):
-    return settings(max_examples=examples, derandomize=True, deadline=None, database=None)
-
-
 def scores(case):
     return {one.column: one.score(case) for one in OF_CASES}
 
 
-@thorough(300)
+@examples(300)
 @given(gold_fields(), trace_fields)
 def test_generated_rows_keep_the_contract(gold, trace):
     assert list(GOLD.faults(gold_row(**gold))) == []
     assert list(TRACE.faults(trace_row(**trace))) == []
 
 
-@thorough(800)
+@examples(800)
 @given(gold_fields(), answered)
 def test_every_score_is_of_its_scale_and_within_it(gold, trace):
     case = make_case(gold, trace)
@@ -71,14 +68,14 @@ def fits(one, score):
     return 0 <= as_float(score) <= (1 if one.metric.bounded else float("inf"))
 
 
-@thorough(200)
+@examples(200)
 @given(gold_fields(), answered)
 def test_scoring_a_case_twice_gives_the_same(gold, trace):
     case = make_case(gold, trace)
     assert scores(case) == scores(case) == scores(make_case(gold, trace))
 
 
-@thorough(400)
+@examples(400)
 @given(gold_fields(), trace_fields, st.data())
 def test_repeats_in_what_was_retrieved_change_no_score(gold, trace, data):
     listed = trace.get("retrieved_ids", IDS[:3])
@@ -87,7 +84,7 @@ def test_repeats_in_what_was_retrieved_change_no_score(gold, trace, data):
     assert scores(make_case(gold, once)) == scores(make_case(gold, often))
 
 
-@thorough(200)
+@examples(200)
 @given(gold_fields(attacks=True), answered)
 def test_attack_items_count_in_no_metric_but_those_of_safety_and_operations(gold, trace):
     apart = [one for one in OF_CASES if one.metric.perspective not in ("safety", "operations")]
@@ -106,12 +103,13 @@ NEEDS = [(one.metric.name, field) for one in OF_CASES for field in one.metric.ne
 NEEDS = list(dict.fromkeys(NEEDS))
 
 
-@pytest.mark.parametrize(("name", "field"), NEEDS)
-@thorough(60)
+@examples(600)
 @given(gold_fields(), trace_fields)
-def test_a_metric_does_not_apply_without_a_field_that_it_needs(name, field, gold, trace):
-    one = next(one for one in OF_CASES if one.metric.name == name)
-    assert one.score(without(make_case(gold, trace), field)) is None
+def test_a_metric_does_not_apply_without_a_field_that_it_needs(gold, trace):
+    case = make_case(gold, trace)
+    lacking = {field: without(case, field) for _, field in NEEDS}
+    first = {one.metric.name: one for one in reversed(OF_CASES)}
+    assert [(name, field) for name, field in NEEDS if first[name].score(lacking[field]) is not None] == []
 
 
 def test_names_of_measures_are_unique():
@@ -124,7 +122,7 @@ def test_every_metric_says_in_one_sentence_what_it_is():
 
 
 @pytest.mark.parametrize("scale", SCORES)
-@thorough(150)
+@examples(150)
 @given(data=st.data())
 def test_tallies_add_in_any_grouping(scale, data):
     column = data.draw(st.lists(st.one_of(st.none(), SCORES[scale]), max_size=20))
@@ -138,14 +136,14 @@ def test_tallies_add_in_any_grouping(scale, data):
     assert mean(forwards) == mean(backwards) == mean(tally(column))
 
 
-@thorough(150)
+@examples(150)
 @given(st.lists(st.one_of(SCORES["rate"], SCORES["share"]), min_size=1))
 def test_the_mean_of_rates_and_ratios_is_exact(column):
     expected = sum(Fraction(*one) if isinstance(one, tuple) else Fraction(one) for one in column) / len(column)
     assert mean(tally(column)).number == expected
 
 
-@thorough(60)
+@examples(60)
 @given(st.lists(st.tuples(gold_fields(), trace_fields), min_size=1, max_size=6))
 def test_every_interval_encloses_its_value(pairs):
     golds = [Gold.from_row(gold_row(qid=f"Q{place}", **gold), place + 1) for place, (gold, _) in enumerate(pairs)]
@@ -183,7 +181,7 @@ notable = st.sampled_from([{}, {}, {"mine": 1}, {"retrieved": []}])
 some_golds = st.lists(gold_fields(), min_size=1, max_size=5)
 
 
-@thorough(60)
+@examples(60)
 @given(golds=some_golds, data=st.data())
 def test_the_order_of_lines_changes_nothing_but_line_numbers_and_digests(tmp_path_factory, golds, data):
     folder = tmp_path_factory.getbasetemp() / "order"

@@ -9,9 +9,10 @@ import warnings
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import examples
 from rag_eval.later import Later
 from rag_eval.leaks import (
     CATEGORIES,
@@ -329,7 +330,7 @@ def library_patterns():
 
 @each_row(("name", "form"), sorted(set(library_patterns())))
 def test_keys_in_the_formats_of_a_well_kept_library_are_found(name, form):
-    @settings(max_examples=40)
+    @examples(40)
     @given(
         st.from_regex(
             re.compile(form, re.ASCII),
@@ -383,7 +384,7 @@ LEAKING = [
 ]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=4))
 def test_a_long_string_takes_time_in_proportion(parts):
     """Quadratic work on as many characters would take minutes."""
@@ -394,7 +395,7 @@ def test_a_long_string_takes_time_in_proportion(parts):
     assert time.process_time() - begun < 20
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@examples(300)
 @given(st.lists(st.lists(st.sampled_from([*FRAGMENTS, *LEAKING]), max_size=5).map(" ".join), max_size=8))
 def test_no_text_that_is_not_suspected_has_anything_in_it(texts):
     """Alone, where each detector is asked, and among others."""
@@ -509,7 +510,7 @@ def test_any_text_is_a_pattern_or_is_refused(pattern):
 words = st.lists(st.sampled_from("abc"), max_size=30)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(words, words, st.integers(1, 8))
 def test_shared_runs_are_those_that_a_plain_search_finds(said, source, length):
     plain = {tuple(said[at : at + length]) for at in range(len(said) - length + 1)}

@@ -5,11 +5,12 @@ import re
 import cmarkgfm
 import pytest
 from cmarkgfm.cmark import Options
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tabulate import tabulate
 
 import compared
+from depth import examples
 from hostile import TAGS
 from rag_eval.errors import InputError, Problem
 from rag_eval.github.comment import last_line
@@ -88,7 +89,6 @@ NARROW = st.text(st.characters(codec="latin-1", categories=["L", "N", "P", "S", 
         )
     )
 )
-@settings(deadline=None)
 def test_a_table_is_the_one_that_tabulate_writes(table):
     headers, rows = table
     filled = [[cell or "–" for cell in row] for row in rows]
@@ -96,7 +96,7 @@ def test_a_table_is_the_one_that_tabulate_writes(table):
 
 
 @given(st.lists(texts, min_size=1, max_size=5))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_nothing_of_the_data_means_anything_to_github(made, given_texts):
     html = html_of(render(spiced(made(), given_texts), "markdown"))
     assert tags_of(html) <= TAGS
@@ -105,7 +105,7 @@ def test_nothing_of_the_data_means_anything_to_github(made, given_texts):
 
 
 @given(st.lists(texts, min_size=1, max_size=5))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_shape_of_the_comment_hangs_on_no_name(made, given_texts):
     plain, other = (html_of(render(spiced(made(), each), "markdown")) for each in (["a"], given_texts))
     assert plain.count("<table>") == other.count("<table>")
@@ -113,7 +113,7 @@ def test_the_shape_of_the_comment_hangs_on_no_name(made, given_texts):
 
 
 @given(st.lists(texts, min_size=1, max_size=5))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_no_form_has_a_line_that_is_a_command_to_the_runner(made, given_texts):
     found = spiced(made(), given_texts)
     lines = [line for form in RENDERERS for line in render(found, form).splitlines()]
@@ -125,7 +125,7 @@ def named(text, gate):
 
 
 @given(st.integers(0, 20_000))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_comment_keeps_to_its_size_and_to_its_verdict(made, most):
     report = made()
     text = markdown.within(report, most, len)

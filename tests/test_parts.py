@@ -7,10 +7,11 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row
+from depth import examples
 from rag_eval.engines import Work
 from rag_eval.engines._work import merged, score_range, score_stream
 from rag_eval.files import source
@@ -83,10 +84,6 @@ def between(*places):
     return [Range(*two) for two in pairwise(places)]
 
 
-def thorough(examples):
-    return settings(max_examples=examples, derandomize=True, deadline=None, database=None)
-
-
 golds_of_a_run = st.lists(gold_fields(), min_size=len(QIDS), max_size=len(QIDS)).map(
     lambda fields: {
         qid: Gold.from_row(gold_row(**{**one, "qid": qid, "question": f"What is {qid}?"}), line)
@@ -126,7 +123,7 @@ def cut(draw, found):
     return data, between(0, *sorted(draw(st.lists(st.integers(0, len(data)), max_size=5))), len(data))
 
 
-@thorough(80)
+@examples(80)
 @given(cut(files(good)), golds_of_a_run)
 def test_good_rows_in_any_parts_come_to_the_same(found, golds):
     data, cuts = found
@@ -134,7 +131,7 @@ def test_good_rows_in_any_parts_come_to_the_same(found, golds):
     assert in_parts(work, data, cuts) == whole(work, data)
 
 
-@thorough(120)
+@examples(120)
 @given(cut(files(good, good, garbage, foreign)), golds_of_a_run, st.sampled_from([2, 5, 10**6]))
 def test_bad_rows_in_any_parts_are_the_same_problems(found, golds, lines):
     data, cuts = found
@@ -144,7 +141,7 @@ def test_bad_rows_in_any_parts_are_the_same_problems(found, golds, lines):
     assert_same_problems(in_parts(work, data, cuts), whole(work, data))
 
 
-@thorough(50)
+@examples(50)
 @given(cut(files(good)), golds_of_a_run)
 def test_a_suite_in_parts_is_the_same_suite(found, golds):
     data, cuts = found
@@ -152,7 +149,7 @@ def test_a_suite_in_parts_is_the_same_suite(found, golds):
     assert in_parts(work, data, cuts) == whole(work, data)
 
 
-@thorough(100)
+@examples(100)
 @given(cut(files(good, good, st.just(b'{"q": "What is A3?", "answer": "no id"}'))), golds_of_a_run)
 def test_what_the_reference_scorer_counts_is_the_same_in_any_parts(found, golds):
     data, cuts = found
@@ -190,7 +187,7 @@ def logs(draw):
     return jsonl(*rows)
 
 
-@thorough(50)
+@examples(50)
 @given(cut(logs()), golds_of_a_run, st.sampled_from([0, 300, 1 << 20]), st.sampled_from([0, 4096, 4096]))
 def test_what_is_taken_from_the_end_of_a_file_comes_to_the_same(found, golds, largest, long):
     data, cuts = found

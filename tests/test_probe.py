@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, write_rows
+from depth import examples
 from rag_eval import cli
 from rag_eval.damage import KINDS, Sample, in_order
 from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
@@ -23,7 +24,7 @@ from rag_eval.renderers.probing import FORMS
 from rag_eval.report import Context, build
 from rag_eval.scoring.scorer import Scorer
 from strategies import gold_fields, trace_fields
-from test_damage import GOOD_ANSWER, GOOD_REFUSAL, thorough
+from test_damage import GOOD_ANSWER, GOOD_REFUSAL
 
 MARGINS = tuple(
     Gate(name, "max_drop" if name not in ("under_refusal", "over_refusal") else "max_rise", "0")
@@ -77,7 +78,7 @@ def kind_of(found, name):
 cases = st.lists(st.tuples(gold_fields(), trace_fields), min_size=1, max_size=8)
 
 
-@thorough(50)
+@examples(50)
 @given(cases)
 def test_no_regression_gate_fails_a_run_that_is_its_own_baseline(rows):
     policy = Policy(k=2, gates=MARGINS, slices=Slices(("answerable",), 1))
@@ -88,7 +89,7 @@ def test_no_regression_gate_fails_a_run_that_is_its_own_baseline(rows):
     assert report.flips == ()
 
 
-@thorough(20)
+@examples(20)
 @given(cases)
 def test_no_dose_changes_nothing(rows):
     setup, samples, card, own = made(rows, Policy(k=2))
@@ -100,7 +101,7 @@ def test_no_dose_changes_nothing(rows):
         assert report == own
 
 
-@thorough(40)
+@examples(40)
 @given(cases, st.sampled_from(KINDS))
 def test_each_dose_is_scored_as_from_scratch(rows, kind):
     setup, samples, card, _ = made(rows, Policy(k=2))

@@ -1,10 +1,11 @@
 """What a row's profile comes to is what its case would come to; whatever was met before."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row, trace_row
+from depth import examples
 from rag_eval.case import Case
 from rag_eval.labels import example08, label
 from rag_eval.metrics import METRICS, measures
@@ -73,7 +74,7 @@ def found(assessor, came):
     return dict(zip(assessor.columns, (*came.scores, *came.own), strict=True)), *came[1:4]
 
 
-@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@examples(200)
 @given(st.lists(st.tuples(golds, traces), min_size=1, max_size=12), st.sampled_from(TERMS))
 def test_a_row_comes_to_what_its_case_comes_to_whatever_was_met_before(pairs, terms):
     made = [(Gold.from_row(gold_row(**gold), 1), trace_row(**trace)) for gold, trace in pairs]
@@ -88,7 +89,7 @@ def test_a_row_comes_to_what_its_case_comes_to_whatever_was_met_before(pairs, te
 SHALLOW = [[one for one in COLUMNS if one.name in names] for names in (("recall@1", "mrr"), ("ndcg@3", "f1@1"), ())]
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@examples(300)
 @given(
     st.lists(st.tuples(plain_golds, st.permutations([*IDS, *MANY[:4]]), answers), min_size=2, max_size=12),
     st.sampled_from(SHALLOW),
@@ -112,7 +113,7 @@ def test_how_deep_is_looked_hangs_on_what_is_asked():
     assert deep["map"] > 10**6
 
 
-@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@examples(200)
 @given(st.lists(golds, min_size=1, max_size=8))
 def test_an_item_without_a_trace_comes_to_what_its_case_comes_to(items):
     assessor = Assessor({}, COLUMNS, Settings())

@@ -3,11 +3,12 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import plain_scorer
 from cases import gold_row, write_rows
+from depth import examples
 from rag_eval import app, cli, flat, reference
 from rag_eval.errors import UsageError
 from strategies import CLAIMS, IDS, TEXTS
@@ -52,7 +53,7 @@ def theirs(gold, trace, k=5, inline=GATES):
     return plain_scorer.score(plain_scorer.rows(gold), plain_scorer.last_by_qid(trace), k, wanted)
 
 
-@settings(max_examples=600, derandomize=True, deadline=None, database=None)
+@examples(600)
 @given(st.lists(gold_fields, min_size=1, max_size=4), st.lists(trace_rows, max_size=7), st.integers(1, 12), gates)
 def test_scores_are_those_of_the_reference_scorer(tmp_path_factory, golds, traces, k, inline):
     folder = tmp_path_factory.getbasetemp() / "reference"

@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from depth import examples
 from rag_eval.judging.evidence import Baseline, Evidence
 from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
 from rag_eval.judging.outcomes import judge_all
@@ -57,7 +58,7 @@ def test_p_of_a_rate_is_that_of_scipys_binomial_test(worse, better, same):
 shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(st.tuples(shares, shares), min_size=2, max_size=8))
 def test_p_of_a_mean_is_that_of_scipys_permutation_test(pairs):
     before, after = map(np.array, zip(*pairs, strict=True))
@@ -75,7 +76,7 @@ def test_p_of_a_mean_is_that_of_scipys_permutation_test(pairs):
 maybe = st.none() | st.integers(0, 1)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(st.tuples(maybe, maybe), min_size=2, max_size=8))
 def test_a_case_to_which_the_metric_no_longer_applies_counts_by_what_it_moves(pairs):
     sides = [[score for score in side if score is not None] for side in zip(*pairs, strict=True)]
@@ -190,7 +191,7 @@ def two_runs(rows):
     return ([question(f"Q{i}", slices=[f"tags={part}"], **own) for i, (part, own) in enumerate(side)] for side in sides)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(rows)
 def test_all_tests_of_a_run_are_corrected_together_as_statsmodels_does_it(rows):
     before, after = two_runs(rows)
@@ -201,7 +202,7 @@ def test_all_tests_of_a_run_are_corrected_together_as_statsmodels_does_it(rows):
     assert sum(each.p is None for each in found) == 1  # the one that goes without
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(rows)
 def test_without_correction_each_stands_alone(rows):
     before, after = two_runs(rows)
@@ -210,7 +211,7 @@ def test_without_correction_each_stands_alone(rows):
         assert alone == each
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(rows)
 def test_a_further_gate_never_makes_another_one_fail(rows):
     before, after = two_runs(rows)

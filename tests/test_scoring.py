@@ -1,10 +1,11 @@
 """Traces become cases, whatever order they come in, and what is missing is counted and scored."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row, trace_row
+from depth import examples
 from rag_eval.errors import UsageError
 from rag_eval.metrics import measure, measures
 from rag_eval.model import Gold, Settings, Trace
@@ -107,7 +108,7 @@ def test_each_measure_has_its_score_in_its_place():
 
 
 @pytest.mark.parametrize("settled", [1, 3, 200])
-@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@examples(60)
 @given(
     st.lists(gold_fields(), min_size=1, max_size=3),
     st.lists(

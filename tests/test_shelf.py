@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row
+from depth import examples
 from rag_eval.files import rows, source
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.rows import read_gold, read_shelf, read_told
@@ -79,7 +80,7 @@ def nobody_asks(row, line):
 LAYOUTS = st.sampled_from([(", ", ": "), (",", ":")])
 
 
-@settings(max_examples=100, derandomize=True, deadline=None, database=None)
+@examples(100)
 @given(items, LAYOUTS, st.booleans(), answers)
 def test_the_items_and_what_traces_score_against_them_are_the_same(tmp_path_factory, found, layout, escaped, traces):
     path = tmp_path_factory.mktemp("shelf") / "gold.jsonl"

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from depth import examples
 from rag_eval import cli
 from rag_eval.files.items import is_array, sources
 from rag_eval.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, items, unsigned
@@ -371,14 +372,14 @@ def test_a_record_is_read_back_as_it_was_written(one):
     assert (again, again.name) == (one, one.name)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(records, records)
 def test_different_records_have_different_texts(one, other):
     one, other = one._replace(sig=None), other._replace(sig=None)
     assert (one.text == other.text) == (one == other)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(records, st.data())
 def test_any_field_that_is_signed_changes_the_name(one, data):
     name = data.draw(st.sampled_from([*PATTERNS, "mutates", "changes"]))
@@ -392,7 +393,7 @@ def spoiled():
     return st.tuples(st.sampled_from([*SCHEMA["properties"], "more", "/qid", "/from", "/to", "/more"]), junk)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(records, spoiled())
 def test_reader_and_schema_agree(one, change):
     place, junk = change

@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stdout
 
 import pytest
 
 from fake_github import FakeGitHub, Fault
 from gitrepo import GOLD, RECORDS, Repo, codes, lines, row
 from rag_eval.action.run import action
-from rag_eval.cli import main
 from rag_eval.github.api import GitHub, Network
 
 FILLER = [row(f"M{number}", f"filler {number}?", gold_citations=[]) for number in range(6)]
@@ -24,12 +23,7 @@ HISTORIES = {}
 
 
 class Branch(Repo):
-    """A repository in which `rag-eval` runs in this process: these tests ask it often."""
-
-    def gold(self, *words, **env):
-        said = io.StringIO()
-        with chdir(self.path), redirect_stdout(said), redirect_stderr(said):
-            return main(["gold", *words]), said.getvalue()
+    """A repository whose branches are edited, signed or not."""
 
     def put(self, *rows, sign=True, path=GOLD, end="\n", message="an edit"):
         """Commit these rows between the filler, signed or not."""

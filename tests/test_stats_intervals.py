@@ -45,6 +45,7 @@ def test_what_is_no_rate_is_refused(hits, n):
         clopper_pearson(hits, n)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("n", [10, 30, 100, 300])
 @pytest.mark.parametrize("p", [0.5, 0.8, 0.95, 0.99])
 def test_clopper_pearson_covers_every_rate_at_least_as_often_as_it_says(n, p):

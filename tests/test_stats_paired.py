@@ -9,12 +9,13 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as mcnemar_oracle
 from statsmodels.stats.multitest import multipletests
 
+from depth import examples
 from rag_eval.folds import FOLDS
 from rag_eval.stats import draws as drawing
 from rag_eval.stats import holm, mcnemar, percentile_flip, sign_flip, swap, within_reach
@@ -93,6 +94,7 @@ def test_many_cases_that_no_longer_apply_are_counted_exactly_too():
     assert sign_flip(pairs, b"") == pytest.approx(by_swapping(pairs))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("told", "most"), [(300, 0.09), (60, 0.09), (50, 0.09), (49, 0.09), (10, 0.09)])
 def test_scores_that_one_run_does_not_tell_prove_nothing(told, most):
     """The same system, some of whose costs the second run leaves out: a mean of a few is no sure one."""
@@ -225,6 +227,7 @@ def test_another_seed_gives_other_draws():
     assert len({sign_flip(pairs, bytes([seed])) for seed in range(5)}) > 1
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("n", "trials"), [(25, 600), (4500, 200)])
 def test_without_a_change_the_test_errs_as_often_as_alpha_says(n, trials):
     """4,500 cases are swapped in bunches: that must not cost the level."""
@@ -240,7 +243,7 @@ def test_bunches_do_not_cost_power():
     assert sign_flip(as_pairs(rows), b"seed") == pytest.approx(expected, rel=0.25)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_holm_is_the_oracles(ps):
     oracle = multipletests(ps, method="holm")[1] if ps else []
@@ -258,7 +261,7 @@ def nearest_rank(percent):
     return lambda scores: np.percentile(scores, percent, method="inverted_cdf")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(PAIRS, st.sampled_from([10, 50, 75, 95]), st.binary(max_size=4))
 def test_a_percentiles_p_is_near_that_of_all_ways_of_swapping(pairs, percent, seed):
     exact = by_enumeration(pairs, nearest_rank(percent))
@@ -289,6 +292,7 @@ def test_a_percentile_of_no_score_has_no_test():
         percentile_flip([(None, 1.0)], 95, b"")
 
 
+@pytest.mark.deep
 def test_without_a_change_a_percentiles_test_errs_as_often_as_alpha_says():
     chance = random.Random(8)
     trials = [[(chance.lognormvariate(0, 1), chance.lognormvariate(0, 1)) for _ in range(40)] for _ in range(600)]

@@ -96,6 +96,7 @@ def test_the_smallest_visible_drop_is_visible_and_the_next_smaller_is_not(n, dis
         assert mcnemar_power(n, float(least) - 0.001, discordance, TWO, 0.05 / tests) < POWER
 
 
+@pytest.mark.deep
 @given(SHARES, st.sampled_from([Fraction(0), TWO]))
 def test_four_times_the_cases_see_smaller_drops(discordance, margin):
     drops = [smallest_visible_drop(n, discordance, margin, 0.05) for n in (25, 100, 400, 1600)]
@@ -147,6 +148,7 @@ def test_a_gate_fails_at_the_drop_that_it_says_is_visible_and_not_without_one(n,
     assert failures(0.0) <= 0.05 / tests
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("n", [60, 200])
 def test_a_mean_falls_at_the_shift_that_it_says_is_visible_and_not_without_one(n):
     shift = smallest_visible_shift(n, 0.2, 0.02, 0.05, 2)

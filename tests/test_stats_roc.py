@@ -170,6 +170,7 @@ def coverage(draw, truth, interval, draws=300):
     return covered / draws
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("sizes", [(8, 8), (20, 100), (100, 20), (60, 60)])
 @pytest.mark.parametrize(("high", "low", "truth"), AREAS)
 def test_the_interval_of_the_area_covers_as_often_as_it_says(sizes, high, low, truth):
@@ -177,6 +178,7 @@ def test_the_interval_of_the_area_covers_as_often_as_it_says(sizes, high, low, t
     assert drawn >= 0.93
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("sizes", [(20, 30), (30, 150), (100, 400)])
 @pytest.mark.parametrize("rate", [0.01, 0.05])
 @pytest.mark.parametrize("shift", [0.5, 2.0])
@@ -274,6 +276,7 @@ def test_a_run_without_any_figure_is_refused():
         swap([((0.9, True), None)], lambda rows: None if None in rows else 1.0, b"x")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("level", [0.05, 0.2])
 def test_of_runs_that_differ_by_chance_no_more_are_found_worse_than_the_level_says(level):
     chance, tries, found = np.random.default_rng(5), 300, 0

@@ -4,7 +4,7 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.tally import Value, as_float, exactly, mean, shown, tally, weighed
@@ -45,7 +45,6 @@ def test_floats_add_without_loss():
     assert mean(tally([1e16, 1.0, -1e16])).number == round(1 / 3, 12)
 
 
-@settings(derandomize=True, database=None)
 @given(
     st.lists(st.floats(0, 1), min_size=1).flatmap(lambda column: st.tuples(st.just(column), st.permutations(column)))
 )

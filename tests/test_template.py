@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import gold_row
+from depth import examples
 from rag_eval.files import source
 from rag_eval.files.contract import Contract, load
 from rag_eval.files.ledger import Ledger
@@ -126,7 +127,7 @@ def damaged(draw, line):
     return bytes(data).replace(b"\n", b" ")
 
 
-@settings(max_examples=350, derandomize=True, deadline=None, database=None)
+@examples(350)
 @given(st.data(), rows, rows, st.sampled_from(LAYOUTS), st.booleans(), st.sampled_from([(), ("chunks",), TOLD]))
 def test_what_is_told_is_what_stands_there(data, row, other, layout, ascii_only, more):
     first, second = written(row, layout, ascii_only), written(other, layout, ascii_only)
@@ -285,7 +286,7 @@ def read_of(made, lines):
     return [gold for _, gold in made.filled(batch_of(lines), stock, dict.fromkeys(made.others(stock)))]
 
 
-@settings(max_examples=250, derandomize=True, deadline=None, database=None)
+@examples(250)
 @given(st.data(), st.lists(gold_rows, min_size=1, max_size=6), st.sampled_from(LAYOUTS), st.booleans())
 def test_the_items_read_are_those_that_stand_there(data, found, layout, ascii_only):
     lines = [written(row, layout, ascii_only) for row in found]
@@ -391,7 +392,7 @@ def taken(scorer, batches, notes):
     return scorer.close()
 
 
-@settings(max_examples=180, derandomize=True, deadline=None, database=None)
+@examples(180)
 @given(
     file_rows,
     st.booleans(),
@@ -420,7 +421,7 @@ def test_a_file_comes_to_the_same_whether_rows_are_told_or_read(found, ascii_onl
             assert (told, notes) == (read, others)
 
 
-@settings(max_examples=120, derandomize=True, deadline=None, database=None)
+@examples(120)
 @given(
     st.lists(gold_fields() | gold_fields(attacks=True), min_size=1, max_size=4),
     st.lists(trace_fields, min_size=1, max_size=3),
@@ -507,7 +508,7 @@ def test_most_of_a_file_written_alike_is_told(monkeypatch):
 TERMS = [Terms.of(Settings(), COLUMNS), Terms.of(Settings(phrases=("the kind",), k=1)), Terms.of(Settings(k=2))]
 
 
-@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@examples(200)
 @given(file_rows, st.sampled_from(TERMS))
 def test_a_told_profile_is_that_of_the_answer(found, terms):
     golds = [Gold.from_row(row, 1) for row in GOLDS]

@@ -7,9 +7,10 @@ from math import fsum, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import examples
 from rag_eval.judging.evidence import Evidence
 from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
 from rag_eval.judging.outcomes import judge_all
@@ -75,7 +76,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.data())
 def test_copies_of_a_run_have_its_interval(name, data):
     scores = data.draw(st.lists(st.none() | NAMES[name], min_size=1, max_size=30))
@@ -88,7 +89,7 @@ def test_copies_of_a_run_have_its_interval(name, data):
         assert thrice.small == alone.small
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.lists(st.tuples(st.none() | SHARES, st.none() | SHARES), min_size=2, max_size=9))
 def test_copies_of_a_run_have_its_test(pairs):
     if not all(any(score is not None for score in side) for side in zip(*pairs, strict=True)):
@@ -144,7 +145,7 @@ def test_a_slice_is_as_large_as_its_questions():
     assert (evidence(cases).size("tags=a"), found.few, found.outcome) == (4, True, "inconclusive")
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.lists(st.none() | SHARES | st.booleans(), min_size=1, max_size=6), min_size=1, max_size=9))
 def test_totals_are_those_of_the_scores(rows):
     cases = [
@@ -160,7 +161,7 @@ def test_totals_are_those_of_the_scores(rows):
 KEPT = st.none() | st.booleans() | st.sampled_from([(0, 1), (1, 3), (2, 3), (7, 7)]) | st.integers(-3, 10**6)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(1, 4).flatmap(lambda n: st.lists(st.tuples(*[KEPT] * n), min_size=1, max_size=4)), st.data())
 def test_totals_of_what_cases_share_are_those_of_each_alone(kinds, data):
     """Columns of cases that share their scores are summed at once; of those that say their own, one by one."""
@@ -208,6 +209,7 @@ def tries(chance, n, most, spread):
     return hard, [chance.random(size) < p for size, p in zip(sizes, hard, strict=True)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("most", [1, 5, 20])
 @pytest.mark.parametrize(("n", "spread"), [(15, 0.2), (60, 0.5)])
 def test_the_interval_covers_the_true_value_where_tries_hang_together(n, spread, most):
@@ -226,6 +228,7 @@ def test_the_interval_covers_the_true_value_where_tries_hang_together(n, spread,
         assert independent / trials < 0.85  # what it was to count tries
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("percent", [50, 90])
 def test_the_interval_of_a_percentile_covers_where_tries_hang_together(percent):
     chance, trials, covered = np.random.default_rng(percent), 300, 0
@@ -247,6 +250,7 @@ def mean_of(scores):
     return sum(scores) / len(scores)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "test",
     [
