@@ -142,7 +142,7 @@ def test_every_format_is_in_the_help_and_has_its_own_module(command):
 
 def test_an_unknown_format_is_asked_back(command):
     assert command("import", "label", "x")[2] == "rag-eval: unknown format 'label'. Did you mean 'labels'?\n"
-    assert "Known formats: example08, " in command("import", "parquet", "x")[2]
+    assert "Known formats: otlp, " in command("import", "parquet", "x")[2]
 
 
 def test_a_file_that_is_there_is_written_over_only_when_that_is_asked_for(command, tmp_path):
@@ -150,7 +150,7 @@ def test_a_file_that_is_there_is_written_over_only_when_that_is_asked_for(comman
     out.write_text("mine")
     code, _, err = command("import", "labels", LABELS, "--out", out)
     assert (code, out.read_text()) == (2, "mine")
-    assert "is there already" in err
+    assert "exists. Name another file" in err
     assert command("import", "labels", LABELS, "--out", out, "--force")[0] == 0
     assert len(rows(out)) == 5
 
@@ -167,8 +167,8 @@ def test_nothing_is_written_where_anything_is_wrong(command, folder, tmp_path):
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["labels", "a", "b"], "labels is made of FOLDER: 1 FILE, not 2"),
-        (["example08-trace", "a"], "example08-trace is made of qaset.json trace.jsonl: 2 FILE, not 1"),
+        (["labels", "a", "b"], "labels takes FOLDER: 1 FILE, not 2"),
+        (["example08-trace", "a"], "example08-trace takes qaset.json trace.jsonl: 2 FILE, not 1"),
     ],
 )
 def test_the_number_of_files_is_that_of_the_form(command, words, hint):
@@ -176,18 +176,16 @@ def test_the_number_of_files_is_that_of_the_form(command, words, hint):
     assert (code, hint in err) == (2, True)
 
 
-@pytest.mark.parametrize("name", IMPORTERS)
 @pytest.mark.parametrize("content", [None, b"", b"[", b"{}", b"[]", b"\xff", b"null\n", b"[[[[", b'[{"a":1,"a":2}]'])
-def test_garbage_of_every_form_is_refused_in_words(command, tmp_path, name, content):
-    path = tmp_path / "in.json"
+def test_garbage_of_every_form_is_refused_in_words(command, tmp_path, content):
+    path, failed = tmp_path / "in.json", []
     if content is not None:
         path.write_bytes(content)
-    paths = [path] * IMPORTERS[name].files
-    code, out, err = command("import", name, *paths)
-    assert (code, out) == (2, "")
-    assert "Traceback" not in err
-    assert "defect" not in err
-    assert str(path) in err
+    for name, form in IMPORTERS.items():
+        code, out, err = command("import", name, *[path] * (form.files or 1))
+        if (code, out) != (2, "") or "Traceback" in err or "defect" in err or str(path) not in err:
+            failed.append((name, code, out, err))
+    assert failed == []
 
 
 def test_quiet_says_nothing_of_the_fields(command):
@@ -197,10 +195,10 @@ def test_quiet_says_nothing_of_the_fields(command):
 def test_what_became_of_every_field_is_said(command):
     _, _, err = command("import", "labels", LABELS)
     lines = err.splitlines()
-    assert "relevance_grades of retrieval_labels.jsonl is read as doc_grades (2 times)" in lines
-    assert "chunk_relevance_grades of retrieval_labels.jsonl is read as relevance_grades (2 times)" in lines
-    assert "expected_citations of groundedness_labels.jsonl is read as expected_documents (2 times)" in lines
-    assert "latency_budget_ms.p95 of pipeline_labels.jsonl is read as latency_budget_ms.total" in lines
+    assert "read as doc_grades: relevance_grades of retrieval_labels.jsonl, 2 times" in lines
+    assert "read as relevance_grades: chunk_relevance_grades of retrieval_labels.jsonl, 2 times" in lines
+    assert "read as expected_documents: expected_citations of groundedness_labels.jsonl, 2 times" in lines
+    assert "read as latency_budget_ms.total: latency_budget_ms.p95 of pipeline_labels.jsonl" in lines
 
 
 def test_every_field_of_every_form_stands_in_the_docs():

@@ -100,8 +100,8 @@ def test_the_95th_percentile_of_a_latency_budget_is_the_total(given_budget, kept
 
 def test_what_is_left_out_is_a_note_and_what_is_renamed_is_not():
     notes = golds(LABELS)[2]
-    assert "user_roles of cases.jsonl is left out: no metric asks who asked (3 times)" in notes
-    assert [note for note in notes if "is read as" in note] == []
+    assert "left out: user_roles of cases.jsonl (no metric asks who asked), 3 times" in notes
+    assert [note for note in notes if "read as" in note] == []
 
 
 def test_rows_are_kept_as_the_joined_ones():
@@ -115,7 +115,7 @@ def test_files_of_other_names_are_noted_and_hidden_ones_are_not(folder):
     (folder / ".keep").write_text("")
     notes = golds(folder)[2]
     assert [note for note in notes if "no label file" in note] == [
-        "retreival_labels.jsonl is left out: it is no label file"
+        "left out: retreival_labels.jsonl (it is no label file)"
     ]
 
 

@@ -145,12 +145,12 @@ def test_what_stands_beside_another_word_for_it_is_told():
     row, left_out = told(answer="X", expected_answer="Y")
     assert (row["expected_answer"], left_out) == (
         "X",
-        ["expected_answer is left out: answer stands beside it and says otherwise"],
+        ["left out: expected_answer (answer stands beside it and says otherwise)"],
     )
     row, left_out = told(document="D", metadata={"document": "other", "by": "lab"})
     assert (row["meta"], left_out) == (
         {"document": "D", "by": "lab"},
-        ["metadata.document is left out: document stands beside it and says otherwise"],
+        ["left out: metadata.document (document stands beside it and says otherwise)"],
     )
     alike = {"answer": "X", "expected_answer": "X", "document": "D", "metadata": {"document": "D"}}
     assert told(**alike)[1] == told(answer="", expected_answer="Y")[1] == []
@@ -162,8 +162,8 @@ def test_of_several_grades_of_a_chunk_the_highest_counts_and_the_others_are_told
         gold_passages=[{"chunk_id": "c", **score} for score in scores] + [{"chunk_id": "b", **scores[0]}]
     )
     assert row.get("relevance_grades", {"c": 100})["c"] == 100
-    assert [line.split(" (")[0] for line in left_out] == [
-        "a further relevance_score of one chunk is left out: the highest one counts"
+    assert [line.split(", ")[0] for line in left_out] == [
+        "left out: a further relevance_score of one chunk (the highest one counts)"
     ]
 
 
@@ -264,10 +264,10 @@ def test_only_metrics_of_the_same_definition_are_under_a_contract(baseline):
     assert set(report.contracts) == {"recall@1", "recall@5", "mrr", "ndcg@10"}
     own = app.score(HERE / "golden_qa.json", HERE / "golden-trace.jsonl").contracts
     assert all(own[name] == contract for name, contract in report.contracts.items())
-    assert "precision_at_5 is read as precision@5, and compared with nothing: it divides by" in said
-    assert "faithfulness is left out: an LLM judged it" in said
-    assert "weighted_score is left out" in said
-    assert "section_accuracy is left out: it has no value in that run" in said
+    assert "read as precision@5, and compared with nothing: it divides by" in said
+    assert "left out: faithfulness (an LLM judged it" in said
+    assert "left out: weighted_score" in said
+    assert "left out: section_accuracy (it has no value in that run)" in said
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_names_that_we_do_not_have_are_left_out(command, tmp_path):
     path = run_of(tmp_path, **metrics_of({"name": "recall_at_0"}, {"name": "##[x]\n"}, {"name": "recall_at_7"}))
     code, out, err = command("import", "rag-server-run", path)
     assert (code, list(json.loads(out)["metrics"])) == (0, ["recall@7"])
-    assert "recall_at_0 is left out: there is no such metric here" in err
+    assert "left out: recall_at_0 (there is no such metric here)" in err
     assert "##[" not in err
 
 

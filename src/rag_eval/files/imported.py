@@ -19,15 +19,28 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 
-def imported(reader: Reader, name: str, paths: Sequence[str], account: Account) -> str:
+def imported(reader: Reader, name: str, paths: Sequence[str], account: Account, *options: Any) -> str:
     """The lines that the form ``name`` comes to; what is wrong with it is in the ledger."""
     gives, before = IMPORTERS[name].gives, reader.ledger.count
-    rows = list(_kept(reader, paths[-1], gives, rows_of(name, Files(reader, paths), account)))
+    files = Files(reader, paths)
+    rows = list(_kept(reader, paths[-1], gives, _as_exported(files, rows_of(name, files, account, *options))))
     if gives == "gold":
         unique(iter(rows), Gold.from_row, reader.ledger, paths[-1])
         if not rows and reader.ledger.count == before:
             reader.ledger.problem(paths[-1], 0, "", "holds no gold item", "A gold set asks at least one question.")
+    elif not rows and reader.ledger.count == before:
+        hint = "Check that it is whole, and of this format: rag-eval import auto FILE"
+        reader.ledger.problem(paths[-1], 0, "", "holds no trace that answers a question", hint)
     return "".join(f"{written(row)}\n" for _, row in rows)
+
+
+def _as_exported(files: Files, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+    """The rows; a value of another type than the format has is a problem, wherever it is noticed."""
+    try:
+        yield from rows
+    except (TypeError, AttributeError, KeyError, ValueError, RecursionError) as error:
+        message = f"has a value of an unexpected type here or before: {type(error).__name__}: {str(error)[:80]}"
+        files.problem(*files.place, "", message, "Check that the file is a whole export of that tool.")
 
 
 def _kept(reader: Reader, path: str, schema: str, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:

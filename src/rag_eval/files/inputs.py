@@ -28,6 +28,7 @@ class Files:
 
     def __init__(self, reader: Reader, paths: Sequence[str], opened: Source | None = None) -> None:
         self.paths = paths
+        self.place = paths[0], 0
         self._reader, self._opened = reader, opened
         self._digests: dict[str, Any] = {}
 
@@ -35,6 +36,23 @@ class Files:
     def problems(self) -> int:
         """How many problems there are so far."""
         return self._reader.ledger.count
+
+    def lines(self, path: str) -> Iterator[tuple[int, bytes]]:
+        """Number and bytes of each line that is not blank, however long it is."""
+        limits = self._reader.limits
+        reader = self._reader._replace(limits=limits._replace(line_mib=limits.whole_mib))
+        source = reader.open(path, self._begun(path))
+        if source is not None:
+            with source:
+                yield from source.lines()
+
+    def data(self, path: str) -> bytes | None:
+        """The bytes of a file, decompressed; None with a problem if it cannot be read."""
+        source = self._reader.open(path, self._begun(path))
+        if source is None:
+            return None
+        with source:
+            return source.whole()
 
     def rows(self, path: str, schema: str) -> Numbered:
         """The rows of a JSON Lines file."""

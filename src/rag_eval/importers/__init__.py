@@ -32,21 +32,43 @@ class Importer(NamedTuple):
     takes: str
     summary: str
     module: str
-    files: int = 1  # that it is made of
+    files: int = 1  # that it is made of; 0 for one or more
+    function: str = ""  # that takes options too: a form of a tracing or evaluation tool
 
 
 IMPORTERS: dict[str, Importer] = {
-    "example08": Importer("gold", "qaset.json", "gold: a JSON array of q, gold_ids, gold_claim", "example08"),
+    "otlp": Importer(
+        "trace", "SPANS…", "OpenTelemetry spans (OTLP/JSON; OpenInference or GenAI attributes)", "otlp", 0, "rows"
+    ),
+    "phoenix": Importer("trace", "SPANS…", "spans of Arize Phoenix", "phoenix", 0, "rows"),
+    "langfuse": Importer("trace", "TRACES…", "Langfuse traces with observations", "langfuse", 0, "rows"),
+    "langfuse-dataset": Importer("gold", "ITEMS…", "Langfuse dataset items", "langfuse", 0, "gold_rows"),
+    "langsmith": Importer("trace", "RUNS…", "LangSmith runs", "langsmith", 0, "rows"),
+    "langsmith-dataset": Importer("gold", "EXAMPLES…", "LangSmith dataset examples", "langsmith", 0, "gold_rows"),
+    "ragas": Importer("gold", "SAMPLES…", "Ragas samples", "ragas", 0, "gold_rows"),
+    "ragas-trace": Importer("trace", "SAMPLES…", "answers in Ragas samples", "ragas", 0, "rows"),
+    "deepeval": Importer("gold", "DATASET…", "DeepEval goldens and test cases", "deepeval", 0, "gold_rows"),
+    "deepeval-trace": Importer("trace", "RUN…", "answers in DeepEval test runs", "deepeval", 0, "rows"),
+    "promptfoo": Importer("gold", "RESULTS…", "tests in promptfoo results", "promptfoo", 0, "gold_rows"),
+    "promptfoo-trace": Importer("trace", "RESULTS…", "answers in promptfoo results", "promptfoo", 0, "rows"),
+    "trec-qrels": Importer("gold", "QRELS [TOPICS.tsv]", "TREC relevance judgements", "trec", 0, "qrels_rows"),
+    "trec-run": Importer("trace", "RUN…", "TREC runs", "trec", 0, "run_rows"),
+    "beir": Importer("gold", "queries.jsonl qrels/test.tsv…", "a BEIR data set", "trec", 0, "beir_rows"),
+    "azure-eval": Importer("trace", "RESULTS…", "answers in Azure AI evaluation results", "azure", 0, "rows"),
+    "azure-eval-gold": Importer(
+        "gold", "RESULTS…", "questions in Azure AI evaluation results", "azure", 0, "gold_rows"
+    ),
+    "mlflow": Importer("trace", "TRACES…", "MLflow traces", "mlflow", 0, "rows"),
+    "table": Importer("trace", "FILE…", "any CSV or JSON, by --map", "table", 0, "rows"),
+    "labels": Importer("gold", "FOLDER", "a folder of label files that share a case_id", "labels"),
+    "example08": Importer("gold", "qaset.json", "a JSON array of q, gold_ids, gold_claim", "example08"),
     "example08-trace": Importer(
-        "trace", "qaset.json trace.jsonl", "traces with free-text answers and citations in them", "example08_trace", 2
+        "trace", "qaset.json trace.jsonl", "free-text answers with citations in them", "example08_trace", 2
     ),
-    "labels": Importer("gold", "FOLDER", "gold: a folder of label files that share a case_id", "labels"),
     "rag-server-golden": Importer(
-        "gold", "golden_qa.json", "gold: a RAG server's golden set of questions and passages", "rag_server_golden"
+        "gold", "golden_qa.json", "a RAG server's questions and passages", "rag_server_golden"
     ),
-    "rag-server-run": Importer(
-        "report", "RUN.json", "baseline: a RAG server's saved run, values without questions", "rag_server_run"
-    ),
+    "rag-server-run": Importer("report", "RUN.json", "a RAG server's saved run, as a baseline", "rag_server_run"),
 }
 
 
@@ -58,10 +80,18 @@ class Inputs(Protocol):
     """
 
     paths: Sequence[str]
+    place: tuple[str, int]
+    """File and line of the value that was decoded last."""
 
     @property
     def problems(self) -> int:
         """How many problems there are so far."""
+
+    def lines(self, path: str) -> Iterator[tuple[int, bytes]]:
+        """Number and bytes of each line that is not blank, however long it is."""
+
+    def data(self, path: str) -> bytes | None:
+        """The bytes of a file, decompressed; None with a problem if it cannot be read."""
 
     def rows(self, path: str, schema: str) -> Numbered:
         """The rows of a JSON Lines file."""
@@ -88,14 +118,16 @@ def importer(name: str) -> Importer:
         return IMPORTERS[name]
     from difflib import get_close_matches
 
-    close = get_close_matches(name[:80], IMPORTERS, n=1, cutoff=0.4)
+    close = get_close_matches(name[:80], IMPORTERS, n=1, cutoff=0.6)
     mend = f"Did you mean '{close[0]}'?" if close else f"Known formats: {', '.join(IMPORTERS)}."
     raise UsageError(f"unknown format '{name[:80]}'. {mend}")
 
 
-def rows_of(name: str, inputs: Inputs, account: Account) -> Numbered:
-    """Line and row, as ours have it, of each row of a form."""
-    found: Numbered = import_module(f"rag_eval.importers.{IMPORTERS[name].module}").rows(inputs, account)
+def rows_of(name: str, inputs: Inputs, account: Account, *options: Any) -> Numbered:
+    """Line and row of each gold item or trace of a form; ``options`` are what its function takes besides."""
+    form = IMPORTERS[name]
+    function = getattr(import_module(f"rag_eval.importers.{form.module}"), form.function or "rows")
+    found: Numbered = function(inputs, account, *options) if form.function else function(inputs, account)
     return found
 
 

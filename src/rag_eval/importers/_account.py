@@ -22,24 +22,25 @@ class Account:
         if field != to:
             self._renamed[one_line(field, _SHOWN), one_line(to, _TOLD)] += 1
 
-    def dropped(self, field: str, why: str) -> None:
+    def dropped(self, field: str, why: str, count: int = 1) -> None:
         """Take down that a field of a row is left out."""
-        self._dropped[one_line(field, _SHOWN), why] += 1
+        if count:
+            self._dropped[one_line(field, _SHOWN), why] += count
 
-    def lacking(self, what: str) -> None:
+    def lacking(self, what: str, count: int = 1) -> None:
         """Take down something that the rows made lack."""
-        self._lacking[what] += 1
+        self._lacking[one_line(what, _TOLD)] += count
 
     @property
     def left_out(self) -> list[str]:
         """A line a field that is left out, sorted."""
-        return [f"{field} is left out: {why}{_times(count)}" for (field, why), count in sorted(self._dropped.items())]
+        return [f"left out: {field} ({why}){_times(count)}" for (field, why), count in sorted(self._dropped.items())]
 
     def lines(self) -> list[str]:
         """All of it, a line a field."""
-        kept = [f"{field} is read as {to}{_times(count)}" for (field, to), count in sorted(self._renamed.items())]
+        kept = [f"read as {to}: {field}{_times(count)}" for (field, to), count in sorted(self._renamed.items())]
         return kept + self.left_out + [f"{what}{_times(count)}" for what, count in sorted(self._lacking.items())]
 
 
 def _times(count: int) -> str:
-    return f" ({count} times)" if count > 1 else ""
+    return f", {count} times" if count > 1 else ""

@@ -1,0 +1,200 @@
+"""Span attributes by the OpenInference and the OpenTelemetry GenAI conventions, read into a :class:`Span`.
+
+Sources: the semantic conventions of Arize-ai/openinference and of open-telemetry/semantic-conventions-genai. Older
+spellings of both, and OpenLLMetry's ``traceloop.*``, are read where the newer ones are absent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rag_eval.importers import spans, unwrap
+from rag_eval.importers.conversion import Conversion
+from rag_eval.importers.spans import GENERATION, GUARDRAIL, OTHER, RERANKER, RETRIEVER, ROOT, Span
+
+Attributes = dict[str, Any]
+CAPTURE = " For gen_ai.* spans set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
+_NESTED = re.compile(r"^(retrieval\.documents|reranker\.(in|out)put_documents|llm\.(in|out)put_messages)$")
+_INDEX = re.compile(r"\.\d+(?=\.|$)")
+_KINDS = {
+    "RETRIEVER": RETRIEVER, "RERANKER": RERANKER, "LLM": GENERATION, "GUARDRAIL": GUARDRAIL, "CHAIN": ROOT,
+    "AGENT": ROOT, "EVALUATOR": "evaluator",
+}  # fmt: skip
+_OPERATIONS = {
+    "retrieval": RETRIEVER, "vector_db_retrieve": RETRIEVER, "chat": GENERATION, "text_completion": GENERATION,
+    "generate_content": GENERATION, "completion": GENERATION, "generate": GENERATION, "invoke_agent": ROOT,
+    "invoke_workflow": ROOT,
+}  # fmt: skip
+_READ = re.compile(
+    r"openinference\.span\.kind|(input|output)\.(value|mime_type)|retrieval\.documents\.|reranker\.(output_documents|model_name)"
+    r"|llm\.(model_name|token_count\.(prompt|completion)$|cost\.total|output_messages\.|input_messages\.)|metadata$"
+    r"|gen_ai\.(operation\.name|retrieval\.documents|(input|output)\.messages|usage\.(input|output|prompt|completion)_tokens"
+    r"|(request|response)\.model|conversation\.id|prompt\.|completion\.)|error\.type|traceloop\.(span\.kind|entity\.(in|out)put)"
+    r"|(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
+)
+
+
+def flatten(value: Mapping[str, Any]) -> Attributes:
+    """Attributes with dotted keys, however nested they are recorded; values by JSON text stay text."""
+    flat: Attributes = {}
+    stack = [(str(key), inner) for key, inner in reversed(list(value.items()))]
+    while stack:
+        key, inner = stack.pop()
+        if (
+            isinstance(inner, dict)
+            and inner
+            and not key.endswith("metadata")
+            and not key.startswith("gen_ai.retrieval")
+        ):
+            stack += [(f"{key}.{name}", part) for name, part in reversed(list(inner.items()))]
+        elif isinstance(inner, list) and _NESTED.match(key):
+            stack += [(f"{key}.{place}", part) for place, part in reversed(list(enumerate(inner)))]
+        else:
+            flat[key] = inner
+    return flat
+
+
+def indexed(flat: Attributes, prefix: str) -> dict[int, Attributes]:
+    """The attributes ``prefix.N.*`` by N, in numeric order."""
+    found: dict[int, Attributes] = {}
+    start = len(prefix) + 1
+    for key, value in flat.items():
+        if key.startswith(prefix + "."):
+            number, _, rest = key[start:].partition(".")
+            if number.isdigit():
+                found.setdefault(int(number[:9]), {})[rest] = value
+    return dict(sorted(found.items()))
+
+
+def read_attributes(conversion: Conversion, span: Span, raw: Mapping[str, Any], cut: int = 0) -> None:
+    """Fill ``span`` from its attributes; ``cut`` is how many attributes the SDK dropped."""
+    flat = flatten(raw)
+    span.kind = _kind(span, flat)
+    if conversion.options.retriever and span.name == conversion.options.retriever:
+        span.kind = RETRIEVER
+    if span.kind in (RETRIEVER, RERANKER):
+        span.chunks = _documents(conversion, span, flat, cut)
+    else:
+        _texts(conversion, span, flat)
+    metadata = unwrap.decoded(flat.get("metadata"))
+    span.qid = conversion.qid(flat, metadata) if span.kind != RETRIEVER else None
+    span.model = _first(flat, "llm.model_name", "gen_ai.response.model", "gen_ai.request.model")
+    span.input_tokens = _count(
+        flat, "llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"
+    )
+    span.output_tokens = _count(
+        flat, "llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"
+    )
+    cost = flat.get("llm.cost.total")
+    span.cost_usd = float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None
+    span.conversation = unwrap.as_id(flat.get("gen_ai.conversation.id"))
+    if span.failed and span.error is None:
+        span.error = unwrap.as_id(flat.get("error.type"))
+    for key in flat:
+        if not _READ.match(key):
+            conversion.account.dropped(_INDEX.sub(".N", key), "no metric reads it")
+
+
+def _kind(span: Span, flat: Attributes) -> str:
+    """The kind that the attributes state, else the kind that they are typical of."""
+    stated = str(flat.get("openinference.span.kind") or "").upper()
+    operation = str(flat.get("gen_ai.operation.name") or "")
+    names = (span.name, str(flat.get("traceloop.entity.name") or ""))
+    prefixes = {key.partition(".")[0] + "." + key.split(".")[1] for key in flat if "." in key}
+    generated = any(key.startswith(("llm.", "gen_ai.prompt.", "gen_ai.completion.")) for key in flat)
+    for matches, kind in (
+        (stated in _KINDS, _KINDS.get(stated, "")),
+        (operation in _OPERATIONS, _OPERATIONS.get(operation, "")),
+        (bool({"retrieval.documents", "gen_ai.retrieval"} & prefixes), RETRIEVER),
+        ("reranker.output_documents" in prefixes, RERANKER),
+        ("vector_db_retrieve" in names, RETRIEVER),
+        (bool(stated or operation), OTHER),
+        (generated, GENERATION),
+        (flat.get("traceloop.span.kind") in ("workflow", "agent"), ROOT),
+    ):
+        if matches:
+            return kind
+    return span.kind
+
+
+def _documents(conversion: Conversion, span: Span, flat: Attributes, cut: int) -> list[dict[str, Any]] | None:
+    prefix = "reranker.output_documents" if span.kind == RERANKER else "retrieval.documents"
+    by_index = indexed(flat, prefix)
+    missing = (max(by_index) + 1 - len(by_index)) if by_index else 0
+    if missing or cut:
+        what = f"{missing or 'some'} documents at the front were cut" if missing else f"{cut} attributes were cut"
+        hint = "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (to 10000) where the traces are recorded, and record them again."
+        conversion.inputs.problem(span.path, span.line, f"span '{span.name}'", what, hint)
+        return None
+    documents: list[Any] | None = list(by_index.values()) or None
+    if documents is None:
+        documents = unwrap.documents_in(unwrap.decoded(flat.get("gen_ai.retrieval.documents")))
+    if documents is None:
+        output = flat.get("output.value", flat.get("traceloop.entity.output"))
+        documents = unwrap.documents_in(unwrap.decoded(output))
+        if documents:
+            conversion.account.renamed("output.value of a retriever", "chunks")
+    return None if documents is None else conversion.chunks(documents, span.path, span.line)
+
+
+def _texts(conversion: Conversion, span: Span, flat: Attributes) -> None:
+    asked = _first_content(flat, "input", ("llm.input_messages", "gen_ai.prompt"))
+    if asked is not None:
+        spans.ask(conversion, span, asked, flat)
+    said = _first_content(flat, "output", ("llm.output_messages", "gen_ai.completion"))
+    if said is not None and (span.kind in (GENERATION, ROOT) or not span.parent):
+        if isinstance(said, list) and len(said) > 1 and "gen_ai.output.messages" in flat:
+            conversion.account.dropped("further choices", "the first is the answer", len(said) - 1)
+            said = said[:1]
+        span.answer = conversion.answer(said, flat)
+        if span.answer is None and span.kind == GENERATION:  # an SDK's raw response object in output.value
+            span.answer = unwrap.answer_text(_messages(flat, "llm.output_messages") or [])
+    span.blocked = any("finish_reason" in key and "content_filter" in str(value) for key, value in flat.items())
+
+
+def _first_content(flat: Attributes, side: str, flattened: tuple[str, str]) -> Any:
+    """What went in or came out, by the first convention that records it."""
+    for value in (
+        _value(flat, side),
+        unwrap.decoded(flat.get(f"gen_ai.{side}.messages")),
+        *(_messages(flat, prefix) for prefix in flattened),
+        unwrap.decoded(flat.get(f"traceloop.entity.{side}")),
+    ):
+        if value not in (None, "", []):
+            return value
+    return None
+
+
+def _value(flat: Attributes, side: str) -> Any:
+    value = flat.get(f"{side}.value")
+    is_json = str(flat.get(f"{side}.mime_type") or "").endswith("json")
+    return unwrap.decoded(value) if is_json else value
+
+
+def _messages(flat: Attributes, prefix: str) -> list[Any] | None:
+    """Flattened messages as a list of role and content."""
+    found = []
+    for message in indexed(flat, prefix).values():
+        message = {key.removeprefix("message."): value for key, value in message.items()}
+        parts = [part.get("message_content.text") for part in indexed(message, "contents").values()]
+        content = message.get("content") or [part for part in parts if isinstance(part, str)]
+        role = message.get("role") or ("assistant" if "output" in prefix or "completion" in prefix else "user")
+        if content:
+            found.append({"role": role, "content": content})
+    return found or None
+
+
+def _first(flat: Attributes, *names: str) -> str | None:
+    return next((str(flat[name]) for name in names if flat.get(name)), None)
+
+
+def _count(flat: Attributes, *names: str) -> int | None:
+    for name in names:
+        value = flat.get(name)
+        if isinstance(value, str) and value.isdigit() and len(value) < 19:
+            return int(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+            return int(value)
+    return None

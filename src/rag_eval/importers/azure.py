@@ -1,0 +1,115 @@
+"""Results of Azure's RAG chat evaluator and of ``azure.ai.evaluation.evaluate``, as gold rows and as trace rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.importers import unwrap
+from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Options
+from rag_eval.importers.documents import objects
+from rag_eval.importers.samples import question_id
+
+if TYPE_CHECKING:
+    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers._account import Account
+
+Row = dict[str, Any]
+_NAMES = {"query": "question", "response": "answer", "ground_truth": "truth"}
+_READ = {"question", "answer", "truth", "context", "latency", "qid", "id", "question_id"}
+_PIECE = re.compile(r"(?m)^([^\s:]{1,200}\.[A-Za-z0-9]{2,5}(?:#[^\s:]{1,60})?): ?")
+_TRAILING = re.compile(r"(?:\s*\[([^\[\]\n]{1,200})\])+\s*$")
+_FORMS = "Give eval_results.jsonl, or the JSON that evaluate(output_path=…) writes."
+
+
+def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+    """Line and trace row of each result."""
+    conversion = Conversion(inputs, options, account)
+    drafts = [_draft(conversion, path, line, row) for path, line, row in _results(conversion)]
+    yield from conversion.rows("azure", drafts)
+
+
+def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+    """Line and gold row of each question; a question that comes twice with one truth is one item."""
+    conversion = Conversion(inputs, options, account)
+    seen: dict[str, Row] = {}
+    for path, line, row in _results(conversion):
+        truth = unwrap.as_id(row.get("truth"))
+        cited: list[str] = []
+        if truth is not None and (match := _TRAILING.search(truth)):
+            cited = re.findall(r"\[([^\[\]\n]+)\]", match[0])
+            truth = truth[: match.start()].rstrip()
+            account.renamed("[id] at the end of the truth", "gold_citations")
+        gold = conversion.gold_row(_qid(conversion, row), row["question"], truth, cited)
+        if seen.setdefault(gold["qid"], gold) is gold:
+            yield line, gold
+        elif seen[gold["qid"]] == gold:
+            account.dropped("a question that stands twice", "both say the same")
+        else:
+            inputs.problem(path, line, "", "asks a question again, with another truth", "Keep one row a question.")
+    conversion.finish()
+
+
+def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+    for path in conversion.inputs.paths:
+        for line, value in objects(conversion.inputs, path, "a result"):
+            for raw in value["rows"] if isinstance(value.get("rows"), list) else [value]:
+                row = {}
+                for name, one in raw.items():
+                    plain = name.removeprefix("inputs.")
+                    if name.startswith(("outputs.", "gpt_")) or plain in (
+                        "answer_length",
+                        "has_citation",
+                        "citation_match",
+                    ):
+                        conversion.account.dropped(name, JUDGED)
+                    elif one is not None:
+                        row[_NAMES.get(plain, plain)] = one
+                        conversion.account.renamed(plain, _NAMES.get(plain, plain))
+                question = conversion.question(row.get("question"), row)
+                if question is None:
+                    conversion.inputs.problem(path, line, "", "has neither question nor query", _FORMS)
+                    continue
+                for name in row:
+                    if name not in _READ:
+                        conversion.account.dropped(name, "no metric reads it")
+                yield path, line, {**row, "question": question}
+
+
+def _draft(conversion: Conversion, path: str, line: int, row: Row) -> Draft:
+    answer = conversion.answer(row.get("answer"), row)
+    draft = Draft(path, line, "", row["question"], answer, qid=_qid(conversion, row))
+    latency = row.get("latency")
+    if isinstance(latency, (int, float)) and latency < 0:
+        draft.answer, draft.error, draft.ok = None, answer or "failed", False
+        conversion.account.renamed("latency -1", "error")
+    elif isinstance(latency, (int, float)) and latency > 0:
+        draft.latency_ms = {"total": round(latency * 1000, 3)}
+    if "context" in row:
+        draft.chunks = conversion.chunks(_pieces(conversion, row["context"]), path, line)
+    return draft
+
+
+def _pieces(conversion: Conversion, context: Any) -> list[Any]:
+    """A context as documents: a list as it is; a text cut at lines that begin with the name of a file and a colon."""
+    if not isinstance(context, str):
+        return unwrap.documents_in(context) or []
+    starts = list(_PIECE.finditer(context))
+    if not starts or context[: starts[0].start()].strip():
+        return [context] if context.strip() else []
+    ends = [match.start() for match in starts[1:]] + [len(context)]
+    found: list[Any] = []
+    seen: dict[str, int] = {}
+    for match, end in zip(starts, ends, strict=True):
+        name = match[1]
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            conversion.account.lacking("pages that name several chunks: the second is PAGE~2, and so on")
+        identity = name if seen[name] == 1 else f"{name}~{seen[name]}"
+        found.append({"id": identity, "text": context[match.end() : end].strip(), "doc_id": name.partition("#")[0]})
+    return found
+
+
+def _qid(conversion: Conversion, row: Row) -> str:
+    return conversion.qid(row) or unwrap.as_id(row.get("id")) or question_id("azure", row["question"])

@@ -1,0 +1,201 @@
+"""DeepEval datasets and saved test runs as gold rows and as trace rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.importers import unwrap
+from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Options, milliseconds, nanoseconds
+from rag_eval.importers.documents import csv_rows, is_csv, objects
+from rag_eval.importers.samples import question_id
+
+if TYPE_CHECKING:
+    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers._account import Account
+
+Row = dict[str, Any]
+_SNAKE = {
+    "actualOutput": "actual_output",
+    "expectedOutput": "expected_output",
+    "retrievalContext": "retrieval_context",
+    "sourceFile": "source_file",
+    "additionalMetadata": "additional_metadata",
+    "tokenCost": "token_cost",
+    "completionTime": "completion_time",
+    "metricsData": "metrics_data",
+    "customColumnKeyValues": "custom_column_key_values",
+    "testCaseId": "test_case_id",
+    "toolsCalled": "tools_called",
+    "expectedTools": "expected_tools",
+}
+_READ = {
+    "input",
+    "actual_output",
+    "expected_output",
+    "context",
+    "retrieval_context",
+    "name",
+    "source_file",
+    "additional_metadata",
+    "metadata",
+    "custom_column_key_values",
+    "tags",
+    "token_cost",
+    "completion_time",
+    "trace",
+    "id",
+    "test_case_id",
+    "qid",
+}
+_MARK = "deepeval_source=", ",deepeval_context="
+
+
+def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+    """Line and trace row of each test case that has an answer."""
+    conversion = Conversion(inputs, options, account)
+    drafts = [_draft(conversion, path, line, case) for path, line, case in _cases(conversion)]
+    yield from conversion.rows("deepeval", drafts)
+
+
+def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+    """Line and gold row of each golden or test case."""
+    conversion = Conversion(inputs, options, account)
+    for _, line, case in _cases(conversion):
+        texts = [_source_and_text(one) for one in _texts(case.get("context"))]
+        metadata = {
+            **_mapping(case.get("additional_metadata") or case.get("metadata")),
+            **_mapping(case.get("custom_column_key_values")),
+        }
+        yield (
+            line,
+            conversion.gold_row(
+                _qid(conversion, case),
+                case["input"],
+                unwrap.as_id(case.get("expected_output")),
+                conversion.reference_ids(one["text"] for one in texts),
+                relevant_docs=[case["source_file"]] if isinstance(case.get("source_file"), str) else [],
+                meta={name: value for name, value in metadata.items() if isinstance(value, (str, int, float, bool))},
+                tags=[one for one in case.get("tags") or () if isinstance(one, str)],
+            ),
+        )
+    conversion.finish()
+
+
+def _cases(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+    """Path, line and fields of each single-turn case, in snake case."""
+    inputs, account = conversion.inputs, conversion.account
+    for path in inputs.paths:
+        source = _csv(conversion, path) if is_csv(inputs, path) else objects(inputs, path, "a golden or a test run")
+        for line, value in source:
+            several = next(
+                (value[name] for name in ("testCases", "test_cases", "goldens") if isinstance(value.get(name), list)),
+                None,
+            )
+            if value.get("conversationalTestCases") or "turns" in value:
+                hint = "Only single turns are scored: export test cases with input and actual_output."
+                inputs.problem(path, line, "", "holds a conversation", hint)
+                continue
+            if several is None and isinstance(value.get("testRunData"), dict):
+                several = value["testRunData"].get("testCases")
+            for case in several if several is not None else [value]:
+                case = {_SNAKE.get(name, name): one for name, one in case.items() if one is not None}
+                question = conversion.question(case.get("input"), case)
+                if question is None:
+                    inputs.problem(
+                        path,
+                        line,
+                        "/input",
+                        "has no input",
+                        "DeepEval calls the question 'input'. Or --question POINTER.",
+                    )
+                    continue
+                case["input"] = question
+                for name, one in case.items():
+                    if name not in _READ and one not in ([], {}, ""):
+                        account.dropped(
+                            name,
+                            JUDGED if name in ("metrics_data", "success", "evaluationCost") else "no metric reads it",
+                        )
+                yield path, line, case
+
+
+def _csv(conversion: Conversion, path: str) -> Iterator[tuple[int, Row]]:
+    """Rows of CSV, whose lists are joined by ``|``: a text with a ``|`` of its own is cut there."""
+    for line, row in csv_rows(conversion.inputs, path):
+        found: Row = {name: cell for name, cell in row.items() if cell}
+        for name in ("context", "retrieval_context"):
+            if name in found:
+                found[name] = found[name].split("|")
+                conversion.account.lacking(f"cells of {name} were split at |; JSON keeps texts that hold one")
+        for name in ("tags", "tools_called", "expected_tools"):
+            if name in found:
+                found[name] = found[name].split(";")
+        yield line, found
+
+
+def _draft(conversion: Conversion, path: str, line: int, case: Row) -> Draft:
+    trace = _mapping(case.get("trace"))
+    output = trace.get("output") if isinstance(trace.get("output"), dict) else unwrap.decoded(case.get("actual_output"))
+    answer = conversion.answer(output, case) or unwrap.as_id(case.get("actual_output"))
+    draft = Draft(path, line, unwrap.as_id(trace.get("uuid")) or "", case["input"], answer, qid=_qid(conversion, case))
+    documents = [_source_and_text(one) for one in _texts(case.get("retrieval_context"))]
+    retrievers = [span for span in trace.get("retrieverSpans") or () if isinstance(span, dict)]
+    if not documents:
+        documents = [
+            _source_and_text(one)
+            for span in retrievers
+            for one in _texts(span.get("retrievalContext") or unwrap.documents_in(span.get("output")))
+        ]
+    if documents or case.get("retrieval_context") is not None or retrievers:
+        draft.chunks = conversion.chunks(documents, path, line)
+    if isinstance(output, dict) and isinstance(output.get("citations"), list):
+        draft.citations = [str(one) for one in output["citations"]]
+    if isinstance(case.get("token_cost"), (int, float)):
+        draft.usage["cost_usd"] = case["token_cost"]
+    times = [(nanoseconds(span.get("startTime")), nanoseconds(span.get("endTime"))) for span in (trace, *retrievers)]
+    draft.start_ns = times[0][0]
+    seconds = case.get("completion_time")
+    total = milliseconds(*times[0]) or (seconds * 1000 if isinstance(seconds, (int, float)) else None)
+    spent = round(sum(milliseconds(*one) or 0 for one in times[1:]), 3)
+    draft.latency_ms = {name: value for name, value in (("total", total), ("retrieve", spent)) if value}
+    models = [span for span in trace.get("llmSpans") or () if isinstance(span, dict)]
+    for field, name in (("input_tokens", "inputTokenCount"), ("output_tokens", "outputTokenCount")):
+        counts = [int(span[name]) for span in models if isinstance(span.get(name), (int, float))]
+        if counts:
+            draft.usage[field] = sum(counts)
+    if models and isinstance(models[-1].get("model"), str):
+        draft.usage["model"] = models[-1]["model"]
+    if trace.get("status") == "ERRORED":
+        draft.ok = False
+        draft.error = None if answer is not None else "errored"
+    return draft
+
+
+def _qid(conversion: Conversion, case: Row) -> str:
+    stated = conversion.qid(case, case.get("additional_metadata"), case.get("metadata")) or unwrap.as_id(
+        case.get("test_case_id")
+    )
+    return stated or question_id("deepeval", case["input"])
+
+
+def _source_and_text(value: Any) -> Row:
+    """A retrieved text with its source, in the forms that DeepEval saves it."""
+    if isinstance(value, dict):
+        return {
+            "text": str(value.get("context") or value.get("text") or ""),
+            **({"doc_id": value["source"]} if value.get("source") else {}),
+        }
+    text = str(value)
+    if text.startswith(_MARK[0]) and _MARK[1] in text:
+        source, _, rest = text[len(_MARK[0]) :].partition(_MARK[1])
+        return {"text": rest, "doc_id": source}
+    return {"text": text}
+
+
+def _texts(value: Any) -> list[Any]:
+    return [one for one in value if isinstance(one, (str, dict))] if isinstance(value, list) else []
+
+
+def _mapping(value: Any) -> Row:
+    return value if isinstance(value, dict) else {}

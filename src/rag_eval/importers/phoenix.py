@@ -1,0 +1,98 @@
+"""Spans as Phoenix's REST API, UI and data frames write them, as trace rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.importers import otlp, spans
+from rag_eval.importers.attributes import CAPTURE, read_attributes
+from rag_eval.importers.conversion import Conversion, Options, nanoseconds
+from rag_eval.importers.documents import objects
+from rag_eval.importers.unwrap import as_dict, as_id
+
+if TYPE_CHECKING:
+    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers._account import Account
+
+Row = dict[str, Any]
+_FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().reset_index().to_json(orient="records")'
+_COLUMN = "attributes."
+_READ = {
+    "id",
+    "name",
+    "context",
+    "span_kind",
+    "parent_id",
+    "start_time",
+    "end_time",
+    "status_code",
+    "status_message",
+    "attributes",
+    "events",
+}
+
+
+def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+    """Line and trace row of each trace in the spans of all files."""
+    conversion = Conversion(inputs, options, account, CAPTURE)
+    found: list[spans.Span] = []
+    for path in inputs.paths:
+        for line, value in objects(inputs, path, "a span"):
+            if "resourceSpans" in value:
+                yield from otlp.rows(inputs, account, options)
+                return
+            found += _spans(conversion, path, line, value)
+    yield from conversion.rows("phoenix", spans.drafts(conversion, found))
+
+
+def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.Span]:
+    """The spans of a page, of a record of a data frame, or of an object of lists; one span as it is."""
+    inputs = conversion.inputs
+    if value.get("next_cursor"):
+        message = "is one of several pages: next_cursor is not null"
+        inputs.problem(path, line, "/next_cursor", message, "Fetch the other pages too, and give all files at once.")
+    context = as_dict(value.get("context"))
+    trace = as_id(context.get("trace_id", value.get("context.trace_id")))
+    identity = as_id(context.get("span_id", value.get("context.span_id")))
+    if "document_position" in value:
+        inputs.problem(path, line, "", "is a row a document, without answers", _FRAME)
+    elif trace is not None and identity is not None:
+        span = spans.Span(
+            path, line, trace, identity, as_id(value.get("parent_id")) or "", str(value.get("name") or "")
+        )
+        _read(conversion, span, value)
+        yield span
+    else:
+        inner = [one for part in value.values() if isinstance(part, list) for one in part if isinstance(one, dict)]
+        if not inner or "attributes" in value:
+            message = "is no span: context.trace_id and context.span_id are missing"
+            inputs.problem(path, line, "/context", message, _FRAME)
+            return
+        for one in inner:
+            yield from _spans(conversion, path, line, one)
+
+
+def _read(conversion: Conversion, span: spans.Span, value: Row) -> None:
+    """Fill a span from its record; the columns of a data frame have their path as name."""
+    inputs, path, line = conversion.inputs, span.path, span.line
+    for name, column in (("start", "start_time"), ("end", "end_time")):
+        if value.get(column) is not None:
+            setattr(span, name, nanoseconds(value[column]))
+            if getattr(span, name) is None:
+                message = f"is no time: '{str(value[column])[:40]}'"
+                inputs.problem(path, line, f"/{column}", message, "Write ISO 8601: 2026-01-31T12:00:00+00:00")
+    span.failed = str(value.get("status_code")) in ("ERROR", "StatusCode.ERROR")
+    span.error = as_id(value.get("status_message")) if span.failed else None
+    columns = {name[len(_COLUMN) :]: one for name, one in value.items() if name.startswith(_COLUMN) and one is not None}
+    attributes = {**as_dict(value.get("attributes")), **columns}
+    if isinstance(attributes.get("retrieval.documents"), str):
+        inputs.problem(path, line, "/attributes.retrieval.documents", "holds the text of a Python list", _FRAME)
+        return
+    kind = str(value.get("span_kind") or "")
+    if kind.upper() not in ("", "UNKNOWN") and not kind.startswith("SPAN_KIND"):
+        attributes.setdefault("openinference.span.kind", kind)
+    for name in value:
+        if name not in _READ and not name.startswith((_COLUMN, "context.")):
+            conversion.account.dropped(name, "no metric reads it")
+    read_attributes(conversion, span, attributes)

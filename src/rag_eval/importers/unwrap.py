@@ -1,0 +1,260 @@
+"""Find texts in what other tools record: the question, the answer, retrieved documents and their ids."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+Value = Any
+QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
+ANSWER_KEYS = ("answer", "output", "response", "result", "output_text", "content", "text")
+_QUESTION_PLACES = (*QUESTION_KEYS, "messages", "inputs", "kwargs", "new_message", "user_prompt", "value")
+_ANSWER_PLACES = (*ANSWER_KEYS, "messages", "outputs", "message", "kwargs", "return_values", "final_output", "value")
+TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
+QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
+DOCUMENT_KEYS = ("source", "file_name", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path")
+CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
+REDACTED = "__REDACTED__"
+_USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
+_ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk")
+_LISTS = (
+    "documents",
+    "nodes",
+    "source_nodes",
+    "source_documents",
+    "results",
+    "output",
+    "chunks",
+    "context",
+    "contexts",
+)
+_ID = re.compile(r"[^\s\[\],]+")
+_BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
+_NUMBERS = re.compile(r"\[\^?(\d{1,3}(?:\s*,\s*\d{1,3})*)\](?!\()|【(\d{1,3})[^】]{0,40}】")
+
+
+def at(value: Value, pointer: str) -> Value:
+    """The value that a JSON Pointer (RFC 6901) leads to; None if it leads nowhere."""
+    for part in pointer.split("/")[1:] if pointer else ():
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, list) and name.isdigit() and int(name[:9]) < len(value):
+            value = value[int(name)]
+        else:
+            return None
+    return value
+
+
+def decoded(value: Value, layers: int = 1) -> Value:
+    """A value whose text is JSON, decoded at most ``layers`` times; text that is no JSON stays as it is."""
+    while layers and isinstance(value, str) and value.lstrip()[:1] in ('"', "{", "["):
+        try:
+            value = msgspec.json.decode(value)
+        except (ValueError, RecursionError):
+            break
+        layers -= 1
+    return value
+
+
+def message_text(message: Value) -> str | None:
+    """The text of a chat message of any of the usual shapes; None if it has none or is a tool call alone."""
+    if isinstance(message, str):
+        return message
+    if not isinstance(message, dict):
+        return None
+    message = message.get("kwargs", message) if message.get("lc") else message
+    message = message.get("message", message) if isinstance(message.get("message"), dict) else message
+    content = next(
+        (message[key] for key in ("content", "parts", "message.content", "contents", "text") if message.get(key)), None
+    )
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        content = [content]
+    if not isinstance(content, list):
+        return None
+    texts = [text for part in content if (text := _part_text(part)) is not None]
+    return "\n".join(texts) if texts else None
+
+
+def _part_text(part: Value) -> str | None:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        return None
+    part = part.get("message_content", part)
+    if part.get("type", part.get("message_content.type", "text")) not in ("text", "output_text", "input_text"):
+        return None
+    text = next((part[key] for key in ("text", "content", "message_content.text") if key in part), None)
+    return text if isinstance(text, str) else None
+
+
+def as_dict(value: Value) -> dict[str, Value]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def role_of(message: Value) -> str:
+    """The role of a chat message, '' if it states none."""
+    if not isinstance(message, dict):
+        return ""
+    if message.get("lc") and isinstance(message.get("id"), list) and message["id"]:
+        return str(message["id"][-1])
+    inner = as_dict(message.get("message")) or message
+    return str(inner.get("role") or inner.get("message.role") or inner.get("type") or "")
+
+
+def question_text(value: Value) -> tuple[str | None, int]:
+    """The question in a recorded input, and how many earlier turns of a conversation stand before it."""
+    if isinstance(value, str):
+        return value, 0
+    if isinstance(value, list):
+        if value and all(isinstance(item, list) for item in value):
+            return question_text(value[-1])
+        asked = [message for message in value if role_of(message) in _USERS]
+        if asked:
+            return message_text(asked[-1]), len(asked) - 1
+        return (value[0] if len(value) == 1 and isinstance(value[0], str) else None), 0
+    for key in _QUESTION_PLACES if isinstance(value, dict) else ():
+        if value.get(key):
+            text, turns = question_text(value[key])
+            if text:
+                return text, turns
+    return (message_text(value) if role_of(value) in _USERS else None), 0
+
+
+def answer_text(value: Value) -> str | None:
+    """The answer in a recorded output; None if it holds no text that is one."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return _answer_in_list(value)
+    if not isinstance(value, dict):
+        return None
+    if value.get("lc") or role_of(value) in _ASSISTANTS:
+        return message_text(value)
+    for key in ("choices", "candidates", "generations"):
+        if isinstance(value.get(key), list) and value[key]:
+            first = value[key][0]
+            first = as_dict(first[0] if isinstance(first, list) and first else first)
+            text = message_text(first.get("message", first.get("content", first)))
+            return text or (first["text"] if isinstance(first.get("text"), str) else None)
+    return next((text for key in _ANSWER_PLACES if value.get(key) and (text := answer_text(value[key]))), None)
+
+
+def _answer_in_list(value: list[Value]) -> str | None:
+    """The last message of the assistant that has text; of a list of lists that of the last one."""
+    if value and all(isinstance(item, list) for item in value):
+        return answer_text(value[-1])
+    said = [message for message in value if role_of(message) in (*_ASSISTANTS, "message")]
+    texts = [text for message in said if (text := message_text(message))]
+    if texts:
+        return texts[-1]
+    return value[0] if len(value) == 1 and isinstance(value[0], str) else None
+
+
+def documents_in(value: Value) -> list[Value] | None:
+    """The list of documents in what a retriever recorded; None if there is none."""
+    if isinstance(value, list):
+        inner = value[0] if len(value) == 1 and isinstance(value[0], list) else value
+        return inner if all(isinstance(item, (str, dict)) for item in inner) and not is_chat(inner) else None
+    if isinstance(value, dict):
+        for key in _LISTS:
+            if isinstance(value.get(key), list):
+                return documents_in(value[key])
+        if isinstance(value.get("output"), dict):
+            return documents_in(value["output"])
+    return None
+
+
+def is_chat(items: Sequence[Value]) -> bool:
+    """Whether the items of a list are chat messages rather than documents."""
+    roles = (*_USERS, *_ASSISTANTS, "system", "tool")
+    return bool(items) and all(isinstance(item, dict) and item.get("role") in roles for item in items)
+
+
+def document_parts(document: Value) -> tuple[dict[str, Value], dict[str, Value]]:
+    """A retrieved document and its metadata as two plain mappings, whatever wrapper it comes in."""
+    if isinstance(document, str):
+        return {"text": document}, {}
+    if document.get("lc") and isinstance(document.get("kwargs"), dict):
+        document = document["kwargs"]
+    if isinstance(document.get("document"), dict):
+        document = {**document["document"], **{name: value for name, value in document.items() if name != "document"}}
+    if isinstance(document.get("node"), dict):
+        document = {**document["node"], **{name: value for name, value in document.items() if name != "node"}}
+    plain = {name.removeprefix("document."): value for name, value in document.items()}
+    metadata = decoded(plain.pop("metadata", None) or {})
+    return plain, metadata if isinstance(metadata, dict) else {}
+
+
+def text_of(document: dict[str, Value]) -> str | None:
+    """The text of a document; None if it has none."""
+    text = next((document[key] for key in TEXT_KEYS if isinstance(document.get(key), str)), None)
+    resource = document.get("text_resource")
+    return resource.get("text") if text is None and isinstance(resource, dict) else text
+
+
+def as_id(value: Value) -> str | None:
+    """An id as text (7 and "7" are one id); None if the value is none."""
+    if isinstance(value, str):
+        return value or None
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def text_id(text: str) -> str:
+    """The id of a chunk that only its text identifies: ``text:`` and the first 16 hex digits of its sha256.
+
+    The text is NFC-normalised, and runs of white space count as one space.
+    """
+    folded = " ".join(unicodedata.normalize("NFC", text).split())
+    return "text:" + hashlib.sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
+    """The id that a document states, in its own fields first, then in its metadata."""
+    for name in ("id", "id_", "node_id", "chunk_id"):
+        if found := as_id(document.get(name)):
+            return found
+    for name in CHUNK_KEYS:
+        if found := as_id(metadata.get(name)):
+            return found
+    base = as_id(metadata.get("doc_id"))
+    part = next((as_id(metadata.get(name)) for name in ("chunk_index", "page") if as_id(metadata.get(name))), None)
+    return f"{base}#{part}" if base and part else None
+
+
+def document_id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
+    """The id of the document that a chunk is from; None if nothing names one."""
+    places = (metadata, document)
+    return next((found for place in places for name in DOCUMENT_KEYS if (found := as_id(place.get(name)))), None)
+
+
+def cited_in(answer: str, form: str, ids: Sequence[str]) -> list[str]:
+    """What an answer cites, in order and without repeats.
+
+    ``form`` is ``brackets`` (``[id]``, ``[id1, id2]``), ``numbers`` (``[1]``, ``[2, 3]``, ``【1†source】``: places in
+    the list of retrieved ``ids``; a number past its end becomes ``#N``) or a regular expression with one group.
+    """
+    return list(dict.fromkeys(_cited(answer, form, ids)))
+
+
+def _cited(answer: str, form: str, ids: Sequence[str]) -> Iterator[str]:
+    if form == "numbers":
+        for match in _NUMBERS.finditer(answer):
+            for number in map(int, (match[1] or match[2]).split(",")):
+                yield ids[number - 1] if 0 < number <= len(ids) else f"#{number}"
+    elif form == "brackets":
+        for match in _BRACKETS.finditer(answer):
+            if match[1] in ids:
+                yield match[1]
+            else:
+                yield from (part.strip() for part in re.split(r"[,;]", match[1]) if part.strip())
+    else:
+        yield from (match[1] for match in re.finditer(form, answer) if match[1])
