@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import github_objects as objects
@@ -43,13 +44,15 @@ class FakeRepository:
         told = (self._git("show", "-s", f"--format={_FORMAT}", sha) or b"").decode().removesuffix("\n")
         name, tree, parents, *people, message = told.split("\0")
         author, committer = (dict(zip(("name", "email", "date"), people[i : i + 3], strict=True)) for i in (0, 3))
+        for person in (author, committer):  # GitHub keeps no time zones
+            person["date"] = f"{datetime.fromisoformat(person['date']).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
         return {
             "sha": name,
             "tree": tree,
             "parents": parents.split(),
             "author": author,
             "committer": committer,
-            "message": message,
+            "message": message.rstrip("\n"),
         }
 
     def git_commit(self, sha: str) -> dict[str, Any] | None:

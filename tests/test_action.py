@@ -435,13 +435,14 @@ def test_at_most_ten_annotations_of_a_level_are_printed(in_workspace):
     assert (levels.count("::error"), levels.count("::warning")) == (10, 10)
 
 
-def test_proxies_and_certificates_of_the_runner_are_used(fake):
-    environ = {"HTTP_PROXY": fake.url, "REQUESTS_CA_BUNDLE": "/nowhere.pem"}
-    connect = connector(environ)
+def test_a_proxy_is_taken_from_its_input_and_from_no_other_variable(fake):
+    others = dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
+    connect = connector({**others, "INPUT_PROXY": fake.url, "REQUESTS_CA_BUNDLE": "/nowhere.pem"})
     api = connect("http://api.github.test", "t0ken", "octo/hello")
     assert api.login() == BOT
     assert fake.seen[0].target == "http://api.github.test/user"
     assert connect("http://api.github.test", "t0ken", "octo/hello") is api
+    assert connector(others)(fake.url, "t0ken", "octo/hello").login() == BOT
 
 
 def test_the_entry_point_of_the_image_runs_the_action(tmp_path):

@@ -34,6 +34,10 @@ _ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
     "LC_ALL": "C",
 }
+# Where git is installed: first the systems' own places.
+_SYSTEM_GITS = ("/usr/bin/git", "/usr/local/bin/git", "/opt/homebrew/bin/git")
+MOST_SECONDS = 30.0
+"""What git may take in a folder that others may have prepared."""
 _STAGED = ("--cached", "--ita-invisible-in-index", "--name-only", "-z")
 _EMPTY = (  # the ids of a file without content, by SHA-1 and by SHA-256
     "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
@@ -53,6 +57,10 @@ class GitError(RagEvalError):
     """Git is missing, or the repository cannot say what it was asked; the message ends in what to do."""
 
 
+class GitTimeout(GitError):
+    """Git did not end in time: something in the repository is waited for."""
+
+
 class Git:
     """The repository whose work tree holds ``folder``.
 
@@ -61,8 +69,12 @@ class Git:
     """
 
     def __init__(self, folder: str = ".", *, foreign: bool = False, top: str = "") -> None:
-        # In a container the folder is another user's. Nothing that it configures is run, so git need not mind.
+        # In a container the folder is another user's. Nothing that it configures is run, so git need not mind. Steps
+        # that ran before may have set variables, and put things into its folders that are waited for without end.
         self._flags = (*_QUIET, "-c", "safe.directory=*") if foreign else _QUIET
+        self._program = _system_git() if foreign else "git"
+        self._environment = {**_bare(), **_ENVIRONMENT} if foreign else None
+        self._seconds = MOST_SECONDS if foreign else None
         self.top, self.prefix = top or folder, ""
         if top:  # the caller knows the root, and need not wait for git to say so
             return
@@ -119,7 +131,14 @@ class Git:
 
     def raw(self, kind: str, object_id: str) -> bytes:
         """The bytes of a commit, a tree or a blob, held to its id: nobody can have put others in their place."""
-        return held(kind, object_id, self._run("cat-file", kind, _checked(object_id)))
+        try:
+            data = self._run("cat-file", kind, _checked(object_id))
+        except GitError as error:
+            if kind == "commit" and "git cat-file failed" in str(error) and self.resolve(object_id) is None:
+                missing = f"This clone does not hold commit {object_id[:12]}. Fetch it: fetch-depth: 2 or more"
+                raise GitError(missing) from None
+            raise
+        return held(kind, object_id, data)
 
     def history(self, *tips: str) -> dict[str, bytes]:
         """The commits that git takes for the history of ``tips``, given by their ids, each held to its own id.
@@ -247,13 +266,17 @@ class Git:
         trust_no_program_here()
         try:
             done = subprocess.run(  # noqa: S603 - a list, no shell; refs and paths are checked or come after --
-                ["git", *self._flags, *command],  # noqa: S607 - the git of the PATH is the user's own
+                [self._program, *self._flags, *command],
                 cwd=self.top,
-                env=os.environ | _ENVIRONMENT,
+                env=self._environment or os.environ | _ENVIRONMENT,
                 input=data,
                 capture_output=True,
                 check=False,
+                timeout=self._seconds,
             )
+        except subprocess.TimeoutExpired:
+            what = f"git {command[0]} did not end within {MOST_SECONDS:.0f} s"
+            raise GitTimeout(f"{what}. Check the repository with: git fsck") from None
         except OSError as error:
             if not os.path.isdir(self.top):  # noqa: PTH112 - start-up time
                 missing = f"git takes {quoted(self.top, 200)} for the root, and there is no such folder"
@@ -287,6 +310,17 @@ def _refuse_irregular(mode: str, path: str) -> None:
     from rag_eval.trees import refuse_irregular  # start-up time: most commits touch no file that is asked for
 
     refuse_irregular(mode, path)
+
+
+def _system_git() -> str:
+    return next((path for path in _SYSTEM_GITS if os.access(path, os.X_OK)), "git")
+
+
+def _bare() -> dict[str, str]:
+    """What git is given in a folder that others may have prepared: nothing that a step of a job can set."""
+    of_windows = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if os.name == "nt" and name in os.environ}
+    nowhere = dict.fromkeys(("HOME", "GIT_CONFIG_GLOBAL"), os.devnull)
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "GIT_CONFIG_NOSYSTEM": "1", **nowhere, **of_windows}
 
 
 def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:

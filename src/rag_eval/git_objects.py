@@ -14,13 +14,25 @@ from rag_eval.trees import Entry, Walked
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
+    from typing import Protocol
 
     from rag_eval.git import Git
 
+    class Objects(Protocol):
+        """Whatever gives the bytes of git's objects by their ids."""
 
-def parents(git: Git, commit: str) -> list[str]:
+        def raw(self, kind: str, object_id: str, /) -> bytes:
+            """The bytes of a commit, a tree or a blob, which are those that its id was made of."""
+
+
+def parents(objects: Objects, commit: str) -> list[str]:
     """The ids of a commit's parents, also of those that a shallow clone does not have."""
-    return _parents(_commit(git, commit))
+    return _parents(objects.raw("commit", commit))
+
+
+def root(objects: Objects, commit: str) -> str:
+    """The id of a commit's topmost folder."""
+    return next(line[5:] for line in _head(objects.raw("commit", commit)) if line.startswith("tree "))
 
 
 def _parents(data: bytes) -> list[str]:
@@ -56,17 +68,11 @@ def _ancestors(
     return found
 
 
-def snapshot(git: Git, commit: str) -> Walked:
-    """The tree of a commit; GitError where this clone does not hold it."""
-    root = next(line[5:] for line in _head(_commit(git, commit)) if line.startswith("tree "))
-    size = len(root) // 2
-    return Walked(root, lambda name: _rows(git.raw("tree", name), size), lambda name: git.raw("blob", name))
-
-
-def _commit(git: Git, commit: str) -> bytes:
-    if git.resolve(commit) is None:
-        raise GitError(f"This clone does not hold commit {commit[:12]}. Fetch it: fetch-depth: 2 or more")
-    return git.raw("commit", commit)
+def snapshot(objects: Objects, commit: str) -> Walked:
+    """The tree of a commit; RagEvalError if its objects are not there."""
+    top = root(objects, commit)
+    size = len(top) // 2
+    return Walked(top, lambda name: _rows(objects.raw("tree", name), size), lambda name: objects.raw("blob", name))
 
 
 def _head(data: bytes) -> list[str]:

@@ -1,7 +1,27 @@
-"""``python -m rag_eval.action``: the entry point of the image."""
+"""``python -m rag_eval.action``: the entry point of the image.
 
-from rag_eval.action.run import main
-from rag_eval.boundary import guarded
+The environment is cleaned before anything else is imported. Earlier steps of the job can set variables, through
+GITHUB_ENV, that change what Python, OpenSSL, git and urllib3 do: proxies, certificates, key logs, configuration files,
+search paths. The runner sets its own variables and the inputs after those, so nobody else has a say in them.
+"""
+
+import os
+
+_FROM_THE_RUNNER = ("GITHUB_", "INPUT_", "RUNNER_")
+_SYSTEM = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+
+def clean() -> None:
+    """Keep the runner's own variables, and nothing else."""
+    for name in list(os.environ):
+        if not name.upper().startswith(_FROM_THE_RUNNER) and not (os.name == "nt" and name.upper() == "SYSTEMROOT"):
+            del os.environ[name]
+    os.environ.update(_SYSTEM)
+
 
 if __name__ == "__main__":
+    clean()
+    from rag_eval.action.run import main
+    from rag_eval.boundary import guarded
+
     raise SystemExit(guarded(main))

@@ -6,16 +6,19 @@ in the checkout; then git, whose objects are held to the ids that the event name
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import datetime
 from pathlib import Path
 
+from rag_eval import git_objects
 from rag_eval.errors import RagEvalError, UsageError
+from rag_eval.git import Git, GitError, GitTimeout
 from rag_eval.governance.authority import Authority, Written, last_written
 from rag_eval.object_ids import is_object_id
 from rag_eval.safe import one_line, quoted
 from rag_eval.signoff.identity import approvals, authors
-from rag_eval.trees import NOTHING, Entry, Walked
+from rag_eval.trees import NOTHING
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from rag_eval.files.work_tree import WorkTree
-    from rag_eval.git import Git
     from rag_eval.github.api import GitHub
     from rag_eval.governance.authority import Signoff
     from rag_eval.signoff.identity import Author
@@ -172,11 +174,12 @@ def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, hi
     own = gates.commit != against.commit and gates.commit in commits  # by whatever name its own gates were asked for
     fork = _fork(against, under_test, trigger, history)
     before = history.at(fork) if fork else NOTHING
+    deciding = None if own else history.at(gates.commit) if gates.commit else NOTHING
     return Authority(
         ref=gates.ref,
         commit=gates.commit,
         through=history.through,
-        gates=None if own else history.at(gates.commit) if gates.commit else NOTHING,
+        gates=deciding,
         fork=before,
         head=head,
         top=head.top,
@@ -241,7 +244,10 @@ def head_of(top: Path) -> str:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip()
+        if not os.path.isfile(path):  # noqa: PTH113 - a pipe would be waited for without end
+            return ""
+        with path.open(encoding="utf-8") as file:
+            return file.read(4_096).strip()
     except (OSError, ValueError):
         return ""
 
@@ -253,11 +259,13 @@ def _fork(against: Against, under_test: str, trigger: Trigger, history: History)
     return history.merge_base(against.commit, under_test)
 
 
-def who(api: GitHub, number: int | None, trigger: Trigger, policy: Policy) -> tuple[list[str], list[Author]]:
+def who(
+    api: GitHub, number: int | None, trigger: Trigger, policy: Policy, parents_of: Callable[[str], list[str]]
+) -> tuple[list[str], list[Author]]:
     """The accounts that approve the last commit of a pull request, and the authors of what it does to the gold."""
     if number is None:
         raise UsageError("The event names no pull request, so who approved and who wrote it cannot be asked.")
-    parents = api.parents(trigger.sha) if trigger.name in _PULL else []
+    parents = parents_of(trigger.sha) if trigger.name in _PULL else []
     head = parents[1] if len(parents) == 2 else trigger.head
     touching = api.commits_touching((policy.gold,), head, number)
     return approvals(api.reviews(number), head), authors(api.opened_by(number), touching, policy.signers)
@@ -268,20 +276,58 @@ _OUTAGE = 16.0
 
 
 class ApiHistory:
-    """The repository as GitHub's API gives it."""
+    """The repository as GitHub's API gives it; objects that the clone holds are not asked for again.
 
-    through = "GitHub's API"
+    Whoever gives an object, it is held to its id. Only what names stand for is the API's word alone.
+    """
 
     def __init__(self, api: GitHub, checkout: WorkTree) -> None:
         self._api, self._checkout = api, checkout
+        self._clone: Git | None = Git(top=checkout.top, foreign=True)
         api.limit_outage(_OUTAGE)
-        self.parents, self.merge_base = api.parents, api.merge_base
-        self.named, self.default = api.commit, api.default_branch
         self._seen: dict[str, Snapshot] = {}
+        self.through = "git"
+        """What the answers so far came through."""
+
+    def named(self, ref: str) -> str:
+        """The id of the commit that a branch or tag stands for."""
+        return self._asked().commit(ref)
+
+    def default(self) -> str:
+        """The name of the default branch."""
+        return self._asked().default_branch()
+
+    def merge_base(self, one: str, other: str) -> str:
+        """The best common ancestor of two commits."""
+        return self._asked().merge_base(one, other)
+
+    def parents(self, commit: str) -> list[str]:
+        """The ids of a commit's parents."""
+        return git_objects.parents(self, commit)
 
     def at(self, commit: str) -> Snapshot:
-        """The files of a commit; a commit's id names its topmost folder too."""
-        return self._seen.setdefault(commit, Walked(commit, self._folder, self._blob))
+        """The files of a commit."""
+        if commit not in self._seen:
+            self._seen[commit] = git_objects.snapshot(self, commit)
+        return self._seen[commit]
+
+    def raw(self, kind: str, object_id: str) -> bytes:
+        """The bytes of an object: of the checkout, of the clone, or from the API."""
+        read = self._checkout.held(object_id) if kind == "blob" else None
+        if read is not None:
+            return read
+        try:
+            if self._clone:
+                return self._clone.raw(kind, object_id)
+        except GitTimeout:
+            self._clone = None
+        except GitError:
+            pass
+        return self._asked().raw(kind, object_id)
+
+    def _asked(self) -> GitHub:
+        self.through = "GitHub's API"
+        return self._api
 
     def written(self, path: str, commit: str) -> Written | None:
         """When a file of a commit was last written. How old a baseline is decides nothing: not to know is no error."""
@@ -294,14 +340,6 @@ class ApiHistory:
         except (RagEvalError, ValueError):
             return None
 
-    def _blob(self, name: str) -> bytes:
-        """A file's bytes; those that the checkout has too are not asked for again."""
-        held = self._checkout.held(name)
-        return self._api.blob(name) if held is None else held
-
-    def _folder(self, name: str) -> dict[str, Entry]:
-        return {row.path: Entry(row.mode, row.sha) for row in self._api.tree(name)}
-
 
 class GitHistory:
     """The repository as the checkout holds it. Its names are not trusted: whatever ran before may have moved them."""
@@ -313,9 +351,7 @@ class GitHistory:
 
     def parents(self, commit: str) -> list[str]:
         """The ids of a commit's parents."""
-        from rag_eval.git_objects import parents
-
-        return parents(self._git, commit)
+        return git_objects.parents(self._git, commit)
 
     def named(self, ref: str) -> str:
         """No name of a checkout can be trusted; an id can."""
@@ -329,9 +365,7 @@ class GitHistory:
 
     def merge_base(self, one: str, other: str) -> str:
         """The best common ancestor of two commits."""
-        from rag_eval.git_objects import merge_base
-
-        return merge_base(self._git, one, other)
+        return git_objects.merge_base(self._git, one, other)
 
     def written(self, path: str, commit: str) -> Written | None:
         """When a file of a commit was last written, in git's own words: this decides nothing."""
@@ -339,6 +373,4 @@ class GitHistory:
 
     def at(self, commit: str) -> Snapshot:
         """The files of a commit."""
-        from rag_eval.git_objects import snapshot
-
-        return snapshot(self._git, commit)
+        return git_objects.snapshot(self._git, commit)

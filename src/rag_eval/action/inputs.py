@@ -42,10 +42,13 @@ class Inputs(NamedTuple):
     report_dir: str = "rag-eval-report"
     fail_on: str = "error"
     github_token: str = ""
+    proxy: str = ""
+    ca_certificates: str = ""
     working_directory: str = ""
 
     def __repr__(self) -> str:
-        shown = {**self._asdict(), "github_token": "***" if self.github_token else ""}
+        hidden = {name: "***" if getattr(self, name) else "" for name in ("github_token", "proxy")}
+        shown = {**self._asdict(), **hidden}
         return f"Inputs({shown})"
 
 
@@ -132,6 +135,16 @@ def _folder(text: str) -> str:
     return "" if path == "." else path
 
 
+def _certificates(text: str) -> str:
+    import ssl
+
+    try:
+        ssl.create_default_context(cadata=text)
+    except (ssl.SSLError, TypeError, ValueError):
+        raise ValueError("holds no certificates. Give the text of a PEM file") from None
+    return text
+
+
 def _comment_id(text: str) -> str:
     if not fits(text):
         raise ValueError(UNFIT)
@@ -141,6 +154,7 @@ def _comment_id(text: str) -> str:
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "k": _cutoffs,
     "comment_id": _comment_id,
+    "ca_certificates": _certificates,
     "working_directory": _folder,
     **dict.fromkeys(_PATHS, _path),
     "annotations": _boolean,

@@ -71,12 +71,18 @@ def main() -> int:
 
 
 def connector(environ: Mapping[str, str]) -> Connect:
-    """How GitHub's API is reached from here; who asks twice gets the same client, whose patience is for both."""
+    """How GitHub's API is reached from here; who asks twice gets the same client, whose patience is for both.
+
+    Only the action's own inputs name a proxy and certificates: other variables may be those of an earlier step.
+    """
     from rag_eval.github.api import GitHub, Network
+
+    inputs = legible(environ)
+    network = Network(inputs.proxy or None, "input 'proxy'", ca_certificates=inputs.ca_certificates or None)
 
     @cache
     def connect(api_url: str, token: str, repository: str) -> GitHub:
-        return GitHub(api_url, token, repository, Network.from_environ(environ, api_url))
+        return GitHub(api_url, token, repository, network)
 
     return connect
 
@@ -194,7 +200,7 @@ def _authority(inputs: Inputs, place: Place, connect: Connect) -> Authority | No
 
     def people(policy: SignoffPolicy) -> tuple[Collection[str], Collection[Author]]:
         api = connect(place.api_url, inputs.github_token, place.repository)
-        return who(api, place.pull_request, place.trigger, policy)
+        return who(api, place.pull_request, place.trigger, policy, ApiHistory(api, head).parents)
 
     return found._replace(people=people)
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, urlencode
 
+from rag_eval import git_objects
 from rag_eval.errors import UsageError
 from rag_eval.github.http_client import GRAPHQL, Http, Request, text_of
 from rag_eval.github.http_client import GitHubError as GitHubError
 from rag_eval.github.http_client import Network as Network
+from rag_eval.github.raw_objects import commit_bytes, tree_bytes
 from rag_eval.object_ids import is_object_id
 from rag_eval.safe import quoted
 from rag_eval.trees import object_id
@@ -19,7 +21,7 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
 BOT = "github-actions[bot]"
@@ -95,6 +97,7 @@ class GitHub:
             raise UsageError(f"{quoted(repository)} is no repository. Give it as owner/name.")
         self.repository = repository
         self._http = Http(api_url, token, network or Network())
+        self._raw: dict[str, bytes] = {}
 
     def __repr__(self) -> str:
         return f"GitHub({self._http.address.geturl()!r}, {self.repository!r})"
@@ -166,11 +169,38 @@ class GitHub:
 
     def parents(self, sha: str) -> list[str]:
         """The hashes of a commit's parents, in git's order."""
-        found = self._object(f"git/commits/{_checked_hash(sha)}", f"read commit {sha[:12]}", "contents: read")
-        return [_sha(text_of(row, "sha")) for row in _list(found.get("parents"))]
+        return git_objects.parents(self, sha)
 
     def tree(self, sha: str) -> list[TreeEntry]:
         """What a folder holds, by the hash of its tree or, for the root, of a commit; not what is below it."""
+        entries = self._entries(sha)
+        if self._tree_bytes(entries, sha) is None and self._tree_bytes(entries, git_objects.root(self, sha)) is None:
+            raise _other("tree", sha)
+        return entries
+
+    def raw(self, kind: str, sha: str) -> bytes:
+        """The bytes of a commit, a tree or a blob as git keeps them under ``sha``: no others are ever given."""
+        if sha not in self._raw:
+            self._raw[sha] = {"commit": self._commit, "tree": self._tree, "blob": self.blob}[kind](sha)
+        return self._raw[sha]
+
+    def _commit(self, sha: str) -> bytes:
+        found = self._object(f"git/commits/{_checked_hash(sha)}", f"read commit {sha[:12]}", "contents: read")
+        data = commit_bytes(found, sha)
+        if data is None:
+            raise _other("commit", sha)
+        return data
+
+    def _tree(self, sha: str) -> bytes:
+        data = self._tree_bytes(self._entries(sha), sha)
+        if data is None:
+            raise _other("tree", sha)
+        return data
+
+    def _tree_bytes(self, entries: Iterable[TreeEntry], sha: str) -> bytes | None:
+        return tree_bytes(((entry.mode, entry.path, entry.sha) for entry in entries), sha)
+
+    def _entries(self, sha: str) -> list[TreeEntry]:
         found = self._object(f"git/trees/{_checked_hash(sha)}", f"read tree {sha[:12]}", "contents: read")
         if found.get("truncated") is not False:
             raise GitHubError(0, f"GitHub lists only a part of tree {sha[:12]}. Keep fewer files in one folder.")
@@ -181,7 +211,7 @@ class GitHub:
         where = self._path(f"git/blobs/{_checked_hash(sha)}")
         data = self._http.send(Request("GET", where, f"read blob {sha[:12]}", "contents: read", _RAW)).data
         if object_id(data, like=sha) != sha:
-            raise GitHubError(0, f"GitHub's answer for blob {sha[:12]} has other bytes than those: {_SURPRISE}")
+            raise _other("blob", sha)
         return data
 
     def merge_base(self, base: str, head: str) -> str:
@@ -292,6 +322,12 @@ def _checked_path(path: str) -> str:
     if not path or any(part in ("", ".", "..") for part in path.split("/")):
         raise UsageError(f"{quoted(path)} is no path of a file. Give it from the repository's root, without dots.")
     return path
+
+
+def _other(kind: str, sha: str) -> GitHubError:
+    """For an answer that is not what the id was made of: a lie, or a commit of a form that the API cannot tell."""
+    what = f"GitHub's answer for {kind} {sha[:12]} has other bytes than those: {_SURPRISE}"
+    return GitHubError(0, f"{what} If not, check out with fetch-depth: 2 or more, so that git has it.")
 
 
 def _odd(what: str) -> GitHubError:
