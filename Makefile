@@ -21,7 +21,7 @@ help:
 	@echo "make bench     measure against the peers and write bench/RESULTS.md; BENCH='--quick' and more: BENCH=--help"
 	@echo "make watch     instructions of small runs against BASE, main where not said (needs valgrind)"
 	@echo "make generate  write the files that are read off the metrics"
-	@echo "make accept    take the rendered reports as they are now for the expected ones"
+	@echo "make accept    take the rendered reports and the output of sessions as they are now for the expected ones"
 
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "rag-eval needs Python 3.11 or newer; say PYTHON=python3.12")'
@@ -121,7 +121,7 @@ generate: $(VENV)/.run
 	$(BIN)/python tools/generate.py
 
 accept: $(VENV)/.test
-	RAG_EVAL_ACCEPT=1 $(BIN)/python -m pytest tests/test_renderers.py
+	RAG_EVAL_ACCEPT=1 $(BIN)/python -m pytest tests/test_renderers.py tests/test_sessions.py
 
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
