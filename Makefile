@@ -37,6 +37,10 @@ $(VENV)/.test: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --group test
 	@touch $@
 
+$(VENV)/.frameworks: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --group frameworks
+	@touch $@
+
 $(VENV)/.lint: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --group lint
 	@touch $@
@@ -88,14 +92,14 @@ lint: $(VENV)/.lint
 
 # Builds the real image and runs it, the workflow and the hooks. What is missing here is said and skipped; with CI=true it
 # must be there.
-e2e: $(VENV)/.test
+e2e: $(VENV)/.frameworks
 	$(MAKE) -k -j2 --output-sync=target e2e-image e2e-rest
 
 # What starts containers, and what does not: the two share nothing, and wait a good deal.
 e2e-image: $(VENV)/.test
 	$(BIN)/python -m pytest $(CONTAINERS)
 
-e2e-rest: $(VENV)/.test
+e2e-rest: $(VENV)/.frameworks
 	$(BIN)/python -m pytest tests/e2e $(CONTAINERS:%=--ignore=%)
 
 # Installs what make e2e needs: as root, on Debian.

@@ -1,0 +1,146 @@
+"""A LangChain callback handler that writes trace rows: ``chain.invoke(…, config={"callbacks": [TraceHandler(…)]})``.
+
+Needs the extra: ``pip install "rag-eval-action[langchain]"``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from rag_eval.trace import Row, append, as_chunk
+
+try:
+    from langchain_core.callbacks import BaseCallbackHandler
+except ImportError as error:
+    raise ImportError('langchain-core is not installed: pip install "rag-eval-action[langchain]"') from error
+
+_QUESTIONS = ("question", "query", "input", "q", "user_input")
+_ANSWERS = ("answer", "output", "response", "result", "text")
+
+
+class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
+    """Writes a row for each outermost run. ``metadata={"qid": …}`` of the config names the gold item."""
+
+    def __init__(self, path: str | os.PathLike[str] = "runs/trace.jsonl", run: str = "") -> None:
+        self._path, self._run = Path(path), run
+        self._rows: dict[UUID, Row] = {}  # by root
+        self._roots: dict[UUID, UUID] = {}
+        self._starts: dict[UUID, float] = {}
+
+    def on_chain_start(
+        self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
+    ) -> None:
+        """Open the row of an outermost run."""
+        self._begin(run_id, parent_run_id, inputs, more.get("metadata"))
+
+    def on_retriever_start(
+        self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
+    ) -> None:
+        """Open the row if the retriever is the outermost run."""
+        self._begin(run_id, parent_run_id, query, more.get("metadata"))
+
+    def on_chat_model_start(
+        self, serialized: Any, messages: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
+    ) -> None:
+        """Open the row if the model is the outermost run."""
+        last = messages[-1][-1] if messages and messages[-1] else None
+        self._begin(run_id, parent_run_id, getattr(last, "content", None), more.get("metadata"))
+
+    def on_llm_start(
+        self, serialized: Any, prompts: list[str], *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
+    ) -> None:
+        """Open the row if the model is the outermost run."""
+        self._begin(run_id, parent_run_id, prompts[-1] if prompts else None, more.get("metadata"))
+
+    def on_retriever_end(self, documents: Any, *, run_id: UUID, **more: Any) -> None:
+        """Record the documents; those of several retrievals follow one another."""
+        row = self._row(run_id)
+        chunks = {chunk["id"]: chunk for chunk in row.get("chunks", ())}
+        for chunk in map(as_chunk, documents):
+            chunks.setdefault(chunk["id"], chunk)
+        row["chunks"], row["retrieved_ids"] = list(chunks.values()), list(chunks)
+        self._end(run_id, "retrieve", None)
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **more: Any) -> None:
+        """Record tokens and model."""
+        generation = response.generations[-1][-1] if response.generations and response.generations[-1] else None
+        message = getattr(generation, "message", None)
+        usage = getattr(message, "usage_metadata", None) or (response.llm_output or {}).get("token_usage") or {}
+        used = self._row(run_id).setdefault("usage", {})
+        for name, places in (
+            ("input_tokens", ("input_tokens", "prompt_tokens")),
+            ("output_tokens", ("output_tokens", "completion_tokens")),
+        ):
+            count = next((usage[place] for place in places if usage.get(place) is not None), None)
+            if count is not None:
+                used[name] = used.get(name, 0) + count
+        model = (getattr(message, "response_metadata", None) or {}).get("model_name")
+        if model:
+            used["model"] = model
+        self._end(run_id, "generate", getattr(generation, "text", None))
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **more: Any) -> None:
+        """Write the row when the outermost run ends."""
+        self._end(run_id, "", outputs)
+
+    def _error(self, error: BaseException, run_id: UUID) -> None:
+        if self._roots.get(run_id) == run_id:
+            self._rows[run_id] |= {"error": f"{type(error).__name__}: {error}"[:2000], "ok": False}
+            if isinstance(error, TimeoutError):
+                self._rows[run_id]["timed_out"] = True
+        self._end(run_id, "", None)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+        """Write the row with the error if the outermost run failed."""
+        self._error(error, run_id)
+
+    on_llm_error = on_retriever_error = on_chain_error
+
+    def _begin(self, run_id: UUID, parent: UUID | None, inputs: Any, metadata: Any) -> None:
+        root = self._roots.get(parent, run_id) if parent else run_id
+        self._roots[run_id], self._starts[run_id] = root, time.perf_counter()
+        if root == run_id:
+            qid = (metadata or {}).get("qid")
+            stated = {"qid": str(qid) if qid else "", "q": _text(inputs, _QUESTIONS), "run": self._run}
+            self._rows[root] = {name: value for name, value in stated.items() if value} | {"ts": round(time.time(), 3)}
+
+    def _row(self, run_id: UUID) -> Row:
+        return self._rows.get(self._roots.get(run_id, run_id), {})
+
+    def _end(self, run_id: UUID, stage: str, outputs: Any) -> None:
+        root = self._roots.pop(run_id, None)
+        milliseconds = (time.perf_counter() - self._starts.pop(run_id, time.perf_counter())) * 1000
+        if root is None:
+            return
+        times = self._rows[root].setdefault("latency_ms", {})
+        if stage:
+            times[stage] = round(times.get(stage, 0) + milliseconds, 3)
+        if root != run_id:
+            return
+        row = self._rows.pop(root)
+        times["total"] = round(milliseconds, 3)
+        answer = _text(outputs, _ANSWERS)
+        if answer and "error" not in row:
+            cited = outputs.get("citations") if isinstance(outputs, dict) else None
+            row["answer_json"] = {
+                "claim": answer,
+                **({"citations": list(map(str, cited))} if cited is not None else {}),
+            }
+        elif "error" not in row:
+            row |= {"error": "the chain returned no text", "ok": False}
+        if "qid" in row or "q" in row:
+            append(self._path, row)
+
+
+def _text(value: Any, names: tuple[str, ...]) -> str:
+    """The text in an input or output: itself, of a message, or under the first of ``names``."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return next((text for name in names if (text := _text(value.get(name), names))), "")
+    content = getattr(value, "content", None)
+    return content if isinstance(content, str) else ""

@@ -1,0 +1,104 @@
+"""The callbacks of `rag_eval.trace` inside the real LangChain, LlamaIndex and OpenTelemetry SDK."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rag_eval.trace import trace
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_langchain_callbacks(tmp_path):
+    from langchain_core.documents import Document
+    from langchain_core.language_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import RunnableLambda
+
+    from rag_eval.trace.langchain import TraceHandler
+
+    class Fixed(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return [
+                Document("Null keys are rejected.", metadata={"chunk_id": "manual#keys"}),
+                Document("Other.", id="d2"),
+            ]
+
+    reply = AIMessage("No.", usage_metadata={"input_tokens": 9, "output_tokens": 1, "total_tokens": 10})
+    model = GenericFakeChatModel(messages=iter([reply]))
+
+    def rag(inputs):
+        documents = Fixed().invoke(inputs["question"])
+        return {"answer": model.invoke(f"{inputs['question']} {documents}").content}
+
+    def fails(inputs):
+        raise RuntimeError("no index")
+
+    path = tmp_path / "trace.jsonl"
+    config = {"callbacks": [TraceHandler(path)], "metadata": {"qid": "A1"}}
+    RunnableLambda(rag).invoke({"question": "Are null keys accepted?"}, config=config)
+    with pytest.raises(RuntimeError):
+        RunnableLambda(fails).invoke({"question": "q?"}, config=config)
+    good, bad = rows(path)
+    assert (good["qid"], good["q"], good["answer_json"]) == ("A1", "Are null keys accepted?", {"claim": "No."})
+    assert good["retrieved_ids"] == ["manual#keys", "d2"]
+    assert (good["usage"]["input_tokens"], good["usage"]["output_tokens"]) == (9, 1)
+    assert {"retrieve", "generate", "total"} <= set(good["latency_ms"])
+    assert (bad["error"], bad["ok"]) == ("RuntimeError: no index", False)
+
+
+def test_llama_index_events(tmp_path):
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.query_engine import RetrieverQueryEngine
+    from llama_index.core.schema import NodeWithScore, TextNode
+
+    from rag_eval.trace.llama_index import record_queries
+
+    class Fixed(BaseRetriever):
+        def _retrieve(self, query_bundle):
+            return [NodeWithScore(node=TextNode(text="Null keys are rejected.", id_="n1"), score=0.9)]
+
+    path = tmp_path / "trace.jsonl"
+    handler = record_queries(path)
+    engine = RetrieverQueryEngine.from_args(Fixed(), llm=MockLLM(max_tokens=5))
+    engine.query("Are null keys accepted?")
+    with trace("A2", "And empty ones?", path=path):
+        engine.query("And empty ones?")
+    handler.path = str(tmp_path / "elsewhere.jsonl")
+    first, second = rows(path)
+    assert (first["q"], first["retrieved_ids"]) == ("Are null keys accepted?", ["n1"])
+    assert first["chunks"][0] == {"id": "n1", "text": "Null keys are rejected.", "score": 0.9}
+    assert first["answer_json"]["claim"]
+    assert (second["qid"], second["retrieved_ids"]) == ("A2", ["n1"])
+
+
+def test_opentelemetry_spans_import(command, tmp_path):
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+    from rag_eval.trace.opentelemetry import FileSpanExporter
+
+    path = tmp_path / "spans.jsonl"
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(FileSpanExporter(path)))
+    tracer = provider.get_tracer("test")
+    with tracer.start_as_current_span("rag") as root:
+        root.set_attributes({"openinference.span.kind": "CHAIN", "input.value": "q?", "qid": "A1"})
+        with tracer.start_as_current_span("retrieve") as span:
+            span.set_attributes({"openinference.span.kind": "RETRIEVER", "retrieval.documents.0.document.id": "d1"})
+        root.set_attribute("output.value", "a")
+    code, out, _ = command("import", "otlp", path)
+    row = json.loads(out)
+    assert (code, row["qid"], row["q"], row["retrieved_ids"], row["answer_json"]) == (
+        0,
+        "A1",
+        "q?",
+        ["d1"],
+        {"claim": "a"},
+    )
