@@ -257,12 +257,24 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
         reason = (error.strerror or "unknown reason").lower()
         raise Unreadable(f"cannot be opened: {reason}", "Check its path and permissions.") from None
     mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
+    if stat.S_ISREG(mode) and not _is_made_up(handle):
         return os.fdopen(handle, "rb", buffering=0)
     os.close(handle)
+    if stat.S_ISREG(mode):
+        raise Unreadable("has more content than its size says", "Name an ordinary file, after it was written.")
     if stat.S_ISDIR(mode):
         raise Unreadable(*_FOLDER)
     raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
+
+
+def _is_made_up(handle: int) -> bool:
+    """Whether a file has content and no size, as the files of /proc, some of which wait or have no end."""
+    if os.fstat(handle).st_size:
+        return False
+    try:
+        return bool(os.read(handle, 1))
+    except OSError:
+        return True
 
 
 def refuse_outside(path: str, root: str | None) -> str:
