@@ -89,7 +89,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 def _width() -> int:
-    columns = os.environ.get("COLUMNS", "")
+    columns = os.environ.get("COLUMNS", "")[:9]
     if columns.isdecimal() and int(columns):
         return int(columns) - 2
     try:
