@@ -22,6 +22,7 @@ COMMANDS = {
     "score": "score traces against the gold set and judge the gates",
     "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",
     "import": "turn gold sets, traces and saved runs of other tools into rag-eval's own files",
+    "export": "write gold, traces and verdicts in the forms of other tools",
     "gate": "judge an existing report.json again",
     "comment": "post a finished report.json as the comment of its pull request",
     "compare": "runs side by side: paired tests, flips, weighted score, Pareto front, repeats",

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gold", metavar="FILE", default="", help="pair traces with the questions of this gold set")
     for name, text in _POINTERS.items():
-        parser.add_argument(f"--{name}", metavar="POINTER", type=_pointer, default="", help=f"JSON Pointer: {text}")
+        parser.add_argument(f"--{name}", metavar="POINTER", type=_pointer, default=None, help=f"JSON Pointer: {text}")
     parser.add_argument(
         "--citations", metavar="FORM", choices=("none", "brackets", "numbers"), default="none",
         help="how answers cite: brackets ([id]), numbers ([1]) or none (default)",
@@ -66,7 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--unanswerable", metavar="TEXT", action="append", default=[],
         help="an expected answer that means: not answerable (gold; repeatable)",
     )  # fmt: skip
-    parser.add_argument("--since", metavar="TIME", type=_time, default="", help="only traces from this time (ISO 8601)")
+    parser.add_argument(
+        "--since", metavar="TIME", type=_time, default=None, help="only traces from this time (ISO 8601)"
+    )
     parser.add_argument("--last-only", action="store_true", help="only the last trace of each question")
     parser.add_argument("--turns", choices=("last",), default="", help="read the last turn of each conversation")
     parser.add_argument("--keep-empty", action="store_true", help="keep TREC topics without a relevant document")
@@ -141,7 +143,7 @@ def _options(reader: Reader, args: argparse.Namespace) -> Options:
         qids=frozenset(qid for qids in questions.values() for qid in qids),
         unanswerable=tuple(args.unanswerable),
         **{
-            name: getattr(args, name)
+            name: getattr(args, name) or Options.__dataclass_fields__[name].default
             for name in Options.__dataclass_fields__
             if name not in ("questions", "qids", "unanswerable")
         },
@@ -259,14 +261,16 @@ def _validate_report(reader: Reader, path: str, text: str) -> None:
 
 
 def _pointer(text: str) -> str:
-    if text and not text.startswith("/"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no JSON Pointer: it begins with /, such as /metadata/{text}")
+    if not text.startswith("/"):
+        raise argparse.ArgumentTypeError(
+            f"'{text[:40]}' is no JSON Pointer: it begins with /, such as /metadata/{text}"
+        )
     return text
 
 
 def _time(text: str) -> str:
     from rag_eval.importers.conversion import nanoseconds
 
-    if text and nanoseconds(text) is None and nanoseconds(f"{text}T00:00:00") is None:
+    if nanoseconds(text) is None and nanoseconds(f"{text}T00:00:00") is None:
         raise argparse.ArgumentTypeError(f"'{text}' is no time. Write ISO 8601: 2026-01-31 or 2026-01-31T12:00:00Z")
-    return text if not text or nanoseconds(text) is not None else f"{text}T00:00:00"
+    return text if nanoseconds(text) is not None else f"{text}T00:00:00"

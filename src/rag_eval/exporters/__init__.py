@@ -1,0 +1,75 @@
+"""EXPORTERS: the forms of other tools that gold, traces and reports are written in. The only list of them.
+
+To add one: a function from :class:`Contents` to files by name, and its line in the table. Exporters are pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+Row = dict[str, Any]
+
+
+class Contents(NamedTuple):
+    """What is exported: rows of gold and traces as their schemas have them, and report.json; empty if not given."""
+
+    gold: Sequence[Row]
+    traces: Sequence[Row]
+    report: Row
+
+    def pairs(self) -> list[tuple[Row, Row]]:
+        """Each trace with its gold item (an empty one if it has none): the last trace of a run and qid."""
+        by_qid = {row["qid"]: row for row in self.gold}
+        by_question = {row["question"]: row for row in self.gold}
+        last: dict[tuple[str, str], tuple[Row, Row]] = {}
+        for trace in self.traces:
+            qid = next((trace[name] for name in ("qid", "q_id", "case_id") if trace.get(name)), "")
+            gold = by_qid.get(qid) or by_question.get(trace.get("q") or trace.get("question") or "") or {}
+            key = str(trace.get("run") or ""), gold.get("qid") or qid
+            last.pop(key, None)
+            last[key] = gold, trace
+        return list(last.values())
+
+
+class Exporter(NamedTuple):
+    """A form: what it needs of gold, traces and report, and the function that writes it."""
+
+    needs: tuple[str, ...]
+    summary: str
+    write: Callable[[Contents], dict[str, str]]
+
+
+def answer_of(trace: Row) -> str | None:
+    """The answer of a trace; None if it has none."""
+    stated = trace.get("answer_json")
+    return stated["claim"] if stated else trace.get("answer")
+
+
+def citations_of(trace: Row) -> list[str] | None:
+    """What a trace cites in its fields; None if it does not say."""
+    stated = trace.get("answer_json") or trace
+    found: list[str] | None = stated.get("citations")
+    return found
+
+
+def retrieved_of(trace: Row) -> list[str]:
+    """The ids that a trace retrieved, best first."""
+    ids: list[str] = trace.get("retrieved_ids") or [chunk["id"] for chunk in trace.get("chunks", ())]
+    return ids
+
+
+def _exporters() -> dict[str, Exporter]:
+    from rag_eval.exporters import samples, scores, trec
+
+    return {
+        "trec": Exporter(("gold", "trace"), "qrels.txt and run.txt, as trec_eval reads them", trec.write),
+        "ragas": Exporter(("gold", "trace"), "samples of an EvaluationDataset", samples.ragas),
+        "deepeval": Exporter(("gold", "trace"), "test cases of an EvaluationDataset", samples.deepeval),
+        "promptfoo": Exporter(("gold",), "tests with assertions", samples.promptfoo),
+        "langfuse-scores": Exporter(("trace", "report"), "scores for POST /api/public/scores", scores.langfuse),
+        "openinference": Exporter(("trace", "report"), "annotations of traces, as Phoenix takes them", scores.phoenix),
+    }
+
+
+EXPORTERS = _exporters()

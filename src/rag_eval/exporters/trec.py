@@ -1,0 +1,36 @@
+"""Gold and traces as TREC judgements and runs, which trec_eval and pytrec_eval score to the same figures."""
+
+from __future__ import annotations
+
+import re
+
+from rag_eval.exporters import Contents, retrieved_of
+
+_SPACE = re.compile(r"\s+")
+
+
+def write(contents: Contents) -> dict[str, str]:
+    """``qrels.txt`` of the answerable items, and ``run.txt`` with a tag for each run.
+
+    Relevance is the grade of ``relevance_grades``, else 1 for each gold citation. The score of a run is the number of
+    documents minus the place, so that trec_eval keeps the order of the trace.
+    """
+    qrels, runs = [], []
+    for gold in contents.gold:
+        if gold["answerable"] and not gold.get("attack"):
+            grades = gold.get("relevance_grades") or dict.fromkeys(gold["gold_citations"], 1)
+            qrels += [f"{_word(gold['qid'])} 0 {_word(name)} {grade}" for name, grade in grades.items()]
+    for gold, trace in contents.pairs():
+        ids = list(dict.fromkeys(retrieved_of(trace)))
+        if gold.get("answerable"):
+            tag = _word(trace.get("run") or "rag-eval")
+            topic = _word(gold["qid"])
+            runs += [
+                f"{topic} Q0 {_word(name)} {place} {len(ids) - place + 1} {tag}" for place, name in enumerate(ids, 1)
+            ]
+    return {"qrels.txt": "".join(f"{line}\n" for line in qrels), "run.txt": "".join(f"{line}\n" for line in runs)}
+
+
+def _word(text: str) -> str:
+    """A text as one column: TREC separates columns by white space."""
+    return _SPACE.sub("_", text) or "_"
