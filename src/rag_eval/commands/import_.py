@@ -138,15 +138,11 @@ def _options(reader: Reader, args: argparse.Namespace) -> Options:
     if args.gold:
         for qid, item in read_gold(reader, args.gold).items():
             questions.setdefault(item.question, []).append(qid)
+    stated: dict[str, Any] = {name: getattr(args, name) for name in Options.__dataclass_fields__ if hasattr(args, name)}
     return Options(
         questions=questions if args.gold else None,
         qids=frozenset(qid for qids in questions.values() for qid in qids),
-        unanswerable=tuple(args.unanswerable),
-        **{
-            name: getattr(args, name) or Options.__dataclass_fields__[name].default
-            for name in Options.__dataclass_fields__
-            if name not in ("questions", "qids", "unanswerable")
-        },
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in stated.items() if value},
     )
 
 
