@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rag_eval import REPOSITORY, __version__
 from rag_eval.app import Options, run
 from rag_eval.cli import main
 from rag_eval.damage import KINDS
@@ -72,7 +73,7 @@ def test_every_gates_file_shown_is_valid(text):
 
 def test_the_workflow_and_the_hooks_shown_are_yaml_of_their_kind():
     workflow, hooks = (yaml.safe_load(block) for block in blocks(ROOT / "README.md", "yaml")[1:3])
-    assert workflow["jobs"]["rag-eval"]["steps"][-1] == {"uses": "org/rag-eval-action@v1"}
+    assert workflow["jobs"]["rag-eval"]["steps"][-1] == {"uses": f"{REPOSITORY}@v1"}
     shipped = {hook["id"] for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))}
     assert {hook["id"] for hook in hooks["repos"][0]["hooks"]} == shipped
 
@@ -91,10 +92,38 @@ def test_every_workflow_shown_runs_in_a_merge_queue_and_keeps_its_entries_apart(
 def test_the_workflow_for_several_systems_keeps_them_apart():
     """GitHub cancels the second of three jobs that share a group; a required check has one name."""
     workflow, _ = map(yaml.safe_load, blocks(ROOT / "docs" / "several.md", "yaml"))
-    (name, scored), (_, every) = workflow["jobs"].items()
+    (first, answered), (name, scored), (_, every) = workflow["jobs"].items()
     assert scored["steps"][-1]["with"] == {"working-directory": "${{ matrix.app }}"}
-    assert "matrix.app" in scored["concurrency"]
+    assert (answered["strategy"], scored["needs"]) == (scored["strategy"], first)
     assert (every["needs"], "always()" in every["if"]) == (name, True)
+
+
+WORKFLOWS = {
+    "README": ("README.md", "rag-eval"),
+    "several": ("docs/several.md", "rag-eval"),
+    "forks": ("docs/forks.md", "score"),
+}
+
+
+@pytest.mark.parametrize(("page", "judging"), WORKFLOWS.values(), ids=WORKFLOWS)
+def test_in_every_workflow_shown_the_job_that_judges_runs_no_code_of_the_change(page, judging):
+    workflow = next(one for one in map(yaml.safe_load, blocks(ROOT / page, "yaml")) if "jobs" in one)
+    answered, judge = workflow["jobs"]["answer"], workflow["jobs"][judging]
+    assert [step for step in judge["steps"] if "run" in step] == []
+    used = [step["uses"].partition("@")[0] for step in judge["steps"]]
+    assert used[:3] == ["actions/checkout", "actions/download-artifact", REPOSITORY]
+    assert judge["needs"] == "answer"
+    assert "always()" in judge["if"]  # GitHub takes a required check that is skipped for passed
+    assert judge["steps"][0]["with"]["fetch-depth"] == 2
+    handed, taken = answered["steps"][-1]["with"], judge["steps"][1]["with"]
+    assert (handed["name"], handed["path"]) == (taken["name"], taken["path"])
+    assert judge["steps"][1]["continue-on-error"] is True
+    assert all(0 < job["timeout-minutes"] <= 60 for job in workflow["jobs"].values())
+    assert all("write" not in str(job["permissions"]) for job in (answered,))
+
+
+def test_the_workflow_that_init_writes_is_the_one_of_the_readme():
+    assert (ROOT / "src/rag_eval/templates/workflow.yml").read_text("utf-8") in blocks(ROOT / "README.md", "yaml")
 
 
 def test_the_gold_and_traces_shown_pass_the_four_default_gates(tmp_path):
@@ -124,8 +153,10 @@ def test_the_gold_set_that_init_writes_is_valid():
 
 def test_readme_and_shipped_templates_name_the_same_action():
     template = (ROOT / "src" / "rag_eval" / "templates" / "workflow.yml").read_text("utf-8")
-    assert "uses: org/rag-eval-action@v1" in template
-    assert "uses: org/rag-eval-action@v1" in (ROOT / "README.md").read_text("utf-8")
+    assert f"uses: {REPOSITORY}@v{__version__[0]}" in template
+    assert f"uses: {REPOSITORY}@v{__version__[0]}" in (ROOT / "README.md").read_text("utf-8")
+    hooks = (ROOT / "src" / "rag_eval" / "templates" / "pre-commit.yaml").read_text("utf-8")
+    assert f"repo: https://github.com/{REPOSITORY}\n    rev: v{__version__}\n" in hooks
 
 
 def shown_lines(page):
@@ -160,7 +191,7 @@ def test_the_second_half_waits_for_the_first_and_runs_nothing_of_it():
     assert (first["permissions"], second["permissions"]) == ({}, {})
     assert first["jobs"]["score"]["permissions"] == {"contents": "read"}
     steps = second["jobs"]["comment"]["steps"]
-    assert [step["uses"].partition("@")[0] for step in steps] == ["actions/download-artifact", "org/rag-eval-action"]
+    assert [step["uses"].partition("@")[0] for step in steps] == ["actions/download-artifact", REPOSITORY]
     handed, taken = first["jobs"]["score"]["steps"][-1]["with"], steps[0]["with"]
     assert handed["name"] == taken["name"]
     assert steps[1]["with"]["report"] == f"{taken['path']}/{handed['path'].rpartition('/')[2]}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 
 import pytest
 import yaml
 
 from cases import ROOT
-from rag_eval import __version__
+from rag_eval import REPOSITORY, __version__
 
 _SPEC = importlib.util.spec_from_file_location("release", ROOT / "tools" / "release.py")
 release = importlib.util.module_from_spec(_SPEC)
@@ -63,3 +64,105 @@ def test_an_unknown_word_is_answered_with_what_there_is(capsys):
         release.main(["publish"])
     assert release.main(["base"]) == 0
     assert capsys.readouterr().out == "python:3.12-slim\n"
+
+
+# --- the action's own name -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sources(tmp_path, monkeypatch):
+    """A copy of the sources that name the action."""
+    for path in [*release.examples(), release._PACKAGE]:
+        target = tmp_path / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(release, "_PACKAGE", tmp_path / "src/rag_eval/__init__.py")
+    return tmp_path
+
+
+def texts(folder):
+    return {path.relative_to(folder): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_release_names_its_own_repository_in_all_examples(sources):
+    before = texts(sources)
+    assert release.main(["name", "Acme-Corp/rag.gate"]) == 0
+    found = "\n".join(texts(sources).values())
+    assert REPOSITORY not in found
+    assert REPOSITORY.partition("/")[0] + "/maintainers" not in found
+    for line in (
+        f"uses: Acme-Corp/rag.gate@v{__version__[0]}",
+        f"repo: https://github.com/Acme-Corp/rag.gate\n    rev: v{__version__}",
+        f"git+https://github.com/Acme-Corp/rag.gate@v{__version__[0]}",
+        "oci://ghcr.io/acme-corp/rag.gate@sha256:",
+        "--repo Acme-Corp/rag.gate",
+        'REPOSITORY = "Acme-Corp/rag.gate"',
+        "@Acme-Corp/maintainers",
+    ):
+        assert line in found
+    assert "uses: actions/checkout@v6" in found
+    release.main(["name", REPOSITORY])
+    assert texts(sources) == before
+
+
+@pytest.mark.parametrize("name", ["", "acme", "acme/x/y", "acme/x y", "../x", "acme/x\n", "$(id)/x"])
+def test_what_is_no_repository_is_refused(sources, name):
+    with pytest.raises(SystemExit, match="no repository"):
+        release.main(["name", name])
+
+
+def test_examples_of_another_version_are_refused(sources):
+    assert release.main(["version", __version__]) == 0
+    readme = sources / "README.md"
+    readme.write_text(readme.read_text("utf-8").replace(f"rev: v{__version__}", "rev: v0.0.9"), "utf-8")
+    with pytest.raises(SystemExit, match=r"README\.md: the examples name another version"):
+        release.main(["version", __version__])
+
+
+# --- the workflows ---------------------------------------------------------------------------------------------------
+
+JOBS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in sorted(ROOT.glob(".github/workflows/*.yml"))}
+
+
+def test_a_release_waits_for_everything_that_ci_runs():
+    jobs = JOBS["release"]["jobs"]
+    assert jobs["ci"]["uses"] == "./.github/workflows/ci.yml"
+    assert "workflow_call" in JOBS["ci"][True]
+    assert jobs["build"]["needs"] == "ci"
+    assert jobs["image"]["needs"] == "build"
+    assert jobs["action"]["needs"] == ["build", "image"]
+
+
+def test_the_image_of_every_platform_is_tested_before_it_is_published():
+    build = JOBS["release"]["jobs"]["build"]
+    platforms = {one["platform"]: one["runner"] for one in build["strategy"]["matrix"]["include"]}
+    assert platforms == {"linux/amd64": "ubuntu-24.04", "linux/arm64": "ubuntu-24.04-arm"}
+    names = [step.get("id", step.get("name", "")) for step in build["steps"]]
+    assert names.index("build") < names.index("Test the image that was pushed")
+    tags = [step for step in build["steps"] if "tags" in step.get("with", {})]
+    assert tags == []  # nobody can use it before the manifest list is made
+    assert any("imagetools create" in step.get("run", "") for step in JOBS["release"]["jobs"]["image"]["steps"])
+
+
+def test_ci_runs_the_tests_on_windows_and_macos():
+    systems = JOBS["ci"]["jobs"]["systems"]
+    assert systems["strategy"]["matrix"]["os"] == ["windows-latest", "macos-latest"]
+    assert any("make test" in step.get("run", "") for step in systems["steps"])
+
+
+def test_every_action_of_ours_is_pinned_and_every_job_has_a_time_limit():
+    for name, workflow in JOBS.items():
+        assert workflow["permissions"] == {}, name
+        for job in workflow["jobs"].values():
+            assert "timeout-minutes" in job or "uses" in job, name
+            for step in job.get("steps", ()):
+                uses = step.get("uses", "./")
+                assert uses.startswith("./") or re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", uses), uses
+
+
+def test_packages_of_ci_are_pinned():
+    pinned = (ROOT / "requirements" / "ci.txt").read_text("utf-8")
+    for package in ("pytest", "mypy", "ruff", "hypothesis", "hatchling", "pip"):
+        assert re.search(rf"(?m)^{package}==[0-9.]+", pinned), package
+    assert "PIP_CONSTRAINT" in (ROOT / ".ci" / "run").read_text("utf-8")

@@ -11,7 +11,9 @@ from typing import Any
 
 from action_types import action_types
 from gates_schema import gates_schema
+from release import examples, with_name
 
+from rag_eval import REPOSITORY, __version__
 from rag_eval.folds import values_in_words
 from rag_eval.metrics import METRICS, PERSPECTIVES, Metric, range_in_words, score_in_words
 from rag_eval.metrics._examples import Example, examples_of
@@ -40,7 +42,7 @@ def _differs(path: Path, text: str) -> bool:
 
 def generated() -> dict[str, str]:
     """Text by path of every generated file."""
-    return {
+    made = {
         "schemas/eval-gates.schema.json": json.dumps(gates_schema(), indent=2, ensure_ascii=False) + "\n",
         "src/rag_eval/metrics/examples.json": examples_file(),
         "docs/metrics.md": metrics_page(),
@@ -48,6 +50,8 @@ def generated() -> dict[str, str]:
         "action-types.yml": action_types(_action()),
         "docs/limits.md": limits_page(),
     }
+    named = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in examples()}
+    return {name: with_name(text, REPOSITORY, __version__) for name, text in {**named, **made}.items()}
 
 
 def readme() -> str:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from rag_eval.errors import InputError, Problem, RagEvalError, UsageError
     from rag_eval.report import Report
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
+REPOSITORY = "org/rag-eval-action"
+"""Where the action is released, as OWNER/NAME: a release sets it, and all examples are rendered from it."""
 __all__ = ["InputError", "Problem", "RagEvalError", "Report", "UsageError", "__version__", "score"]
 
 # Start-up is a feature: `import rag_eval` loads nothing, a public name loads its module when it is first used.

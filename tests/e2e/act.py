@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from e2e.engine import tool, without_digests
 from e2e.runner import TOKEN
+from rag_eval import REPOSITORY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,7 @@ def run_workflow(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``workflow`` of a copy of ``source`` for a pull request; stdout is all that act and the steps print.
 
-    ``published`` is what stands behind ``uses: org/rag-eval-action@v1``.
+    ``published`` is what stands behind ``uses: OWNER/rag-eval-action@v1``.
     """
     repository, base = _repository(source, folder / "repository", event["repository"]["full_name"])
     github.repository_at(repository)
@@ -40,7 +41,7 @@ def run_workflow(
     command = [tool("act"), "pull_request", "--workflows", workflow, "--eventpath", str(folder / "event.json")]
     command += ["--platform", "ubuntu-latest=python:3.12-slim", "--pull=false", "--container-daemon-socket", "-"]
     command += ["--network", "host", "--env", f"GITHUB_API_URL={api_url}", "--secret", f"GITHUB_TOKEN={TOKEN}", "--rm"]
-    command += ["--local-repository", f"org/rag-eval-action@v1={published}"] if published else []
+    command += ["--local-repository", f"{REPOSITORY}@v1={published}"] if published else []
     with engine.service(folder) as address:
         environ = {
             **engine.environ,
