@@ -1,15 +1,15 @@
 # make demo | test | check-deep | mutants | lint | e2e | bench | watch | generate | accept
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BENCH_VENV := .venv-bench
-BENCH_BIN := $(BENCH_VENV)/bin
+BENCH_BIN := $(BENCH_VENV)/$(notdir $(BIN))
 BENCH ?=
 BASE ?= main
 MUTANTS ?=
 CONTAINERS := $(addprefix tests/e2e/,test_act.py test_action_gold.py test_action_image.py test_harness.py test_image.py)
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-rest e2e-tools bench watch generate accept format clean
+.PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-published e2e-rest e2e-tools bench watch generate accept format clean
 
 help:
 	@echo "make demo      install into $(VENV) and score the packaged example"
@@ -98,6 +98,10 @@ e2e: $(VENV)/.frameworks
 # What starts containers, and what does not: the two share nothing, and wait a good deal.
 e2e-image: $(VENV)/.test
 	$(BIN)/python -m pytest $(CONTAINERS)
+
+# What a release runs on the image that it pushed: RAG_EVAL_IMAGE names it.
+e2e-published: $(VENV)/.test
+	$(BIN)/python -m pytest tests/e2e/test_action_gold.py tests/e2e/test_action_image.py
 
 e2e-rest: $(VENV)/.frameworks
 	$(BIN)/python -m pytest tests/e2e $(CONTAINERS:%=--ignore=%)

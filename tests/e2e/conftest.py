@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -54,7 +55,12 @@ def checkout(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def image(engine, base, checkout):
+def image(request, engine, checkout):
+    """The image of this checkout, or the one that RAG_EVAL_IMAGE names, as a release has it."""
+    if published := os.environ.get("RAG_EVAL_IMAGE"):
+        engine.must("pull", "--quiet", published)
+        return published
+    request.getfixturevalue("base")
     return engine.build(checkout, "localhost/rag-eval-action:e2e")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -29,7 +30,8 @@ def oldest(tmp_path_factory):
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pins = [wanted.replace(">=", "==") for wanted in pyproject["project"]["dependencies"]]
     pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.run([*pip, *pins, ROOT], check=True)
+    environ = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
+    subprocess.run([*pip, *pins, ROOT], check=True, env=environ)
     return folder / "bin" / "rag-eval"
 
 
