@@ -138,12 +138,10 @@ def _options(reader: Reader, args: argparse.Namespace) -> Options:
     if args.gold:
         for qid, item in read_gold(reader, args.gold).items():
             questions.setdefault(item.question, []).append(qid)
-    stated: dict[str, Any] = {name: getattr(args, name) for name in Options.__dataclass_fields__ if hasattr(args, name)}
-    return Options(
-        questions=questions if args.gold else None,
-        qids=frozenset(qid for qids in questions.values() for qid in qids),
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in stated.items() if value},
-    )
+    stated = ((name, getattr(args, name, None)) for name in Options.__dataclass_fields__)
+    given: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in stated if one}
+    qids = frozenset(qid for same in questions.values() for qid in same)
+    return Options(questions if args.gold else None, qids, **given)
 
 
 def _recognised(reader: Reader, path: str, kind: str) -> str:
