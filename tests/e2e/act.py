@@ -41,7 +41,14 @@ def run_workflow(
     command = [tool("act"), "pull_request", "--workflows", workflow, "--eventpath", str(folder / "event.json")]
     command += ["--platform", "ubuntu-latest=python:3.12-slim", "--pull=false", "--container-daemon-socket", "-"]
     command += ["--network", "host", "--env", f"GITHUB_API_URL={api_url}", "--secret", f"GITHUB_TOKEN={TOKEN}", "--rm"]
-    command += ["--local-repository", f"{REPOSITORY}@v1={published}"] if published else []
+    if published:
+        command += ["--local-repository", f"{REPOSITORY}@v1={published}"]
+        # Artifacts need a server of GitHub's: a folder that both jobs see stands for it.
+        shared = folder / "artifacts"
+        shared.mkdir()
+        command += ["--container-options", f"--volume {shared}:{shared}"]
+        for name, version, script in _ARTIFACTS:
+            command += ["--local-repository", f"actions/{name}@{version}={_stub(folder / name, script, shared)}"]
     with engine.service(folder) as address:
         environ = {
             **engine.environ,
@@ -58,6 +65,23 @@ def run_workflow(
             text=True,
             timeout=600,
         )
+
+
+_ARTIFACTS = (
+    ("upload-artifact", "v6", 'mkdir -p "$SHARED/$NAME" && cp -r "$FOLDER/." "$SHARED/$NAME/"'),
+    ("download-artifact", "v7", 'mkdir -p "$FOLDER" && cp -r "$SHARED/$NAME/." "$FOLDER/"'),
+)
+
+
+def _stub(folder: Path, script: str, shared: Path) -> Path:
+    """A git repository with an action of the same inputs that copies files."""
+    folder.mkdir()
+    inputs = {"name": {"required": True}, "path": {"required": True}, "if-no-files-found": {"default": "error"}}
+    environ = {"NAME": "${{ inputs.name }}", "FOLDER": "${{ inputs.path }}", "SHARED": str(shared)}
+    steps = [{"run": script, "shell": "sh", "env": environ}]
+    action = {"name": folder.name, "inputs": inputs, "runs": {"using": "composite", "steps": steps}}
+    (folder / "action.yml").write_text(json.dumps(action), encoding="utf-8")
+    return folder
 
 
 def _repository(source: Path, target: Path, name: str) -> tuple[Path, str]:

@@ -6,6 +6,7 @@ import shutil
 
 from e2e.act import run_workflow
 from e2e.engine import ROOT
+from rag_eval import REPOSITORY
 
 PULL = 2
 WORKFLOW = """on: pull_request
@@ -58,16 +59,22 @@ OUTPUTS = """      - run: echo "verdict=$VERDICT report=$REPORT"
 def test_the_workflow_that_init_writes_runs_the_published_action(
     engine, base, checkout, event, github, prism, tmp_path
 ):
-    """A repository of somebody who uses it: the workflow as it is written for them, and a step that reads outputs."""
+    """A repository of somebody who uses it: the workflow as it is written for them, and a step that reads outputs.
+
+    One job makes the traces, another one judges them.
+    """
     project, example = tmp_path / "project", ROOT / "examples/quickstart"
-    for name, target in {"gold.jsonl": "eval", "good.jsonl": "runs", "eval-gates.yml": "."}.items():
+    for name, target in {"gold.jsonl": "eval", "good.jsonl": "made", "eval-gates.yml": "."}.items():
         (project / target).mkdir(parents=True, exist_ok=True)
         shutil.copy(example / name, project / target / name.replace("good", "trace"))
     workflow = (ROOT / "src/rag_eval/templates/workflow.yml").read_text("utf-8").rstrip("\n")
-    uses = "      - uses: org/rag-eval-action@v1"
+    uses = f"      - uses: {REPOSITORY}@v1"
     assert workflow.endswith(uses)
+    example = "      # - run: python -m my_system.answer --questions eval/gold.jsonl --out runs/trace.jsonl\n"
+    assert example in workflow
+    workflow = workflow.replace(example, "      - run: mkdir runs && cp made/trace.jsonl runs/\n")
     (project / ".github/workflows").mkdir(parents=True)
-    named = f"{workflow.removesuffix(uses)}      - id: published\n        uses: org/rag-eval-action@v1\n{OUTPUTS}"
+    named = f"{workflow.removesuffix(uses)}      - id: published\n        uses: {REPOSITORY}@v1\n{OUTPUTS}"
     (project / ".github/workflows/rag-eval.yml").write_text(named, encoding="utf-8")
     path = ".github/workflows/rag-eval.yml"
     done = run_workflow(engine, project, path, event, prism[0], tmp_path, github, published=checkout)
