@@ -219,7 +219,13 @@ def _member(schema: Schema) -> str:
 
 def _inner(schema: Schema) -> str:
     """What matches the inside of a string that keeps a schema."""
-    _know(schema, "minLength", "maxLength", "enum")
+    _know(schema, "minLength", "maxLength", "enum", "pattern")
+    if "pattern" in schema:
+        besides = re.fullmatch(r"\[\^([^]]+)\]", schema["pattern"])
+        if not besides:
+            raise Unsure
+        plain = {name: value for name, value in schema.items() if name != "pattern"}
+        return rf'(?![{besides[1]}]*+"){_inner(plain)}'
     if "enum" in schema:
         if not all(map(_NAME, schema["enum"])):
             raise Unsure

@@ -150,7 +150,7 @@ def _high(error: ValidationError) -> tuple[str, str]:
 
 
 def _unlike(error: ValidationError) -> tuple[str, str]:
-    if error.validator_value == r"\S":
+    if error.validator_value == r"\S" or error.validator_value.startswith(r"[^\s"):
         return "the text is blank", ""
     return _other(error)
 
