@@ -8,7 +8,7 @@ import re
 import pytest
 
 from fake_github import FakeGitHub, Fault
-from project import GATES, GOLD, Project, apart, gates, gold_of, wrong
+from project import GATES, GOLD, Project, apart, besides_tracked, gates, gold_of, wrong
 from rag_eval.action.base import Against, ApiHistory, GitHistory, Trigger, authority, find
 from rag_eval.action.run import action
 from rag_eval.errors import RagEvalError, UsageError
@@ -294,7 +294,7 @@ def test_gates_of_a_commit_whose_history_is_not_at_hand_are_not_known(project, s
     assert run(sha=sha, gates_ref=project.fork) == 2  # the commit itself is not there
     served.faults[:] = [Fault("/compare/", 404, times=10**9)]
     assert run(sha=sha, gates_ref=project.fork) == 0
-    assert [one["code"] for one in run.report["findings"]] == ["gates-from-elsewhere"]
+    assert [one["code"] for one in besides_tracked(run.report["findings"])] == ["gates-from-elsewhere"]
 
 
 def test_gates_ref_head_asks_nobody(project, served):
@@ -458,7 +458,7 @@ def test_gates_ref_head_is_said_in_the_report(project, served, run):
     assert run(gates_ref="head") == 0
     assert served.seen == []
     assert run.report["base"]["kind"] == "head"
-    assert [one["code"] for one in run.report["findings"]] == ["gates-from-head"]
+    assert [one["code"] for one in besides_tracked(run.report["findings"])] == ["gates-from-head"]
 
 
 def test_without_an_event_there_is_no_base(project, served, run):
@@ -476,7 +476,9 @@ def test_a_pull_request_whose_change_is_not_checked_out_is_not_passed(project, r
     project.git("checkout", checkout, "main")
     for event in ({**TARGET, "sha": project.base}, {"sha": merged}):
         assert run(**event) == 1
-        assert [(one["code"], one["level"]) for one in run.report["findings"]] == [("change-not-checked-out", "error")]
+        assert [(one["code"], one["level"]) for one in besides_tracked(run.report["findings"])] == [
+            ("change-not-checked-out", "error")
+        ]
         assert f"commit '{project.base[:12]}' is checked out, without the last commit of this pull request" in run.log
 
 
@@ -484,10 +486,12 @@ def test_traces_that_are_said_to_be_of_the_change_may_be_all_that_it_brings(proj
     project.git("checkout", "-q", "main")
     project.write("runs/run.json", json.dumps({"system_commit": project.head}))
     assert run(**TARGET, sha=project.base) == 0
-    assert [(one["code"], one["level"]) for one in run.report["findings"]] == [("change-not-checked-out", "warning")]
+    assert [(one["code"], one["level"]) for one in besides_tracked(run.report["findings"])] == [
+        ("change-not-checked-out", "warning")
+    ]
     project.write("runs/run.json", json.dumps({"system_commit": project.base}))
     assert run(**TARGET, sha=project.base) == 1
-    assert run.outputs["findings"] == "change-not-checked-out,stale-traces"
+    assert run.outputs["findings"] == "change-not-checked-out,stale-traces,traces-tracked"
 
 
 def test_what_holds_the_last_commit_of_the_pull_request_is_the_change(project, served, run):
@@ -497,10 +501,10 @@ def test_what_holds_the_last_commit_of_the_pull_request_is_the_change(project, s
     project.write("later.txt", "pushed since")
     later = project.done("a later push")
     assert run(sha=merged) == 0
-    assert run.report["findings"] == []
+    assert besides_tracked(run.report["findings"]) == []
     served.faults[:] = [Fault(f"compare/{later}", 404, times=10**9)]  # as of a commit that a step of the job made
     assert run(sha=merged) == 0
-    assert run.report["findings"] == []
+    assert besides_tracked(run.report["findings"]) == []
 
 
 def test_the_gates_that_decide_anyhow_are_not_those_of_the_change(project, run):
@@ -529,9 +533,9 @@ def test_with_gates_ref_head_every_item_has_to_be_signed_where_that_is_asked_for
     """There is nothing to compare with; the gold is not said to be missing for that."""
     project.merge()
     assert run(gates_ref="head", signoff=signoff) == code
-    codes = {one["code"] for one in run.report["findings"]} - {"gates-from-head"}
+    codes = {one["code"] for one in besides_tracked(run.report["findings"])} - {"gates-from-head"}
     assert codes == {"policy": set(), "require": {"unsigned-item"}, "off": {"signoff-off"}}[signoff]
-    mends = {one["mend"] for one in run.report["findings"] if one["code"] == "unsigned-item"}
+    mends = {one["mend"] for one in besides_tracked(run.report["findings"]) if one["code"] == "unsigned-item"}
     assert mends == ({"rag-eval gold signoff --baseline --reason '…'"} if signoff == "require" else set())
     assert run.report["gold_changes"] == []
 

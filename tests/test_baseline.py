@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from project import GOLDS, TRACES, Project, apart, gates, gold_of, json_lines, trace_of, wrong
+from project import GOLDS, TRACES, Project, apart, besides_tracked, gates, gold_of, json_lines, trace_of, wrong
 from rag_eval import app, baseline_file, cli
 from rag_eval.comparison.baseline import disagreeing, flips, must_pass
 from rag_eval.engines import meanwhile
@@ -86,7 +86,7 @@ def score(capsys, tmp_path, monkeypatch, request):
 
 
 def codes(report):
-    return [one["code"] for one in report["findings"]]
+    return [one["code"] for one in besides_tracked(report["findings"])]
 
 
 def gate(report, name="precision", direction="max_drop"):
@@ -172,7 +172,9 @@ def test_another_baseline_than_the_bases_is_said(project, score, named):
     project.done("an older one")
     found = [("baseline-overridden", "warning")] if named == "eval/older.json" else []
     report = score("--base", "main", "--baseline", named)
-    assert [(one["code"], one["level"]) for one in report["findings"] if one["code"] != "baseline-traces"] == found
+    assert [
+        (one["code"], one["level"]) for one in besides_tracked(report["findings"]) if one["code"] != "baseline-traces"
+    ] == found
 
 
 def test_where_there_is_no_baseline_it_is_said_and_the_gate_fails(project, score):
@@ -305,7 +307,7 @@ def test_a_replaced_baseline_is_named_and_the_bases_compared_with(project, score
     assert (score.code, gate(report)["outcome"], gate(report)["comparison"]["worsening"]) == (1, "failed", 0.5)
     assert codes(report) == ["baseline-changed"]
     assert report["baseline"]["ref"] == "main"
-    assert "is replaced by this change" in report["findings"][0]["message"]
+    assert "is replaced by this change" in besides_tracked(report["findings"])[0]["message"]
 
 
 def test_a_baseline_that_the_base_has_replaced_since_is_not_said_to_be_changed_here(project, score):
@@ -338,7 +340,7 @@ def test_a_removed_baseline_is_named_and_the_bases_compared_with(project, score)
     project.done()
     report = score("--base=main")
     assert (score.code, gate(report)["outcome"], codes(report)) == (1, "failed", ["baseline-changed"])
-    assert "is removed by this change" in report["findings"][0]["message"]
+    assert "is removed by this change" in besides_tracked(report["findings"])[0]["message"]
 
 
 def test_another_baseline_in_the_gates_file_does_not_decide(project, score):
@@ -491,7 +493,9 @@ def test_a_case_that_has_to_pass_and_does_not_fails_the_run(project, score, trac
     project.put(gates=guarded("Q2", traces), trace=wrong(1, 2))
     report = score()
     assert (score.code, codes(report)) == (1, ["must-pass-broken"])
-    assert report["findings"][0]["message"].startswith("Q2 passed in the baseline, has to pass (Q2), and does not: ")
+    assert besides_tracked(report["findings"])[0]["message"].startswith(
+        "Q2 passed in the baseline, has to pass (Q2), and does not: "
+    )
 
 
 @pytest.mark.parametrize("traces", [True, False])
@@ -512,7 +516,7 @@ def test_slices_that_have_to_pass(project, score, traces):
     record(project)
     project.put(trace=wrong(2, 3))
     report = score()
-    assert (score.code, [one["message"].split()[0] for one in report["findings"]]) == (1, ["Q3"])
+    assert (score.code, [one["message"].split()[0] for one in besides_tracked(report["findings"])]) == (1, ["Q3"])
     project.put(gold=GOLDS)  # to take the tag away is no way out
     assert codes(score()) == (["must-pass-broken"])
 
@@ -535,7 +539,7 @@ def test_a_name_that_no_case_answers_to_is_said(project, score):
     project.put(gates=guarded("q2, Q3", traces=True))
     report = score()
     assert (score.code, codes(report)) == (0, ["must-pass-unknown"])
-    assert "'q2'" in report["findings"][0]["message"]
+    assert "'q2'" in besides_tracked(report["findings"])[0]["message"]
 
 
 label = st.sampled_from(sorted(MEANING))

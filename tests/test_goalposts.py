@@ -8,7 +8,20 @@ import json
 
 import pytest
 
-from project import GATES, GOLD, GOLDS, TRACES, Project, apart, gates, gold_of, json_lines, trace_of, wrong
+from project import (
+    GATES,
+    GOLD,
+    GOLDS,
+    TRACES,
+    Project,
+    apart,
+    besides_tracked,
+    gates,
+    gold_of,
+    json_lines,
+    trace_of,
+    wrong,
+)
 from rag_eval import app, cli
 from rag_eval.files.contract import Contract
 from rag_eval.renderers import RENDERERS, render
@@ -55,8 +68,12 @@ def score(capsys, tmp_path):
     return score
 
 
+def findings(report):
+    return besides_tracked(report["findings"])
+
+
 def codes(report, level=None):
-    return [one["code"] for one in report["findings"] if level in (None, one["level"])]
+    return [one["code"] for one in findings(report) if level in (None, one["level"])]
 
 
 def policy(report):
@@ -629,10 +646,12 @@ def packed(project, stated=""):
     project.done("other gold")
 
 
-def test_packed_gold_is_scored_and_said_to_be_unseen(project, score):
+def test_packed_gold_is_compared_and_said_not_to_be_governed(project, score):
     packed(project)
-    (found,) = score()["findings"]
+    report = score()
+    (found,) = findings(report)
     assert (score.code, found["code"], found["level"]) == (0, "gold-not-in-items", "warning")
+    assert [(one["qid"], one["verb"]) for one in report["gold_changes"]] == [("Q1", "changed")]
     assert "is packed, and sign-off goes by lines" in found["message"]
     assert found["mend"] == "Keep the gold unpacked in git."
 

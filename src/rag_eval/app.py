@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.baseline_file import BaselineFile
+    from rag_eval.files.gold_set import GoldSet, StoredGold
     from rag_eval.finding import Finding
+    from rag_eval.goldlint import Seen
     from rag_eval.governance.authority import Authority
     from rag_eval.how import How
     from rag_eval.judging.gates import Policy
@@ -91,16 +93,16 @@ def run(options: Options, authority: Authority | None = None) -> Report:
     InputError with all problems where the input cannot be judged.
     """
     reader, policy, digests = open_policy(options)
-    base = _base(options, policy, authority) if authority else None
+    base = _base(options, reader, policy, authority) if authority else None
     session = Session(options, reader, policy, base, digests)
     report = session.first(authority)
     if authority is None:
         return report
     from rag_eval.governance.goalposts import review
-    from rag_eval.governance.scene import Scene
+    from rag_eval.governance.scene import Named, Scene
 
-    own = report, session.card, session.earlier, session.again, session.before
-    return review(Scene(authority, options.gold, policy, base, *own))
+    named = Named(options.gold, options.trace, options.gates, options.cutoffs, options.folder)
+    return review(Scene(authority, named, policy, base, report, session))
 
 
 class Session:
@@ -125,7 +127,8 @@ class Session:
             return self._first()
         from rag_eval.baseline_file import BaselineFile
 
-        with closing(BaselineFile(self._reader, self._path, authority, self._options.how)) as self._file:
+        own = self._reader, self._path, authority, self._options.how, self._limits_of_base
+        with closing(BaselineFile(*own)) as self._file:
             return self._first()
 
     def _first(self) -> Report:
@@ -145,6 +148,11 @@ class Session:
         known = Context(about=about, hashes=self._hashes, fields=self._fields)
         known = known._replace(drawn=drawn(self.card, known))  # while the baseline is being read
         self.earlier, said = self._baseline(policy)
+        if self.earlier:
+            from rag_eval.baseline_file import without_run_json
+            from rag_eval.files.report_file import sidecar_of
+
+            said += without_run_json(self.earlier, about, sidecar_of(policy.trace))
         notes = [Remark(*note) for note in reader.ledger.notes]
         inputs = [Input(*row) for row in digests.rows()]
         own = known._replace(notes=notes, inputs=inputs, findings=[*found, *said], earlier=self.earlier)
@@ -168,12 +176,58 @@ class Session:
 
         return context._replace(each=partial(spread, jobs=cores(self._options.how)))
 
-    def again(self, policy: Policy) -> Report | None:
+    def again(self, policy: Policy) -> Report:
         """The report under another policy, with what is found under both."""
         return self._scored(policy, None, None, self._earlier_under(policy))
 
-    def before(self, gold: bytes) -> Past | None:
-        """The report on the gold as it was, beside the baseline on that gold; None where that gold cannot be read.
+    @property
+    def gold(self) -> GoldSet:
+        """The gold set that was scored."""
+        from rag_eval.files.gold_set import GoldSet, form_of
+
+        return GoldSet(self._golds, self._hashes, form_of(self._reader, self._policy.gold))
+
+    @property
+    def gold_sha256(self) -> str:
+        """The sha256, in hex, of the gold file that was scored."""
+        return self._digests.hex("gold")
+
+    def answers(self, most: int) -> Seen:
+        """What the first ``most`` traces answered."""
+        from itertools import islice
+
+        from rag_eval.goldlint import watch
+
+        quiet = self._reader._replace(ledger=Ledger())
+        found = traces(quiet, self._golds, self._policy.trace, Digests())
+        return watch(self._golds, islice(found, most), self._policy.settings)
+
+    def other_questions(self) -> list[str]:
+        """The qids under which traces say that another question was asked than the gold asks, sorted."""
+        import json
+
+        from rag_eval.pairing import asks_another
+
+        source = self._reader._replace(ledger=Ledger()).open(self._policy.trace)
+        if source is None:
+            return []
+        found: set[str | None] = set()
+        with source:
+            for batch in source.batches():
+                text = batch.text
+                if b'"q"' in text or b'"question"' in text:
+                    rows = (line for line in batch.each() if b'"q"' in line or b'"question"' in line)
+                    found.update(asks_another(json.loads(line), self._golds) for line in rows)
+        return sorted(qid for qid in found if qid is not None)
+
+    def stored(self, gold: StoredGold) -> GoldSet:
+        """Read the gold set of another commit; InputError when it cannot be read."""
+        from rag_eval.files.gold_set import stored_gold_set
+
+        return stored_gold_set(self._reader, gold)
+
+    def before(self, gold: GoldSet) -> Past:
+        """The report on the gold as it was, beside the baseline on that gold.
 
         Traces that answer none of its questions are left out, and so are questions that this gold does not have any
         more and no trace answers: what the system would say to those is not known.
@@ -181,32 +235,37 @@ class Session:
         from rag_eval.report import Past
 
         earlier = self._baseline(self._policy, gold)[0] if self.earlier else None
-        found = self._scored(self._policy, gold, None, earlier)
-        return found and Past(found, earlier)
+        return Past(self._scored(self._policy, gold, None, earlier), earlier)
 
-    def _scored(
-        self, policy: Policy, gold: bytes | None, trace: bytes | None, earlier: Earlier | None
-    ) -> Report | None:
+    def _scored(self, policy: Policy, gold: GoldSet | None, trace: bytes | None, earlier: Earlier | None) -> Report:
         from rag_eval.report import Context, build, habits
 
-        held = {path: data for path, data in ((policy.gold, gold), (policy.trace, trace)) if data is not None}
+        held = {} if trace is None else {policy.trace: trace}
         quiet, digests = self._reader._replace(ledger=Ledger(), held=held), Digests()
         same = gold is None and policy.gold == self._policy.gold
-        golds = self._golds if same else read_gold(quiet, policy.gold, digests.of("gold", policy.gold))
-        if gold is not None and quiet.ledger.problems:
-            return None
-        hashes = self._hashes if same else item_hashes(quiet, policy.gold, golds)  # of all that the file holds
-        card = self._card(quiet, golds, policy, digests)
+        if gold is None:
+            digest = digests.of("gold", policy.gold)
+            golds = self._golds if same else read_gold(quiet, policy.gold, digest)
+            hashes = self._hashes if same else item_hashes(quiet, policy.gold, golds)  # of all that the file holds
+        else:
+            golds, hashes = dict(gold.golds), dict(gold.hashes)
+        traces = quiet if trace is None else quiet._replace(limits=self._limits_of_base)
+        card = self._card(traces, golds, policy, digests)
         if gold is not None and trace is None and (unknown := self._unanswered(golds, card)):
             golds = {qid: item for qid, item in golds.items() if qid not in unknown}
-            card = self._card(quiet, golds, policy, digests)
+            card = self._card(traces, golds, policy, digests)
         known = Context(fields=self._fields, earlier=earlier)
         if trace is None:  # the baseline's traces are of another run, which its own report tells of
-            about, found = self._told(quiet, policy, (self._digests if same else digests).hex("gold"))
+            digest = "" if gold is not None else (self._digests if same else digests).hex("gold")
+            about, found = self._told(quiet, policy, digest)
             known = known._replace(about=about, findings=[*found, *habits(card, policy, self._policy)])
         if gold is None and trace is None:  # other gold may not know every question that the traces answer
             quiet.ledger.stop_on_problems()
         return build(card, golds, policy, known._replace(hashes=hashes))
+
+    @property
+    def _limits_of_base(self) -> Limits:
+        return Limits(**self._base.limits) if self._base else self._reader.limits
 
     def _card(self, reader: Reader, golds: dict[str, Gold], policy: Policy, digests: Digests) -> Scorecard:
         terms = self._wanted, policy.settings, digests, self._asked_of(golds), self._options.how
@@ -250,7 +309,7 @@ class Session:
         same = (policy.settings, policy.gold) == (self._policy.settings, self._policy.gold)
         return self.earlier if same or self.earlier is None else self._baseline(policy)[0]
 
-    def _baseline(self, under: Policy, gold: bytes | None = None) -> tuple[Earlier | None, list[Finding]]:
+    def _baseline(self, under: Policy, gold: GoldSet | None = None) -> tuple[Earlier | None, list[Finding]]:
         """The baseline that the base's policy names, else the head's; the caller's own above both.
 
         Its traces are scored on other ``gold`` if some is given.
@@ -263,7 +322,7 @@ class Session:
 
         trace = next((each.baseline_trace for each in policies if each.baseline_trace), "")
 
-        def rescored(trace: str, data: bytes) -> Report | None:
+        def rescored(trace: str, data: bytes) -> Report:
             return self._scored(under._replace(trace=trace), gold, data, None)
 
         asked = bool(self._options.baseline)
@@ -283,20 +342,26 @@ def wanted(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:
     return within(found, next(policy for policy in policies if policy))
 
 
-def _base(options: Options, head: Policy, authority: Authority) -> Policy | None:
+def _base(options: Options, reader: Reader, head: Policy, authority: Authority) -> Policy | None:
     """The base's policy, with the options laid over it as over the head's.
 
-    Files that it names and that are not there any more are the head's: their going is a change of its own.
+    Files that it names and that are not there any more are the head's: their going is a change of its own. So is gold
+    that the change edits where the base has it, and scores from elsewhere.
     """
-    from rag_eval.governance.goalposts import base_policy
+    from rag_eval.governance.base_gates import base_policy
+    from rag_eval.governance.gold_before import is_unchanged
 
-    policy = base_policy(authority, head.file, options.folder, head.gold)
+    def scored() -> dict[str, Gold]:
+        return read_gold(reader._replace(ledger=Ledger()), head.gold)
+
+    policy = base_policy(authority, head.file, options.folder, head.gold, scored)
     if policy is None:
         return None
     gold, trace = options.gold or policy.gold, options.trace or policy.trace
+    own = gold == head.gold or (os.path.lexists(gold) and is_unchanged(authority, gold))
     return narrowed(policy, options.perspectives, options.suite)._replace(
         k=headline(options.cutoffs, policy.k),
-        gold=gold if os.path.lexists(gold) else head.gold,
+        gold=gold if own else head.gold,
         trace=trace if os.path.lexists(trace) else head.trace,
     )
 

@@ -24,9 +24,11 @@ from rag_eval.validation import json_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any
 
     from rag_eval.engines.meanwhile import Meanwhile
+    from rag_eval.files.limits import Limits
     from rag_eval.files.source import Reader
     from rag_eval.governance.authority import Authority
     from rag_eval.how import How
@@ -63,13 +65,14 @@ class Opened(NamedTuple):
 
 
 class BaselineFile:
-    """The file of a baseline, as the base has it, else as it is at hand.
+    """The file of a baseline, as the base has it, else as it is at hand. That of the base is read under its ``limits``.
 
     A report is made of a large one by a process of its own from now on, if ``how`` allows for one. To be closed.
     """
 
-    def __init__(self, reader: Reader, path: str, authority: Authority | None, how: How) -> None:
+    def __init__(self, reader: Reader, path: str, authority: Authority | None, how: How, limits: Limits) -> None:
         self.reader, self.path, self.authority = reader, path, authority
+        self._limits = limits
         self._meanwhile: Meanwhile[_Sent] | None = None
         self._opened: Opened | None = None
         self._held = self._find() if authority else None
@@ -102,8 +105,9 @@ class BaselineFile:
         self._held = None
         if held is None:
             return None
-        foreign = _values_alone(self.reader, self.path, held)
-        recorded, said = foreign or (_recorded(self.reader, self.path, held), None)
+        reader = self.reader._replace(limits=self._limits) if held.ref else self.reader
+        foreign = _values_alone(reader, self.path, held)
+        recorded, said = foreign or (_recorded(reader, self.path, held), None)
         return Opened(held.sha256, held.ref, recorded, said)
 
     def _sent(self) -> _Sent:
@@ -168,6 +172,23 @@ def overridden(file: BaselineFile, meant: str) -> list[Finding]:
         return []
     message = f"the caller names this baseline, and the base's gates file names {quoted(meant)}"
     return [Finding("baseline-overridden", "warning", message, "Name it in eval-gates.yml alone.", file.path)]
+
+
+def without_run_json(earlier: Earlier, about: Mapping[str, Any] | None, file: str) -> list[Finding]:
+    """What run.json said of the baseline's run and does not say of this one: then nobody can hold it to that."""
+    then, now = earlier.recorded.run or {}, about or {}
+    gone = [name for name in _ORIGIN if then.get(name) and not now.get(name)]
+    if about is None and earlier.recorded.run is not None:
+        message = "there is no run.json, and the baseline's run had one: which commit and gold these answers are of"
+    elif gone:
+        message = f"run.json lacks {', '.join(gone)}, which the baseline's run had: what these answers are of"
+    else:
+        return []
+    mend = "Let the run that writes the traces write run.json beside them."
+    return [Finding("run-json-missing", "warning", f"{message} cannot be checked", mend, file)]
+
+
+_ORIGIN = ("system_commit", "gold_sha256")
 
 
 def _narrowed(recorded: Report, path: str) -> list[Finding]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rag_eval.app import Session, open_policy, policy_in
 from rag_eval.digests import Digests
+from rag_eval.errors import InputError
+from rag_eval.files.gold_set import StoredGold
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.source import Reader
 
@@ -25,10 +27,10 @@ def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str
     reader, policy, digests = open_policy(options)
     session = Session(options, reader._replace(held={policy.gold: new}), policy, None, digests)
     after = session.first(None)
-    past = session.before(old)
-    if past is None:
+    try:
+        before = session.before(session.stored(StoredGold(policy.gold, policy.gold, {policy.gold: old}))).report
+    except InputError:
         return {}, blast.labels(after.questions), []
-    before = past.report
     return blast.labels(before.questions), blast.labels(after.questions), blast.turns(before.gates, after.gates)
 
 
@@ -43,7 +45,7 @@ def gates_effect(options: Options, old: bytes, new: bytes) -> list[PolicyChange]
     before, after = (_policy_in(options, data) for data in (old, new))
     session = Session(options, Reader(Ledger(), root=options.root), after, before, Digests())
     report = session.first(None)
-    redefined, meant = rejudge(report, before), session.again(before) or report
+    redefined, meant = rejudge(report, before), session.again(before)
     return changes(before.stated, after.stated, Effects(meant.gates, redefined.gates, report.gates))
 
 

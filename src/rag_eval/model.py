@@ -280,6 +280,16 @@ OPTIONAL = {
 """Fields that a metric may need, as the contract writes them, and where a case has what they say: None if absent."""
 
 
+class Limits(NamedTuple):
+    """Sizes in MiB unless said otherwise; every limit is inclusive."""
+
+    line_mib: int = 16  # one line of a JSONL file
+    depth: int = 64  # nested arrays and objects
+    lines: int = 10_000_000  # of one file
+    whole_mib: int = 1024  # a file that is read whole, as a JSON array is
+    expanded_mib: int = 16_384  # what a compressed file may grow to
+
+
 class Grounding(NamedTuple):
     """From which share of support on a sentence is supported: one that asserts, and one that infers."""
 

@@ -44,6 +44,21 @@ def is_named(row: Row) -> bool:
     return any(row.get(name) for name in (*_IDS, "q", "question"))
 
 
+def plain_question(text: str) -> str:
+    """Return a question without case, punctuation and repeated blanks, to compare it with another."""
+    return " ".join("".join(letter if letter.isalnum() else " " for letter in text.casefold()).split())
+
+
+def asks_another(row: Row, golds: Mapping[str, Gold]) -> str | None:
+    """Return the qid of a trace row that says that another question was asked than its gold item asks."""
+    qid = next((row[name] for name in _IDS if row.get(name)), None)
+    gold = golds.get(qid) if isinstance(qid, str) else None
+    asked = row.get("q") or row.get("question")
+    if gold is None or not isinstance(asked, str) or asked == gold.question:
+        return None
+    return None if plain_question(asked) == plain_question(gold.question) else gold.qid
+
+
 class Pairing:
     """Finds the qid of trace rows against one gold set, whose ``questions`` may be shared."""
 

@@ -189,6 +189,7 @@ def _as(data, form):
         "bom": lambda: b"\xef\xbb\xbf" + data,
         "empty": lambda: b"",
         "blank": lambda: b"\n\n\n",
+        "gzip": lambda: gzip.compress(data, mtime=0),
     }[form]()
 
 
@@ -209,6 +210,51 @@ def _record(stage, terms):
     key, plain = terms.get("key"), {name: value for name, value in terms.items() if name != "key"}
     made = honest.record(stage.before, stage.repository.read(stage.gold), **plain)
     return signatures.sign(made, str(stage.keys.file(key))) if key else made
+
+
+@move
+def move_gold(stage, to):
+    """The gold file under another name, which the gates file comes to name; its records stay."""
+    rename(stage, {stage.gold: to})
+    text = stage.repository.read(GATES).decode().replace(f"gold: {GOLD}", f"gold: {to}")
+    stage.repository.write(GATES, text)
+
+
+@move
+def sign_move(stage, terms):
+    """Records for the move of the gold: all items leave the old file, and all come into the new one."""
+    now = stage.repository.read(stage.gold)
+    for made in (
+        honest.record(stage.before, b"", gold=GOLD, **(terms or {})),
+        honest.record(b"", now, gold=stage.gold, **(terms or {})),
+    ):
+        stage.repository.write(f"{RECORDS}/{made.name}", made.file)
+
+
+@move
+def label_folder(stage, path):
+    """The gold file as a folder of label files, which the gates file comes to name."""
+    rows = [json.loads(line) for line in _rows(stage.repository.read(stage.gold))]
+    cases = [{"case_id": row["qid"], "query": row["question"]} for row in rows]
+    outcomes = [{"case_id": row["qid"], "expected_outcome": "no_results"} for row in rows if not row["answerable"]]
+    chunks = [{"case_id": row["qid"], "relevant_chunks": row["gold_citations"]} for row in rows if row["answerable"]]
+    for name, labels in (("cases", cases), ("pipeline_labels", outcomes), ("retrieval_labels", chunks)):
+        stage.repository.write(f"{path}/{name}.jsonl", honest.lines(labels))
+    stage.repository.write(GATES, stage.repository.read(GATES).decode().replace(f"gold: {GOLD}", f"gold: {path}"))
+
+
+@move
+def ungoverned(stage, _):
+    """A base whose gates ask for no sign-off."""
+    text = stage.repository.read(GATES).decode()
+    kept = [line for line in text.splitlines(keepends=True) if not line.startswith("signoff:")]
+    stage.repository.write(GATES, "".join(kept))
+
+
+@move
+def commit_traces(stage, path):
+    """What the honest system says to every question, in a file of the pull request."""
+    honest_traces(stage, path)
 
 
 @move
@@ -274,11 +320,17 @@ def traces(stage, edits):
 def run_traces(stage):
     """The bytes of the trace file: what the system says to each question of the gold, with the edits made."""
     try:
-        asked = [json.loads(line) for line in _rows(stage.repository.read(stage.gold))]
+        asked = _asked(stage.repository.read(stage.gold))
         rows = [honest.answer(item) for item in asked]
     except (OSError, ValueError, TypeError, KeyError):
         rows = [honest.answer(item) for item in honest.items()]
     return answers.edited(rows, stage.edits)
+
+
+def _asked(data):
+    """The items of a gold file in any of its forms."""
+    data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    return json.loads(data) if data.startswith(b"[") else [json.loads(line) for line in _rows(data)]
 
 
 @move
@@ -293,9 +345,11 @@ def baseline(stage, path):
     trace = stage.repository.path / honest.TRACE
     trace.parent.mkdir(parents=True, exist_ok=True)
     trace.write_bytes(run_traces(stage))
+    if stage.about is not None:
+        stage.repository.write(honest.RUN, json.dumps(stage.about))
     with chdir(stage.repository.path):
         report = app.run(app.Options(gates=GATES))
-    trace.unlink()
+    shutil.rmtree(trace.parent)
     stage.repository.write(path, render(report, "json"))
 
 

@@ -78,6 +78,12 @@ class Trigger(NamedTuple):
         return found if isinstance(found, str) else ""
 
     @property
+    def queued(self) -> int | None:
+        """The number of the pull request that a merge queue tests, by the ref that no step can change."""
+        queue = _QUEUE.fullmatch(self.ref) if self.name == "merge_group" else None
+        return int(queue[2]) if queue else None
+
+    @property
     def head(self) -> str:
         """The last commit of the pull request, else the commit under test."""
         return self.said("pull_request", "head", "sha") or self.sha
@@ -173,7 +179,8 @@ def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, hi
     commits = frozenset({"" if trigger.name == _TARGET else trigger.sha, last} - {""})
     own = gates.commit != against.commit and gates.commit in commits  # by whatever name its own gates were asked for
     fork = _fork(against, under_test, trigger, history)
-    before = history.at(fork) if fork else NOTHING
+    before, after = history.at(fork) if fork else NOTHING, history.at(under_test)
+    head.committed = after
     deciding = None if own else history.at(gates.commit) if gates.commit else NOTHING
     return Authority(
         ref=gates.ref,
@@ -185,7 +192,7 @@ def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, hi
         top=head.top,
         spent=history.at(against.commit) if fork and fork != against.commit else NOTHING,
         before=before,
-        after=history.at(under_test),
+        after=after,
         commits=commits,
         signoff=signoff,
         ci=True,
@@ -265,8 +272,11 @@ def who(
     """The accounts that approve the last commit of a pull request, and the authors of what it does to the gold."""
     if number is None:
         raise UsageError("The event names no pull request, so who approved and who wrote it cannot be asked.")
-    parents = parents_of(trigger.sha) if trigger.name in _PULL else []
-    head = parents[1] if len(parents) == 2 else trigger.head
+    if trigger.name == "merge_group":
+        head = api.pull_head(number)
+    else:
+        parents = parents_of(trigger.sha) if trigger.name in _PULL else []
+        head = parents[1] if len(parents) == 2 else trigger.head
     touching = api.commits_touching((policy.gold,), head, number)
     return approvals(api.reviews(number), head), authors(api.opened_by(number), touching, policy.signers)
 

@@ -195,12 +195,13 @@ def _authority(inputs: Inputs, place: Place, connect: Connect) -> Authority | No
     )
     signoff: Signoff = inputs.signoff  # type: ignore[assignment]
     found = authority(place.trigger, inputs.gates_ref, signoff, head, histories)
-    if place.pull_request is None and not place.trigger.name.startswith("pull_request"):
+    number = place.pull_request or place.trigger.queued
+    if number is None and not place.trigger.name.startswith("pull_request"):
         return found
 
     def people(policy: SignoffPolicy) -> tuple[Collection[str], Collection[Author]]:
         api = connect(place.api_url, inputs.github_token, place.repository)
-        return who(api, place.pull_request, place.trigger, policy, ApiHistory(api, head).parents)
+        return who(api, number, place.trigger, policy, ApiHistory(api, head).parents)
 
     return found._replace(people=people)
 

@@ -77,7 +77,7 @@ def _draft(frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record
     # With four eyes, what somebody else has signed is there to be signed once more.
     mine = _signed_by(signer, base, head, policy, used) if policy.four_eyes else head
     changes = [change for change, _ in checking.breaches(base, mine, policy, used)]
-    moved = [qid for qid, *_ in changes if checking.mutated(base.items.get(qid), head.items.get(qid))]
+    moved = [qid for qid, *_ in changes if checking.mutated(base.named(qid), head.items.get(qid))]
     if moved and not args.mutates:
         raise UsageError(
             f"{quoted(moved[0])} would ask something else than before ({len(moved)} such item(s)). "

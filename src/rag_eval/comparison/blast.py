@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rag_eval.finding import Finding
 from rag_eval.labels import GOOD
+from rag_eval.model import Gold
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Literal
 
     from rag_eval.judging.gates import Judged
@@ -101,6 +104,49 @@ def turning(gates: Iterable[str], file: str) -> Iterator[Finding]:
         fail = "1 gate fails" if len(names) == 1 else f"{len(names)} gates fail"
         message = f"{fail} this run on the gold of the base, and not on the changed one: {_listed(names)}"
         yield Finding("gold-turns-gates", "warning", message, "Review the gold apart from the system.", file)
+
+
+def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file: str) -> Iterator[Finding]:
+    """Yield the broken ``must_pass`` cases that only the changed gold takes for right."""
+    still = {each.message for each in after}
+    broken = [each for each in before if each.code == "must-pass-broken" and each.message not in still]
+    for each in broken[:_NAMED]:
+        message = f"on the gold of the base {each.message}; the changed gold takes the answer for right"
+        yield Finding("must-pass-widened", "warning", message, "Review the gold apart from the system.", file)
+
+
+def fewer_cases(before: Mapping[str, int], after: Sequence[Judged], file: str) -> Iterator[Finding]:
+    """Yield a warning when gates judge fewer cases than on the gold of the base."""
+    counts = {gate.label: gate.n for gate in after if not _counts(gate.name)}
+    fallen = [f"{name} {before[name]} → {n}" for name, n in counts.items() if n < before.get(name, 0)]
+    if fallen:
+        what = "1 gate judges" if len(fallen) == 1 else f"{len(fallen)} gates judge"
+        message = f"{what} fewer cases than on the gold of the base: {_listed(fallen)}"
+        yield Finding("fewer-cases", "warning", message, "Keep the questions and their labels.", file)
+
+
+def lost_labels(
+    changes: Iterable[tuple[str, Verb, bool]], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str
+) -> Iterator[Finding]:
+    """Yield a warning that names the changed items with fewer labels than on the base, whether a gate turns or not."""
+    lost = {qid: _lost(old[qid], new[qid]) for qid, verb, _ in changes if verb == "changed"}
+    named = [f"{qid} ({', '.join(fields)})" for qid, fields in lost.items() if fields]
+    if named:
+        what = "1 gold item loses" if len(named) == 1 else f"{len(named)} gold items lose"
+        yield Finding("labels-removed", "warning", f"{what} labels: {_listed(named)}", "Say why they go.", file)
+
+
+def _lost(old: Gold, new: Gold) -> list[str]:
+    """Return the fields that are gone from an item, or hold fewer entries than before."""
+    pairs = zip(Gold._fields, old, new, strict=True)
+    return [name for name, before, after in pairs if name != "line" and _size(after) < _size(before)]
+
+
+def _size(value: object) -> int:
+    """Return how much a field says: 0 when absent, the number of entries of a list or mapping, else 1."""
+    if value is None:
+        return 0
+    return 1 + len(value) if isinstance(value, (tuple, list, Mapping)) else 1
 
 
 def _dropped(qids: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from rag_eval.integrity import LEVELS
 from rag_eval.judging.gates import COMPLETENESS, MARGINS, REFERENCE_GATES, Judged, Slices, Statistics
-from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Settings
+from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Limits, Settings
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -132,7 +132,15 @@ def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
     usual = {"gold": USUAL_GOLD, "trace": USUAL_TRACE, "k": Settings().k, "version": 1}
     kept = {**LEVELS, **{name: level or "off" for name, level in stated.get("integrity", {}).items()}}
     chance = {**_CHANCE, **stated.get("statistics", {})}
-    full = {"gates": _asked(gates), "refusal": token, "completeness": counts, "integrity": kept, "statistics": chance}
+    limits = {**Limits()._asdict(), **stated.get("limits", {})}
+    full = {
+        "limits": limits,
+        "gates": _asked(gates),
+        "refusal": token,
+        "completeness": counts,
+        "integrity": kept,
+        "statistics": chance,
+    }
     return {**usual, **stated, **full, **({"slices": _cut(stated["slices"])} if "slices" in stated else {})}
 
 
@@ -171,6 +179,11 @@ def _json(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_json, value)) + "]"
     return f"{value:f}" if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
+
+
+def _reading(old: Any, new: Any) -> Kind:
+    """Less is read: more of the gold and of the baseline may be beyond a lower limit."""
+    return "looser" if new < old else "neutral"
 
 
 def _neutral(_old: Any, _new: Any) -> Kind:
@@ -269,7 +282,7 @@ RULES: Mapping[str, Rule] = {
     "signoff/signers": _rising,
     "signoff/signers/**": _allowing,
     "signoff/*": _unclear,
-    "limits": _neutral,
-    "limits/*": _neutral,
+    "limits": _unclear,
+    "limits/*": _reading,
 }
 """The direction of each key: ``*`` is any one name, ``**`` any names below."""

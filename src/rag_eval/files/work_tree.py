@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 
-from rag_eval.errors import InputError, Problem
-from rag_eval.trees import blob_id
+from rag_eval.errors import InputError, Problem, RagEvalError
+from rag_eval.trees import blob_id, object_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from rag_eval.trees import Snapshot
+
+
+_IDENT = re.compile(rb"\$Id: [^$\n]*\$")
 
 
 class IsFolder(InputError):
@@ -24,6 +30,9 @@ class WorkTree:
     link anywhere on the way to a file, or anything else that is no regular file, is an :class:`InputError`.
     """
 
+    committed: Snapshot | None = None
+    """The commit that is checked out, when it is known: a check-out may write files otherwise than git keeps them."""
+
     def __init__(self, top: str) -> None:
         self.top = top
         self._data: dict[str, bytes] = {}
@@ -35,6 +44,7 @@ class WorkTree:
             for name in self._listed(path) if path.endswith("/") else [path]:
                 data = self._read(name, asked=name == path)
                 if data is not None:
+                    data = self._as_committed(name, data)
                     found[name] = blob_id(data)
                     self._data[found[name]] = data
         return found
@@ -46,6 +56,20 @@ class WorkTree:
     def held(self, object_id: str) -> bytes | None:
         """The bytes of a file that was listed, None where none of that id was."""
         return self._data.get(object_id)
+
+    def _as_committed(self, path: str, data: bytes) -> bytes:
+        """Return the bytes that git keeps, where a check-out wrote its ``$Id$`` or other line ends into them."""
+        if self.committed is None or not (_IDENT.search(data) or b"\r\n" in data):
+            return data
+        try:
+            known = self.committed.files(path).get(path)
+        except RagEvalError:
+            return data
+        if known is None or object_id(data, like=known) == known:
+            return data
+        plain = _IDENT.sub(b"$Id$", data)
+        forms = plain, plain.replace(b"\r\n", b"\n"), data.replace(b"\r\n", b"\n")
+        return next((form for form in forms if object_id(form, like=known) == known), data)
 
     def _listed(self, folder: str) -> Iterator[str]:
         self._refuse_links(folder.rstrip("/"))

@@ -251,6 +251,11 @@ class GitHub:
         touching = {sha for path in paths for sha in self._history(path, head)}
         return [one for sha, row in commits.items() if sha in touching for one in _authors(sha, row)]
 
+    def pull_head(self, number: int) -> str:
+        """The hash of the last commit of a pull request."""
+        found = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
+        return _sha(text_of(found.get("head"), "sha"))
+
     def _pull_commits(self, number: int) -> dict[str, Mapping[str, Any]]:
         path = self._path(f"pulls/{number:d}/commits")
         rows = list(self._listed(path, "read the commits", "pull-requests: read"))

@@ -111,13 +111,15 @@ def of_git(ref: str) -> Authority:
     git = Git()
     tip, head = named(git, ref), named(git, "HEAD")
     fork = git.merge_base(tip, head)
+    work_tree = WorkTree(git.top)
+    work_tree.committed = git.at(head)
     return Authority(
         ref=ref,
         commit=tip,
         through="git",
         gates=git.at(tip),
         fork=git.at(fork),
-        head=WorkTree(git.top),
+        head=work_tree,
         top=git.top,
         spent=NOTHING if fork == tip else git.at(tip),
         written_at=lambda path: last_written(git, path, tip),

@@ -6,105 +6,44 @@ Both sides' gates apply: a change may tighten at once, and what it loosens takes
 from __future__ import annotations
 
 import json
-import os
 
 from rag_eval.comparison.policy import Effects, PolicyChange, changes, freed
-from rag_eval.errors import InputError, UsageError
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.finding import Finding
-from rag_eval.governance import gold_review
+from rag_eval.governance import gold_review, overridden
 from rag_eval.integrity import HABITS, commit_of
-from rag_eval.judging.gates import REFERENCE_GATES, merged
+from rag_eval.judging.gates import merged
 from rag_eval.judging.scope import scope_of
-from rag_eval.places import GATES_FILES
 from rag_eval.remarks import Remark
 from rag_eval.report import Base, concluded, diagnosed, habits, levels, rejudge
 from rag_eval.safe import quoted
-from rag_eval.trees import Irregular, lost, read, read_regular
+from rag_eval.trees import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-    from rag_eval.governance.authority import Authority
     from rag_eval.governance.scene import Scene
-    from rag_eval.judging.gates import Policy
+    from rag_eval.judging.gates import Judged, Policy
     from rag_eval.report import Report
-    from rag_eval.trees import Tree
 
 
 _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")
-
-
-def base_policy(authority: Authority, gates: str, folder: str = "", gold: str = "") -> Policy | None:
-    """The base's gates; None where the head decides for itself, or where the base has none yet.
-
-    The name counts as it was written first, so that a folder that the change turned into a link leads nowhere else.
-    Where the base has no file of that name, one of a usual name is looked for, in ``folder`` first, then in those above
-    the ``gold``, the nearest first: to name another file or folder, or to delete the one that is there, moves no
-    goalposts. Last, the one of a usual name that the change deletes or moves, wherever it stands. InputError where the
-    base's file cannot be read.
-    """
-    if authority.gates is None:
-        return None
-    named = [authority.written(gates), authority.inside(gates)] if gates else []
-    usual = [authority.inside(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
-    above = [name for name in _above(authority, gold) if _may_hold(authority.gates, name)]
-    here = [authority.inside(name) for name in GATES_FILES]
-    for path in dict.fromkeys(name for name in (*named, *usual, *above, *here, *GATES_FILES) if name):
-        data = read(authority.gates, path)
-        if data is not None:
-            return _parsed(authority, path, data)
-    return _moved_away(authority)
-
-
-def _above(authority: Authority, gold: str) -> list[str]:
-    """The usual names in the folders that the gold is in, the nearest first."""
-    path = authority.inside(gold) if gold else None
-    folders = path.split("/")[:-1] if path else []
-    ends = range(len(folders), 0, -1)
-    return ["/".join([*folders[:end], name]) for end in ends for name in GATES_FILES]
-
-
-def _may_hold(tree: Tree, path: str) -> bool:
-    """Whether nothing but folders leads to ``path``: a guess that ends at a link or a submodule is no file's name."""
-    try:
-        tree.files(path)
-    except Irregular as odd:
-        return odd.path == path
-    return True
-
-
-def _moved_away(authority: Authority) -> Policy | None:
-    """The gates that the change takes away from where nobody looks for them any more."""
-    if authority.gates is None or not (gone := lost(authority.before, authority.after, GATES_FILES)):
-        return None
-    if len(gone) > 1:
-        some = ", ".join(map(quoted, gone[:_NAMED]))
-        message = f"This change takes away several gates files, and which of them decides here cannot be told: {some}."
-        raise UsageError(
-            f"{message} Move one in a change of its own, or let this one decide for itself: gates-ref: head."
-        )
-    data = read(authority.gates, gone[0])
-    return None if data is None else _parsed(authority, gone[0], data)
-
-
-def _parsed(authority: Authority, path: str, data: bytes) -> Policy:
-    ledger = Ledger()
-    policy = policy_of(data, authority.outside(path), ledger)
-    if policy is None:
-        named, aside = f"{path} of {authority.ref}", "Or let this one change decide for itself: gates-ref: head."
-        raise InputError([each._replace(file=named, hint=f"{each.hint} {aside}") for each in ledger.problems])
-    return policy._replace(gates=policy.gates or REFERENCE_GATES)
 
 
 def review(scene: Scene) -> Report:
     """The report with what the base says of this run, and what the change does to gates, policies and gold."""
     report = scene.report
     gold = gold_review.look(scene)
-    found = [*report.findings, *habits(scene.card, *scene.policies), *gold.findings, *_self_judged(scene)]
+    found = [
+        *report.findings,
+        *habits(scene.session.card, *scene.policies),
+        *gold.findings,
+        *overridden.findings(scene),
+        *_self_judged(scene),
+    ]
     report = report._replace(findings=tuple(_sorted(found)), base=_who(scene), signed_at=gold.signed_at)
     report = report._replace(gold_changes=gold.changes, gate_turns=gold.turns)
     return concluded(_with_base(report, scene, scene.base) if scene.base else report)
@@ -113,8 +52,8 @@ def review(scene: Scene) -> Report:
 def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
     """The base's gates are judged by the values as the base defines them, and so is what gates cannot see."""
     redefined = rejudge(report, base, scene.earlier)
-    other = None if _same_meaning(base, scene.head) else scene.rescore(base)
-    judged = (other or redefined).gates
+    other = None if _same_meaning(base, scene.head) else scene.session.again(base)
+    judged = _worse((other or redefined).gates, _on_the_scored_files(scene, base, redefined).gates)
     freed_findings = {"signoff": gold_review.unbound(scene), "integrity": _played_down(report, scene.head)}
     meant = _as_the_base_has_it(report, other) if other else []
     effects = Effects(judged, redefined.gates, report.gates, freed_findings, _new_errors(report, meant))
@@ -126,6 +65,24 @@ def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
     report = report._replace(notes=(*report.notes, *theirs))
     report = report._replace(gates=gates, policy_changes=tuple(found), findings=tuple(_sorted(beside)), scope=scope)
     return diagnosed(report)
+
+
+def _on_the_scored_files(scene: Scene, base: Policy, redefined: Report) -> Report:
+    """The run under the base's settings, on the gold and traces that were scored, whichever files the base names.
+
+    Files that the change leaves where the base names them may be older or easier than those that it scores.
+    """
+    own = base._replace(gold=scene.head.gold, trace=scene.head.trace)
+    if own == base:
+        return redefined._replace(gates=())
+    return redefined if _same_meaning(own, scene.head) else scene.session.again(own)
+
+
+def _worse(gates: Sequence[Judged], others: Sequence[Judged]) -> tuple[Judged, ...]:
+    """Of each gate, judged on two sets of files, the outcome that fails the run, else the one that is broken."""
+    also = {(one.label, one.direction): one for one in others}
+    pairs = ((one, also.get((one.label, one.direction), one)) for one in gates)
+    return tuple(max(pair, key=lambda one: (one.blocks, one.broken)) for pair in pairs)
 
 
 def _whose(found: list[PolicyChange], scene: Scene, base: Policy) -> tuple[list[PolicyChange], list[Remark]]:
@@ -201,7 +158,7 @@ def _moved(scene: Scene, base: Policy, effects: Effects) -> list[PolicyChange]:
 
 def _self_judged(scene: Scene) -> list[Finding]:
     """Where something else than the change is judged, or nobody but the change decides, or may."""
-    return [*_astray(scene), *_elsewhere(scene), *_by_itself(scene)]
+    return [*_astray(scene), *_elsewhere(scene), *_by_itself(scene), *_other_questions(scene)]
 
 
 def _astray(scene: Scene) -> list[Finding]:
@@ -215,6 +172,17 @@ def _astray(scene: Scene) -> list[Finding]:
     )
     mend = "Run on pull_request and leave ref out of actions/checkout; docs/forks.md has what forks need."
     return [Finding("change-not-checked-out", "warning" if told else "error", message, mend)]
+
+
+def _other_questions(scene: Scene) -> list[Finding]:
+    qids = scene.session.other_questions()
+    if not qids:
+        return []
+    what = "The trace of 1 question says" if len(qids) == 1 else f"The traces of {len(qids)} questions say"
+    some = ", ".join(map(quoted, qids[:_NAMED])) + (f" and {len(qids) - _NAMED} more" if qids[_NAMED:] else "")
+    message = f"{what} that another question was asked than the gold asks: {some}"
+    mend = "Let the system answer the questions of the gold; q is the question as it was asked."
+    return [Finding("other-question", "warning", message, mend, scene.head.trace)]
 
 
 def _elsewhere(scene: Scene) -> list[Finding]:

@@ -6,11 +6,11 @@ import json
 
 from rag_eval.comparison import blast
 from rag_eval.comparison.policy import PolicyChange, freed
-from rag_eval.files.gates_file import beside as beside_file
 from rag_eval.files.report_file import sidecar_of
 from rag_eval.finding import Finding
+from rag_eval.governance import changed_items
+from rag_eval.governance.gold_before import compare
 from rag_eval.report import Past, SignedAt, rejudge
-from rag_eval.safe import quoted
 from rag_eval.signoff import checking, frame
 from rag_eval.signoff.identity import NO_PROOF, unchecked
 from rag_eval.signoff.policy import proves
@@ -22,11 +22,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rag_eval.comparison.blast import GateTurn, GoldChange, Verb
+    from rag_eval.comparison.blast import GateTurn, GoldChange
     from rag_eval.finding import Level
+    from rag_eval.governance.gold_before import Change, GoldDiff
     from rag_eval.governance.scene import Scene
-    from rag_eval.judging.gates import Judged
-    from rag_eval.signoff.checking import Policy, Side
+    from rag_eval.report import Earlier, Report
+    from rag_eval.signoff.checking import Policy
     from rag_eval.trees import Tree
 
 _ASK = "To have it signed off, say so in eval-gates.yml: signoff: {require: record}."
@@ -42,25 +43,37 @@ class Look(NamedTuple):
 
 
 def look(scene: Scene) -> Look:
-    """What the change does to the gold that was scored: changed items, flips, turned gates, sign-off."""
+    """Review the change of the gold that was scored: changed items, flips, turned gates, sign-off."""
     path = scene.authority.inside(scene.head.gold)
     if scene.authority.gates is None:
         return Look(findings=tuple(_as_it_stands(scene, path)))
+    found, own = _governed(scene, path)
+    diff = compare(scene)
+    if diff.unseen:
+        found += _untracked(scene, f"cannot be compared: {diff.unseen}")
+    found += _unchecked(scene, own, diff) if own else []
+    if diff.old is None and not own:
+        return Look(findings=tuple(found))
+    return _radius(scene, diff, found)._replace(signed_at=_signed_at(scene, own) if own else None)
+
+
+def _governed(scene: Scene, path: str | None) -> tuple[list[Finding], Policy | None]:
+    """Who answers for the change: the findings, and the sign-off policy of the gold, None when it cannot have one."""
     try:
         tracked = path is not None and bool(scene.authority.after.files(path))
     except Irregular as error:
         if path is None or not frame.is_folder(error, path):
             raise
-        return Look(findings=tuple(_without_items(scene, frame.no_items(path))))
+        return list(_without_items(scene, frame.no_items(path))), None
     if path is None or not tracked:
-        return Look(findings=tuple(_untracked(scene, path)))
+        where = "lies outside of the repository" if path is None else "is not in the commit under test"
+        return list(_untracked(scene, where)), None
     if frame.is_packed(read(scene.authority.head, path) or b""):
-        return Look(findings=tuple(_without_items(scene, frame.packed(path))))
+        return list(_without_items(scene, frame.packed(path))), None
     policies = _policies(scene)
     own = next((policy for policy in policies if policy.gold == path), None)
-    found = [*_overridden(scene, path), *(_unsigned(scene, policies) if own else _ungoverned(scene))]
-    base, head = frame.sides(scene.authority.frame, own or checking.Policy(gold=path))
-    return _radius(scene, path, base, head, found)._replace(signed_at=_signed_at(scene, own) if own else None)
+    found = list(_unsigned(scene, policies) if own else _ungoverned(scene))
+    return found, own or checking.Policy(gold=path)
 
 
 def _signed_at(scene: Scene, policy: Policy) -> SignedAt:
@@ -107,40 +120,37 @@ def _lines_of(data: bytes | None) -> set[str]:
     return {line for line in lines if line and not line.startswith("#")}
 
 
-def _radius(scene: Scene, path: str, base: Side, head: Side, found: list[Finding]) -> Look:
-    changed = checking.changes(base.items, head.items)
-    past = _scored_as_before(scene, path) if changed else None
+def _radius(scene: Scene, diff: GoldDiff, found: list[Finding]) -> Look:
+    past = scene.session.before(diff.old) if diff.changes and diff.old else None
     before, after = (blast.labels(one.questions) if one else {} for one in (past and past.report, scene.report))
-    moved = [(one.qid, one.verb, _mutates(one.qid, base, head)) for one in changed]
-    stands = blast.standing(moved, {**_recorded(scene, moved), **before} if past else {}, after)
+    stands = blast.standing(diff.changes, {**_recorded(scene, diff.changes), **before} if past else {}, after)
     found += blast.findings(stands, scene.head.gold, _touched(scene)) if stands else []
-    if past is None:
+    if past is None or diff.old is None or diff.new is None:
         return Look(tuple(stands), (), tuple(found))
-    old, new = _gates(scene, past)
-    found += blast.turning(freed(old, new), scene.head.gold)
-    return Look(tuple(stands), tuple(blast.turns(old, new)), tuple(found))
-
-
-def _recorded(scene: Scene, moved: Sequence[tuple[str, Verb, bool]]) -> dict[str, str]:
-    """The labels in the baseline of questions that nobody is asked any more: all that is known of them."""
-    gone = {qid for qid, verb, _ in moved if verb == "removed"}
-    return blast.labels(case for case in scene.earlier.recorded.questions if case.qid in gone) if scene.earlier else {}
-
-
-def _mutates(qid: str, base: Side, head: Side) -> bool:
-    return bool(checking.mutated(base.items.get(qid), head.items.get(qid)))
-
-
-def _scored_as_before(scene: Scene, path: str) -> Past | None:
-    """The same traces against the gold of the base; None where that cannot be read."""
-    data = read(scene.authority.fork, path)
-    return None if data is None else scene.before(data)
-
-
-def _gates(scene: Scene, past: Past) -> Iterator[tuple[Judged, ...]]:
-    """The gates of the policy that decides, under the old gold and under the new one, each beside its baseline."""
     sides, policy = (past, Past(scene.report, scene.earlier)), scene.base or scene.head
-    return (rejudge(one.report, policy, one.earlier).gates for one in sides)
+    old, new = (rejudge(one.report, policy, one.earlier) for one in sides)
+    found += blast.turning(freed(old.gates, new.gates), scene.head.gold)
+    found += blast.turning_must_pass(old.findings, new.findings, scene.head.gold)
+    found += blast.fewer_cases(_counts(old, scene.earlier), new.gates, scene.head.gold)
+    found += blast.lost_labels(diff.changes, diff.old.golds, diff.new.golds, scene.head.gold)
+    found += changed_items.findings(diff, scene)
+    return Look(tuple(stands), tuple(blast.turns(old.gates, new.gates)), tuple(found))
+
+
+def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
+    """The number of cases under each gate on the gold of the base: of this run, or of the baseline if it had more."""
+    recorded = earlier.recorded.metrics if earlier and earlier.recorded.scope is None and old.scope is None else {}
+    found: dict[str, int] = {}
+    for gate in old.gates:
+        then = recorded[gate.name].n if gate.name in recorded and not gate.slice else 0
+        found[gate.label] = max(found.get(gate.label, 0), gate.n, then)
+    return found
+
+
+def _recorded(scene: Scene, moved: Sequence[Change]) -> dict[str, str]:
+    """The labels in the baseline of questions that nobody is asked any more: all that is known of them."""
+    gone = {change.qid for change in moved if change.verb == "removed"}
+    return blast.labels(case for case in scene.earlier.recorded.questions if case.qid in gone) if scene.earlier else {}
 
 
 def _touched(scene: Scene) -> list[str]:
@@ -172,7 +182,7 @@ def _stated(scene: Scene, tree: Tree | None, file: str) -> Policy | None:
 
 def _at_place(scene: Scene, policy: Policy) -> Policy:
     """The policy for the gold that the caller named in place of the policy's own."""
-    gold = scene.authority.inside(scene.gold) if scene.gold else None
+    gold = scene.authority.inside(scene.named.gold) if scene.named.gold else None
     return policy if gold in (None, policy.gold) else policy._replace(gold=gold, records=beside(gold or ""))
 
 
@@ -210,14 +220,24 @@ def _check(scene: Scene, policy: Policy) -> list[checking.Breach]:
     return frame.findings(scene.authority.frame, policy, command, scene.authority.people)
 
 
+def _unchecked(scene: Scene, policy: Policy, diff: GoldDiff) -> Iterator[Finding]:
+    """Reviews and four eyes are known of pull requests only: what other events do not enforce is named."""
+    authority = scene.authority
+    if not (authority.ci and diff.changes and _enforced(scene)) or authority.people:
+        return
+    if asked := unchecked(policy, NO_PROOF):
+        message = f"the gold changed, and {' and '.join(asked)} cannot be checked on this event"
+        mend = "Require this check on pull requests or in the merge queue."
+        yield Finding("signoff-unchecked", "warning", message, mend, policy.gold)
+
+
 def _ungoverned(scene: Scene) -> Iterator[Finding]:
     message = "the gold that is scored is not the one that the sign-off policy is about"
     yield Finding("gold-not-governed", _level(scene), message, "Name one gold file in both places.", scene.head.gold)
 
 
-def _untracked(scene: Scene, path: str | None) -> Iterator[Finding]:
-    where = "lies outside of the repository" if path is None else "is not in the commit under test"
-    message = f"the gold {where}: what changed in it, and who signed for that, cannot be seen"
+def _untracked(scene: Scene, where: str) -> Iterator[Finding]:
+    message = f"the gold {where}: who signed for what changed in it cannot be seen"
     yield Finding("gold-not-in-git", _level(scene), message, "Commit the gold.", scene.head.gold)
 
 
@@ -228,11 +248,3 @@ def _without_items(scene: Scene, why: str) -> Iterator[Finding]:
 
 def _level(scene: Scene) -> Level:
     return "error" if _enforced(scene) else "warning"
-
-
-def _overridden(scene: Scene, path: str) -> Iterator[Finding]:
-    named = scene.base.stated.get("gold") if scene.base else None
-    meant = scene.authority.inside(beside_file(scene.base.file, named)) if scene.base and named else None
-    if scene.gold and meant not in (None, path):
-        message = f"the caller names this gold, and the base's gates file names {quoted(meant)}"
-        yield Finding("gold-overridden", "warning", message, "Name the gold in eval-gates.yml alone.", scene.head.gold)

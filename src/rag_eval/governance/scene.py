@@ -1,4 +1,4 @@
-"""What a change is looked at by: the scored run, and what it is held against."""
+"""The scored run, and what it is held against."""
 
 from __future__ import annotations
 
@@ -6,30 +6,42 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from rag_eval.app import Session
     from rag_eval.governance.authority import Authority
     from rag_eval.judging.gates import Policy
-    from rag_eval.report import Earlier, Past, Report
-    from rag_eval.scoring.scorecard import Scorecard
+    from rag_eval.report import Earlier, Report
+
+
+class Named(NamedTuple):
+    """The files and cutoffs that the caller named in place of the gates file's, empty for none.
+
+    ``folder`` is where the usual gates file of the caller stands.
+    """
+
+    gold: str = ""
+    trace: str = ""
+    gates: str = ""
+    cutoffs: tuple[int, ...] = ()
+    folder: str = ""
 
 
 class Scene(NamedTuple):
     """A scored run and the authority that it is held against.
 
-    ``gold`` is the gold file that the caller named in place of the policy's, empty for none. ``rescore`` scores the
-    same run again as another policy has it, ``before`` on the gold as it was.
+    ``session`` scores the same run again, as another policy has it or on other gold.
     """
 
     authority: Authority
-    gold: str
+    named: Named
     head: Policy
     base: Policy | None
     report: Report
-    card: Scorecard
-    earlier: Earlier | None
-    rescore: Callable[[Policy], Report | None]
-    before: Callable[[bytes], Past | None]
+    session: Session
+
+    @property
+    def earlier(self) -> Earlier | None:
+        """The baseline."""
+        return self.session.earlier
 
     @property
     def policies(self) -> tuple[Policy, ...]:

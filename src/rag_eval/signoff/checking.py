@@ -50,10 +50,18 @@ Records = dict[str, Record | str]
 
 
 class Side(NamedTuple):
-    """One state of the gold: its items by qid, and the files of its records folder."""
+    """One state of the gold: its items by qid, and the files of its records folder.
+
+    ``moved`` are the items of the base's gold where the change moves it to another path.
+    """
 
     items: Mapping[str, Item] = {}
     records: Mapping[str, Record | str] = {}
+    moved: Mapping[str, Item] = {}
+
+    def named(self, qid: str) -> Item | None:
+        """Return what a qid names, also in gold that moved."""
+        return self.items.get(qid) or self.moved.get(qid)
 
 
 def items(
@@ -131,7 +139,7 @@ def breaches(base: Side, head: Side, policy: Policy, spent: Records | None = Non
     old_edges = _edges(_sound({**(spent or {}), **base.records}).values())
     found = []
     for change in changes(base.items, head.items):
-        moved = bool(mutated(base.items.get(change.qid), head.items.get(change.qid)))
+        moved = bool(mutated(base.named(change.qid), head.items.get(change.qid)))
         code = _code(change, moved, new_edges.get(change.qid, []), old_edges.get(change.qid, []))
         found += [(change, code)] if code else []
     return found
@@ -304,7 +312,7 @@ def _breach(change: Change, code: str, base: Side, head: Side, policy: Policy, a
         "unsigned-change": f"{what}, and no new record signs that",
         "replayed-record": f"{what}, and only a record that is already on the base signs that; a record counts once",
         "broken-chain": f"{what}, and the new records for it do not lead from the base's item to this one",
-        "mutation": f"{what} so that it asks something else ({', '.join(mutated(base.items.get(qid), item))} differs); "
+        "mutation": f"{what} so that it asks something else ({', '.join(mutated(base.named(qid), item))} differs); "
         "give the new question a new qid, or say that it is meant",
     }[code]
     mend = f"{advice.sign} --mutates" if code == "mutation" else advice.sign

@@ -113,6 +113,7 @@ def in_force(
     now = now if now.stated else now._replace(dataset=ahead.dataset)
     if (now.gold, now.records) == (ahead.gold, ahead.records):
         return [now if base else ahead]
+    ahead = ahead._replace(was=now.gold) if now.gold != ahead.gold else ahead
     return [now, ahead.held_to(now) if base else ahead]
 
 
@@ -214,7 +215,40 @@ def sides(frame: Frame, policy: Policy) -> tuple[Side, Side]:
         if problems and tree is frame.head:
             raise InputError(problems[:MOST_PROBLEMS], max(0, len(problems) - MOST_PROBLEMS))
         sides.append(Side(items, _records(tree, files, policy)))
-    return sides[0], sides[1]
+    base, head = sides
+    base = base._replace(items=_merged_since(frame, policy, base.items, head.items, parsed))
+    return base._replace(moved=_moved_items(frame, policy, parsed)), head
+
+
+def _merged_since(
+    frame: Frame,
+    policy: Policy,
+    base: Mapping[str, checking.Item],
+    head: Mapping[str, checking.Item],
+    parsed: dict[bytes, Any],
+) -> Mapping[str, checking.Item]:
+    """The items of the base, and those of the head that the tip of the base has meanwhile: nothing is left to sign.
+
+    They came from an earlier part of the change that was merged already, as stacked pull requests are.
+    """
+    changed = checking.changes(base, head) if frame.spent is not NOTHING else []
+    if not changed:
+        return base
+    tip = _items(frame.spent, _files(frame.spent, policy), policy, parsed)[0]
+    same = {qid for qid, _, after in changed if after == (tip[qid].hash if qid in tip else None)}
+    kept = {qid: item for qid, item in base.items() if qid not in same}
+    return kept | {qid: head[qid] for qid in same & head.keys()}
+
+
+def _moved_items(frame: Frame, policy: Policy, parsed: dict[bytes, Any]) -> Mapping[str, checking.Item]:
+    """The items of the gold that the change moves to where the policy looks: what a qid asks there is known."""
+    if not policy.was:
+        return {}
+    before = policy._replace(gold=policy.was)
+    try:
+        return _items(frame.base, _files(frame.base, before), before, parsed)[0]
+    except UsageError:  # a folder, of which nothing was ever signed
+        return {}
 
 
 def _files(tree: Tree, policy: Policy) -> dict[str, str]:

@@ -16,7 +16,8 @@ class Policy(NamedTuple):
 
     ``require`` is one of ``LEVELS``. ``signers`` gives the GitHub account of each signer by e-mail address; where it
     names anybody, nobody else signs. ``allowed_signers`` is the path of the file with the signers' keys, if any.
-    ``stated`` says whether a gates file asks for all this; it is no setting.
+    ``stated`` says whether a gates file asks for all this, ``was`` is the path of the gold on the base where the change
+    moves it; they are no settings.
     """
 
     dataset: str = "default"
@@ -27,6 +28,7 @@ class Policy(NamedTuple):
     allowed_signers: str = ""
     signers: Mapping[str, str] = {}
     stated: bool = False
+    was: str = ""
 
     def held_to(self, base: Policy) -> Policy:
         """The same gold and records under the rules of ``base`` for who signs: a new place brings no new rules."""
@@ -34,7 +36,7 @@ class Policy(NamedTuple):
         return self._replace(**rules)
 
 
-SETTINGS = frozenset(Policy._fields) - {"stated"}
+SETTINGS = frozenset(Policy._fields) - {"stated", "was"}
 
 
 class Breach(NamedTuple):

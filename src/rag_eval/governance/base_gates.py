@@ -1,0 +1,178 @@
+"""The gates file of the base that decides about a change, wherever the change or its caller put theirs."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+
+from rag_eval.errors import InputError, UsageError
+from rag_eval.files.gates_file import policy_of
+from rag_eval.files.gold_set import StoredGold, stored_gold_set
+from rag_eval.files.ledger import Ledger
+from rag_eval.files.limits import Limits
+from rag_eval.files.source import Reader
+from rag_eval.judging.gates import REFERENCE_GATES
+from rag_eval.model import USUAL_GOLD
+from rag_eval.pairing import plain_question
+from rag_eval.places import GATES_FILES
+from rag_eval.safe import quoted
+from rag_eval.signoff import frame
+from rag_eval.trees import Irregular, lost, read, read_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from rag_eval.governance.authority import Authority
+    from rag_eval.judging.gates import Policy
+    from rag_eval.model import Gold
+    from rag_eval.trees import Tree
+
+    Golds = Callable[[], Mapping[str, Gold]]
+
+_NAMED = 5
+_SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question
+
+
+def base_policy(authority: Authority, gates: str, folder: str, gold: str, scored: Golds) -> Policy | None:
+    """Return the base's gates; None when the head decides for itself, or when the base has none for this system.
+
+    The named path is looked for first, as it was written, so that a folder that the change turned into a link leads
+    nowhere else; then a file of the usual name in ``folder``. Next come the usual names above the ``gold``, the nearest
+    first, and the root: to name another file or folder, or to delete the one that is there, moves no goalposts. Last
+    come those that the change deletes or moves. A file of another system does not decide: see :func:`_is_for`.
+    ``scored`` gives the items of the gold that is scored. InputError when the base's file cannot be read.
+    """
+    tree = authority.gates
+    if tree is None:
+        return None
+    named = [authority.written(gates), authority.inside(gates)] if gates else []
+    here = [authority.inside(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
+    for path in dict.fromkeys(name for name in (*named, *here) if name):
+        if (data := read(tree, path)) is not None:
+            return _parsed(authority, path, data)
+    for path in usual_places(authority, "", gold):
+        data = read(tree, path)
+        policy = None if data is None else _parsed(authority, path, data)
+        if policy and _is_for(authority, policy, gold, scored, moved=False):
+            return policy
+    return _moved_away(authority, gold, scored)
+
+
+def usual_places(authority: Authority, folder: str, gold: str) -> list[str]:
+    """Return where a gates file of the usual name may stand: in ``folder``, above the gold, here and at the root."""
+    tree = authority.gates
+    own = [authority.inside(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
+    above = [name for name in _above(authority, gold) if tree is not None and _may_hold(tree, name)]
+    here = [authority.inside(name) for name in GATES_FILES]
+    return list(dict.fromkeys(name for name in (*own, *above, *here, *GATES_FILES) if name))
+
+
+def _above(authority: Authority, gold: str) -> list[str]:
+    """The usual names in the folders that the gold is in, the nearest first."""
+    path = authority.inside(gold) if gold else None
+    folders = path.split("/")[:-1] if path else []
+    ends = range(len(folders), 0, -1)
+    return ["/".join([*folders[:end], name]) for end in ends for name in GATES_FILES]
+
+
+def _may_hold(tree: Tree, path: str) -> bool:
+    """Whether nothing but folders leads to ``path``: a guess that ends at a link or a submodule is no file's name."""
+    try:
+        tree.files(path)
+    except Irregular as odd:
+        return odd.path == path
+    return True
+
+
+def _moved_away(authority: Authority, gold: str, scored: Golds) -> Policy | None:
+    """Return the gates for this system that the change takes away from where nobody looks for them any more."""
+    tree = authority.gates
+    found: list[tuple[str, Policy]] = []
+    for path in lost(authority.before, authority.after, GATES_FILES) if tree is not None else ():
+        data = read(tree, path) if tree is not None else None
+        policy = None if data is None else _parsed(authority, path, data)
+        if policy and _is_for(authority, policy, gold, scored, moved=True):
+            found.append((path, policy))
+    if len(found) > 1:
+        some = ", ".join(quoted(path) for path, _ in found[:_NAMED])
+        message = f"This change takes away several gates files, and which of them decides here cannot be told: {some}."
+        raise UsageError(
+            f"{message} Move one in a change of its own, or let this one decide for itself: gates-ref: head."
+        )
+    return found[0][1] if found else None
+
+
+def _is_for(authority: Authority, policy: Policy, gold: str, scored: Golds, *, moved: bool) -> bool:
+    """Return whether the gates of ``policy`` are about the gold that is scored, and not about another system.
+
+    They are unless their gold is another one, of which the scored gold repeats nearly nothing. Of gates that the change
+    leaves in place the gold has to be there still.
+    """
+    tree = authority.gates
+    own = gold_named_by(authority, policy, tree) if tree is not None else None
+    if tree is None or own is None or own == authority.inside(gold):
+        return True
+    try:
+        stored = stored_at(authority, tree, own, Limits(**policy.limits))
+        if stored is None or (not moved and not _is_there(authority.after, own)):
+            return True
+        theirs = stored_gold_set(Reader(Ledger()), stored).golds.values()
+    except (InputError, Irregular):
+        return True
+    ours = scored().values()
+    return _shared(theirs, ours) * 100 >= _SHARED * max(1, min(len(theirs), len(ours)))
+
+
+def _shared(theirs: Iterable[Gold], ours: Iterable[Gold]) -> int:
+    """Count the items of ours that repeat a question, or the labels, of one of theirs."""
+    known = {key for gold in theirs for key in _keys(gold)}
+    return sum(not known.isdisjoint(_keys(gold)) for gold in ours)
+
+
+def _keys(gold: Gold) -> list[object]:
+    labels = gold.substrings, gold.citations
+    return [plain_question(gold.question), *([labels] if all(labels) else [])]
+
+
+def _is_there(tree: Tree, path: str) -> bool:
+    try:
+        return bool(tree.files(path))
+    except Irregular:
+        return True
+
+
+def _parsed(authority: Authority, path: str, data: bytes) -> Policy:
+    ledger = Ledger()
+    policy = policy_of(data, authority.outside(path), ledger)
+    if policy is None:
+        named, aside = f"{path} of {authority.ref}", "Or let this one change decide for itself: gates-ref: head."
+        raise InputError([each._replace(file=named, hint=f"{each.hint} {aside}") for each in ledger.problems])
+    return policy._replace(gates=policy.gates or REFERENCE_GATES)
+
+
+def gold_named_by(authority: Authority, base: Policy, tree: Tree) -> str | None:
+    """Return the path of the gold that a gates file of the base names, as ``tree`` has that file."""
+    file = authority.written(base.file) or authority.inside(base.file)
+    if file is None:
+        return None
+    data = read_regular(tree, file)
+    then = policy_of(data, base.file, Ledger()) if data is not None else None
+    stated = (then or base).stated.get("gold", USUAL_GOLD)
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(file), stated.replace(os.sep, "/")))
+    return None if path.startswith(("/", "../")) or path in (".", "..") else path
+
+
+def stored_at(authority: Authority, tree: Tree, path: str, limits: Limits) -> StoredGold | None:
+    """Return the gold file or label folder at ``path`` of a tree, None when nothing is there."""
+    shown = f"{path} of {authority.ref}"
+    try:
+        data = read(tree, path)
+    except Irregular as error:
+        if not frame.is_folder(error, path):
+            raise
+        ids = tree.files(f"{path}/")
+        blobs = tree.contents(ids.values())
+        files = {posixpath.basename(name): blobs[own] for name, own in ids.items()}
+        return StoredGold(path, shown, files, folder=True, limits=limits)
+    return None if data is None else StoredGold(path, shown, {path: data}, limits=limits)

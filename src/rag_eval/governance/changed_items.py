@@ -1,0 +1,61 @@
+"""The lint rules on the gold items that a change adds or edits: an item that any answer fits judges nothing."""
+
+from __future__ import annotations
+
+from rag_eval.finding import Finding
+from rag_eval.goldlint import CHECKS, Sample
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rag_eval.files.gold_set import GoldSet
+    from rag_eval.goldlint import Seen
+    from rag_eval.governance.gold_before import GoldDiff
+    from rag_eval.governance.scene import Scene
+
+    Found = dict[tuple[str, str, str], int]
+
+RULES = (
+    "no-substr",
+    "substr-white-space",
+    "substr-character",
+    "substr-refusal",
+    "substr-in-question",
+    "substr-stop-words",
+    "substr-in-citation",
+    "substr-common",
+    "no-citation",
+    "expected-without-substr",
+    "question-blank",
+)
+"""The rules of `gold lint` that say that an item judges too little."""
+
+_SHOWN = 5
+_ANSWERS = 20_000  # of the run that a substring is looked for in
+
+
+def findings(diff: GoldDiff, scene: Scene) -> Iterator[Finding]:
+    """Yield a warning for each thing that `gold lint` finds in the changed items and not in what they were."""
+    qids = [change.qid for change in diff.changes if change.verb != "removed"]
+    if not qids or diff.old is None or diff.new is None:
+        return
+    seen = scene.session.answers(_ANSWERS)
+    known = _lint(diff.old, qids, scene, seen)
+    new = {key: line for key, line in _lint(diff.new, qids, scene, seen).items() if key not in known}
+    for (code, qid, message), line in list(new.items())[:_SHOWN]:
+        where = f"{qid}: " if qid else "of the changed items "
+        more = f" (and {len(new) - _SHOWN} more such remarks)" if len(new) > _SHOWN else ""
+        text = f"{where}{message} ({code}){more}"
+        mend = "Make the item judge the answer; rag-eval gold lint lists all such items."
+        yield Finding("changed-item-weak", "warning", text, mend, scene.head.gold, line)
+
+
+def _lint(golds: GoldSet, qids: Iterable[str], scene: Scene, seen: Seen) -> Found:
+    sample = Sample([(golds.golds[qid], {}) for qid in qids if qid in golds.golds], scene.base or scene.head, seen)
+    found = {}
+    for code in RULES:
+        for remark in CHECKS[code](sample):
+            gold = remark.gold
+            found[code, gold.qid if gold else "", remark.message] = gold.line if gold else 0
+    return found

@@ -1,0 +1,82 @@
+"""What the caller names in place of what the base's files name, and traces that are in git."""
+
+from __future__ import annotations
+
+import posixpath
+
+from rag_eval.files.gates_file import beside
+from rag_eval.finding import Finding
+from rag_eval.governance.base_gates import usual_places
+from rag_eval.places import GATES_FILES
+from rag_eval.safe import quoted
+from rag_eval.trees import Irregular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_eval.governance.scene import Scene
+    from rag_eval.trees import Tree
+
+
+def findings(scene: Scene) -> Iterator[Finding]:
+    """Yield a warning for each input that differs from what the base names, and for traces that git tracks."""
+    if meant := _meant(scene, "gold", scene.named.gold):
+        message = f"the caller names this gold, and the base's gates file names {quoted(meant)}"
+        yield Finding("gold-overridden", "warning", message, _ONLY, scene.head.gold)
+    if meant := _meant(scene, "trace", scene.named.trace):
+        message = f"the caller names these traces, and the base's gates file names {quoted(meant)}"
+        yield Finding("traces-overridden", "warning", message, _ONLY, scene.head.trace)
+    yield from _gates(scene)
+    yield from _cutoffs(scene)
+    yield from _tracked(scene)
+
+
+_ONLY = "Name the file only in the gates file."
+
+
+def _meant(scene: Scene, key: str, named: str) -> str | None:
+    """Return the path that the base's gates file states, when the caller names another one."""
+    stated = scene.base.stated.get(key) if scene.base else None
+    if scene.base is None or not stated or not named:
+        return None
+    meant = scene.authority.inside(beside(scene.base.file, stated))
+    return None if meant == scene.authority.inside(named) else meant
+
+
+def _gates(scene: Scene) -> Iterator[Finding]:
+    """A gates file of an unusual name or place, though the base has one of the usual name for this gold."""
+    tree, named = scene.authority.gates, scene.authority.inside(scene.named.gates) if scene.named.gates else None
+    if scene.base is None or tree is None or named is None:
+        return
+    usual = named.rpartition("/")[2] in GATES_FILES
+    if usual and posixpath.dirname(named) == scene.authority.inside(scene.named.folder or "."):
+        return
+    places = usual_places(scene.authority, scene.named.folder, scene.head.gold)
+    meant = next((place for place in places if _holds(tree, place)), named)
+    if meant != named and (not usual or ("/" in meant and _holds(tree, named))):
+        message = f"the caller names this gates file, and the base has {quoted(meant)} for this gold"
+        yield Finding("gates-overridden", "warning", message, "Leave the input gates out.", scene.head.file)
+
+
+def _holds(tree: Tree, path: str) -> bool:
+    try:
+        return bool(tree.files(path))
+    except Irregular:
+        return False
+
+
+def _cutoffs(scene: Scene) -> Iterator[Finding]:
+    stated = scene.base.stated.get("k") if scene.base else None
+    if scene.base and stated is not None and int(stated) != scene.base.k:
+        message = f"the caller sets k to {scene.base.k}, and the base's gates file to {stated}"
+        yield Finding("k-overridden", "warning", message, "Set k only in the gates file.", scene.head.file)
+
+
+def _tracked(scene: Scene) -> Iterator[Finding]:
+    path = scene.authority.inside(scene.head.trace)
+    if path and scene.authority.gates is not None and _holds(scene.authority.after, path):
+        message = "the traces are in git: they are answers that somebody committed, not those of this run"
+        yield Finding(
+            "traces-tracked", "warning", message, "Let the job write them, and ignore the file.", scene.head.trace
+        )
