@@ -425,6 +425,7 @@ _INTEGRITY = {
     "padded-answers": "Answers say what most other questions want to hear too.",
     "padded-citations": "Answers cite everything that was retrieved.",
     "padded-retrieval": "Every question retrieves the same long list.",
+    "partly-measured": "Cases are in no value of a gated metric, for their traces lack a field.",
     "stale-traces": "run.json names another commit than the one under test.",
     "other-gold": "run.json says that another gold set was answered.",
     "vacuous-gold": "Answerable items say nothing by which an answer could be wrong. warning where not said.",

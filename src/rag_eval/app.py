@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.baseline_file import BaselineFile
+    from rag_eval.case import Case
     from rag_eval.files.gold_set import GoldSet, StoredGold
     from rag_eval.finding import Finding
     from rag_eval.goldlint import Seen
     from rag_eval.governance.authority import Authority
     from rag_eval.how import How
     from rag_eval.judging.gates import Policy
+    from rag_eval.judging.results import Question
     from rag_eval.metrics import Measure
     from rag_eval.model import Gold, Settings, Trace
     from rag_eval.report import Context, Earlier, Past, Report
@@ -146,7 +148,8 @@ class Session:
         self._hashes = item_hashes(reader, policy.gold, self._golds)
         found = [*self._provenance(reader, about, policy, digests.hex("gold")), *self._vacuous()]
         known = Context(about=about, hashes=self._hashes, fields=self._fields)
-        known = known._replace(drawn=drawn(self.card, known))  # while the baseline is being read
+        cases = drawn(self.card, known)  # while the baseline is being read
+        known = known._replace(drawn=cases)
         self.earlier, said = self._baseline(policy)
         if self.earlier:
             from rag_eval.baseline_file import without_run_json
@@ -155,6 +158,7 @@ class Session:
             said += without_run_json(self.earlier, about, sidecar_of(policy.trace))
         notes = [Remark(*note) for note in reader.ledger.notes]
         inputs = [Input(*row) for row in digests.rows()]
+        found += self._partly_measured(policy, self._golds, cases.questions)
         own = known._replace(notes=notes, inputs=inputs, findings=[*found, *said], earlier=self.earlier)
         return build(self.card, self._golds, policy, self._by_many(own))
 
@@ -167,6 +171,39 @@ class Session:
 
         policies = [each for each in (self._policy, self._base) if each]
         return vacuous(self._asked.values(), self._policy.gold, levels(*policies))
+
+    def _partly_measured(
+        self, policy: Policy, golds: Mapping[str, Gold], questions: Sequence[Question]
+    ) -> list[Finding]:
+        """Find the gated metrics that some cases are missing from, for their traces lack a field."""
+        from rag_eval.judging import unmeasured
+        from rag_eval.report import levels
+
+        policies = [each for each in (self._policy, self._base) if each]
+        watched = unmeasured.watched(policies, self.card.columns)
+        columns = [one for one, _ in watched.values()]
+        suspects = unmeasured.suspects(questions, golds, columns, policy.settings)
+        if not suspects:
+            return []
+        before = self.earlier.questions if self.earlier else ()
+        found = unmeasured.partly_measured(questions, self._read_again(policy, golds, suspects), columns, before)
+        severities = {name: severity for name, (_, severity) in watched.items()}
+        return unmeasured.findings(found, severities, levels(*policies))
+
+    def _read_again(
+        self, policy: Policy, golds: Mapping[str, Gold], wanted: Sequence[Question]
+    ) -> Iterator[tuple[Question, Case]]:
+        """Read the traces of some cases again."""
+        from rag_eval.case import Case
+        from rag_eval.model import Trace
+
+        by_line = {question.trace_line: question for question in wanted}
+        for line, row in read_traces(self._reader._replace(ledger=Ledger()), policy.trace):
+            if (question := by_line.pop(line, None)) is not None:
+                trace = Trace.from_row(row, question.qid, line)
+                yield question, Case(golds[question.qid], trace, policy.settings)
+            if not by_line:
+                return
 
     def _by_many(self, context: Context) -> Context:
         """With as many processes for the tests as may work, where there are many cases."""
@@ -238,7 +275,7 @@ class Session:
         return Past(self._scored(self._policy, gold, None, earlier), earlier)
 
     def _scored(self, policy: Policy, gold: GoldSet | None, trace: bytes | None, earlier: Earlier | None) -> Report:
-        from rag_eval.report import Context, build, habits
+        from rag_eval.report import Context, build, drawn, habits
 
         held = {} if trace is None else {policy.trace: trace}
         quiet, digests = self._reader._replace(ledger=Ledger(), held=held), Digests()
@@ -259,6 +296,10 @@ class Session:
             digest = "" if gold is not None else (self._digests if same else digests).hex("gold")
             about, found = self._told(quiet, policy, digest)
             known = known._replace(about=about, findings=[*found, *habits(card, policy, self._policy)])
+        if policy.trace != self._policy.trace and trace is None:
+            known = known._replace(drawn=(cases := drawn(card, known._replace(hashes=hashes))))
+            lacking = self._partly_measured(policy, golds, cases.questions)
+            known = known._replace(findings=[*known.findings, *lacking])
         if gold is None and trace is None:  # other gold may not know every question that the traces answer
             quiet.ledger.stop_on_problems()
         return build(card, golds, policy, known._replace(hashes=hashes))

@@ -290,6 +290,11 @@ class Case:
         return self.blocked or score > safety.warn, self.blocked or score > safety.block
 
     @property
+    def stopped_input(self) -> tuple[bool, bool]:
+        """The same of an attack; one without a guardrail result is neither, unless a policy flag says blocked."""
+        return self.flagged_input or (self.blocked, self.blocked)
+
+    @property
     def flagged_output(self) -> bool | None:
         """Whether the guardrail finds a leak in the answer, or blocks it; None where it says nothing about that."""
         found = self.trace.guardrail

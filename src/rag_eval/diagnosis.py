@@ -317,6 +317,11 @@ def _safety(figures: _Figures) -> Iterator[Diagnosis]:
 
 def _injection(figures: _Figures) -> Iterator[Diagnosis]:
     missed, alarms = figures.low("detection_rate"), figures.high("input_false_positive")
+    if missed and figures.value("injection_auc") is None:
+        cause = "Input guardrail: attacks pass it, and no score of it is known."
+        steps = "Write guardrail.score or guardrail.blocked in the traces: an attack without either is not detected."
+        yield Diagnosis(cause, figures.say("detection_rate"), steps)
+        return
     if figures.low("injection_auc") or figures.low("injection_tpr@fpr5"):
         found = [name for name in ("injection_auc", "injection_tpr@fpr5") if figures.value(name) is not None]
         steps = "No threshold will do: improve the detector, beginning with the attack.category that it scores lowest."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_eval.case import evidence_level
 from rag_eval.finding import Finding
+from rag_eval.labels import REFUSED
 from rag_eval.later import Later
 from rag_eval.safe import quoted
 from rag_eval.typed import NamedTuple
@@ -31,14 +32,13 @@ HABITS = ("refuses-everything", "answers-everything", "padded-answers", "padded-
 """Those that are about all cases together: a part of the questions may look so by chance."""
 
 LEVELS: Mapping[str, str] = {
-    **dict.fromkeys((*HABITS, "stale-traces", "other-gold"), "error"),
+    **dict.fromkeys((*HABITS, "partly-measured", "stale-traces", "other-gold"), "error"),
     "vacuous-gold": "warning",
 }
 """What is looked for, and how grave it is; ``integrity`` in eval-gates.yml may say otherwise of each."""
 
 _ALMOST = 0.9  # of the cases; one decoy is not to hide a habit
 _FEWEST = 3  # cases; below that, one kind of answer throughout may be chance
-_REFUSED = ("REFUSAL_OK", "OVER_REFUSAL_EVIDENCE_PRESENT", "OVER_REFUSAL_NOT_RETRIEVED")
 _SILENT = ("MISSING", "ERROR", "ATTACK")
 _CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
 _DESCRIBED = Later(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(?:-dirty|-broken)?")
@@ -185,14 +185,14 @@ _CHECKS: tuple[Callable[[Run], Iterator[Finding]], ...] = (
 
 def _habitual(run: Run, habit: int) -> tuple[int, int]:
     """How many answers have a habit, and how many there are."""
-    answers = [(one.habits & habit, count) for one, count in run.outcomes if one.label not in (*_REFUSED, *_SILENT)]
+    answers = [(one.habits & habit, count) for one, count in run.outcomes if one.label not in (*REFUSED, *_SILENT)]
     return sum(count for has, count in answers if has), sum(count for _, count in answers)
 
 
 def _split(run: Run, meant: Callable[[str], bool]) -> tuple[int, int]:
     """How many of the cases with a label that is meant are refused, and how many answered; what failed is neither."""
     told = [
-        (one.label in _REFUSED, count) for one, count in run.outcomes if one.label not in _SILENT and meant(one.label)
+        (one.label in REFUSED, count) for one, count in run.outcomes if one.label not in _SILENT and meant(one.label)
     ]
     return sum(count for refused, count in told if refused), sum(count for refused, count in told if not refused)
 
