@@ -510,3 +510,13 @@ def test_a_message_that_echoes_the_token_is_shown_without_it(fake, github, statu
     with pytest.raises(GitHubError, match=r"\*\*\*!") as refused:
         list(github.comments(2))
     assert TOKEN not in str(refused.value)
+
+
+def test_a_body_in_drops_is_an_outage_too(fake, clock):
+    fake.faults = [Fault("GET", 200, raw=b" " * 4_000, how="in drops", times=9)]
+    github = GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=time.monotonic))
+    github.limit_outage(1)
+    began = time.monotonic()
+    with pytest.raises(GitHubError, match="could not be reached"):
+        list(github.comments(2))
+    assert time.monotonic() - began < 5

@@ -155,7 +155,7 @@ def authority(
         try:
             return _from(trigger, gates_ref, signoff, head, opening())
         except RagEvalError as error:
-            reasons.append(f"{str(error).rstrip('.')}.")
+            reasons.append(str(error) if str(error).endswith(("?", "!", ".")) else f"{error}.")
     named = "" if gates_ref in _SAID else f" Correct gates-ref, if {quoted(gates_ref, 60)} is not what there is."
     raise RagEvalError(f"The base cannot be read, so nothing can be judged. {' '.join(reasons)} {_MEND}{named}")
 

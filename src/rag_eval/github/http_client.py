@@ -42,6 +42,7 @@ GRAPHQL = "/graphql"
 _MOST_TRIES, _MOST_REDIRECTS = 6, 3
 _CONNECT_SECONDS = 5.0
 _PIECE = 1 << 16
+_SLOW = 1 << 16  # bytes a second
 _OURS = {"User-Agent": f"rag-eval/{__version__}", "X-GitHub-Api-Version": "2022-11-28"}
 
 
@@ -208,7 +209,7 @@ class Http:
             left = max(self.outage_limit - self._outage, 1.0)
             got = _within(min(self._network.headers_seconds, self._patience, left), ask)
             seconds = self._network.body_seconds
-            data = _within(seconds + 1, lambda: _read_body(got, seconds, self._network.now))
+            data = _within(seconds + 1, lambda: _read_body(got, seconds, left, self._network.now))
         except exceptions.SSLError as error:
             raise GitHubError(0, f"No safe connection to the API: {one_line(str(error), 200)}. {_TRUST}") from None
         except (exceptions.HTTPError, OSError) as error:
@@ -244,8 +245,12 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
     return result  # type: ignore[return-value]
 
 
-def _read_body(got: BaseHTTPResponse, seconds: float, now: Callable[[], float]) -> bytes:
-    """Return the body of an answer. TimeoutError if it takes longer than ``seconds``, GitHubError if it is too long."""
+def _read_body(got: BaseHTTPResponse, seconds: float, left: float, now: Callable[[], float]) -> bytes:
+    """Return the body of an answer.
+
+    TimeoutError if it takes longer than ``seconds``, or than ``left`` with next to nothing coming; GitHubError if it is
+    too long.
+    """
     began, size, pieces = now(), 0, []
     while piece := got.read1(_PIECE):
         size += len(piece)
@@ -253,9 +258,10 @@ def _read_body(got: BaseHTTPResponse, seconds: float, now: Callable[[], float]) 
         if size > MOST_BYTES:
             got.close()
             raise GitHubError(0, f"GitHub's answer has more than {MOST_BYTES >> 20} MiB: is a proxy in between?")
-        if now() - began > seconds:
+        most = min(seconds, left + size / _SLOW)
+        if now() - began > most:
             got.close()
-            raise TimeoutError(_TOO_LONG.format(seconds))
+            raise TimeoutError(_TOO_LONG.format(most))
     got.release_conn()
     return b"".join(pieces)
 
