@@ -79,6 +79,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/generate.py --check
+	$(BIN)/python tools/check_tests.py
 	$(BIN)/actionlint
 	$(BIN)/actionlint examples/forks/*.yml
 	$(BIN)/zizmor --offline --persona=auditor --no-progress --quiet .github action.yml examples/forks/*.yml

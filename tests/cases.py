@@ -3,8 +3,7 @@
 import json
 from pathlib import Path
 
-from rag_eval.case import Case
-from rag_eval.model import Gold, Grounding, Safety, Settings, Trace
+from seams import Case, Gold, Grounding, Safety, Settings, Trace
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "tests" / "examples"

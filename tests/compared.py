@@ -3,10 +3,8 @@
 import json
 
 from cases import ROOT, gold_row, write_rows
-from rag_eval import app
 from rag_eval.comparison.baseline import Compared, Flip
-from rag_eval.renderers import render
-from rag_eval.report import concluded
+from seams import concluded, render, score_files
 
 EXAMPLE = ROOT / "examples" / "quickstart"
 COMMIT = "9f2c1ab" + "0" * 33
@@ -48,7 +46,7 @@ def compared_files(folder):
     write_rows(folder / "before" / "trace.jsonl", list(before.values()))
     write_rows(folder / "before" / "run.json", [{"system_commit": COMMIT}])
     (folder / "gates.yml").write_text(GATES.replace("  recall_all@7: {max_drop: 0.10}\n", ""), "utf-8")
-    recorded = app.run(app.Options("gold.jsonl", "before/trace.jsonl", "gates.yml"))
+    recorded = score_files("gold.jsonl", "before/trace.jsonl", "gates.yml")
     (folder / "before" / "report.json").write_text(render(recorded, "json"), "utf-8")
     (folder / "gates.yml").write_text(GATES + BASELINE, "utf-8")
     golds[2]["gold_claim_substr"] = ["within a week"]
@@ -61,7 +59,7 @@ def compared_files(folder):
 def compared(folder):
     """Their report; its paths start from ``folder``."""
     compared_files(folder)
-    return app.run(app.Options("gold.jsonl", "trace.jsonl", "gates.yml"))
+    return score_files("gold.jsonl", "trace.jsonl", "gates.yml")
 
 
 SLICED = """\
@@ -92,10 +90,10 @@ def sliced(folder, texts):
         ]
         write_rows(folder / file, rows)
     (folder / "gates.yml").write_text(SLICED.replace("baseline: {report: base.json}\n", ""), "utf-8")
-    recorded = app.run(app.Options("gold.jsonl", "base.jsonl", "gates.yml"))
+    recorded = score_files("gold.jsonl", "base.jsonl", "gates.yml")
     (folder / "base.json").write_text(render(recorded, "json"), "utf-8")
     (folder / "gates.yml").write_text(SLICED, "utf-8")
-    return hostile(app.run(app.Options("gold.jsonl", "trace.jsonl", "gates.yml")), texts)
+    return hostile(score_files("gold.jsonl", "trace.jsonl", "gates.yml"), texts)
 
 
 def hostile(report, texts):

@@ -2,7 +2,7 @@ import pytest
 
 import depth  # noqa: F401 - loads the Hypothesis profile
 from fake_github import FakeGitHub
-from rag_eval import cli
+from seams import main
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def command(capsys):
 
     def run(*words):
         try:
-            code = cli.main([str(word) for word in words])
+            code = main([str(word) for word in words])
         except SystemExit as left:  # argparse's way out
             code = left.code
         return (code, *capsys.readouterr())

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
-from rag_eval.cli import main
+from seams import main
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 GOLD = "eval/gold.jsonl"

@@ -3,8 +3,8 @@
 import json
 
 from cases import ROOT
-from rag_eval.files.rows import read_gold
 from reading import reader, said
+from seams import read_gold
 
 HERE = ROOT / "tests" / "imports"
 LABELS, CASES, RUN = HERE / "labels", "cases.jsonl", HERE / "eval_run.json"

@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import DEFAULTS
-from rag_eval.files.source import Reader
+from seams import Ledger, Reader
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rag_eval.judging.evidence import Baseline, Evidence, folded
-from rag_eval.judging.results import MetricResult, Question
-from rag_eval.metrics import measure
-from rag_eval.scoring.scorecard import Completeness
+from seams import Baseline, Completeness, Evidence, MetricResult, Question, folded, measure
 
 
 def question(qid, label="OK", run=None, gold="g", slices=(), **scores):

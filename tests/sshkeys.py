@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from rag_eval.signoff.record import NAMESPACE
+from seams import NAMESPACE
 
 needs_ssh_keygen = pytest.mark.skipif(
     shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed (Debian: openssh-client)"

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from fake_github import BOT
-from rag_eval.action.run import action, connector
-from rag_eval.github.api import Comment, GitHubError
-from rag_eval.github.comment import parse_marker
+from rag_eval.action.run import connector
 from rag_eval.github.workflow import SUMMARY_BYTES
+from seams import Comment, GitHubError, action, parse_marker
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "quickstart"
 

@@ -10,12 +10,9 @@ import pytest
 from fake_github import FakeGitHub, Fault
 from project import GATES, GOLD, Project, apart, besides_tracked, gates, gold_of, wrong
 from rag_eval.action.base import Against, ApiHistory, GitHistory, Trigger, authority, find
-from rag_eval.action.run import action
-from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.files.work_tree import WorkTree
-from rag_eval.git import Git
-from rag_eval.github.api import GitHub
 from rag_eval.trees import NOTHING
+from seams import Git, GitHub, RagEvalError, UsageError, action
 
 BASE, HEAD, MERGE, OLD, TIP = (digit * 40 for digit in "12345")
 PULL = {"pull_request": {"number": 2, "head": {"sha": HEAD}, "base": {"ref": "release", "sha": OLD}}}

@@ -18,10 +18,8 @@ from hypothesis import strategies as st
 from cases import ROOT
 from fake_github import FakeGitHub
 from rag_eval.action import run as action_run
-from rag_eval.action.run import action
 from rag_eval.boundary import guarded
-from rag_eval.github.api import GitHub, Network
-from rag_eval.github.comment import marker
+from seams import GitHub, Network, action, marker
 
 pytest.importorskip("urllib3")
 

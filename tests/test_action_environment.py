@@ -14,8 +14,7 @@ from fake_github import Answer, FakeGitHub, Fault
 from project import GATES, Project, apart, gates, wrong
 from rag_eval import git as git_module
 from rag_eval.action.__main__ import clean
-from rag_eval.action.run import action
-from rag_eval.github.api import GitHub, Network
+from seams import GitHub, Network, action
 
 pytest.importorskip("urllib3")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the action runs on Linux")

@@ -9,9 +9,7 @@ import pytest
 
 from cases import ROOT
 from fake_github import Fault
-from rag_eval.action.run import action
-from rag_eval.github.api import GitHub, Network
-from rag_eval.github.comment import marker
+from seams import GitHub, Network, action, marker
 
 pytest.importorskip("urllib3")
 

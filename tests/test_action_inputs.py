@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from rag_eval.action.inputs import Inputs, legible, read_inputs, variable
-from rag_eval.errors import UsageError
+from seams import UsageError
 
 ROOT = Path(__file__).parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))

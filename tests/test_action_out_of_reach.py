@@ -9,8 +9,7 @@ import pytest
 
 from cases import ROOT
 from fake_github import FakeGitHub, Fault
-from rag_eval.action.run import action
-from rag_eval.github.api import GitHub, Network
+from seams import GitHub, Network, action
 
 SHA = "a" * 40
 

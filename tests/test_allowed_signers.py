@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_eval.errors import InputError
 from rag_eval.signoff.allowed_signers import allowed_signers
-from rag_eval.signoff.record import NAMESPACE, Change, Record
+from seams import NAMESPACE, Change, InputError, Record
 from sshkeys import Keys, needs_ssh_keygen
 from table import each_row
 
@@ -94,7 +93,7 @@ def test_all_problems_come_at_once_and_an_empty_file_names_nobody():
 @needs_ssh_keygen
 @pytest.mark.parametrize("kind", ["ed25519", "rsa", "ecdsa"])
 def test_what_is_taken_is_what_ssh_keygen_takes(tmp_path, kind):
-    from rag_eval.signoff.signatures import sign, verify
+    from seams import sign, verify
 
     keys = Keys(tmp_path)
     record = Record(

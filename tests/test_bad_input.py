@@ -17,10 +17,7 @@ from hypothesis import strategies as st
 from cases import gold_row, trace_row
 from depth import DEEP
 from mutants import WORDS, damaged, documents, encoded, mutated, rows
-from rag_eval import cli
-from rag_eval.action.run import action
-from rag_eval.errors import RagEvalError
-from rag_eval.parser import COMMANDS, build_parser
+from seams import COMMANDS, RagEvalError, action, build_parser, main
 
 SECONDS = 10
 EXAMPLES = settings(max_examples=2_000 if DEEP else 60)
@@ -109,7 +106,7 @@ def ended(folder, words, environ=None):
     said, start = io.StringIO(), time.process_time()
     with chdir(folder), redirect_stdout(said), redirect_stderr(said), patch.dict(os.environ, environ or {}):
         try:
-            code = cli.main(words)
+            code = main(words)
         except SystemExit as left:  # argparse's way out
             code = left.code
     hold(code, said.getvalue(), start)

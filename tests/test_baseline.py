@@ -12,15 +12,12 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from project import GOLDS, TRACES, Project, apart, besides_tracked, gates, gold_of, json_lines, trace_of, wrong
-from rag_eval import app, baseline_file, cli
+from rag_eval import app, baseline_file
 from rag_eval.comparison.baseline import disagreeing, flips, must_pass
 from rag_eval.engines import meanwhile
-from rag_eval.files.contract import Contract
-from rag_eval.judging.evidence import Baseline, paired
-from rag_eval.labels import GOOD, MEANING
-from rag_eval.renderers import render
-from rag_eval.renderers.json_file import from_json
+from rag_eval.judging.evidence import paired
 from runs import evidence, question
+from seams import GOOD, MEANING, Baseline, Contract, from_json, main, render
 
 BASELINE, OLD = "eval/baseline.json", "eval/baseline.jsonl"
 KEPT = f"baseline: {{report: {BASELINE}}}\n"
@@ -45,7 +42,7 @@ def record(project, path=BASELINE, traces=OLD):
     project.write(traces, (project.path / "runs/trace.jsonl").read_text("utf-8"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project.path)
-        cli.main(["score", "--format", "json", "--quiet", "--out", "made"])
+        main(["score", "--format", "json", "--quiet", "--out", "made"])
     (project.path / "made" / "report.json").replace(project.path / path)
 
 
@@ -70,7 +67,7 @@ def score(capsys, tmp_path, monkeypatch, request):
 
     def score(*words):
         capsys.readouterr()  # what was recorded before
-        score.code = cli.main(["score", "--format", "json", "--quiet", *words])
+        score.code = main(["score", "--format", "json", "--quiet", *words])
         out, score.said = capsys.readouterr()
         if score.code == 2:
             return None
@@ -78,7 +75,7 @@ def score(capsys, tmp_path, monkeypatch, request):
         report = json.loads(out)
         assert list(Contract("report").faults(report)) == []
         assert render(from_json(report), "json") == out
-        assert cli.main(["gate", str(tmp_path / "report.json"), "--format", "json", "--quiet"]) == score.code
+        assert main(["gate", str(tmp_path / "report.json"), "--format", "json", "--quiet"]) == score.code
         assert capsys.readouterr().out == out
         return report
 
@@ -138,7 +135,7 @@ def test_a_large_baseline_is_read_by_a_process_of_its_own(project, monkeypatch, 
     monkeypatch.setattr(baseline_file, "LARGE", least)
     monkeypatch.setattr(meanwhile, "cores", lambda _: 2)
     monkeypatch.setattr(meanwhile, "Meanwhile", Seen)
-    assert cli.main(["score", "--quiet", "--baseline", BASELINE, *base]) < 2
+    assert main(["score", "--quiet", "--baseline", BASELINE, *base]) < 2
     assert bool(begun) == elsewhere
 
 

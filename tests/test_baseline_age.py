@@ -6,13 +6,10 @@ import pytest
 
 from fake_github import FakeGitHub, Fault
 from project import Project, apart, gates
-from rag_eval import app
 from rag_eval.action.base import ApiHistory, GitHistory
 from rag_eval.files.work_tree import WorkTree
-from rag_eval.git import Git
-from rag_eval.github.api import GitHub, Network
 from rag_eval.governance.authority import Written, of_git
-from rag_eval.renderers import render
+from seams import Git, GitHub, Network, render, score_files
 
 BASELINE = "eval/baseline.json"
 DAYS = ["2026-03-01T10:00:00Z", "2026-03-04T09:00:00Z", "2026-03-11T12:00:00Z"]
@@ -24,7 +21,7 @@ def project(tmp_path, monkeypatch):
     apart(monkeypatch)
     project = Project.made(tmp_path / "repo")
     monkeypatch.chdir(project.path)
-    project.write(BASELINE, render(app.run(app.Options(gates="eval-gates.yml")), "json"))
+    project.write(BASELINE, render(score_files(gates="eval-gates.yml"), "json"))
     project.put(gates=gates(f"baseline: {{report: {BASELINE}}}\n", precision="{min: 0.8, max_drop: 0.1}"))
     for place, day in enumerate(DAYS):
         project.write("other.txt", f"{place}\n")
@@ -55,7 +52,7 @@ def test_commits_and_days_are_those_of_the_base(project, served, through):
 
 
 def test_the_report_tells_it(project):
-    report = app.run(app.Options(gates="eval-gates.yml"), of_git("main"))
+    report = score_files(gates="eval-gates.yml", authority=of_git("main"))
     assert (report.baseline.commits_ago, report.baseline.days_ago) == (2, 10)
     assert report.baseline.written == project.git("rev-parse", "main~2")
     assert report.baseline.ref == "main"

@@ -7,11 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.comparison.blast import GateTurn, GoldChange, findings, labels, standing, turning, turns
-from rag_eval.judging.gates import Gate
-from rag_eval.judging.outcomes import judge
-from rag_eval.labels import GOOD, MEANING
 from rag_eval.scoring.scorecard import Scored
-from rag_eval.tally import Value
+from seams import GOOD, MEANING, Gate, Value, judge
 
 any_label = st.none() | st.sampled_from(sorted(MEANING))
 

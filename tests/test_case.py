@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from cases import gold_row, make_case, trace_row
 from depth import examples
-from rag_eval.case import Case
-from rag_eval.metrics import measures
 from rag_eval.metrics.refusals import exact_refusal
-from rag_eval.model import Gold, Settings, Trace, inline_citations
+from rag_eval.model import inline_citations
+from seams import Case, Gold, Settings, Trace, measures
 from table import each_row
 
 

@@ -15,13 +15,11 @@ import pytest
 
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
-from rag_eval import app, boundary, cli, places
+from rag_eval import app, boundary, places
 from rag_eval.commands import demo
-from rag_eval.commands.init import PRESETS
 from rag_eval.governance.authority import Authority
-from rag_eval.parser import COMMANDS, build_parser
-from rag_eval.renderers import RENDERERS
 from rag_eval.trees import NOTHING
+from seams import COMMANDS, PRESETS, RENDERERS, build_parser, main
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 GOLD = [gold_row(qid="S1", gold_claim_substr=["30 days"], gold_citations=["a"]), gold_row(qid="S2", answerable=False)]
@@ -47,7 +45,7 @@ def rag(capsys):
 
     def run(*arguments):
         try:
-            code = cli.main([str(one) for one in arguments])
+            code = main([str(one) for one in arguments])
         except SystemExit as left:  # argparse's way out
             code = left.code
         return (code, *capsys.readouterr())
@@ -474,7 +472,7 @@ def test_explain_of_an_unknown_name_says_what_may_have_been_meant(rag, project, 
 
 
 def test_metrics_lists_them_all(rag):
-    from rag_eval.metrics import METRICS
+    from seams import METRICS
 
     out = rag("metrics")[1]
     assert [name for name in METRICS if f"\n{name} " not in out] == []

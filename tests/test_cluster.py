@@ -6,14 +6,13 @@ import sys
 
 import pytest
 
-from rag_eval import app, cli
+from rag_eval import app
 from rag_eval.engines import cluster
-from rag_eval.errors import InputError, MissingExtra, RagEvalError
 from rag_eval.files.remote import PROTOCOLS, open_url
 from rag_eval.files.unreadable import Unreadable
 from rag_eval.how import How
-from rag_eval.renderers import render
 from reading import gold, jsonl, reader, trace
+from seams import InputError, MissingExtra, RagEvalError, main, render, score_files
 
 pytestmark = pytest.mark.filterwarnings("default")  # of packages that are not ours
 distributed = pytest.importorskip("distributed")
@@ -47,7 +46,7 @@ def threads():
 
 
 def report(gold, trace, how, **more):
-    return render(app.run(app.Options(str(gold), str(trace), how=how, **more)), "json")
+    return render(score_files(str(gold), str(trace), how=how, **more), "json")
 
 
 def of_one(folder):
@@ -110,7 +109,7 @@ def test_a_worker_that_is_killed_changes_nothing(large, workers):
 
 def test_a_cluster_of_its_own_is_gone_afterwards(large, capsys):
     args = ["score", "--gold", str(large / "gold.jsonl"), "--trace", str(large / "trace.jsonl"), "--format", "json"]
-    code = cli.main([*args, "--engine", "dask", "--jobs", "1", "--quiet"])
+    code = main([*args, "--engine", "dask", "--jobs", "1", "--quiet"])
     out = capsys.readouterr().out
     assert code in (0, 1)
     assert out == of_one(large)

@@ -6,19 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fake_github import BOT, FakeGitHub, Fault
-from rag_eval.errors import UsageError
-from rag_eval.github.api import Comment, GitHub, GitHubError, Network
-from rag_eval.github.comment import (
-    MOST_CHARACTERS,
-    Marker,
-    attempt,
-    find,
-    last_line,
-    marker,
-    parse_marker,
-    post,
-    run_address,
-)
+from rag_eval.github.comment import MOST_CHARACTERS, Marker, attempt, find, last_line, post, run_address
+from seams import Comment, GitHub, GitHubError, Network, UsageError, marker, parse_marker
 
 pytest.importorskip("urllib3")
 

@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, trace_row, write_rows
 from importing import RUN
-from rag_eval import cli
 from rag_eval.commands.compare import FORMATS, MOST
 from rag_eval.comparison.policy import changes
-from rag_eval.files.gates_file import policy_of
-from rag_eval.files.ledger import Ledger
 from rag_eval.judging.objectives import WEIGHTS, Scoring
 from rag_eval.renderers.scatter import HEIGHT, SEVERAL, WIDTH, mark, scatter
+from seams import Ledger, main, policy_of
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 SCHEMA = json.loads((ROOT / "schemas" / "comparison.schema.json").read_text("utf-8"))
@@ -48,7 +46,7 @@ def rag(capsys):
 
     def run(*arguments):
         try:
-            code = cli.main([str(one) for one in arguments])
+            code = main([str(one) for one in arguments])
         except SystemExit as left:  # argparse's way out
             code = left.code
         return (code, *capsys.readouterr())

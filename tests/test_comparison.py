@@ -18,10 +18,8 @@ from depth import examples
 from rag_eval.comparison.operations import spread
 from rag_eval.comparison.repeats import every, repeats, some
 from rag_eval.comparison.runs import Column, shared, side_by_side, two_sided
-from rag_eval.errors import UsageError
 from rag_eval.judging.objectives import QUALITY, WEIGHTS, Scoring, front, weighted
-from rag_eval.judging.results import Question
-from rag_eval.labels import GOOD
+from seams import GOOD, Question, UsageError
 from swapping import by_swapping
 
 CONTRACTS = {"precision": "a", "abstention_accuracy": "b", "under_refusal": "c", "recall@5": "d", "mrr": "e"}

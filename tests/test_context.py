@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cases import make_case
 from depth import examples
-from rag_eval.metrics import METRICS, measure
 from rag_eval.text import tokens
+from seams import METRICS, measure
 
 CONTEXT = [name for name, metric in METRICS.items() if metric.perspective == "context"]
 WORDS = ["Leave", "days", "of", "the", "records", "15", "2.1", "naïve", "o'clock", "kept", "KEPT", "—", "東京都", "ﬁve"]

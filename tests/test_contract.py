@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from depth import examples
 from rag_eval.files.acceptor import acceptor
-from rag_eval.files.contract import Contract, load
 from rag_eval.files.strict_json import JsonError, parse
 from reading import SCHEMAS, element, gold, trace
+from seams import Contract
+from seams import load_schema as load
 from table import each_row
 
 NAMES = sorted(path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.schema.json"))

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from depth import examples
 from rag_eval.judging import regression
-from rag_eval.judging.evidence import Baseline, Evidence, folded
-from rag_eval.judging.gates import Gate, Statistics
 from rag_eval.judging.results import Layouts, Scores, apart, looked_up
-from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import mcnemar, paired_spread, percentile_flip, sign_flip
 from runs import question
+from seams import Baseline, Completeness, Evidence, Gate, Statistics, folded
 
 COMPLETE = Completeness(25, 25, 0, 0, 0, 0)
 SHARES = st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.7, 1.0])

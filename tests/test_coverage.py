@@ -7,10 +7,8 @@ import json
 import pytest
 
 from cases import gold_row, make_case, trace_row, write_rows
-from rag_eval import cli
-from rag_eval.files.contract import Contract
 from rag_eval.judging.coverage import Presence
-from rag_eval.metrics import METRICS
+from seams import METRICS, Contract, main
 
 GATES = "version: 1\nk: 3\ngates:\n  precision: {min: 0.8, max_drop: 0.1}\n  recall_all@3: {min: 0.5}\n"
 PLAIN = [
@@ -52,7 +50,7 @@ def metrics(capsys):
     """``rag-eval metrics``: what it prints, as JSON where that was asked for."""
 
     def metrics(*words):
-        metrics.code = cli.main(["metrics", *words])
+        metrics.code = main(["metrics", *words])
         out, metrics.said = capsys.readouterr()
         return json.loads(out) if "json" in words else out
 

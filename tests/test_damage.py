@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 from cases import gold_row, trace_row
 from depth import DEEP, examples
 from rag_eval.damage import KINDS, Sample, cases_of, in_order
-from rag_eval.files.contract import Contract
-from rag_eval.labels import GOOD, label
-from rag_eval.metrics import measures
-from rag_eval.model import Gold, Settings, Trace
+from seams import GOOD, Contract, Gold, Settings, Trace, label, measures
 from strategies import gold_fields, trace_fields
 
 DAMAGE = {kind.name: kind for kind in KINDS}

@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 
 from rag_eval import diagnosis
 from rag_eval.diagnosis import diagnose, limits_of
-from rag_eval.judging.gates import Gate
-from rag_eval.judging.outcomes import judge
-from rag_eval.labels import MEANING
-from rag_eval.metrics import measure
-from rag_eval.tally import Value
+from seams import MEANING, Gate, Value, judge, measure
 
 FINE = {"precision": 0.9, "chr": 0.9, "under_refusal": 0.0, "over_refusal": 0.0, "recall_all@5": 0.9}
 

@@ -9,16 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rag_eval import REPOSITORY, __version__
+from rag_eval import __version__
 from rag_eval.app import Options, run
-from rag_eval.cli import main
 from rag_eval.damage import KINDS
-from rag_eval.files.gates_file import policy_of
-from rag_eval.files.ledger import Ledger
-from rag_eval.files.rows import read_gold
-from rag_eval.files.source import Reader
-from rag_eval.parser import COMMANDS, build_parser, module_of
-from rag_eval.renderers import render
+from rag_eval.parser import module_of
+from seams import COMMANDS, REPOSITORY, Ledger, Reader, build_parser, main, policy_of, read_gold, render
 from table import each_row
 
 ROOT = Path(__file__).parent.parent

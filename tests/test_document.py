@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from cases import ROOT
 from depth import examples
 from rag_eval.files import document, report_file, strict_json
-from rag_eval.files.contract import Contract
 from rag_eval.files.document import accept, accept_apart
-from rag_eval.files.ledger import Ledger
-from rag_eval.files.source import Reader
 from rag_eval.listed import Halves, Listed
-from rag_eval.renderers.json_file import Questions, alike, from_json
+from rag_eval.renderers.json_file import Questions, alike
+from seams import Contract, Ledger, Reader, from_json
 
 REPORT = (ROOT / "tests" / "gold" / "compared" / "report.json").read_bytes()
 CONTRACT = Contract("report")

@@ -15,10 +15,9 @@ import pytest
 from cases import ROOT
 from rag_eval import app, flat
 from rag_eval.engines import _children, _cores, meanwhile, process
-from rag_eval.errors import InputError, UsageError
 from rag_eval.how import ENGINES, How
-from rag_eval.renderers import render
 from reading import gold, jsonl, trace
+from seams import InputError, UsageError, render
 from table import each_row
 
 LONG = [f"p{number}#0" for number in range(30)]

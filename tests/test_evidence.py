@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from rag_eval.judging.evidence import enclosed, folded, is_rate, paired
+from rag_eval.judging.evidence import enclosed, is_rate, paired
 from rag_eval.renderers.json_file import Questions
 from runs import evidence, question, questions
+from seams import folded
 
 BITS = st.lists(st.booleans(), min_size=1, max_size=60)
 SHARES = st.lists(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]), min_size=1, max_size=60)

@@ -6,9 +6,8 @@ import pytest
 
 from cases import EXAMPLES, ROOT, example_rows, gold_row, subject, trace_row
 from rag_eval.commands.explain import metric_lines
-from rag_eval.files.contract import Contract
-from rag_eval.metrics import METRICS
 from rag_eval.metrics._metric import Measure
+from seams import METRICS, Contract
 from table import each_row
 
 GOLD, TRACE, RUN = Contract("gold"), Contract("trace"), Contract("run")

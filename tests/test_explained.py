@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT, write_rows
-from rag_eval.cli import main
 from rag_eval.grounding import evidence, ground, supported
 from rag_eval.grounding.segments import MASKED, STATES, Mark, answer_marks, segments
+from seams import main
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 LEAKED = "jo.doe@corp-mail.org"

@@ -7,11 +7,9 @@ import json
 import pytest
 
 from project import Project, apart, gates, gold_of, trace_of, wrong
-from rag_eval import cli
 from rag_eval.failed import NEXT, bad_scores
 from rag_eval.judging.gates import Judged
-from rag_eval.judging.results import Question
-from rag_eval.labels import GOOD, MEANING
+from seams import GOOD, MEANING, Question, main
 
 BOTH = gates(chr="{min: 0.9}", mrr="{min: 0.6}")
 
@@ -29,7 +27,7 @@ def save(project, capsys):
     """``rag-eval score --save-trace``: the lines by qid; the exit code in ``save.code``, stderr in ``save.said``."""
 
     def save(*words, file="traces/failed.jsonl"):
-        save.code = cli.main(["score", "--format", "json", *(words or ["--save-trace"])])
+        save.code = main(["score", "--format", "json", *(words or ["--save-trace"])])
         out, save.said = capsys.readouterr()
         save.report = json.loads(out) if out else None
         written = project.path / file
@@ -119,7 +117,7 @@ def test_a_file_that_is_not_ours_stays(project, capsys):
     theirs = '{"kind": "mine"}\n'
     project.write("traces/failed.jsonl", theirs)
     project.put(trace=wrong(1))
-    assert cli.main(["score", "--save-trace"]) == 2
+    assert main(["score", "--save-trace"]) == 2
     assert (project.path / "traces/failed.jsonl").read_text("utf-8") == theirs
     assert "holds something else" in capsys.readouterr().err
 
@@ -151,7 +149,7 @@ def test_numbers_and_texts_of_any_kind_come_back_as_they_were(project, save):
 
 
 def test_flat_scores_have_no_cases_to_save(project, capsys):
-    assert cli.main(["score", "--format", "scores", "--save-trace"]) == 2
+    assert main(["score", "--format", "scores", "--save-trace"]) == 2
     assert "leave --format scores out" in capsys.readouterr().err
 
 

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_eval.judging.gates import Comparison, Gate, Judged
-from rag_eval.judging.outcomes import judge, judge_bound
+from rag_eval.judging.gates import Comparison, Judged
+from rag_eval.judging.outcomes import judge_bound
 from rag_eval.judging.regression import by_comparison
-from rag_eval.judging.results import MetricResult
 from rag_eval.renderers import figures
-from rag_eval.tally import Value
+from seams import Gate, MetricResult, Value, judge
 
 NUMBER = re.compile(r"[+−]?[0-9]+(?:\.[0-9]+)?")
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from cases import gold_row, write_rows
-from rag_eval.renderers import RENDERERS
+from seams import RENDERERS
 
 SECONDS = 5  # of a busy machine
 PRINTED = 100_000

@@ -12,8 +12,8 @@ import pytest
 
 from depth import DEEP
 from garbage.kinds import KINDS
-from rag_eval.cli import main
 from reading import gold, jsonl, trace
+from seams import main
 from table import each_row
 
 FILES = {"gold": "gold.jsonl", "trace": "trace.jsonl", "gates": "gates.yml"}

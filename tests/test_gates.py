@@ -8,11 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.judging.gates import REFERENCE_GATES, Gate, verdict
-from rag_eval.judging.outcomes import judge, judge_completeness
+from rag_eval.judging.gates import REFERENCE_GATES, verdict
+from rag_eval.judging.outcomes import judge_completeness
 from rag_eval.renderers import figures
-from rag_eval.scoring.scorecard import Completeness
-from rag_eval.tally import Value, mean, tally
+from seams import Completeness, Gate, Value, judge, mean, tally
 
 NOTHING = Value(None, 0)
 

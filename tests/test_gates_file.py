@@ -4,14 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from rag_eval.files.gates_file import policy_of, read_policy
-from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import MIB
-from rag_eval.judging.gates import Slices, Statistics
-from rag_eval.metrics import measures
-from rag_eval.model import Grounding, Safety
-from rag_eval.signoff.policy_file import signoff_policy
 from reading import SCHEMAS, put, reader
+from seams import Grounding, Ledger, Safety, Slices, Statistics, measures, policy_of, read_policy, signoff_policy
 from table import each_row
 
 

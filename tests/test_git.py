@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git import Git, GitError
 from rag_eval.trees import Irregular
+from seams import Git, GitError
 
 
 @pytest.fixture

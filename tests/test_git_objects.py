@@ -8,8 +8,8 @@ import random
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git import Git, GitError
 from rag_eval.git_objects import merge_base, parents, snapshot
+from seams import Git, GitError
 
 
 @pytest.fixture

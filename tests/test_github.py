@@ -11,9 +11,8 @@ from threading import Thread
 import pytest
 
 from fake_github import BOT, Answer, FakeGitHub, Fault
-from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.github import http_client
-from rag_eval.github.api import GitHub, GitHubError, Network
+from seams import GitHub, GitHubError, MissingExtra, Network, UsageError
 
 pytest.importorskip("urllib3")
 

@@ -9,9 +9,9 @@ import pytest
 
 from fake_github import Answer, Fault
 from gitrepo import Repo
-from rag_eval.errors import UsageError
-from rag_eval.github.api import Authorship, GitHub, GitHubError, Network, Review, TreeEntry
+from rag_eval.github.api import Authorship, Review, TreeEntry
 from rag_eval.signoff.identity import approvals, authors
+from seams import GitHub, GitHubError, Network, UsageError
 
 pytest.importorskip("urllib3")
 

@@ -22,10 +22,7 @@ from project import (
     trace_of,
     wrong,
 )
-from rag_eval import app, cli
-from rag_eval.files.contract import Contract
-from rag_eval.renderers import RENDERERS, render
-from rag_eval.renderers.json_file import from_json
+from seams import RENDERERS, Contract, from_json, main, render, score_files
 
 SIGNED = "signoff: {require: record}\n"
 
@@ -53,7 +50,7 @@ def score(capsys, tmp_path):
     """
 
     def score(*words, base="main"):
-        score.code = cli.main(["score", f"--base={base}", "--format", "json", "--quiet", *words])
+        score.code = main(["score", f"--base={base}", "--format", "json", "--quiet", *words])
         out, score.said = capsys.readouterr()
         if score.code == 2:
             return None
@@ -61,7 +58,7 @@ def score(capsys, tmp_path):
         report = json.loads(out)
         assert list(Contract("report").faults(report)) == []
         assert [render(from_json(report), form) for form in RENDERERS if form == "json"] == [out]
-        assert cli.main(["gate", str(tmp_path / "report.json"), "--format", "json", "--quiet"]) == score.code
+        assert main(["gate", str(tmp_path / "report.json"), "--format", "json", "--quiet"]) == score.code
         assert capsys.readouterr().out == out
         return report
 
@@ -227,7 +224,7 @@ def test_a_case_that_must_pass_is_held_to_what_the_base_takes_for_right(project,
     """The baseline has a refusal there; the change declares what it says now to be one too."""
     said = {"claim": "Hard to say: it is a year.", "citations": []}
     must = "must_pass: [Q8]\nbaseline: {report: eval/baseline.json}\n"
-    project.write("eval/baseline.json", render(app.run(app.Options(gates=GATES)), "json"))
+    project.write("eval/baseline.json", render(score_files(gates=GATES), "json"))
     project.put(gates=gates(must))
     project.done("must pass")
     hallucinated = [*TRACES[:7], trace_of(8, answer_json=said)]
@@ -500,7 +497,7 @@ def test_signed_gold_passes_and_stays_visible(project, score, capsys):
     project.put(gates=gates(SIGNED))
     project.done("ask for a sign-off")
     project.change(gold=fitted(), trace=wrong(1))
-    assert cli.main(["gold", "signoff", "--base", "main", "--reason", "the manual says so"]) == 0
+    assert main(["gold", "signoff", "--base", "main", "--reason", "the manual says so"]) == 0
     assert "Signed by ann@example.org" in capsys.readouterr().out
     project.done("signed")
     report = score()
@@ -659,7 +656,7 @@ def test_packed_gold_is_compared_and_said_not_to_be_governed(project, score):
 @pytest.mark.parametrize("words", [("score",), ("gold", "check"), ("gold", "diff")])
 def test_packed_gold_is_not_judged_where_sign_off_is_asked_for(project, capsys, words):
     packed(project, "signoff: {require: record}\n")
-    code = cli.main([*words, "--base", "main"])
+    code = main([*words, "--base", "main"])
     assert (code, "packed, and sign-off goes by lines" in capsys.readouterr().err) == (2, True)
 
 
@@ -674,7 +671,7 @@ def test_a_project_below_the_root_is_found_from_its_folder(tmp_path, monkeypatch
     report = score()
     assert (score.code, broken(report)) == (1, [("precision", "base")])
     assert [one["qid"] for one in report["gold_changes"]] == ["Q1"]
-    from_root = cli.main(["score", "--base", "main", "--quiet", "--gates", "eval-gates.yml"])
+    from_root = main(["score", "--base", "main", "--quiet", "--gates", "eval-gates.yml"])
     assert from_root == 1
 
 
@@ -711,7 +708,7 @@ def test_judged_by_other_gates_no_base_has_a_say(project, score, tmp_path, capsy
     (tmp_path / "base.json").write_text(json.dumps(score()), encoding="utf-8")
     (tmp_path / "easy.yml").write_text(gates(precision="{min: 0.1}"), encoding="utf-8")
     words = ["gate", str(tmp_path / "base.json"), "--gates", str(tmp_path / "easy.yml"), "--format", "json"]
-    assert cli.main(words) == 0
+    assert main(words) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["base"], report["policy_changes"], broken(report)) == (None, [], [])
 

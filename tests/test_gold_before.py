@@ -9,8 +9,7 @@ import json
 import pytest
 
 from project import GATES, GOLD, GOLDS, REFUSED, TRACES, Project, apart, gates, gold_of, json_lines, trace_of, wrong
-from rag_eval import app, cli
-from rag_eval.renderers import render
+from seams import main, render, score_files
 
 SIGNED = "signoff: {require: record}\n"
 
@@ -29,7 +28,7 @@ def score(capsys):
 
     def score(*words):
         capsys.readouterr()
-        score.code = cli.main(["score", "--base=main", "--format", "json", "--quiet", *words])
+        score.code = main(["score", "--base=main", "--format", "json", "--quiet", *words])
         out, score.said = capsys.readouterr()
         return None if score.code == 2 else json.loads(out)
 
@@ -134,7 +133,7 @@ def test_the_old_gold_is_read_under_the_limits_of_the_base(project, score, limit
 
 
 def test_the_baseline_of_the_base_is_read_under_the_limits_of_the_base(project, score):
-    project.write("eval/baseline.json", render(app.run(app.Options(gates=GATES)), "json"))
+    project.write("eval/baseline.json", render(score_files(gates=GATES), "json"))
     project.put(gates=gates("baseline: {report: eval/baseline.json}\n"))
     project.done("baseline")
     project.change(gates=gates("baseline: {report: eval/baseline.json}\nlimits: {depth: 3}\n"))
@@ -159,7 +158,7 @@ def test_old_gold_that_cannot_be_read_is_no_pass(project, score):
 
 def test_a_must_pass_case_that_only_the_changed_gold_takes_for_right_is_named(project, score):
     project.put(gates=gates("baseline: {report: eval/baseline.json}\nmust_pass: [Q1]\n"))
-    project.write("eval/baseline.json", render(app.run(app.Options(gates=GATES)), "json"))
+    project.write("eval/baseline.json", render(score_files(gates=GATES), "json"))
     project.done("must pass")
     project.change(gold=widened(), trace=wrong(1))
     assert {"must-pass-widened", "gold-fits-output"} <= set(codes(score()))
@@ -170,7 +169,7 @@ def test_a_must_pass_case_that_only_the_changed_gold_takes_for_right_is_named(pr
 
 def signed(project, *words):
     project.git("add", "--all")
-    assert cli.main(["gold", "signoff", "--base", "main", "--reason", "looked at", *words]) == 0
+    assert main(["gold", "signoff", "--base", "main", "--reason", "looked at", *words]) == 0
     project.done("signed")
 
 
@@ -178,7 +177,7 @@ def signed(project, *words):
 def governed(project):
     project.put(gates=gates(SIGNED))
     project.git("add", "--all")
-    assert cli.main(["gold", "signoff", "--baseline", "--reason", "first"]) == 0
+    assert main(["gold", "signoff", "--baseline", "--reason", "first"]) == 0
     project.done("signed")
     return project
 
@@ -198,7 +197,7 @@ def test_a_move_signs_no_other_question_unless_it_says_so(governed, score, capsy
     governed.put(gates=gates(f"gold: eval/questions.jsonl\n{SIGNED}"))
     governed.write("eval/questions.jsonl", json_lines([gold_of(1, question="Who?"), *GOLDS[1:]]))
     governed.git("add", "--all")
-    assert cli.main(["gold", "signoff", "--base", "main", "--reason", "moved"]) == 2
+    assert main(["gold", "signoff", "--base", "main", "--reason", "moved"]) == 2
     assert "would ask something else" in capsys.readouterr().err
     signed(governed, "--mutates")
     report = score()
@@ -213,7 +212,7 @@ def stacked(project):
     project.branch("upper", "lower")
     project.put(gold=[gold_of(1, tags=["lower"]), gold_of(2, tags=["upper"]), *GOLDS[2:]])
     project.git("add", "--all")
-    assert cli.main(["gold", "signoff", "--base", "lower", "--reason", "upper"]) == 0
+    assert main(["gold", "signoff", "--base", "lower", "--reason", "upper"]) == 0
     project.done("upper")
     project.git("checkout", "-q", "main")
     project.git("merge", "-q", "--squash", "lower")
@@ -225,7 +224,7 @@ def test_what_a_squashed_lower_branch_signed_is_not_asked_of_the_upper_one(gover
     stacked(governed)
     report = score()
     assert (score.code, list(changed(report))) == (0, ["Q2"])
-    assert cli.main(["gold", "check", "--base", "main"]) == 0
+    assert main(["gold", "check", "--base", "main"]) == 0
 
 
 def test_what_main_took_back_is_not_brought_back_under_its_old_record(governed, score):
@@ -233,7 +232,7 @@ def test_what_main_took_back_is_not_brought_back_under_its_old_record(governed, 
     governed.git("checkout", "-q", "main")
     governed.put(gold=GOLDS)
     governed.git("add", "--all")
-    assert cli.main(["gold", "signoff", "--reason", "taken back"]) == 0
+    assert main(["gold", "signoff", "--reason", "taken back"]) == 0
     governed.done("taken back")
     governed.git("checkout", "-q", "upper")
     report = score()
@@ -245,7 +244,7 @@ def test_an_expanded_ident_is_no_change_of_the_gold(governed, score):
     governed.write(".gitattributes", "*.jsonl ident\n")
     governed.put(gold=rows)
     governed.git("add", "--all")
-    assert cli.main(["gold", "signoff", "--reason", "ident"]) == 0
+    assert main(["gold", "signoff", "--reason", "ident"]) == 0
     governed.done("ident")
     governed.branch("pr")
     governed.write("notes.md", "x")

@@ -9,8 +9,7 @@ import shutil
 import pytest
 
 from gitrepo import GOLD, RECORDS, SOURCE, Repo, codes, command_on_path, lines, row
-from rag_eval.signoff.record import Record
-from rag_eval.signoff.signatures import verify
+from seams import Record, verify
 from sshkeys import Keys, needs_ssh_keygen
 
 ONE, TWO, THREE = row("A1"), row("A2", "How wide is it?"), row("A3", "Who made it?", answerable=False)

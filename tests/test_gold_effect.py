@@ -6,8 +6,8 @@ import pytest
 
 from gitrepo import command_on_path
 from project import GOLDS, Project, apart, gates, gold_of, wrong
-from rag_eval import cli, effect
-from rag_eval.errors import MissingExtra
+from rag_eval import effect
+from seams import MissingExtra, main
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_an_extra_that_is_not_installed_leaves_it_unsaid(project, monkeypatch, c
     project.put(gold=[gold_of(2, gold_citations=["c9"]) if row["qid"] == "Q2" else row for row in GOLDS])
     project.git("add", "--all")
     monkeypatch.chdir(project.path)
-    assert cli.main(["gold", "check"]) == 1
+    assert main(["gold", "check"]) == 1
     said = "".join(capsys.readouterr())
     assert "What that does to the cases at hand cannot be said: Reading .zst files needs an optional package" in said
     assert "[unsigned-change] item 'Q2' was changed" in said

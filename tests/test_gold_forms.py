@@ -8,12 +8,9 @@ import pytest
 
 import rag_eval
 from cases import gold_row, make_case, write_rows
-from rag_eval.files.ledger import Ledger
 from rag_eval.files.rows import read_entries
-from rag_eval.files.source import Reader
 from rag_eval.goldlint import Sample, lint
-from rag_eval.judging.gates import Policy
-from rag_eval.labels import label
+from seams import Ledger, Policy, Reader, label
 
 QUESTION = "How long are invoices kept?"
 RIGHT, WRONG, REFUSAL = "They are kept for 30 days.", "They are kept for a week.", "not in context"
@@ -71,7 +68,7 @@ def golden(**fields):
             {"id": "Q2", "question": "Who won?", "is_unanswerable": True},
         ]
         path.write_text(json.dumps(items), "utf-8")
-        from rag_eval.cli import main
+        from seams import main
 
         assert main(["import", "rag-server-golden", str(path), "--out", str(folder / "gold.jsonl")]) == 0
         return folder / "gold.jsonl"
@@ -214,7 +211,7 @@ def test_an_item_without_evidence_wants_an_answer_that_cites_nothing():
     ],
 )
 def test_explain_says_what_the_evidence_is(tmp_path, capsys, fields, said):
-    from rag_eval.cli import main
+    from seams import main
 
     trace = {"qid": "Q1", "answer_json": {"claim": RIGHT, "citations": ["e1"]}, "chunks": [EVIDENCE]}
     files = rows(**fields)(tmp_path), write_rows(tmp_path / "trace.jsonl", [trace])

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from gitrepo import GOLD, Repo, codes, command_on_path, row
 from rag_eval.commands._gold_quick import _may_matter, touches_nothing
-from rag_eval.errors import InputError
-from rag_eval.signoff.policy_file import signoff_policy
+from seams import InputError, signoff_policy
 
 NAMES = st.text(st.sampled_from("abé -.\"'#:{}\\"), min_size=1, max_size=6).filter(lambda name: name.strip(". "))
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)

@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, make_case, trace_row
 from depth import examples
-from rag_eval.files.gates_file import read_policy
-from rag_eval.files.ledger import Ledger
-from rag_eval.files.rows import read_entries, read_traces
-from rag_eval.files.source import Reader
+from rag_eval.files.rows import read_entries
 from rag_eval.goldlint import CHECKS, Sample, lint, watch
 from rag_eval.goldlint.questions import SHARED, near_duplicates
-from rag_eval.judging.gates import REFERENCE_GATES, Gate, Policy
-from rag_eval.model import Gold, Settings, Trace
+from rag_eval.judging.gates import REFERENCE_GATES
+from seams import Gate, Gold, Ledger, Policy, Reader, Settings, Trace, read_policy, read_traces
 from strategies import gold_fields
 from table import each_row
 
@@ -428,7 +425,7 @@ def test_gates_without_items_are_named_unless_they_may_be_skipped():
 
 
 def test_no_metric_is_said_to_have_no_items_where_a_run_could_give_it_some():
-    from rag_eval.metrics import measures
+    from seams import measures
 
     support = {
         "supports": [{"rel_path": "a.md", "heading_path": ""}],

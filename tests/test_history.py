@@ -19,16 +19,12 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from depth import examples
 from gitrepo import Repo
 from project import apart
-from rag_eval import cli
 from rag_eval.app import Options, run
 from rag_eval.comparison.history import Contrast, GoldDiff, Reading, Series, gated, history, point
-from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
-from rag_eval.files.source import Reader
-from rag_eval.renderers import render
 from rag_eval.renderers.history import FORMS
-from rag_eval.renderers.json_file import from_json
 from rag_eval.renderers.trend import headline, spark, told
+from seams import Ledger, Reader, from_json, main, render
 
 QUESTIONS = 30
 
@@ -365,7 +361,7 @@ def test_hostile_names_stay_words(form):
 def rag(capsys):
     def run(*arguments):
         try:
-            code = cli.main([str(one) for one in arguments])
+            code = main([str(one) for one in arguments])
         except SystemExit as left:
             code = left.code
         return (code, *capsys.readouterr())

@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 from cases import ROOT
 from depth import examples
 from hostile import PIECES, TEXTS, commands, complaints, replaced, strings_of
-from rag_eval.errors import InputError
-from rag_eval.files.contract import Contract
 from rag_eval.github.comment import MOST_CHARACTERS
 from rag_eval.github.posting import read
-from rag_eval.renderers import RENDERERS, render
-from rag_eval.renderers.json_file import from_json
 from rag_eval.report import again
+from seams import RENDERERS, Contract, InputError, from_json, render
 
 SCHEMA = Contract("report")
 METRICS = ("precision", "chr", "under_refusal", "recall_all@3", "recall_all@7", "containment")

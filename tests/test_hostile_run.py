@@ -12,8 +12,7 @@ from cases import gold_row, write_rows
 from depth import examples
 from e2e.runner import parse_outputs
 from hostile import PIECES, TEXTS, complaints, foreign_commands
-from rag_eval.action.run import action
-from rag_eval.github.api import Comment
+from seams import Comment, action
 
 HEAD = "a" * 40
 

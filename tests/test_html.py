@@ -15,12 +15,11 @@ from depth import examples
 from hostile import PIECES, TEXTS, replaced
 from html_page import Page, local, said
 from rag_eval import app
-from rag_eval.labels import GOOD
-from rag_eval.renderers import render, words
+from rag_eval.renderers import words
 from rag_eval.renderers.html import element, svg
 from rag_eval.renderers.html.element import Markup, tag
 from rag_eval.renderers.html.svg import Mark
-from rag_eval.renderers.json_file import from_json
+from seams import GOOD, from_json, render
 from test_hostile_report import BOUND, FREE, REPORT, accepts, report_of
 from test_hostile_report import shown as rendered
 

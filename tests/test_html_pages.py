@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from cases import ROOT, gold_row, trace_row, write_rows
 from hostile import PIECES, TEXTS
 from html_page import Page, said
-from rag_eval.cli import main
 from rag_eval.comparison.history import Contrast, GoldDiff, Reading, Series
 from rag_eval.renderers.history import FORMS
 from rag_eval.renderers.html import chart, element
+from seams import main
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 GOLD = ["--gold", str(QUICKSTART / "gold.jsonl")]

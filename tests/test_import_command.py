@@ -11,16 +11,16 @@ from hypothesis import given
 from cases import ROOT, write_rows
 from importing import CASES, HERE, LABELS, RUN, golds, rows
 from rag_eval import app
-from rag_eval.files.contract import Contract
 from rag_eval.files.inputs import Files
-from rag_eval.files.rows import item_hashes, read_traces
+from rag_eval.files.rows import item_hashes
 from rag_eval.importers import IMPORTERS
 from rag_eval.importers._account import Account
 from rag_eval.importers.example08_trace import converted
 from rag_eval.importers.labels import SCHEMAS
-from rag_eval.model import Trace, item_hash
+from rag_eval.model import item_hash
 from rag_eval.validation import check, kind_of
 from reading import reader
+from seams import Contract, Trace, read_traces
 from strategies import trace_fields
 
 GOLD, TRACE = Contract("gold"), Contract("trace")

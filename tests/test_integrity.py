@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval.integrity import LEAST_CITED, LEAST_POOL, LEVELS, Origin, Run, findings, provenance, vacuous
-from rag_eval.judging.gates import Gate, Policy
-from rag_eval.labels import MEANING
-from rag_eval.metrics import measures
-from rag_eval.model import Gold, Settings, Trace
 from rag_eval.report import habits
 from rag_eval.scoring.partial import Outcome
-from rag_eval.scoring.scorer import score
+from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures
+from seams import score_rows as score
 
 REFUSED = "not in context"
 

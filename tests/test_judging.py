@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.judging.gates import Gate, Policy, Slices, Statistics, merged, verdict
-from rag_eval.judging.outcomes import judge_all, judge_bound, rejudged
+from rag_eval.judging.gates import merged, verdict
+from rag_eval.judging.outcomes import judge_bound, rejudged
 from runs import evidence, question, questions
+from seams import Gate, Policy, Slices, Statistics, judge_all
 
 
 def bits(hits, n):

@@ -16,14 +16,13 @@ from cases import write_rows
 from importing import CASES, HERE, LABELS, golds, problems
 from project import Project, apart, gates
 from rag_eval import app
-from rag_eval.files.contract import Contract
 from rag_eval.files.inputs import foreign_gold
-from rag_eval.files.rows import read_entries, read_gold
+from rag_eval.files.rows import read_entries
 from rag_eval.importers import written
 from rag_eval.importers._account import Account
 from rag_eval.importers.labels import SCHEMAS, joined
-from rag_eval.model import Gold
 from reading import reader
+from seams import Contract, Gold, read_gold
 
 GOLD = Contract("gold")
 

@@ -16,16 +16,12 @@ from hypothesis import strategies as st
 from cases import ROOT, gold_row, make_case, trace_row, write_rows
 from depth import examples
 from rag_eval import app
-from rag_eval.case import Case
-from rag_eval.files.contract import Contract
 from rag_eval.judging.evidence import enclosed
-from rag_eval.judging.gates import Policy
-from rag_eval.metrics import METRICS, measures
-from rag_eval.model import OPTIONAL, Gold, Settings, Trace
-from rag_eval.renderers.json_file import as_json
+from rag_eval.model import OPTIONAL
 from rag_eval.report import build
-from rag_eval.scoring.scorer import score
-from rag_eval.tally import as_float, mean, tally
+from rag_eval.tally import as_float
+from seams import METRICS, Case, Contract, Gold, Policy, Settings, Trace, as_json, mean, measures, tally
+from seams import score_rows as score
 from strategies import IDS, gold_fields, trace_fields
 
 GOLD, TRACE = Contract("gold"), Contract("trace")

@@ -27,8 +27,8 @@ from rag_eval.leaks import (
     suspects,
     without,
 )
-from rag_eval.model import Safety
 from rag_eval.text import tokens
+from seams import Safety
 from table import each_row
 
 BY_NAME = {detector.name: detector for detector in DETECTORS}

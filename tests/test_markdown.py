@@ -12,10 +12,10 @@ from tabulate import tabulate
 import compared
 from depth import examples
 from hostile import TAGS
-from rag_eval.errors import InputError, Problem
 from rag_eval.github.comment import last_line
-from rag_eval.renderers import RENDERERS, markdown, marks, render
-from rag_eval.report import SliceResult, concluded
+from rag_eval.renderers import markdown, marks
+from rag_eval.report import SliceResult
+from seams import RENDERERS, InputError, Problem, concluded, render
 
 SPICES = ["|", "`", "``", "\\", "@octocat", "<b>", "</details>", "<!--", "-->", "[a](b)", "![a](b)", "https://a.b"]
 SPICES += [

@@ -8,12 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row, make_case, settings_of, write_rows
-from rag_eval import InputError, app
-from rag_eval.folds import FOLDS
-from rag_eval.metrics import METRICS, measure
+from rag_eval import InputError
 from rag_eval.metrics.pipeline import outcome
-from rag_eval.renderers import render
-from rag_eval.tally import tally
+from seams import FOLDS, METRICS, measure, render, score_files, tally
 from strategies import gold_fields, trace_fields
 
 ANSWER = {"retrieved_ids": ["a"], "answer_json": {"claim": "30 days", "citations": ["a"]}}
@@ -86,7 +83,7 @@ def scored(tmp_path, monkeypatch):
         if about is not None:
             (tmp_path / "run.json").write_text(json.dumps(about), "utf-8")
         (tmp_path / "gates.yml").write_text(f"version: 1\n{gates}", "utf-8")
-        return app.run(app.Options("gold.jsonl", "trace.jsonl", "gates.yml"))
+        return score_files("gold.jsonl", "trace.jsonl", "gates.yml")
 
     return scored
 

@@ -8,9 +8,7 @@ import pytest
 
 from cases import gold_row, trace_row
 from rag_eval.integrity import LEAST_PROBES, Run, findings
-from rag_eval.metrics import measure
-from rag_eval.model import Gold, Settings, Trace
-from rag_eval.scoring.scorer import Scorer
+from seams import Gold, Scorer, Settings, Trace, measure
 
 GATES = {"precision", "chr", "under_refusal", "over_refusal"}
 

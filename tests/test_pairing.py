@@ -2,8 +2,8 @@
 
 import pytest
 
-from rag_eval.model import Gold
 from rag_eval.pairing import Pairing
+from seams import Gold
 
 GOLDS = {
     qid: Gold(qid, question, True, (), (), 1)

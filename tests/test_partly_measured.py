@@ -9,11 +9,9 @@ from hypothesis import given, settings
 
 import rag_eval
 from cases import gold_row, make_case, write_rows
-from rag_eval.case import Case
-from rag_eval.cli import main
 from rag_eval.judging.unmeasured import PARTS, lacked
-from rag_eval.metrics import measure, measures
 from rag_eval.tally import as_float
+from seams import Case, main, measure, measures
 from strategies import gold_fields, trace_fields
 
 OF_CASES = list({one.column: one for one in measures((1, 3)) if one.metric.level == "case"}.values())

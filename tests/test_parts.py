@@ -15,19 +15,15 @@ from depth import examples
 from rag_eval.engines import Work
 from rag_eval.engines._work import merged, score_range, score_stream
 from rag_eval.files import source
-from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import DEFAULTS
 from rag_eval.files.part import Part, Range, ranges
-from rag_eval.files.source import Reader
-from rag_eval.metrics import measures
-from rag_eval.model import Gold, Settings
 from rag_eval.pairing import Questions
 from rag_eval.progress import SILENT
 from rag_eval.reference import ReferenceScorer
 from rag_eval.scoring import waiting
-from rag_eval.scoring.scorer import Scorer
 from rag_eval.scoring.telling import Teller
 from reading import gold, jsonl, trace
+from seams import Gold, Ledger, Reader, Scorer, Settings, measures
 from strategies import gold_fields, trace_fields
 
 NAME = "trace.jsonl"

@@ -7,8 +7,8 @@ import pytest
 from cases import ROOT
 from rag_eval.app import Options, run
 from rag_eval.judging.slices import FIELDS, slices_of
-from rag_eval.metrics import METRICS, measures
-from rag_eval.model import OPTIONAL, Gold, Trace
+from rag_eval.model import OPTIONAL
+from seams import METRICS, Gold, Trace, measures
 from table import each_row
 
 EXAMPLE = ROOT / "examples" / "perspectives"

@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 
 from cases import ROOT
 from rag_eval.comparison.policy import RULES, Effects, changes, classify
-from rag_eval.files.gates_file import policy_of
-from rag_eval.files.ledger import Ledger
-from rag_eval.judging.evidence import Evidence
-from rag_eval.judging.gates import Gate, Policy
-from rag_eval.judging.outcomes import judge, judge_all
-from rag_eval.metrics import measure
-from rag_eval.scoring.scorecard import Completeness
-from rag_eval.tally import Value
 from runs import evidence, questions, result
+from seams import Completeness, Evidence, Gate, Ledger, Policy, Value, judge, judge_all, measure, policy_of
 from table import each_row
 
 SCHEMA = json.loads((ROOT / "schemas" / "eval-gates.schema.json").read_text("utf-8"))

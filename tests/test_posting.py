@@ -11,12 +11,8 @@ import pytest
 from cases import ROOT
 from fake_github import Fault
 from hostile import complaints
-from rag_eval.action.run import action
-from rag_eval.cli import main
-from rag_eval.errors import InputError, UsageError
-from rag_eval.github.api import GitHub, Network
-from rag_eval.github.comment import marker, parse_marker
 from rag_eval.github.posting import LIMITS, Origin, pull_of, read
+from seams import GitHub, InputError, Network, UsageError, action, main, marker, parse_marker
 
 pytest.importorskip("urllib3")
 

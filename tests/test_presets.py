@@ -6,10 +6,7 @@ import pytest
 
 import rag_eval
 from cases import gold_row, trace_row, write_rows
-from rag_eval.commands.init import PRESETS
-from rag_eval.files.gates_file import policy_of
-from rag_eval.files.ledger import Ledger
-from rag_eval.metrics import measure
+from seams import PRESETS, Ledger, measure, policy_of
 
 TEMPLATES = Path(rag_eval.__file__).parent / "templates"
 PROMISED = {

@@ -14,15 +14,11 @@ from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, write_rows
 from depth import examples
-from rag_eval import cli
 from rag_eval.damage import KINDS, Sample, in_order
-from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
-from rag_eval.metrics import measures
-from rag_eval.model import Gold
 from rag_eval.probe import DOSES, At, Catch, Move, Probe, Probed, Setup, beside_itself, dosed, probe, unequal
 from rag_eval.renderers.probing import FORMS
 from rag_eval.report import Context, build
-from rag_eval.scoring.scorer import Scorer
+from seams import Gate, Gold, Policy, Scorer, Slices, Statistics, main, measures
 from strategies import gold_fields, trace_fields
 from test_damage import GOOD_ANSWER, GOOD_REFUSAL
 
@@ -217,7 +213,7 @@ def project(tmp_path, monkeypatch):
 def rag(capsys):
     def run(*arguments):
         try:
-            code = cli.main([str(one) for one in arguments])
+            code = main([str(one) for one in arguments])
         except SystemExit as left:
             code = left.code
         return (code, *capsys.readouterr())

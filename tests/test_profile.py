@@ -6,12 +6,10 @@ from hypothesis import strategies as st
 
 from cases import gold_row, trace_row
 from depth import examples
-from rag_eval.case import Case
-from rag_eval.labels import example08, label
-from rag_eval.metrics import METRICS, measures
-from rag_eval.model import Gold, Settings, Trace
+from rag_eval.labels import example08
 from rag_eval.scoring.assessing import Assessor
 from rag_eval.scoring.profile import MARKS, Terms, has_profile, missing, seen
+from seams import METRICS, Case, Gold, Settings, Trace, label, measures
 from strategies import CLAIMS, IDS, chunk, gold_fields, ids, trace_fields
 
 COLUMNS = list({one.column: one for one in measures((1, 3)) if one.metric.level == "case"}.values())

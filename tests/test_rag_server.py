@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from importing import HERE, RUN, golds, problems
-from rag_eval import app, cli
-from rag_eval.files.contract import Contract
+from rag_eval import app
 from rag_eval.importers._account import Account
 from rag_eval.importers.rag_server_golden import converted
-from rag_eval.renderers.json_file import from_json
+from seams import Contract, from_json, main
 
 FORM = Contract("rag-server-golden")
 
@@ -302,9 +301,9 @@ def test_what_is_written_of_a_run_is_a_valid_report(name, value, size, asked):
         path = run_of(Path(folder), question_count=asked, **metrics_of({"name": name, "value": value}))
         made = Path(folder) / "baseline.json"
         path.write_text(path.read_text("utf-8").replace('"sample_size": 9', f'"sample_size": {size}'), "utf-8")
-        code = cli.main(["import", "rag-server-run", str(path), "--out", str(made)])
+        code = main(["import", "rag-server-run", str(path), "--out", str(made)])
         assert (code == 0) == made.exists()
-        assert code == 2 or cli.main(["validate", str(made)]) == 0
+        assert code == 2 or main(["validate", str(made)]) == 0
 
 
 def test_names_that_we_do_not_have_are_left_out(command, tmp_path):

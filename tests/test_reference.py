@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import plain_scorer
 from cases import gold_row, write_rows
 from depth import examples
-from rag_eval import app, cli, flat, reference
-from rag_eval.errors import UsageError
+from rag_eval import app, flat, reference
+from seams import UsageError, main
 from strategies import CLAIMS, IDS, TEXTS
 
 GATES = "precision=0.80,chr=0.75,under=0.05,over=0.10"
@@ -104,7 +104,7 @@ def test_three_right_answers_give_full_marks(store):
 
 
 def run(store, *more):
-    return cli.main(["score", "--gold", str(store[0]), "--trace", str(store[1]), "--format", "scores", *more])
+    return main(["score", "--gold", str(store[0]), "--trace", str(store[1]), "--format", "scores", *more])
 
 
 def test_the_command_prints_the_fields_in_the_order_of_the_reference(store, capsys):

@@ -12,9 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import ROOT, make_case
-from rag_eval.judging.gates import Policy
-from rag_eval.metrics import measures
-from rag_eval.model import Settings
 from rag_eval.report import contract
 from rag_eval.textual import refusals
 from rag_eval.textual.refusals import (
@@ -28,6 +25,7 @@ from rag_eval.textual.refusals import (
     examine,
     recognise,
 )
+from seams import Policy, Settings, measures
 
 FILES = sorted((ROOT / "tests" / "refusals").glob("*.jsonl"))
 

@@ -12,15 +12,11 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from depth import examples
-from rag_eval.judging.evidence import Baseline, Evidence
-from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
-from rag_eval.judging.outcomes import judge_all
 from rag_eval.judging.regression import compared
-from rag_eval.metrics import measure
 from rag_eval.renderers.asides import _blind
-from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats.power import mcnemar_power
 from runs import evidence, question, questions
+from seams import Baseline, Completeness, Evidence, Gate, Policy, Slices, Statistics, judge_all, measure
 from swapping import by_swapping
 
 DROP = Gate("precision", "max_drop", "0.02")

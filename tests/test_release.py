@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from cases import ROOT
-from rag_eval import REPOSITORY, __version__
+from rag_eval import __version__
+from seams import REPOSITORY
 
 _SPEC = importlib.util.spec_from_file_location("release", ROOT / "tools" / "release.py")
 release = importlib.util.module_from_spec(_SPEC)

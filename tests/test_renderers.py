@@ -13,16 +13,12 @@ import pytest
 import compared
 from cases import ROOT, gold_row, write_rows
 from hostile import TAGS
-from rag_eval import app
 from rag_eval.comparison.blast import GateTurn, GoldChange
 from rag_eval.comparison.policy import PolicyChange
-from rag_eval.files.contract import Contract
 from rag_eval.finding import Finding
-from rag_eval.labels import GOOD
-from rag_eval.metrics import measure
-from rag_eval.renderers import RENDERERS, render, words
-from rag_eval.renderers.json_file import as_json, from_json
-from rag_eval.report import Base, concluded
+from rag_eval.renderers import words
+from rag_eval.report import Base
+from seams import GOOD, RENDERERS, Contract, as_json, concluded, from_json, measure, render, score_files
 
 QUICKSTART = "examples/quickstart"
 GOLD_FILES, ACTUAL = ROOT / "tests" / "gold", ROOT / "tests" / "actual"
@@ -141,7 +137,7 @@ def report_of(example, folder):
     """The report of an example, under paths that are the same everywhere."""
     if example == "hostile":
         hostile_files(folder)
-        return app.run(app.Options("gold.jsonl", "trace.jsonl", "gates.yml"))
+        return score_files("gold.jsonl", "trace.jsonl", "gates.yml")
     if example == "compared":
         return compared.compared(folder)
     if example == "sliced":
@@ -149,7 +145,7 @@ def report_of(example, folder):
     if example == "moved":
         return moved(report_of("bad", folder))
     paths = [f"{QUICKSTART}/{name}" for name in ("gold.jsonl", f"{example}.jsonl", "eval-gates.yml")]
-    return app.run(app.Options(*paths))
+    return score_files(*paths)
 
 
 @pytest.fixture(params=EXAMPLES)

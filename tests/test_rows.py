@@ -3,11 +3,10 @@ import json
 
 import pytest
 
-from rag_eval.errors import InputError
 from rag_eval.files.report_file import read_json
-from rag_eval.files.rows import read_gold, read_traces
 from rag_eval.validation import check
 from reading import element, gold, jsonl, put, reader, said, trace
+from seams import InputError, read_gold, read_traces
 
 
 @pytest.fixture(autouse=True, params=["few", "many"])

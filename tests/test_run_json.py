@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rag_eval import InputError, score
-from rag_eval.renderers import render
+from seams import render
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "quickstart"
 

@@ -12,14 +12,9 @@ from hypothesis import strategies as st
 
 from cases import gold_row, make_case, trace_row, write_rows
 from rag_eval import app
-from rag_eval.cli import main
 from rag_eval.diagnosis import diagnose
-from rag_eval.errors import InputError
 from rag_eval.leaks import CATEGORIES, internal
-from rag_eval.metrics import METRICS
-from rag_eval.model import Safety, Settings
-from rag_eval.renderers import RENDERERS, render
-from rag_eval.renderers.json_file import as_json
+from seams import METRICS, RENDERERS, InputError, Safety, Settings, as_json, main, render
 
 LEAKAGE = [f"leakage_{category}" for category in CATEGORIES]
 LEAKED = "jo.doe@acme.org"

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 import rag_eval
 from cases import gold_row, trace_row, write_rows
 from project import Project, apart, gates, gold_of, trace_of, wrong
-from rag_eval import app, cli
-from rag_eval.errors import UsageError
+from rag_eval import app
 from rag_eval.judging.scope import in_suite, sample
-from rag_eval.metrics import METRICS, PERSPECTIVES, measure, perspectives_of
-from rag_eval.model import Gold
+from rag_eval.metrics import perspectives_of
+from seams import METRICS, PERSPECTIVES, Gold, UsageError, main, measure
 
 GATES = gates(chr="{min: 0.9}", **{"recall_all@3": "{min: 0.5}"})
 
@@ -117,7 +116,7 @@ def score(capsys):
     """``rag-eval score``: the exit code in ``score.code``, and the report."""
 
     def score(*words, form="json"):
-        score.code = cli.main(["score", "--quiet", "--format", form, *words])
+        score.code = main(["score", "--quiet", "--format", form, *words])
         out = capsys.readouterr().out
         return json.loads(out) if form == "json" else out
 
@@ -167,10 +166,10 @@ def test_gates_that_are_not_judged_still_guard(project, score):
 def test_the_report_says_it_again_when_it_is_judged_again(project, score, capsys):
     text = score("--perspective", "retrieval", form="json")
     project.write("report.json", json.dumps(text))
-    assert cli.main(["gate", "report.json", "--format", "json"]) == 0
+    assert main(["gate", "report.json", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == text
     project.write("other.yml", gates(**{"recall_all@3": "{min: 0.5}", "chr": None}))
-    assert cli.main(["gate", "report.json", "--gates", "other.yml", "--format", "table"]) == 0
+    assert main(["gate", "report.json", "--gates", "other.yml", "--format", "table"]) == 0
     out, said = capsys.readouterr()
     assert "Only retrieval: 1 gate of other perspectives was not judged." in out
     assert said == ""
@@ -251,7 +250,7 @@ def test_changed_gold_outside_the_suite_has_no_case_in_it(project, score):
 
 @pytest.mark.parametrize("words", [["--perspective", "retrieval"], ["--suite", "smoke"]])
 def test_the_flat_scores_are_never_narrowed(project, words, capsys):
-    assert cli.main(["score", "--format", "scores", *words]) == 2
+    assert main(["score", "--format", "scores", *words]) == 2
     assert "leave --perspective and --suite out" in capsys.readouterr().err
 
 
@@ -273,7 +272,7 @@ def test_history_takes_no_question_for_gone_that_a_suite_left_aside(project, sco
     for place, words in enumerate([[], ["--suite", "smoke:4"], []]):
         project.write(f"runs/{place}.json", json.dumps(score(*words)))
     (project.path / "runs" / "trace.jsonl").unlink()
-    assert cli.main(["history", "runs", "--format", "json"]) == 0
+    assert main(["history", "runs", "--format", "json"]) == 0
     out = json.loads(capsys.readouterr().out)
     gold = [reading["gold"] for series in out["metrics"] for reading in series["readings"]]
     assert gold == [None] * len(gold)

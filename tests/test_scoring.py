@@ -6,12 +6,9 @@ from hypothesis import strategies as st
 
 from cases import gold_row, trace_row
 from depth import examples
-from rag_eval.errors import UsageError
-from rag_eval.metrics import measure, measures
-from rag_eval.model import Gold, Settings, Trace
 from rag_eval.scoring import assessing
-from rag_eval.scoring.scorecard import Completeness
-from rag_eval.scoring.scorer import Scorer, score
+from seams import Completeness, Gold, Scorer, Settings, Trace, UsageError, measure, measures
+from seams import score_rows as score
 from strategies import gold_fields, trace_fields
 
 GOLDS = {

@@ -8,8 +8,9 @@ import pytest
 
 from cases import gold_row, trace_row, write_rows
 from rag_eval import app
-from rag_eval.metrics import METRICS, PERSPECTIVES, column_of, measure
-from rag_eval.renderers import render, sections
+from rag_eval.metrics import column_of
+from rag_eval.renderers import sections
+from seams import METRICS, PERSPECTIVES, measure, render
 
 ANSWER = {"claim": "30 days", "citations": ["a"]}
 

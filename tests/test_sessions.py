@@ -22,7 +22,7 @@ from cases import ROOT
 from fake_github import FakeGitHub
 from project import Project, apart, gates, gold_of, trace_of, wrong
 from rag_eval import __version__
-from rag_eval.cli import main
+from seams import main
 
 FILES = sorted((ROOT / "tests/sessions").glob("*.txt"))
 ACCEPT = bool(os.environ.get("RAG_EVAL_ACCEPT"))
@@ -143,7 +143,7 @@ def test_a_session_prints_what_its_file_says(file, folders, tmp_path, monkeypatc
 
 
 def test_every_command_has_a_session():
-    from rag_eval.parser import COMMANDS
+    from seams import COMMANDS
 
     shown = {line.split()[2] for file in FILES for line in file.read_text("utf-8").splitlines() if COMMAND.match(line)}
     assert set(COMMANDS) - shown == {"comment"}  # tests/test_posting.py plays it

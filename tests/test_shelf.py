@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from cases import gold_row
 from depth import examples
 from rag_eval.files import rows, source
-from rag_eval.files.ledger import Ledger
-from rag_eval.files.rows import read_gold, read_shelf, read_told
-from rag_eval.files.source import Reader
+from rag_eval.files.rows import read_shelf, read_told
 from rag_eval.reference import ReferenceScorer
 from rag_eval.shelf import Shelf
+from seams import Ledger, Reader, read_gold
 
 IDS = st.sampled_from(["a", "b", "a b", ",", ", ", ",a", "a, b", 'q"', "back\\\\", "é"])
 TEXTS = st.sampled_from(["Thirty DAYS", "a month", "ÜBER fünf", 'so "called"', "ΟΔΟΣ ΟΔΟΣ", ", , , "])

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from rag_eval.signoff import signatures
-from rag_eval.signoff.record import NAMESPACE, Change, Record
-from rag_eval.signoff.signatures import SignatureError, sign, verify
+from rag_eval.signoff.signatures import SignatureError
+from seams import NAMESPACE, Change, Record, sign, verify
 from sshkeys import Keys, needs_ssh_keygen
 
 pytestmark = needs_ssh_keygen

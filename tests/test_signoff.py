@@ -15,10 +15,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval import cli
 from rag_eval.files.items import is_array, sources
 from rag_eval.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, items, unsigned
-from rag_eval.signoff.record import HASH, PATTERNS, Change, Record
+from rag_eval.signoff.record import HASH, PATTERNS
+from seams import Change, Record, main
 
 POLICY = Policy(dataset="7b0c4e")
 FOLDER = POLICY.records
@@ -437,12 +437,12 @@ NOTHING = [{"qid": "A", "from": None, "to": None}]
 def test_validate_refuses_what_is_no_record(tmp_path, capsys, rows):
     path = tmp_path / EDIT.name
     path.write_text(EDIT.file)
-    assert cli.main(["validate", str(path)]) == 0
+    assert main(["validate", str(path)]) == 0
     assert capsys.readouterr().out.endswith(": valid, a signoff file\n")
     value = json.loads(EDIT.file) | {"changes": rows}
     path.write_text(json.dumps(value))
     assert isinstance(Record.read(value), str)
-    assert cli.main(["validate", str(path)]) == 2
+    assert main(["validate", str(path)]) == 2
     assert capsys.readouterr().err.startswith(f"{path}: ")
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from fake_github import FakeGitHub, Fault
 from gitrepo import GOLD, RECORDS, Repo, codes, lines, row
-from rag_eval.action.run import action
-from rag_eval.github.api import GitHub, Network
+from seams import GitHub, Network, action
 
 FILLER = [row(f"M{number}", f"filler {number}?", gold_citations=[]) for number in range(6)]
 ONE, TWO = row("A1", gold_citations=[]), row("A2", "How wide is it?", gold_citations=[])

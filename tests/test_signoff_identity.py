@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.errors import InputError
 from rag_eval.github.api import Authorship, Review
 from rag_eval.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, fresh
 from rag_eval.signoff.identity import NO_PROOF, Author, Proof, approvals, authors, unchecked
-from rag_eval.signoff.record import NAMESPACE, Change, Record
 from rag_eval.signoff.signatures import proof as proof_of
-from rag_eval.signoff.signatures import sign
+from seams import NAMESPACE, Change, InputError, Record, sign
 from sshkeys import Keys, needs_ssh_keygen
 
 HEAD, OLD = "a" * 40, "b" * 40

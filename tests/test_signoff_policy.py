@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_eval.errors import InputError
 from rag_eval.signoff.policy import LEVELS, Policy, proves
-from rag_eval.signoff.policy_file import signoff_policy
+from seams import InputError, signoff_policy
 from table import each_row
 
 BOB = "signers: {bob@example.org: {github: Bob-1}}"

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row
-from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
-from rag_eval.judging.outcomes import judge_all, spread
+from rag_eval.judging.outcomes import spread
 from rag_eval.judging.slices import FIELDS, expanded, is_field, is_slice, slices_of
-from rag_eval.model import Gold
 from runs import evidence, question, questions
+from seams import Gate, Gold, Policy, Slices, Statistics, judge_all
 
 NAMES = st.sampled_from(["category=a", "category=b", "tags=x", "tags=*", "categoryb=c"])
 

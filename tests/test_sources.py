@@ -11,12 +11,8 @@ import pytest
 import rag_eval
 from cases import ROOT
 from rag_eval import metrics, pytest_plugin
-from rag_eval.commands.init import PRESETS
-from rag_eval.errors import UsageError
-from rag_eval.files.contract import load
-from rag_eval.labels import MEANING
-from rag_eval.metrics import METRICS, measure
-from rag_eval.parser import COMMANDS, build_parser
+from seams import COMMANDS, MEANING, METRICS, PRESETS, UsageError, build_parser, measure
+from seams import load_schema as load
 from table import each_row
 
 PAGE = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")

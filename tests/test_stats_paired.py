@@ -16,10 +16,10 @@ from statsmodels.stats.contingency_tables import mcnemar as mcnemar_oracle
 from statsmodels.stats.multitest import multipletests
 
 from depth import examples
-from rag_eval.folds import FOLDS
 from rag_eval.stats import draws as drawing
 from rag_eval.stats import holm, mcnemar, percentile_flip, sign_flip, swap, within_reach
 from rag_eval.stats import paired as module
+from seams import FOLDS
 from swapping import by_swapping
 
 SCORES = st.sampled_from([0.0, 0.2, 1 / 3, 0.5, 1.0])

@@ -14,11 +14,10 @@ from scipy import special
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from rag_eval.folds import FOLDS, chance, enclosed, folded
-from rag_eval.metrics import measure
+from rag_eval.folds import chance, enclosed, folded
 from rag_eval.stats import auc_interval, clopper_pearson, hit_rate_interval, swap
 from rag_eval.stats.special import beta_quantile
-from rag_eval.tally import tally
+from seams import FOLDS, measure, tally
 
 TIED = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])
 LABELLED = st.lists(st.tuples(TIED | st.floats(0, 1), st.booleans()), min_size=2, max_size=60)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.tally import Value, as_float, exactly, mean, shown, tally, weighed
+from rag_eval.tally import as_float, exactly, shown, weighed
+from seams import Value, mean, tally
 
 
 def test_a_score_that_does_not_apply_is_in_neither_count_nor_sum():

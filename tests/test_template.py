@@ -9,21 +9,17 @@ from hypothesis import strategies as st
 from cases import gold_row
 from depth import examples
 from rag_eval.files import source
-from rag_eval.files.contract import Contract, load
-from rag_eval.files.ledger import Ledger
 from rag_eval.files.lines import Lines
 from rag_eval.files.pattern import way
-from rag_eval.files.rows import read_told, read_traces
-from rag_eval.files.source import Reader
+from rag_eval.files.rows import read_told
 from rag_eval.files.template import Golds, Traces
-from rag_eval.metrics import measures
-from rag_eval.model import Gold, Settings, Trace
 from rag_eval.reference import ReferenceScorer
 from rag_eval.scoring import waiting
 from rag_eval.scoring.profile import Terms, seen
-from rag_eval.scoring.scorer import Scorer
 from rag_eval.scoring.telling import Probing, Teller
 from rag_eval.told import TOLD, Told
+from seams import Contract, Gold, Ledger, Reader, Scorer, Settings, Trace, measures, read_traces
+from seams import load_schema as load
 from strategies import CLAIMS, chunk, flags, gold_fields, ids, milliseconds, trace_fields, usage
 
 SCHEMA = load("trace")

@@ -10,10 +10,9 @@ import pytest
 
 from gitrepo import Repo
 from rag_eval import git_objects
-from rag_eval.errors import InputError
 from rag_eval.files.work_tree import WorkTree
-from rag_eval.git import Git, GitError
 from rag_eval.trees import NOTHING, Entry, Irregular, Walked, blob_id, differing, read
+from seams import Git, GitError, InputError
 
 SEEDS = range(8)
 NAMES = ["a", "b", "ab", "A", "gold.jsonl", "ä ö", "-x", "*", "a.b", "line\nbreak"]

@@ -11,17 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.judging.evidence import Evidence
-from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
-from rag_eval.judging.outcomes import judge_all
 from rag_eval.judging.results import Scores
 from rag_eval.judging.tries import Tries
-from rag_eval.metrics import measure
-from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import paired_spread, percentile_flip, sign_flip, swap
 from rag_eval.stats.together import interval_of_questions, interval_of_totals
 from rag_eval.stats.units import Units
 from runs import evidence, question, questions
+from seams import Completeness, Evidence, Gate, Policy, Slices, Statistics, judge_all, measure
 
 FLOOR = Gate("precision", "min", "0.80", confidence="0.95")
 DROP = Gate("precision", "max_drop", "0.02")

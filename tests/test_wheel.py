@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from cases import ROOT
-from rag_eval.commands.init import PRESETS
+from seams import PRESETS
 
 SCHEMAS = sorted(path.name.split(".")[0] for path in (ROOT / "schemas").glob("*.schema.json"))
 EXAMPLE = sorted(path.name for path in (ROOT / "examples" / "quickstart").iterdir())

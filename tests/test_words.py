@@ -7,8 +7,8 @@ import pytest
 from cases import ROOT, write_rows
 from rag_eval import app
 from rag_eval.finding import Finding
-from rag_eval.renderers import markdown, render, words
-from rag_eval.report import concluded
+from rag_eval.renderers import markdown, words
+from seams import concluded, render
 
 EXAMPLE = ROOT / "examples" / "quickstart"
 GOLD, GATES = EXAMPLE / "gold.jsonl", EXAMPLE / "eval-gates.yml"

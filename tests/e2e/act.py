@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from e2e.engine import tool, without_digests
 from e2e.runner import TOKEN
-from rag_eval import REPOSITORY
+from seams import REPOSITORY
 
 if TYPE_CHECKING:
     from pathlib import Path

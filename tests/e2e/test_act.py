@@ -6,7 +6,7 @@ import shutil
 
 from e2e.act import run_workflow
 from e2e.engine import ROOT
-from rag_eval import REPOSITORY
+from seams import REPOSITORY
 
 PULL = 2
 WORKFLOW = """on: pull_request

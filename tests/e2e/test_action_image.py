@@ -16,7 +16,7 @@ from e2e.pull import git
 from e2e.runner import TOKEN, strangers
 from fake_github import Fault
 from rag_eval.github.api import BOT
-from rag_eval.github.comment import parse_marker
+from seams import parse_marker
 from sshkeys import Keys
 
 PULL = 2

@@ -11,8 +11,9 @@ import pytest
 from e2e.engine import installed
 from e2e.trim_openapi import PATHS
 from gitrepo import Repo
-from rag_eval.github.api import BOT, GitHub, GitHubError, Network
-from rag_eval.github.comment import marker, post
+from rag_eval.github.api import BOT
+from rag_eval.github.comment import post
+from seams import GitHub, GitHubError, Network, marker
 
 NUMBER = 2
 

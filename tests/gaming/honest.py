@@ -11,7 +11,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from rag_eval.signoff.record import Change, Record
+from seams import Change, Record
 
 GOLD, GATES, RECORDS = "eval/gold.jsonl", "eval-gates.yml", "eval/gold.signoff"
 TRACE, RUN = "runs/trace.jsonl", "runs/run.json"

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 
 from gaming import answers, honest
 from gaming.honest import GATES, GOLD, RECORDS, Repository, named
-from rag_eval import app
-from rag_eval.renderers import render
 from rag_eval.signoff import signatures
+from seams import render, score_files
 
 MOVES = {}
 
@@ -348,7 +347,7 @@ def baseline(stage, path):
     if stage.about is not None:
         stage.repository.write(honest.RUN, json.dumps(stage.about))
     with chdir(stage.repository.path):
-        report = app.run(app.Options(gates=GATES))
+        report = score_files(gates=GATES)
     shutil.rmtree(trace.parent)
     stage.repository.write(path, render(report, "json"))
 

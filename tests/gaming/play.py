@@ -16,8 +16,7 @@ import yaml
 from fake_github import FakeGitHub, Fault
 from gaming.honest import PEOPLE, RUN, TRACE, Repository
 from gaming.moves import Stage, run_traces
-from rag_eval.action.run import action
-from rag_eval.github.api import GitHub, Network
+from seams import GitHub, Network, action
 
 HERE = Path(__file__).parent
 REPOSITORY, PULL = "octo/hello", 2

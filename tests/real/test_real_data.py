@@ -8,7 +8,8 @@ import pytest
 
 import plain_scorer
 from cases import ROOT
-from rag_eval import app, cli, flat
+from rag_eval import app, flat
+from seams import main
 
 DATA = Path(os.environ.get("RAG_EVAL_DATA") or ROOT.parent / "shared" / "data")
 WHY = "the shared data sets are not here; RAG_EVAL_DATA names their folder"
@@ -104,7 +105,7 @@ FAULTS = {
 def test_lint_names_the_faults_of_real_gold_sets_and_little_else(name, capsys):
     traces = [word for path in sorted((DATA / name).glob("trace.*.jsonl")) for word in ("--trace", str(path))]
     arguments = ["gold", "lint", "--gold", str(DATA / name / "gold.jsonl"), *traces, "--format", "json", "--quiet"]
-    assert cli.main(arguments) == 0
+    assert main(arguments) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["counts"] == FAULTS[name]
     if name == "azure-nw50":
@@ -118,7 +119,7 @@ def test_a_keyword_count_on_public_prompts_has_its_known_area(tmp_path, capsys, 
 
     injection.write(DATA / "injection" / "deepset.jsonl", tmp_path)
     files = [f"--{name}={tmp_path / name}.jsonl" for name in ("gold", "trace")]
-    assert cli.main(["score", *files, "--gates", str(tmp_path / "eval-gates.yml"), "--format", "json"]) == 1
+    assert main(["score", *files, "--gates", str(tmp_path / "eval-gates.yml"), "--format", "json"]) == 1
     report = json.loads(capsys.readouterr().out)
     found = report["metrics"]["injection_auc"]
     assert (round(found["value"], 3), found["n"]) == (0.698, 662)

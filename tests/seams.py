@@ -1,0 +1,156 @@
+"""The names through which tests reach the product.
+
+Tests import from `rag_eval` only what it publishes (`rag_eval.__all__`, the command line) and what stands here; a test
+of one module may also import that module, if tests/white_box.toml lists it. `make lint` checks this, and
+`python tools/check_tests.py --fix` rewrites imports that bypass this file. When a name moves in the product, it moves
+here, and no test changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_eval import REPOSITORY, app
+from rag_eval.action.run import action
+from rag_eval.case import Case
+from rag_eval.cli import main
+from rag_eval.commands.init import PRESETS
+from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError
+from rag_eval.files.contract import Contract
+from rag_eval.files.contract import load as load_schema
+from rag_eval.files.gates_file import policy_of, read_policy
+from rag_eval.files.ledger import Ledger
+from rag_eval.files.rows import read_gold, read_traces
+from rag_eval.files.source import Reader
+from rag_eval.files.yaml_file import YamlError
+from rag_eval.files.yaml_file import parse as parse_yaml
+from rag_eval.folds import FOLDS
+from rag_eval.git import Git, GitError
+from rag_eval.github.api import Comment, GitHub, GitHubError, Network
+from rag_eval.github.comment import marker, parse_marker
+from rag_eval.judging.evidence import Baseline, Evidence, folded
+from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
+from rag_eval.judging.outcomes import judge, judge_all
+from rag_eval.judging.results import MetricResult, Question
+from rag_eval.labels import GOOD, MEANING, label
+from rag_eval.metrics import METRICS, PERSPECTIVES, measure, measures
+from rag_eval.model import Gold, Grounding, Safety, Settings, Trace
+from rag_eval.parser import COMMANDS, build_parser
+from rag_eval.renderers import RENDERERS, render
+from rag_eval.renderers.json_file import as_json, from_json
+from rag_eval.report import concluded
+from rag_eval.scoring.scorecard import Completeness
+from rag_eval.scoring.scorer import Scorer
+from rag_eval.scoring.scorer import score as score_rows
+from rag_eval.signoff.policy_file import signoff_policy
+from rag_eval.signoff.record import NAMESPACE, Change, Record
+from rag_eval.signoff.signatures import sign, verify
+from rag_eval.tally import Value, mean, tally
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rag_eval.report import Report
+
+__all__ = [
+    "COMMANDS",
+    "FOLDS",
+    "GOOD",
+    "MEANING",
+    "METRICS",
+    "NAMESPACE",
+    "PERSPECTIVES",
+    "PRESETS",
+    "RENDERERS",
+    "REPOSITORY",
+    "Baseline",
+    "Case",
+    "Change",
+    "Comment",
+    "Completeness",
+    "Contract",
+    "Evidence",
+    "Gate",
+    "Git",
+    "GitError",
+    "GitHub",
+    "GitHubError",
+    "Gold",
+    "Grounding",
+    "InputError",
+    "Ledger",
+    "MetricResult",
+    "MissingExtra",
+    "Network",
+    "Policy",
+    "Problem",
+    "Question",
+    "RagEvalError",
+    "ReadResult",
+    "Reader",
+    "Record",
+    "Safety",
+    "Scorer",
+    "Settings",
+    "Slices",
+    "Statistics",
+    "Trace",
+    "UsageError",
+    "Value",
+    "action",
+    "as_json",
+    "build_parser",
+    "concluded",
+    "folded",
+    "from_json",
+    "judge",
+    "judge_all",
+    "label",
+    "load_schema",
+    "main",
+    "marker",
+    "mean",
+    "measure",
+    "measures",
+    "parse_marker",
+    "policy_of",
+    "read",
+    "read_gold",
+    "read_policy",
+    "read_traces",
+    "render",
+    "score_files",
+    "score_rows",
+    "sign",
+    "signoff_policy",
+    "tally",
+    "verify",
+]
+
+
+def score_files(*files: str, authority: Any = None, **options: Any) -> Report:
+    """Score files as the command line does: gold, trace and gates, and the options of a run by name."""
+    return app.run(app.Options(*files, **options), authority)
+
+
+class ReadResult(NamedTuple):
+    """The value of a file, None if it is refused, and the problems found in it, as lines without the file's name."""
+
+    value: Any
+    problems: list[str]
+
+
+def read(kind: str, data: bytes, folder: Path) -> ReadResult:
+    """Read the bytes of a file of a kind (gold, trace, gates, yaml) through ``folder``."""
+    if kind == "yaml":
+        try:
+            return ReadResult(parse_yaml(data.decode()).value, [])
+        except YamlError as error:
+            return ReadResult(None, [f"{error.line}:{error.column}: {error.message}"])
+    path = folder / "file"
+    path.write_bytes(data)
+    reader = Reader(Ledger())
+    reading = {"gold": read_gold, "trace": lambda *words: list(read_traces(*words)), "gates": read_policy}[kind]
+    value = reading(reader, str(path))
+    problems = [str(one).removeprefix(f"{path}:").strip() for one in reader.ledger.problems]
+    return ReadResult(None if problems else value, problems)
