@@ -89,7 +89,7 @@ def members(inputs: Inputs, document: Document, key: str) -> Iterator[Document]:
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
         return _report(inputs, document.path, document.line, document.data, error)
     if raw is not None:
-        yield from _elements(inputs, document.path, document.line, document.data, bytes(raw))
+        yield from _elements(inputs, document.path, document.line, document.data, raw)
 
 
 def csv_rows(inputs: Inputs, path: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -149,15 +149,15 @@ def _is_whole(line: bytes) -> bool:
     return True
 
 
-def _elements(inputs: Inputs, path: str, line: int, data: bytes, array: bytes | None = None) -> Iterator[Document]:
-    """Yield the elements of an array; ``array`` is a part of ``data`` that begins on ``line``."""
-    array = data if array is None else array
-    place = data.find(array)
-    line += data.count(b"\n", 0, place)
+def _elements(
+    inputs: Inputs, path: str, line: int, data: bytes, array: msgspec.Raw | None = None
+) -> Iterator[Document]:
+    """Yield the elements of an array; ``array`` is a part of ``data``, which begins on ``line``."""
     try:
-        found = msgspec.json.decode(array, type=list[msgspec.Raw])
+        found = msgspec.json.decode(data if array is None else array, type=list[msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        return _report(inputs, path, line, array, error)
+        return _report(inputs, path, line, data if array is None else bytes(array), error)
+    place = 0
     for raw in found:
         element = bytes(raw)
         start = data.index(element, place)
