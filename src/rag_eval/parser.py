@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "demo": "score the packaged example and show where to go next",
     "init": "write a first gold set, gates, workflow and hooks, never over what is there",
+    "collect": "ask a system the questions of the gold set and write its answers as traces",
     "validate": "check gold, trace, gates and report files",
     "score": "score traces against the gold set and judge the gates",
     "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",

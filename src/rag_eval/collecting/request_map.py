@@ -1,0 +1,169 @@
+"""How a question becomes a request, and how a reply becomes a trace row: presets and ``--request map.yml``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rag_eval.errors import UsageError
+from rag_eval.importers import unwrap
+
+Row = dict[str, Any]
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SECRET = re.compile(r"(?i)^(authorization|proxy-authorization|cookie|.*(api-?key|token|secret).*)$")
+_STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folder_select", "judge", "total")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestMap:
+    """A request, with ``{question}`` and ``{qid}`` in its texts, and JSON Pointers into the reply."""
+
+    method: str = "POST"
+    path: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = field(default_factory=lambda: {"question": "{question}"})
+    answer: str = "/answer"
+    citations: str = "/citations"
+    chunks: str = "/chunks"
+    chunk: Mapping[str, str] = field(default_factory=dict)  # id, text, doc_id, score: pointers from the chunk
+    latency_ms: Mapping[str, str] = field(default_factory=dict)
+    usage: Mapping[str, str] = field(default_factory=dict)
+    health: str = ""
+    config: str = ""
+
+
+_OPENAI_USAGE = {"model": "/model", "input_tokens": "/usage/prompt_tokens", "output_tokens": "/usage/completion_tokens"}
+PRESETS: dict[str, RequestMap] = {
+    "plain": RequestMap(),
+    "openai": RequestMap(
+        path="/chat/completions",
+        body={"model": "${RAG_MODEL}", "messages": [{"role": "user", "content": "{question}"}], "temperature": 0},
+        answer="/choices/0/message/content",
+        citations="",
+        chunks="/choices/0/message/context/citations",
+        usage=_OPENAI_USAGE,
+    ),
+    "langserve": RequestMap(
+        path="/invoke",
+        body={"input": "{question}"},
+        answer="/output",
+        citations="/output/citations",
+        chunks="/output/context",
+    ),
+    "llama-index": RequestMap(
+        path="/api/chat/request",
+        body={"messages": [{"role": "user", "content": "{question}"}]},
+        answer="/result/content",
+        citations="",
+        chunks="/nodes",
+    ),
+    "haystack": RequestMap(
+        path="/query", body={"query": "{question}"}, answer="/answers/0/answer", citations="", chunks="/documents"
+    ),
+    "rag-server": RequestMap(
+        path="/query",
+        body={"query": "{question}"},
+        answer="/answer",
+        citations="/citations",
+        chunks="/sources",
+        chunk={"id": "/chunk_id", "text": "/text", "doc_id": "/doc_id", "score": "/score"},
+        health="/health",
+        config="/config",
+    ),
+}
+"""Shapes of common servers. Every part can be overridden by a map."""
+
+
+def request_map(preset: str, stated: Mapping[str, Any]) -> RequestMap:
+    """Return a preset with the parts of a map laid over it. Raises UsageError for what a map cannot say."""
+    known = RequestMap.__dataclass_fields__
+    if unknown := sorted(stated.keys() - known.keys()):
+        raise UsageError(f"the request map has no '{unknown[0]}'. Its keys are: {', '.join(known)}")
+    for name, value in stated.items():
+        texts = (str,) if known[name].type == "str" else (dict, list, str)
+        if name != "body" and not isinstance(value, dict if str(known[name].type).startswith("Mapping") else texts):
+            raise UsageError(f"'{name}' of the request map has the wrong type: {str(value)[:60]!r}")
+    mapped = replace(PRESETS[preset], **stated)
+    for name in ("answer", "citations", "chunks"):
+        pointer = getattr(mapped, name)
+        if pointer and not pointer.startswith("/"):
+            raise UsageError(f"'{name}' of the request map is no JSON Pointer: write /{pointer}")
+    for stage in mapped.latency_ms:
+        if stage not in _STAGES:
+            raise UsageError(
+                f"'latency_ms' of the request map has no stage '{stage}'. Stages are: {', '.join(_STAGES)}"
+            )
+    for name, text in mapped.headers.items():
+        if _SECRET.match(name) and not _VARIABLE.search(str(text)):
+            variable = re.sub(r"\W", "_", name).upper()
+            fix = f'Write {name}: "${{{variable}}}" and set the variable'
+            raise UsageError(f"the header {name} of the request map states a secret. {fix}")
+    return mapped
+
+
+def filled(value: Any, texts: Mapping[str, str], environment: Mapping[str, str]) -> Any:
+    """A template with ``{question}`` and ``{qid}`` replaced, and ``${NAME}`` by the environment.
+
+    Raises UsageError for a variable that is not set.
+    """
+    if isinstance(value, Mapping):
+        return {name: filled(inner, texts, environment) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [filled(inner, texts, environment) for inner in value]
+    if not isinstance(value, str):
+        return value
+
+    def variable(match: re.Match[str]) -> str:
+        if match[1] not in environment:
+            raise UsageError(f"the environment variable {match[1]} is not set: the request needs it")
+        return environment[match[1]]
+
+    with_environment = _VARIABLE.sub(variable, value)
+    for name, text in texts.items():
+        with_environment = with_environment.replace("{" + name + "}", text)
+    return with_environment
+
+
+def row_of(reply: Any, mapped: RequestMap) -> Row:
+    """The fields of a trace row in a reply. Raises ValueError, with what is there, if it holds no answer."""
+    if isinstance(reply, dict) and ("answer_json" in reply or ("qid" in reply and "answer" in reply)):
+        return {name: value for name, value in reply.items() if name not in ("qid", "q")}  # a trace row already
+    answer = unwrap.answer_text(unwrap.at(reply, mapped.answer))
+    if answer is None:
+        keys = ", ".join(list(reply)[:8]) if isinstance(reply, dict) else type(reply).__name__
+        raise ValueError(f"no text at {mapped.answer}: the reply has {keys or 'nothing'}. Name it: answer: POINTER")
+    row: Row = {"answer_json": {"claim": answer}}
+    cited = unwrap.at(reply, mapped.citations) if mapped.citations else None
+    if isinstance(cited, list):
+        ids = [unwrap.as_id(one.get("id", one.get("chunk_id")) if isinstance(one, dict) else one) for one in cited]
+        row["answer_json"]["citations"] = [one for one in ids if one]
+    documents = unwrap.documents_in(unwrap.at(reply, mapped.chunks)) if mapped.chunks else None
+    if documents is not None:
+        row["chunks"] = [_chunk(document, mapped.chunk) for document in documents]
+        row["retrieved_ids"] = [chunk["id"] for chunk in row["chunks"]]
+    times = {stage: unwrap.at(reply, pointer) for stage, pointer in mapped.latency_ms.items()}
+    if numbers := {stage: value for stage, value in times.items() if isinstance(value, (int, float)) and value >= 0}:
+        row["latency_ms"] = numbers
+    usage = {name: unwrap.at(reply, pointer) for name, pointer in mapped.usage.items()}
+    if usage := {name: value for name, value in usage.items() if value is not None}:
+        row["usage"] = usage
+    return row
+
+
+def _chunk(document: Any, pointers: Mapping[str, str]) -> Row:
+    plain, metadata = unwrap.document_parts(document)
+    whole = document if isinstance(document, dict) else plain
+    found = {name: unwrap.at(whole, pointer) for name, pointer in pointers.items()}
+    text = found.get("text") or unwrap.text_of(plain)
+    identity = unwrap.as_id(found.get("id")) or unwrap.id_in(plain, metadata)
+    chunk: Row = {"id": identity or unwrap.text_id(text or "")}
+    if text is not None:
+        chunk["text"] = text
+    if doc_id := unwrap.as_id(found.get("doc_id")) or unwrap.document_id_in(plain, metadata):
+        chunk["doc_id"] = doc_id
+    score = found.get("score", plain.get("score"))
+    if isinstance(score, (int, float)) and not isinstance(score, bool):
+        chunk["score"] = score
+    return chunk

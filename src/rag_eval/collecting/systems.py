@@ -1,0 +1,226 @@
+"""The system under test behind one method: over HTTP, as a command with JSON lines, or as a Python function."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import json
+import os
+import queue
+import shlex
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+from rag_eval.collecting.request_map import RequestMap, filled, row_of
+from rag_eval.errors import MissingExtra, UsageError
+
+Row = dict[str, Any]
+_LONGEST = 32 << 20  # bytes of a reply
+
+
+class Busy(Exception):
+    """The system asks to try again, after ``seconds`` if it says when."""
+
+    def __init__(self, message: str, seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class System(Protocol):
+    """Answers questions; may be called by several threads at a time."""
+
+    def ask(self, qid: str, question: str, timeout: float) -> Row:
+        """The fields of a trace row. Raises Busy, TimeoutError or any error of the system."""
+
+    def check(self) -> None:
+        """Raise UsageError, with what to do, if the system does not answer at all."""
+
+    def close(self) -> None:
+        """Release what the system holds."""
+
+
+class HttpSystem:
+    """A server. ``map`` says how to ask it; headers and body may name environment variables as ``${NAME}``."""
+
+    def __init__(self, url: str, mapped: RequestMap, more: Mapping[str, Any] | None = None) -> None:
+        try:
+            import httpx
+        except ImportError:
+            raise MissingExtra("rag-eval collect --url", "collect") from None
+        self._httpx, self._url, self._map, self._more = httpx, url.rstrip("/"), mapped, dict(more or {})
+        headers = {**mapped.headers, **self._more.get("headers", {})}
+        self._client = httpx.Client(headers=filled(headers, {}, os.environ), follow_redirects=False)
+
+    def ask(self, qid: str, question: str, timeout: float) -> Row:
+        """Ask over HTTP. 429 and 5xx are Busy, other errors are errors of the system."""
+        texts = {"question": question, "qid": qid}
+        body = filled({**self._map.body, **self._more.get("body", {})}, texts, os.environ)
+        path = filled(self._map.path, texts, {})
+        send = {"params": body} if self._map.method.upper() == "GET" else {"json": body}
+        try:
+            reply = self._client.request(self._map.method.upper(), self._url + path, timeout=timeout, **send)
+        except self._httpx.TimeoutException as error:
+            raise TimeoutError(f"no reply within {timeout:g} s ({type(error).__name__})") from None
+        except self._httpx.TransportError as error:
+            raise Busy(f"{type(error).__name__}: {error}") from None
+        if reply.status_code == 429 or reply.status_code >= 500:
+            after = reply.headers.get("retry-after", "")
+            raise Busy(f"HTTP {reply.status_code}: {reply.text[:200]}", float(after) if after.isdigit() else None)
+        if reply.status_code >= 300:
+            raise RuntimeError(f"HTTP {reply.status_code}: {reply.text[:200]}")
+        if len(reply.content) > _LONGEST:
+            raise RuntimeError(f"a reply of {len(reply.content)} bytes")
+        return row_of(reply.json(), self._map)
+
+    def check(self) -> None:
+        """Ask for the health path; without one, see whether anything answers at all."""
+        address = self._url + (self._map.health or "/")
+        try:
+            reply = self._client.get(address, timeout=10)
+        except self._httpx.HTTPError as error:
+            fix = "Start the server, or correct --url"
+            raise UsageError(f"{address} does not answer: {type(error).__name__}: {error}. {fix}") from None
+        if self._map.health and reply.status_code >= 400:
+            raise UsageError(f"{address} is not healthy: HTTP {reply.status_code}: {reply.text[:200]}")
+
+    def configuration(self) -> Any:
+        """What the server says of its configuration; None if it has no path for that."""
+        if not self._map.config:
+            return None
+        try:
+            reply = self._client.get(self._url + self._map.config, timeout=10)
+            return reply.json() if reply.status_code == 200 else None
+        except (self._httpx.HTTPError, ValueError):
+            return None
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+class CommandSystem:
+    """Long-lived processes: one JSON line in, one JSON line out. Each thread has a process of its own."""
+
+    def __init__(self, command: str, more: Mapping[str, Any] | None = None) -> None:
+        self._words = shlex.split(command)
+        if not self._words:
+            raise UsageError("--exec names no command")
+        stated = {name: filled(text, {}, os.environ) for name, text in (more or {}).get("env", {}).items()}
+        self._environment = {**os.environ, **stated}
+        self._own = threading.local()
+        self._all: list[subprocess.Popen[str]] = []
+
+    def ask(self, qid: str, question: str, timeout: float) -> Row:
+        """Ask the process of this thread. One that does not answer in time is ended, and the next one starts anew."""
+        process, lines = self._process()
+        try:
+            process.stdin.write(json.dumps({"qid": qid, "question": question}) + "\n")  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr]
+            line = lines.get(timeout=timeout)
+        except queue.Empty:
+            self._end(process)
+            raise TimeoutError(f"no line within {timeout:g} s") from None
+        except OSError as error:
+            self._end(process)
+            raise RuntimeError(f"the command ended: {error}") from None
+        if line is None:
+            code = process.wait()
+            self._end(process)
+            raise RuntimeError(f"the command ended with exit code {code} before it answered")
+        try:
+            return row_of(json.loads(line), RequestMap())
+        except json.JSONDecodeError:
+            raise RuntimeError(f"the command printed no JSON: {line[:120]!r}") from None
+
+    def check(self) -> None:
+        """Start a process."""
+        self._process()
+
+    def close(self) -> None:
+        """End all processes."""
+        for process in list(self._all):
+            self._end(process)
+
+    def _process(self) -> tuple[subprocess.Popen[str], queue.Queue[str | None]]:
+        found: tuple[subprocess.Popen[str], queue.Queue[str | None]] | None = getattr(self._own, "process", None)
+        if found is None:
+            try:
+                process = subprocess.Popen(  # noqa: S603 - the command that the user names
+                    self._words,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    encoding="utf-8",
+                    env=self._environment,
+                )
+            except OSError as error:
+                raise UsageError(f"--exec {self._words[0]} cannot be started: {error.strerror}") from None
+            lines: queue.Queue[str | None] = queue.Queue()
+            threading.Thread(target=_read_lines, args=(process, lines), daemon=True).start()
+            found = self._own.process = process, lines
+            self._all.append(process)
+        return found
+
+    def _end(self, process: subprocess.Popen[str]) -> None:
+        self._own.process = None
+        process.kill()
+        process.wait()
+        with suppress(OSError):
+            process.stdin.close()  # type: ignore[union-attr]
+
+
+def _read_lines(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
+    """Hand on the lines of a process, and None when it ends; the thread that reads closes the pipe."""
+    if process.stdout:
+        with process.stdout as out:
+            for line in out:
+                if line.strip():
+                    lines.put(line)
+    lines.put(None)
+
+
+class FunctionSystem:
+    """A Python function ``module:function``, plain or async, that takes the question and returns a mapping."""
+
+    def __init__(self, name: str) -> None:
+        module, _, function = name.partition(":")
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as python -m has it
+        try:
+            found: Any = importlib.import_module(module)
+            for part in function.split("."):
+                found = getattr(found, part)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise UsageError(f"--python {name} cannot be loaded: {error}. Write: --python module:function") from None
+        self._function: Callable[..., Any] = found
+        self._takes_qid = "qid" in inspect.signature(found).parameters
+
+    def ask(self, qid: str, question: str, timeout: float) -> Row:
+        """Call the function; a text that it returns is the answer. A call that takes longer goes on in its thread."""
+        box: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue()
+
+        def call() -> None:
+            try:
+                made = self._function(question, qid=qid) if self._takes_qid else self._function(question)
+                box.put((asyncio.run(made) if inspect.isawaitable(made) else made, None))  # type: ignore[arg-type]
+            except BaseException as error:  # noqa: BLE001 - handed to the thread that asked
+                box.put((None, error))
+
+        threading.Thread(target=call, daemon=True).start()
+        try:
+            reply, error = box.get(timeout=timeout)
+        except queue.Empty:
+            raise TimeoutError(f"no reply within {timeout:g} s") from None
+        if error is not None:
+            raise error
+        return row_of({"answer": reply} if isinstance(reply, str) else reply, RequestMap())
+
+    def check(self) -> None:
+        """Nothing to check: the function is loaded."""
+
+    def close(self) -> None:
+        """Nothing to release."""
