@@ -122,46 +122,31 @@ def test_busy_is_asked_again_and_failures_are_rows(command, tmp_path, gold, serv
     assert command("validate", out)[0] == 0
 
 
-def test_an_interrupted_run_continues_and_asks_nothing_twice(command, tmp_path, gold, serve):
-    asked = []
-
-    def reply(body, times):
-        asked.append(body["question"])
-        return 200, {"answer": "x"}
-
-    url, _ = serve(reply)
-    out = tmp_path / "trace.jsonl"
-    words = ("--url", url, "--gold", gold, "--out", out)
-    assert command("collect", *words)[0] == 0
-    made = out.read_text("utf-8")
-    assert command("collect", *words)[0] == 2  # a finished file is not overwritten
-    # as an interruption leaves it: two whole rows and half of a third
-    from rag_eval.collecting.collector import Journal
-
-    class Stop(KeyboardInterrupt):
-        pass
-
-    out.unlink()
-    count = 0
-
-    def stops(self, row, add=Journal.add):
-        nonlocal count
-        count += 1
-        if count > 2:
-            raise Stop
-        add(self, row)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Journal, "add", stops)
-        assert command("collect", *words, "--concurrency", "1")[0] in (130, 2)
-    partial = out.with_name("trace.jsonl.partial")
+def test_an_interrupted_run_continues_and_asks_nothing_twice(command, tmp_path, gold, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_stopping_app.py").write_text(
+        "asked = []\n"
+        "def answer(question):\n"
+        "    asked.append(question)\n"
+        "    if len(asked) == 3: raise KeyboardInterrupt\n"
+        "    return question\n"
+    )
+    words = ("--python", "my_stopping_app:answer", "--gold", gold, "--out", "t.jsonl", "--concurrency", "1")
+    with pytest.raises(KeyboardInterrupt):
+        command("collect", *words)
+    partial = tmp_path / "t.jsonl.partial"
+    assert not (tmp_path / "t.jsonl").exists()
     with partial.open("a") as file:
         file.write('{"qid": "Q5", "q": "cut')
-    asked.clear()
+    asked = sys.modules["my_stopping_app"].asked
+    before = {json.loads(line)["q"] for line in partial.read_text().splitlines()[1:-1]}
+    del asked[2:]
+    asked += ["padding"] * 10
     code, _, err = command("collect", *words)
-    assert (code, "continuing: 2 answers" in err, {"question 0?", "question 1?"} & {*asked}) == (0, True, set())
-    assert [row["qid"] for row in rows(out)] == [json.loads(line)["qid"] for line in made.splitlines()]
+    assert (code, "continuing: " in err, before & {*asked[12:]}) == (0, True, set())
+    assert [row["qid"] for row in rows(tmp_path / "t.jsonl")] == [f"Q{n}" for n in range(6)]
     assert not partial.exists()
+    assert command("collect", *words)[0] == 2  # a finished file is not overwritten
 
 
 def test_a_command_is_asked_by_lines(command, tmp_path, gold):
