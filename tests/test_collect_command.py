@@ -132,8 +132,8 @@ def test_an_interrupted_run_continues_and_asks_nothing_twice(command, tmp_path, 
         "    return question\n"
     )
     words = ("--python", "my_stopping_app:answer", "--gold", gold, "--out", "t.jsonl", "--concurrency", "1")
-    with pytest.raises(KeyboardInterrupt):
-        command("collect", *words)
+    code, _, err = command("collect", *words)
+    assert (code, "Run the same command to continue" in err) == (130, True)
     partial = tmp_path / "t.jsonl.partial"
     assert not (tmp_path / "t.jsonl").exists()
     with partial.open("a") as file:
