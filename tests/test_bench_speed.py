@@ -224,3 +224,20 @@ def test_sets_that_are_made_of_others_are_made_with_them(tmp_path, monkeypatch):
     monkeypatch.setattr(data, "SETS", {"huge": data.Data(10**18, "10")})
     with pytest.raises(Failed, match="the disk"):
         data.ready(tmp_path, "huge", lambda _: None)
+
+
+def test_works_are_what_users_run_and_have_their_data():
+    keys = [work.key for work in WORKS]
+    wanted = {"pull-request", "nightly", "questions-with-chunks", "named-runs", "unique", "small-gates", "reports"}
+    assert wanted <= set(keys)
+    assert len(keys) == len(set(keys))
+    assert {name for work in WORKS for name in work.data} <= data.SETS.keys()
+
+
+def test_a_baseline_is_of_the_same_size_as_what_is_compared_with_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(data.SETS, "small", data.Data(1, "30 --chunks", derive="earlier"))
+    monkeypatch.setitem(measuring.WORDS, "rag-eval", str(Path(sys.executable).with_name("rag-eval")))
+    data.ready(tmp_path, "small", print)
+    baseline = json.loads((tmp_path / "small/baseline.json").read_bytes())
+    assert len(baseline["questions"]) == 30
+    assert not (tmp_path / "small/earlier").exists()

@@ -1,12 +1,14 @@
 """Measures rag-eval against its peers and writes bench/RESULTS.md, results.json and results.svg after each work.
 
-    python bench/speed [--only KEY]… [--quick] [--rounds N] [--minutes N] [--data DIR] [--render]
+    python bench/speed [--only KEY]… [--quick] [--rounds N] [--minutes N] [--data DIR] [--base REF | --render]
 
 Needs the dependency group bench beside the package: `make bench` sees to that. Without --only or --quick all works are
 measured, one after the other, within 20 minutes or so; a work takes one round at least, and as many as it has where its
 share of the minutes allows. None is begun when the minutes are over. What a work could not measure, and why, stands in
 the table. What was measured before and is not measured now stays. Data sets are made when they are needed, in a
 temporary folder unless --data names one, and removed as soon as no further work needs them; those in --data are kept.
+--base times the code of another commit beside ours, in turn, instead of the peers: it prints the ratios and writes no
+file. Both sides run with the packages that are installed now.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from speed import data
+from speed import data, figures
 from speed.chart import chart
 from speed.measuring import ROOT, Failed
 from speed.page import page
@@ -42,7 +45,11 @@ def main():
     if args.render:
         write(recorded())
         return
-    chosen = [work for work in WORKS if (work.key in args.only if args.only else work.quick or not args.quick)]
+    if args.base:
+        with tempfile.TemporaryDirectory() as folder:
+            against(args, Path(folder))
+        return
+    chosen = chosen_of(args)
     if args.data:
         args.data.mkdir(parents=True, exist_ok=True)
         measure_all(chosen, args.data.resolve(), args, keep=True)
@@ -60,8 +67,46 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=0, help="at most so many of each work")
     parser.add_argument("--minutes", type=float, default=20, help="for all of it, more or less (20)")
     parser.add_argument("--data", type=Path, help="where data sets are, or are made and kept")
+    parser.add_argument("--base", metavar="REF", help="compare with this branch or commit instead of the peers")
     parser.add_argument("--render", action="store_true", help="write page and chart from results.json again")
     return parser.parse_args()
+
+
+def chosen_of(args):
+    return [work for work in WORKS if (work.key in args.only if args.only else work.quick or not args.quick)]
+
+
+def against(args, folder):
+    """Print how long each work takes, over what it takes at another commit."""
+    code = folder / "base"
+    code.mkdir()
+    archive = subprocess.run(
+        ["git", "archive", args.base, "src", "schemas"], cwd=ROOT, stdout=subprocess.PIPE, check=True
+    )
+    subprocess.run(["tar", "-x", "-C", code], input=archive.stdout, check=True)
+    kept = args.data.resolve() if args.data else folder / "data"
+    kept.mkdir(parents=True, exist_ok=True)
+    for work in map(partial(beside, code=code, ref=args.base), chosen_of(args)):
+        found = one_of(work, kept, args.rounds or work.rounds, args.minutes * 60)
+        for head, base in work.pairs:
+            ratios = {what: figures.ratios(found["rounds"], head, base, what) for what in ("wall", "cpu", "memory")}
+            shown = ", ".join(f"{what} {figures.spread(all_)} ×" for what, all_ in ratios.items() if all_)
+            say(f"{work.key}, {head}: {shown or found['failed']}")
+
+
+def beside(work, code, ref):
+    """A work whose sides are ours, each beside its like at another commit."""
+    mine = [side for side in work.sides if side.command.startswith("{rag-eval}")]
+    run = f"env PYTHONPATH={code}/src {{python}} -m rag_eval"
+    head = [
+        side._replace(numbers=None, command=side.command.replace("{rag-eval}", "{python} -m rag_eval")) for side in mine
+    ]
+    base = [
+        side._replace(name=f"{side.name} at {ref}", command=side.command.replace("{rag-eval}", run)) for side in mine
+    ]
+    base = [side._replace(numbers=None) for side in base]
+    pairs = tuple(zip((one.name for one in head), (one.name for one in base), strict=True))
+    return work._replace(sides=(*head, *base), pairs=pairs, truth="", expected=(("none", 0),))
 
 
 def measure_all(works, folder, args, *, keep):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from speed.measuring import ROOT, WORDS, Failed
 
-TIMES, RUNS = 5, 100
+TIMES, RUNS = 5, 30
 WORDS_OF_AN_ANSWER = "54"  # rows of 655 bytes, or of 6.6 kB with chunk texts
 SPARE = 2_000_000_000  # bytes that a disk keeps
 
@@ -30,8 +30,10 @@ SETS = {
     "10k": Data(9_000_000, "10000"),
     "1m": Data(660_000_000, "10000 1000000"),
     "5m": Data(3_300_000_000, derive="repeated", of="1m"),
-    "100-runs": Data(1_330_000_000, "10000 1000000 --runs", derive="cut"),
-    "100k-chunks": Data(665_000_000, "10000 100000 --chunks"),
+    "200-chunks": Data(3_000_000, "200 --chunks", derive="earlier"),
+    "2k-chunks": Data(30_000_000, "2000 --chunks", derive="earlier"),
+    "30-runs": Data(400_000_000, "10000 300000 --runs", derive="cut"),
+    "100k-chunks": Data(675_000_000, "100000 --chunks"),
     "100k": Data(400_000_000, "100000", derive="earlier"),
     "1m-unique": Data(870_000_000, "1000000"),
 }
@@ -53,7 +55,7 @@ def ready(folder, name, say):
     if data.options:
         make(part, *data.options.split())
     if data.derive:
-        DERIVATIONS[data.derive](part, folder / data.of)
+        DERIVATIONS[data.derive](part, folder / data.of, data.options)
     part.rename(own)
 
 
@@ -62,7 +64,7 @@ def make(folder, *options):
     subprocess.run(command, check=True)
 
 
-def repeated(own, source):
+def repeated(own, source, _):
     """The same traces several times over, for the same gold."""
     os.link(source / "gold.jsonl", own / "gold.jsonl")
     with (own / "trace.jsonl").open("wb") as file:
@@ -71,7 +73,7 @@ def repeated(own, source):
                 shutil.copyfileobj(part, file, 1 << 20)
 
 
-def cut(own, _):
+def cut(own, *_):
     """A file for each run, beside the one with all runs in it."""
     with (own / "trace.jsonl").open("rb") as file:
         for number in range(RUNS):
@@ -79,10 +81,10 @@ def cut(own, _):
             (own / f"run-{number:03d}.jsonl").write_bytes(b"".join(lines))
 
 
-def earlier(own, _):
+def earlier(own, _, options):
     """The report of another run over the same questions: a baseline."""
     other = own / "earlier"
-    make(other, "100000", "--seed", "earlier")
+    make(other, *options.split(), "--seed", "earlier")
     command = [WORDS["rag-eval"], "score", "--gold", "gold.jsonl", "--trace", "earlier/trace.jsonl", "--format", "json"]
     with (own / "baseline.json").open("wb") as file:
         done = subprocess.run([*command, "--quiet"], cwd=own, stdout=file, check=False)

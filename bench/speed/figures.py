@@ -38,7 +38,9 @@ def verdict(ask, value):
 def shown(ask, value):
     if value is None:
         return "–"
-    return f"{value / 1e6:.0f} MB" if ask.quantity == "memory" and not ask.over else f"{value:.2f} ×"
+    if ask.over:
+        return f"{value:.2f} ×"
+    return f"{value / 1e6:.0f} MB" if ask.quantity == "memory" else f"{value:.1f} s"
 
 
 def spread(found):

@@ -48,7 +48,9 @@ def run(command, folder, *, own=False):
     words = ["sh", "-c", command.format(**WORDS)] if ";" in command else command.format(**WORDS).split()
     measured = json.loads(_launched([sys.executable, "-I", "-S", str(LAUNCH), str(out), str(err), *words], folder))
     text = out.read_text("utf-8", "replace")
-    if measured["code"] not in ((0, 1) if command.startswith("{rag-eval}") else (0,)):  # 1: a gate is broken
+    if measured["code"] not in (
+        (0, 1) if "rag-eval}" in command or "-m rag_eval" in command else (0,)
+    ):  # 1: a gate failed
         raise Failed(_last_line(err.read_text("utf-8", "replace")) or f"it ended with {measured['code']}")
     wall = _own_seconds(text, err.read_text("utf-8", "replace")) if own else measured["wall"]
     return Took(wall, measured["cpu"], measured["memory"], text)
