@@ -386,3 +386,122 @@ def test_lint_says_nothing_new_of_an_item_that_was_as_weak_before(project, score
     project.done("weak")
     project.change(gold=[{**weak, "tags": ["new"]}, *GOLDS[1:]])
     assert "changed-item-weak" not in codes(score())
+
+
+# --- several of these at once -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["lines", "gzip", "labels"])
+def test_gates_renamed_gold_moved_and_limits_lowered_at_once(project, score, form):
+    project.branch("pr")
+    project.git("rm", "-q", GATES, GOLD)
+    name = {"lines": "q.jsonl", "gzip": "q.jsonl.gz", "labels": "labels"}[form]
+    lines = f"gold: ../data/{name}\ntrace: ../runs/trace.jsonl\nlimits: {{lines: 7}}\n"
+    project.write("ci/easy.yml", gates(lines, precision="{min: 0.1}"))
+    if form == "labels":
+        in_labels(project, [gold_of(2, gold_citations=["c9"]), *GOLDS[2:]], "data/labels")
+    else:
+        project.write(f"data/{name}", FORMS["gold.jsonl.gz" if form == "gzip" else "questions.jsonl"](widened()[:7]))
+    project.put(trace=wrong(1)[:7] if form != "labels" else wrong(2)[1:])
+    project.done()
+    report = score("--gates", "ci/easy.yml")
+    assert report["base"]["kind"] == "base"
+    assert "gold-fits-output" in codes(report)
+    assert changed(report)["Q1" if form == "labels" else "Q8"] == ("removed", None, None)
+    assert {policy(report)[key] for key in ("the gates file", "gold", "limits.lines")} == {"looser"}
+
+
+def test_gates_of_an_unusual_name_that_move_still_decide(project, score):
+    project.git("mv", GATES, "strict.yml")
+    project.done("an unusual name")
+    project.branch("pr")
+    project.git("mv", "strict.yml", "easy.yml")
+    project.write("easy.yml", gates(precision="{min: 0.1}"))
+    project.put(trace=wrong(1, 2, 3))
+    project.done()
+    report = score("--gates", "easy.yml")
+    assert (score.code, report["base"]["kind"]) == (1, "base")
+
+
+def test_a_folder_that_moves_is_held_to_its_gates_and_not_to_those_for_all(project, score):
+    project.git("rm", "-q", GOLD)
+    project.put(gates=gates(precision="{min: 0}"))
+    system(project, "apps/search", GOLDS, TRACES, precision="{min: 0.9}")
+    project.done("one for all, and one")
+    project.branch("pr")
+    project.git("mv", "apps/search", "apps/finder")
+    system(project, "apps/finder", GOLDS, wrong(1, 2), precision="{min: 0}")
+    project.done("moved")
+    report = score(*of("apps/finder"))
+    assert (score.code, [one["threshold"] for one in report["gates"] if one["origin"] == "base"]) == (1, ["0.9"])
+
+
+def test_a_must_pass_case_is_judged_on_the_traces_that_were_scored(project, score):
+    """Under another k, with the honest traces left where the base's gates file names them."""
+    must = "baseline: {report: eval/baseline.json}\n"
+    project.put(gates=gates(f"{must}must_pass: [Q1]\n", precision="{min: 0.5}"))
+    project.write("eval/baseline.json", render(score_files(gates=GATES), "json"))
+    project.done("must pass")
+    text = gates(f"{must}trace: runs/other.jsonl\n", precision="{min: 0.5}").replace("k: 3", "k: 2")
+    project.change(gates=text)
+    project.write("runs/other.jsonl", json_lines(wrong(1)))
+    report = score()
+    assert (score.code, "must-pass-broken" in codes(report)) == (1, True)
+
+
+def test_traces_behind_a_link_to_a_file_in_git_are_named(project, score):
+    project.write("kept/trace.jsonl", json_lines(TRACES))
+    project.done("kept")
+    project.branch("pr")
+    (project.path / "out").mkdir()
+    (project.path / "out/trace.jsonl").symlink_to("../kept/trace.jsonl")
+    assert score("--trace", "out/trace.jsonl") is None  # it leads out of its folder
+    (project.path / "runs/linked.jsonl").symlink_to("trace.jsonl")
+    assert "traces-tracked" in {one["code"] for one in score("--trace", "runs/linked.jsonl")["findings"]}
+
+
+def test_the_usual_gold_is_what_gates_mean_that_name_none(project, score):
+    project.write("eval/smoke.jsonl", json_lines(GOLDS[:6]))
+    project.done("two gold sets")
+    project.change()
+    assert "gold-overridden" in codes(score("--gold", "eval/smoke.jsonl"))
+
+
+def test_gold_that_the_base_does_not_have_where_it_names_it_is_named(project, score):
+    project.put(gates=gates("gold: elsewhere.jsonl\n"))
+    project.done("elsewhere")
+    project.change(gates=gates(f"gold: {GOLD}\n"))
+    assert "gold-not-on-base" in codes(score())
+
+
+def test_what_stands_in_the_place_of_an_ident_is_a_change(governed, score):
+    rows = [gold_of(1, meta={"id": "$Id$"}), *GOLDS[1:]]
+    governed.put(gold=rows)
+    governed.git("add", "--all")
+    assert main(["gold", "signoff", "--reason", "ident"]) == 0
+    governed.done("ident")
+    governed.branch("pr")
+    text = (governed.path / GOLD).read_text()
+    governed.put(gold=text.replace("$Id$", '$Id: ", "x": "easy $', 1))
+    report = score()
+    assert (score.code, list(changed(report))) == (1, ["Q1"])
+
+
+def both_forms(row):
+    """A line that reads otherwise as an element of an array: by what substrings nobody asks there."""
+    return {**row, "q": row["question"], "gold_ids": row["gold_citations"]}
+
+
+@pytest.mark.parametrize("stated", ["", SIGNED])
+def test_lines_that_read_otherwise_as_an_array_are_no_unchanged_items(project, score, stated):
+    rows = [both_forms(row) for row in GOLDS]
+    project.put(gold=rows, gates=gates(stated))
+    project.git("add", "--all")
+    assert main(["gold", "signoff", "--baseline", "--reason", "first"]) == 0
+    project.done("both forms")
+    text = "[" + ",".join(json.dumps(row) for row in rows) + "]"
+    project.change(gold=text)
+    report = score()
+    assert score.code == bool(stated)
+    assert changed(report)["Q1"][0] == "changed"
+    assert ("unsigned-change" in codes(report)) == bool(stated)

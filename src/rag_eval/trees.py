@@ -161,13 +161,13 @@ def read_regular(tree: Tree, path: str) -> bytes | None:
         return None
 
 
-def lost(one: Snapshot, other: Snapshot, names: Collection[str]) -> list[str]:
-    """The paths of the files of some ``names`` that a tree has and another has not; what is the same is not walked."""
+def lost(one: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[str]:
+    """The paths of files with some ``endings`` that a tree has and another has not; what is the same is not walked."""
     found, rest = [], [""]
     while rest:
         folder = rest.pop()
         before, after = _entries(one, folder), _entries(other, folder)
-        found += [folder + name for name in names if name in before and name not in after]
+        found += [folder + name for name in before if name.endswith(endings) and name not in after]
         rest += [f"{folder}{each}/" for each in before if before[each] != after.get(each)]
     return sorted(found)
 

@@ -28,14 +28,16 @@ class GoldSet(NamedTuple):
     def differs(self, qid: str, other: GoldSet) -> bool:
         """Return whether two sets have another item under a qid, or only one of them has one.
 
-        The hash decides. Between two forms, in which the same item has other bytes, its fields decide.
+        The hash decides. Between two forms the fields decide: the same item has other bytes, or the same bytes say
+        something else.
         """
         if (qid in self.golds) != (qid in other.golds):
             return True
-        if qid not in self.golds or self.hashes.get(qid) == other.hashes.get(qid):
+        if qid not in self.golds:
             return False
-        same_fields = self.golds[qid]._replace(line=0) == other.golds[qid]._replace(line=0)
-        return self.form == other.form or not same_fields
+        if self.form == other.form:
+            return self.hashes.get(qid) != other.hashes.get(qid)
+        return self.golds[qid]._replace(line=0) != other.golds[qid]._replace(line=0)
 
 
 class StoredGold(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 
 from rag_eval.errors import InputError, Problem, RagEvalError
@@ -14,9 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rag_eval.trees import Snapshot
-
-
-_IDENT = re.compile(rb"\$Id: [^$\n]*\$")
 
 
 class IsFolder(InputError):
@@ -59,7 +55,7 @@ class WorkTree:
 
     def _as_committed(self, path: str, data: bytes) -> bytes:
         """Return the bytes that git keeps, where a check-out wrote its ``$Id$`` or other line ends into them."""
-        if self.committed is None or not (_IDENT.search(data) or b"\r\n" in data):
+        if self.committed is None or not (b"$Id: " in data or b"\r\n" in data):
             return data
         try:
             known = self.committed.files(path).get(path)
@@ -67,7 +63,7 @@ class WorkTree:
             return data
         if known is None or object_id(data, like=known) == known:
             return data
-        plain = _IDENT.sub(b"$Id$", data)
+        plain = data.replace(b"$Id: %s $" % known.encode(), b"$Id$")  # what git writes there, and nothing else
         forms = plain, plain.replace(b"\r\n", b"\n"), data.replace(b"\r\n", b"\n")
         return next((form for form in forms if object_id(form, like=known) == known), data)
 

@@ -39,9 +39,10 @@ def base_policy(authority: Authority, gates: str, folder: str, gold: str, scored
 
     The named path is looked for first, as it was written, so that a folder that the change turned into a link leads
     nowhere else; then a file of the usual name in ``folder``. Next come the usual names above the ``gold``, the nearest
-    first, and the root: to name another file or folder, or to delete the one that is there, moves no goalposts. Last
-    come those that the change deletes or moves. A file of another system does not decide: see :func:`_is_for`.
-    ``scored`` gives the items of the gold that is scored. InputError when the base's file cannot be read.
+    first, and the root: to name another file or folder, or to delete the one that is there, moves no goalposts. Then
+    come gates files of any name that the change deletes or moves. Gates about this gold come before those that name no
+    gold; those of another system do not decide. ``scored`` gives the items of the gold that is scored. InputError when
+    the base's file cannot be read.
     """
     tree = authority.gates
     if tree is None:
@@ -51,12 +52,24 @@ def base_policy(authority: Authority, gates: str, folder: str, gold: str, scored
     for path in dict.fromkeys(name for name in (*named, *here) if name):
         if (data := read(tree, path)) is not None:
             return _parsed(authority, path, data)
-    for path in usual_places(authority, "", gold):
-        data = read(tree, path)
-        policy = None if data is None else _parsed(authority, path, data)
-        if policy and _is_for(authority, policy, gold, scored, moved=False):
-            return policy
-    return _moved_away(authority, gold, scored)
+    found = [(_at(authority, path), False) for path in usual_places(authority, "", gold)]
+    gone = sorted(lost(authority.before, authority.after, _ENDINGS), key=lambda path: not _is_usual(path))
+    found += [(_gates_file(authority, path), True) for path in gone[:_MOST]]
+    about = [(policy, moved, _about(authority, policy, gold, scored, moved=moved)) for policy, moved in found if policy]
+    for wanted in (_SAME_GOLD, _NO_GOLD):
+        standing = [policy for policy, moved, what in about if what == wanted and not moved]
+        moves = [policy for policy, moved, what in about if what == wanted and moved]
+        if standing or moves:
+            return standing[0] if standing else _the_one(moves)
+    return None
+
+
+_SAME_GOLD, _NO_GOLD, _OTHER_GOLD = "the gold that is scored", "no gold of their own", "another system's gold"
+
+
+def _at(authority: Authority, path: str) -> Policy | None:
+    data = read(authority.gates, path) if authority.gates is not None else None
+    return None if data is None else _parsed(authority, path, data)
 
 
 def usual_places(authority: Authority, folder: str, gold: str) -> list[str]:
@@ -85,43 +98,56 @@ def _may_hold(tree: Tree, path: str) -> bool:
     return True
 
 
-def _moved_away(authority: Authority, gold: str, scored: Golds) -> Policy | None:
-    """Return the gates for this system that the change takes away from where nobody looks for them any more."""
-    tree = authority.gates
-    found: list[tuple[str, Policy]] = []
-    for path in lost(authority.before, authority.after, GATES_FILES) if tree is not None else ():
-        data = read(tree, path) if tree is not None else None
-        policy = None if data is None else _parsed(authority, path, data)
-        if policy and _is_for(authority, policy, gold, scored, moved=True):
-            found.append((path, policy))
-    if len(found) > 1:
-        some = ", ".join(quoted(path) for path, _ in found[:_NAMED])
+def _the_one(moves: list[Policy]) -> Policy:
+    if len(moves) > 1:
+        some = ", ".join(quoted(policy.file) for policy in moves[:_NAMED])
         message = f"This change takes away several gates files, and which of them decides here cannot be told: {some}."
         raise UsageError(
             f"{message} Move one in a change of its own, or let this one decide for itself: gates-ref: head."
         )
-    return found[0][1] if found else None
+    return moves[0]
 
 
-def _is_for(authority: Authority, policy: Policy, gold: str, scored: Golds, *, moved: bool) -> bool:
-    """Return whether the gates of ``policy`` are about the gold that is scored, and not about another system.
+def _is_usual(path: str) -> bool:
+    return posixpath.basename(path) in GATES_FILES
 
-    They are unless their gold is another one, of which the scored gold repeats nearly nothing. Of gates that the change
-    leaves in place the gold has to be there still.
+
+_ENDINGS, _MOST = (".yml", ".yaml"), 200
+
+
+def _gates_file(authority: Authority, path: str) -> Policy | None:
+    """Return the policy of a YAML file of the base, when it is one of the usual name, or is a gates file in fact."""
+    if _is_usual(path):
+        return _at(authority, path)
+    data = read_regular(authority.gates, path) if authority.gates is not None else None
+    policy = policy_of(data, authority.outside(path), Ledger()) if data and b"gates" in data else None
+    return policy._replace(gates=policy.gates or REFERENCE_GATES) if policy and "gates" in policy.stated else None
+
+
+def _about(authority: Authority, policy: Policy, gold: str, scored: Golds, *, moved: bool) -> str:
+    """Return what the gates of ``policy`` are about: the gold that is scored, no gold, or that of another system.
+
+    It is another system's when the scored gold repeats nearly nothing of it. The gold of gates that the change leaves
+    in place has to be there still.
     """
     tree = authority.gates
     own = gold_named_by(authority, policy, tree) if tree is not None else None
-    if tree is None or own is None or own == authority.inside(gold):
-        return True
+    if tree is None or own is None:
+        return _NO_GOLD
+    if own == authority.inside(gold):
+        return _SAME_GOLD
     try:
         stored = stored_at(authority, tree, own, Limits(**policy.limits))
-        if stored is None or (not moved and not _is_there(authority.after, own)):
-            return True
+        if stored is None:
+            return _NO_GOLD
+        if not moved and not _is_there(authority.after, own):
+            return _SAME_GOLD
         theirs = stored_gold_set(Reader(Ledger()), stored).golds.values()
     except (InputError, Irregular):
-        return True
+        return _SAME_GOLD
     ours = scored().values()
-    return _shared(theirs, ours) * 100 >= _SHARED * max(1, min(len(theirs), len(ours)))
+    enough = _shared(theirs, ours) * 100 >= _SHARED * max(1, min(len(theirs), len(ours)))
+    return _SAME_GOLD if enough else _OTHER_GOLD
 
 
 def _shared(theirs: Iterable[Gold], ours: Iterable[Gold]) -> int:

@@ -53,9 +53,11 @@ def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
     """The base's gates are judged by the values as the base defines them, and so is what gates cannot see."""
     redefined = rejudge(report, base, scene.earlier)
     other = None if _same_meaning(base, scene.head) else scene.session.again(base)
-    judged = _worse((other or redefined).gates, _on_the_scored_files(scene, base, redefined).gates)
+    scored = _on_the_scored_files(scene, base, redefined)
+    judged = _worse((other or redefined).gates, scored.gates if scored else ())
     freed_findings = {"signoff": gold_review.unbound(scene), "integrity": _played_down(report, scene.head)}
-    meant = _as_the_base_has_it(report, other) if other else []
+    again = [each for each in (other, scored) if each not in (None, redefined)]
+    meant = list(dict.fromkeys(found for each in again for found in _as_the_base_has_it(report, each)))
     effects = Effects(judged, redefined.gates, report.gates, freed_findings, _new_errors(report, meant))
     found, theirs = _whose(changes(base.stated, scene.head.stated, effects), scene, base)
     found = [*_moved(scene, base, effects), *found, *gold_review.key_changes(scene)]
@@ -67,14 +69,14 @@ def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
     return diagnosed(report)
 
 
-def _on_the_scored_files(scene: Scene, base: Policy, redefined: Report) -> Report:
+def _on_the_scored_files(scene: Scene, base: Policy, redefined: Report) -> Report | None:
     """The run under the base's settings, on the gold and traces that were scored, whichever files the base names.
 
     Files that the change leaves where the base names them may be older or easier than those that it scores.
     """
     own = base._replace(gold=scene.head.gold, trace=scene.head.trace)
     if own == base:
-        return redefined._replace(gates=())
+        return None
     return redefined if _same_meaning(own, scene.head) else scene.session.again(own)
 
 

@@ -49,6 +49,10 @@ def look(scene: Scene) -> Look:
         return Look(findings=tuple(_as_it_stands(scene, path)))
     found, own = _governed(scene, path)
     diff = compare(scene)
+    if diff.old is None and diff.changes and scene.base:
+        message = "the base has no gold where its gates file names it, so nothing is compared: all of it counts as new"
+        mend = "Name the gold in the gates file, under the path that the base has."
+        found.append(Finding("gold-not-on-base", "warning", message, mend, scene.head.gold))
     if diff.unseen:
         found += _untracked(scene, f"cannot be compared: {diff.unseen}")
     found += _unchecked(scene, own, diff) if own else []

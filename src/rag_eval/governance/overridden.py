@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 
 from rag_eval.files.gates_file import beside
 from rag_eval.finding import Finding
 from rag_eval.governance.base_gates import usual_places
+from rag_eval.model import USUAL_GOLD
 from rag_eval.places import GATES_FILES
 from rag_eval.safe import quoted
 from rag_eval.trees import Irregular
@@ -36,11 +38,16 @@ _ONLY = "Name the file only in the gates file."
 
 
 def _meant(scene: Scene, key: str, named: str) -> str | None:
-    """Return the path that the base's gates file states, when the caller names another one."""
-    stated = scene.base.stated.get(key) if scene.base else None
-    if scene.base is None or not stated or not named:
+    """Return the path that the base's gates file states, when the caller names another one.
+
+    A file that states no gold means the usual one, when the base has it.
+    """
+    if scene.base is None or not named:
         return None
-    meant = scene.authority.inside(beside(scene.base.file, stated))
+    stated = scene.base.stated.get(key)
+    meant = scene.authority.inside(beside(scene.base.file, stated or USUAL_GOLD))
+    if stated is None and not (key == "gold" and meant and _holds(scene.authority.fork, meant)):
+        return None
     return None if meant == scene.authority.inside(named) else meant
 
 
@@ -74,8 +81,10 @@ def _cutoffs(scene: Scene) -> Iterator[Finding]:
 
 
 def _tracked(scene: Scene) -> Iterator[Finding]:
-    path = scene.authority.inside(scene.head.trace)
-    if path and scene.authority.gates is not None and _holds(scene.authority.after, path):
+    if scene.authority.gates is None:
+        return
+    ways = [scene.authority.inside(path) for path in (scene.head.trace, os.path.realpath(scene.head.trace))]
+    if any(path and _holds(scene.authority.after, path) for path in ways):
         message = "the traces are in git: they are answers that somebody committed, not those of this run"
         yield Finding(
             "traces-tracked", "warning", message, "Let the job write them, and ignore the file.", scene.head.trace

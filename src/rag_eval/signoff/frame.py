@@ -173,7 +173,8 @@ def findings(frame: Frame, policy: Policy, command: str, people: People | None =
         approvals, authors = people(policy)
         proof = proof._replace(approvals=approvals, authors=authors)
     advice = Advice(command, frame.restore)
-    return checking.check(None if frame.whole else base, head, policy, advice, used, proof)
+    otherwise = [] if frame.whole else _read_otherwise(frame, policy, base, head)
+    return otherwise + checking.check(None if frame.whole else base, head, policy, advice, used, proof)
 
 
 def asks_for_people(policy: Policy) -> bool:
@@ -218,6 +219,21 @@ def sides(frame: Frame, policy: Policy) -> tuple[Side, Side]:
     base, head = sides
     base = base._replace(items=_merged_since(frame, policy, base.items, head.items, parsed))
     return base._replace(moved=_moved_items(frame, policy, parsed)), head
+
+
+def _read_otherwise(frame: Frame, policy: Policy, base: Side, head: Side) -> list[checking.Breach]:
+    """The items of unchanged bytes that ask by other fields, because the gold became an array, or lines again."""
+    blobs = [read(tree, policy.gold) for tree in (frame.base, frame.head)]
+    if None in blobs or len({is_array(blob) for blob in blobs if blob is not None}) == 1:
+        return []
+    same = [qid for qid, item in head.items.items() if qid in base.items and base.items[qid].hash == item.hash]
+    message = "has the bytes that it had, and is read by other fields in this form of the gold"
+    mend = "# leave out the fields of the other form"
+    items = [(qid, head.items[qid].line) for qid in same[:MOST_PROBLEMS]]
+    return [
+        checking.Breach("unsigned-change", policy.gold, line, f"item {quoted(qid)} {message}", mend)
+        for qid, line in items
+    ]
 
 
 def _merged_since(
