@@ -1,0 +1,144 @@
+"""Pull requests that Hypothesis makes up, held to a model of the promise that shares no code with the package."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tempfile
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from depth import DEEP
+from gaming.honest import Repository, lines, record
+from gaming.play import _no_git_variables
+from rag_eval.action.run import action
+from rag_eval.errors import RagEvalError
+from red_team.edits import EDITS, FAULTS, GATES, HONEST, QIDS, SIGNOFF, begin, failing, item
+from red_team.model import verdict
+
+EXAMPLES = settings(max_examples=2_000 if DEEP else 15)
+BASES = [(below, signoff) for below in ("", "apps/a/") for signoff in (True, False)]
+
+
+def gates_of(signoff):
+    """Return the gates of a base."""
+    return {**GATES, "signoff": SIGNOFF} if signoff else GATES
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory):
+    """The base of each kind: at the root or in a folder, with and without sign-off, beside another system."""
+    made = {}
+    for below, signoff in BASES:
+        repository = Repository(tmp_path_factory.mktemp("base") / "repo")
+        repository.path.mkdir()
+        repository.git("init", "--quiet", "--template=", "--initial-branch=main")
+        repository.write(".gitignore", "runs/\nrag-eval-report/\n")
+        gold = lines([item(qid) for qid in QIDS])
+        repository.write(f"{below}eval/gold.jsonl", gold)
+        repository.write(f"{below}eval-gates.yml", yaml.safe_dump(gates_of(signoff), sort_keys=False))
+        repository.write("apps/other/eval-gates.yml", "version: 1\ngold: gold.jsonl\n")
+        repository.write("apps/other/gold.jsonl", gold)
+        if signoff:
+            signed = record(b"", gold, dataset="red", gold=f"{below}eval/gold.jsonl")
+            repository.write(f"{below}eval/gold.signoff/{signed.name}", signed.file)
+        repository.commit("the base")
+        made[below, signoff] = repository
+    return made
+
+
+def judged(change, event, commits):
+    """Commit the change, merge it, let its system answer, and run the action: exit code, report, what was said."""
+    repository = change.repository
+    repository.git("checkout", "--quiet", "-b", "topic")
+    if commits > 1:
+        repository.write("notes.md", "first\n")
+        repository.commit("first", who="eve")
+    change.write()
+    repository.commit("the pull request", who="eve")
+    base, head = repository.git("rev-parse", "main", "topic").split()
+    merge = repository.git("commit-tree", "topic^{tree}", "-p", base, "-p", head, "-m", "merge")
+    tested = {"pull_request": merge, "merge_group": head if event == "squash" else merge}.get(event, head)
+    repository.git("update-ref", "--no-deref", "HEAD", tested)
+    for path in {GATES["trace"], change.gates.get("trace", GATES["trace"])} - {"eval/answers.jsonl"}:
+        repository.write(change.below + path, lines(change.traces))
+    said = io.StringIO()
+    with chdir(repository.path), redirect_stdout(said), redirect_stderr(said), _no_git_variables():
+        code = action(environ_of(change, event, base, head, tested), unreachable)
+    written = repository.path / change.below / "rag-eval-report/report.json"
+    return code, json.loads(written.read_bytes()) if written.exists() else {}, said.getvalue()
+
+
+def unreachable(*_):
+    raise RagEvalError("The API cannot be reached. Try again.")
+
+
+def environ_of(change, event, base, head, tested):
+    told = {
+        "pull_request": {"pull_request": {"number": 2, "head": {"sha": head}, "base": {"ref": "main", "sha": base}}},
+        "merge_group": {"merge_group": {"base_sha": base, "base_ref": "refs/heads/main", "head_sha": tested}},
+    }
+    name = "merge_group" if event == "squash" else event
+    file = change.repository.path.parent / "event.json"
+    file.write_text(json.dumps({**told[name], "repository": {"default_branch": "main"}}))
+    ref = {"pull_request": "refs/pull/2/merge", "merge_group": f"refs/heads/gh-readonly-queue/main/pr-2-{base}"}[name]
+    given = {"comment": "off", "working-directory": change.below.rstrip("/"), **change.inputs}
+    return {
+        **{f"INPUT_{key.upper()}": value for key, value in given.items()},
+        "GITHUB_WORKSPACE": str(change.repository.path),
+        "GITHUB_EVENT_PATH": str(file),
+        "GITHUB_EVENT_NAME": name,
+        "GITHUB_REF": ref,
+        "GITHUB_SHA": tested,
+        "GITHUB_BASE_REF": "main" if name == "pull_request" else "",
+        "GITHUB_REPOSITORY": "octo/hello",
+    }
+
+
+@st.composite
+def drawn(draw, edits, most):
+    """Draw what the pull request does: edits with their values, by name."""
+    names = draw(st.lists(st.sampled_from(sorted(edits)), max_size=most, unique=True))
+    return [(name, draw(edits[name][1])) for name in names]
+
+
+TROUBLE = st.dictionaries(st.sampled_from(QIDS), st.sampled_from(sorted(FAULTS)), max_size=8)
+PLACES = st.tuples(st.sampled_from(BASES), st.booleans(), st.sampled_from(["pull_request", "merge_group", "squash"]))
+
+
+def played(bases, place, faults, edits, commits):
+    """Play a pull request: what the model says, what the action says."""
+    (below, signoff), signed, event = place
+    with tempfile.TemporaryDirectory() as folder:
+        repository = Repository(Path(folder) / "repo")
+        shutil.copytree(bases[below, signoff].path, repository.path)
+        base_gates = gates_of(signoff)
+        change = begin(repository, below, signed, base_gates)
+        failing(change, faults)
+        for name, value in edits:
+            (EDITS | HONEST)[name][0](change, value)
+        ending = judged(change, event, commits)
+        return verdict(base_gates, [item(qid) for qid in QIDS], change.traces), ending
+
+
+@EXAMPLES
+@given(PLACES, TROUBLE, drawn(EDITS, 3), st.integers(1, 2))
+def test_a_pull_request_that_is_worse_fails_or_is_named(bases, place, faults, edits, commits):
+    broken, (code, report, said) = played(bases, place, faults, edits, commits)
+    assert code in (0, 1, 2), said
+    assert not broken or code or report["findings"], (broken, said)
+
+
+@EXAMPLES
+@given(PLACES, TROUBLE, drawn(HONEST, 3), st.integers(1, 2))
+def test_an_honest_pull_request_that_is_good_enough_passes(bases, place, faults, edits, commits):
+    place = (place[0], True, place[2])
+    faults = dict(list(faults.items())[:1])
+    broken, (code, _, said) = played(bases, place, faults, edits, commits)
+    assert broken or code == 0, said
