@@ -1006,3 +1006,83 @@ def test_a_baseline_with_four_eyes_signs_nothing_that_is_signed(repo):
     with_policy(repo, f"four_eyes: true, {SIGNERS}")
     said = repo.sign("--baseline", "--signer", "bob@example.org")
     assert ": 1 changed." in said
+
+
+PROGRAMS = [
+    "core.fsmonitor",
+    "core.pager",
+    "core.editor",
+    "core.sshCommand",
+    "core.alternateRefsCommand",
+    "gpg.program",
+]
+PROGRAMS += [
+    "diff.external",
+    "diff.x.command",
+    "diff.x.textconv",
+    "merge.x.driver",
+    "credential.helper",
+    "gpg.ssh.program",
+]
+PROGRAMS += [
+    "filter.x.clean",
+    "filter.x.smudge",
+    "filter.x.process",
+    "alias.rev-parse",
+    "alias.hash-object",
+    "sequence.editor",
+]
+
+
+@pytest.fixture
+def trapped(repo, tmp_path):
+    """A repository that configures a program wherever git takes one; the file that the program writes."""
+    trap, sprung = tmp_path / "trap.sh", tmp_path / "sprung"
+    trap.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{sprung}'\nexit 1\n")
+    trap.chmod(0o755)
+    hooks = repo.path / ".git/hooks"
+    shutil.rmtree(hooks, ignore_errors=True)
+    hooks.mkdir()
+    for name in ("post-index-change", "reference-transaction", "pre-commit", "fsmonitor-watchman", "pre-auto-gc"):
+        (hooks / name).symlink_to(trap)
+    repo.stage(EDITED, TWO)
+    repo.write(".gitattributes", "* filter=x diff=x merge=x text=auto eol=crlf ident\n")
+    repo.git("add", ".gitattributes")
+    for key in PROGRAMS:
+        repo.git("config", key, f"!{trap}" if key.startswith("alias") else str(trap))
+    repo.git("config", "filter.x.required", "true")
+    repo.git("config", "core.untrackedCache", "true")
+    (repo.path / GOLD).touch()
+    sprung.unlink(missing_ok=True)
+    return sprung
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["signoff", "--reason", "reviewed"],
+        ["check", "--staged"],
+        ["check", "--base", "HEAD"],
+        ["check"],
+        ["diff"],
+        ["diff", "--base", "HEAD"],
+        ["stats"],
+        ["lint"],
+        ["freeze", "v1"],
+    ],
+    ids=" ".join,
+)
+def test_no_program_that_a_repository_configures_is_run(trapped, repo, words):
+    environ = {"GIT_EXTERNAL_DIFF": str(repo.path.parent / "trap.sh"), "GIT_PAGER": str(repo.path.parent / "trap.sh")}
+    code, said = repo.gold(*words, **environ)
+    assert code in (0, 1, 2), said
+    assert not trapped.exists(), trapped.read_text()
+
+
+def test_a_sign_off_is_recorded_whatever_a_repository_configures(trapped, repo):
+    before = repo.records()
+    repo.sign()
+    assert len(repo.records()) == len(before) + 1
+    assert repo.run("git", "-c", "core.fsmonitor=false", "cat-file", "blob", f":{RECORDS}/{repo.records()[-1]}")[0] == 0
+    assert repo.gold("check", "--staged")[0] == 0
+    assert not trapped.exists(), trapped.read_text()

@@ -18,7 +18,7 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 INDEX = "the index"
 """Names the index where a commit could be named."""
@@ -236,7 +236,11 @@ class Git:
     def stage(self, path: str, data: bytes) -> None:
         """Put ``data`` into the index as the file ``path``, byte for byte: no filter, no line-ending conversion."""
         written = self._run("hash-object", "-w", "--stdin", "--no-filters", data=data).decode("ascii").strip()
-        self._run("update-index", "--add", "--cacheinfo", f"100644,{_checked(written)},{path}")
+        # To write the index, git compares files that changed just now, through the filters that are configured.
+        listed = self._run("config", "--null", "--name-only", "--get-regexp", r"^filter\.", also=(1,))
+        filters = dict.fromkeys(os.fsdecode(listed).split("\0")[:-1], "")
+        filters |= {name: "false" for name in filters if name.endswith(".required")}
+        self._run("update-index", "--add", "--cacheinfo", f"100644,{_checked(written)},{path}", settings=filters)
 
     def _indexed(self, paths: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
         for words, path in _rows(self._run("ls-files", "--stage", "-z", "--", *paths)):
@@ -258,17 +262,20 @@ class Git:
             mode, _, object_id = words
             yield mode, object_id, path
 
-    def _run(self, *command: str, data: bytes = b"", also: tuple[int, ...] = ()) -> bytes:
+    def _run(
+        self, *command: str, data: bytes = b"", also: tuple[int, ...] = (), settings: Mapping[str, str] | None = None
+    ) -> bytes:
         if any("\0" in word for word in command):
             raise GitError("A path or ref with a NUL character names nothing in git. Correct it.")
         if (misread := misread_names()) and not all(word.isascii() for word in command):
             raise GitError(misread)  # git would not find it, and what is not there is never wrong
         trust_no_program_here()
+        environ = self._environment or os.environ | _ENVIRONMENT
         try:
             done = subprocess.run(  # noqa: S603 - a list, no shell; refs and paths are checked or come after --
                 [self._program, *self._flags, *command],
                 cwd=self.top,
-                env=self._environment or os.environ | _ENVIRONMENT,
+                env=environ | _configured(environ, settings) if settings else environ,
                 input=data,
                 capture_output=True,
                 check=False,
@@ -285,6 +292,16 @@ class Git:
         if done.returncode and done.returncode not in also:
             raise _failed(command[0], done.stderr.decode("utf-8", "replace"))
         return done.stdout
+
+
+def _configured(environ: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that configure git for one command, behind those that are set."""
+    count = environ.get("GIT_CONFIG_COUNT", "")[:6]
+    start = int(count) if count.isdecimal() else 0
+    found = {"GIT_CONFIG_COUNT": str(start + len(settings))}
+    for place, (name, value) in enumerate(settings.items(), start):
+        found |= {f"GIT_CONFIG_KEY_{place}": name, f"GIT_CONFIG_VALUE_{place}": value}
+    return found
 
 
 class GitTree(NamedTuple):

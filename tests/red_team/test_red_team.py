@@ -128,7 +128,7 @@ def played(bases, place, faults, edits, commits):
 
 
 @EXAMPLES
-@given(PLACES, TROUBLE, drawn(EDITS, 3), st.integers(1, 2))
+@given(PLACES, TROUBLE, drawn(EDITS | HONEST, 4), st.integers(1, 2))
 def test_a_pull_request_that_is_worse_fails_or_is_named(bases, place, faults, edits, commits):
     broken, (code, report, said) = played(bases, place, faults, edits, commits)
     assert code in (0, 1, 2), said
