@@ -1,7 +1,7 @@
 """Pairs of scores that are counted say to the last bit what the same pairs say one by one."""
 
 from collections import Counter
-from math import fsum, sqrt
+from math import fsum
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from depth import examples
 from rag_eval.judging import regression
 from rag_eval.judging.results import Layouts, Scores, apart, looked_up
-from rag_eval.stats import mcnemar, paired_spread, percentile_flip, sign_flip
+from rag_eval.stats import effects, mcnemar, sign_flip
 from runs import question
 from seams import Baseline, Completeness, Evidence, Gate, Statistics, folded
 
@@ -40,25 +40,28 @@ def plainly_compared(name, pairs):
 def plain_p(name, pairs):
     """The test over a list of pairs, drawn by all of them."""
     both = [pair for pair in pairs if pair != (None, None)]
-    seed = f"{name}{sorted(map(repr, both))}".encode()
     if name.startswith("latency"):
-        whole = [(b, a) for a, b in both if None not in (a, b)]
-        return percentile_flip(whole, 95, seed) if whole else 1.0
-    if name == "precision" and all(None not in pair for pair in both):
+        whole = [pair for pair in both if None not in pair]
+        scores = sorted(score for pair in whole for score in pair)
+        limit = scores[-(-len(scores) * 95 // 100) - 1] if scores else 0
+        both = [(float(b > limit), float(a > limit)) for a, b in whole]
         return mcnemar(both.count((1.0, 0.0)), both.count((0.0, 1.0)))
-    return sign_flip(both, seed)
+    if all(pair in ((0, 0), (0, 1), (1, 0), (1, 1)) for pair in both):
+        return mcnemar(both.count((1.0, 0.0)), both.count((0.0, 1.0)))
+    return sign_flip(both, regression._seed(Counter(both)))
 
 
-def plain_spread(pairs):
-    """A pair's share in the difference of the two means, one pair after another."""
+def plain_effects(pairs):
+    """What each pair adds to the difference of the two means, one pair after another."""
     sides = [[score for score in side if score is not None] for side in zip(*pairs, strict=True)]
     means = [fsum(side) / len(side) for side in sides]
 
-    def share(pair):
+    def effect(pair):
         terms = zip(pair, means, sides, (1, -1), strict=True)
-        return sum(sign * (score - mean) / len(side) for score, mean, side, sign in terms if score is not None)
+        moved = sum(sign * (score - mean) / len(side) for score, mean, side, sign in terms if score is not None)
+        return means[0] - means[1] + len(pairs) * moved
 
-    return sqrt(len(pairs) * fsum(share(pair) ** 2 for pair in pairs))
+    return sorted(map(effect, pairs))
 
 
 @pytest.mark.parametrize("name", OF_METRIC)
@@ -78,8 +81,9 @@ def test_a_gate_on_worsening_is_judged_as_pair_by_pair(name, data):
 
 
 @given(rows_of("mrr"))
-def test_the_spread_of_counted_pairs_is_that_of_the_list(pairs):
-    assert paired_spread(Counter(pairs)) == paired_spread(pairs) == pytest.approx(plain_spread(pairs), rel=1e-15)
+def test_the_effects_of_counted_pairs_are_those_of_the_list(pairs):
+    assert effects(Counter(pairs)) == effects(pairs)
+    assert sorted(effects(pairs).counts.elements()) == pytest.approx(plain_effects(pairs), abs=1e-11)
 
 
 @given(st.lists(st.none() | st.booleans(), max_size=20), st.booleans())

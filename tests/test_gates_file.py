@@ -230,7 +230,11 @@ def test_a_metric_like_no_other_gets_the_command_that_lists_them():
         (gates("precision: {max_rise: 0.1}"), "gates.yml:3: column 15: /gates/precision", "Use 'max_drop'."),
         (gates("precision: {min: 0.5, confidence: 1}"), "gates.yml:3: column 25:", "1 is more than 0.9999"),
         (gates("precision: {confidence: 0.9}"), "gates.yml:3: column 3: /gates/precision", "Say min, max_drop or both"),
-        (gates("precision: {max_drop: 0.1, test: pared}"), "gates.yml:3:", "Did you mean 'paired'?"),
+        (
+            gates("precision: {max_drop: 0.1, test: pared}"),
+            "gates.yml:3:",
+            "none of 'regression', 'non_inferiority', 'none'",
+        ),
         (slices("by: [colour]"), "gates.yml:3: column 8: /slices/by/0", "'colour' is nothing that slices go by"),
         (slices("by: [meta.]"), "gates.yml:3: column 8: /slices/by/0", "category, difficulty, tags"),
         (slices("min_n: 0"), "gates.yml:3: column 3: /slices/min_n", "0 is less than 1"),

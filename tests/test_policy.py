@@ -46,9 +46,11 @@ EXAMPLES = {
     "gates/under_refusal/max_rise": [(Decimal("0.02"), Decimal("0.05"), "looser", "stricter")],
     "gates/precision/confidence": [(Decimal("0.95"), None, *BOTH_WAYS), (Decimal("0.90"), Decimal("0.95"), *BOTH_WAYS)],
     "gates/precision/test": [
-        ("none", "paired", "looser", "stricter"),
+        ("none", "regression", "looser", "stricter"),
+        ("non_inferiority", "none", "looser", "stricter"),
+        ("non_inferiority", None, "looser", "stricter"),
         (None, "none", "stricter", "looser"),
-        (None, "paired", *BOTH_WAYS),
+        (None, "regression", *BOTH_WAYS),
     ],
     "slices": [({"by": ["category"]}, None, "looser", "stricter")],
     "slices/by": [(["category", "tags"], ["tags"], "looser", "stricter"), (["tags"], ["category"], *BOTH_WAYS)],
@@ -64,7 +66,11 @@ EXAMPLES = {
     "statistics/alpha": [(Decimal("0.05"), Decimal("0.01"), "looser", "stricter")],
     "statistics/correction": [("none", "holm", "looser", "stricter")],
     "statistics/inconclusive": [("fail", "warn", "looser", "stricter"), ("warn", "pass", "looser", "stricter")],
-    "statistics/test": [("none", "paired", "looser", "stricter")],
+    "statistics/test": [
+        ("none", "regression", "looser", "stricter"),
+        ("non_inferiority", "none", "looser", "stricter"),
+    ],
+    "statistics/cluster": [("meta.page", None, *BOTH_WAYS), ("meta.page", "document", *BOTH_WAYS)],
     "completeness/missing": [(0, 1, "looser", "stricter")],
     "integrity/padded-citations": [
         ("error", "warning", "looser", "stricter"),
@@ -336,7 +342,10 @@ def test_a_gate_whose_test_weakens_another_is_no_stricter_one():
     """Tests are corrected for one another: one more gate could hide what fails the run."""
     gate = Gate("precision", "max_drop", "0.02")
     cases = [questions("precision", [1] * 40), questions("precision", [0] * 5 + [1] * 35)]
-    before, after = ([one._replace(scores={**one.scores, "mrr": 1.0}) for one in side] for side in cases)
+    before, after = (
+        [one._replace(scores={**one.scores, "mrr": float(n < 30 or (n + side) % 2)}) for n, one in enumerate(own)]
+        for side, own in enumerate(cases)
+    )
     more = gate, Gate("mrr", "max_drop", "0.02")
     base, head = (judge_all(Policy(gates=own, completeness={}), evidence(after, before)) for own in ([gate], more))
     assert [one.outcome for one in (*base, *head)] == ["failed", "inconclusive", "passed"]

@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 from depth import examples
 from rag_eval.judging.regression import compared
 from rag_eval.renderers.asides import _blind
-from rag_eval.stats.power import mcnemar_power
+from rag_eval.stats.power import fail_probability, noise_bound
 from runs import evidence, question, questions
 from seams import Baseline, Completeness, Evidence, Gate, Policy, Slices, Statistics, judge_all, measure
 from swapping import by_swapping
@@ -95,7 +95,7 @@ def test_a_rise_of_what_should_be_low_is_the_mirror_image_of_a_drop(pairs):
     rise = one(
         "under_refusal", [(not a, not b) for a, b in pairs], Gate("under_refusal", "max_rise", "0.02")
     ).comparison
-    assert (rise.p, rise.adjusted, rise.visible, rise.needed) == (drop.p, drop.adjusted, drop.visible, drop.needed)
+    assert (rise.p, rise.adjusted, rise.mde, rise.needed) == (drop.p, drop.adjusted, drop.mde, drop.needed)
     assert rise.worsening == pytest.approx(drop.worsening, abs=1e-11)
 
 
@@ -129,7 +129,7 @@ def test_a_significant_drop_within_the_margin_passes():
     assert (found.outcome, found.comparison.p < 0.001) == ("passed", True)
 
 
-@pytest.mark.parametrize(("gate", "chance"), [("none", "paired"), ("", "none")])
+@pytest.mark.parametrize(("gate", "chance"), [("none", "regression"), ("", "none")])
 def test_without_a_test_the_margin_alone_decides(gate, chance):
     found = one("precision", turned(3, 0, 97), DROP._replace(test=gate), test=chance)
     assert (found.outcome, found.comparison.p, found.comparison.adjusted) == ("failed", None, None)
@@ -137,7 +137,7 @@ def test_without_a_test_the_margin_alone_decides(gate, chance):
 
 
 def test_a_gate_may_ask_for_the_test_that_the_rest_goes_without():
-    found = one("precision", turned(3, 0, 97), DROP._replace(test="paired"), test="none")
+    found = one("precision", turned(3, 0, 97), DROP._replace(test="regression"), test="none")
     assert (found.outcome, found.comparison.p) == ("inconclusive", 1 / 8)
 
 
@@ -187,15 +187,36 @@ def two_runs(rows):
     return ([question(f"Q{i}", slices=[f"tags={part}"], **own) for i, (part, own) in enumerate(side)] for side in sides)
 
 
+def stepped_down(tests):
+    """Tarone's and Holm's adjustment of (p, smallest possible p), as plainly as it can be said."""
+    found, left = {}, sorted(tests)
+    while left:
+        p = left[0][0]
+        rivals = sum(smallest <= p for _, smallest in left)
+        found[left.pop(0)] = max([*found.values(), min(1.0, rivals * p)])
+    return found
+
+
 @examples(25)
 @given(rows)
-def test_all_tests_of_a_run_are_corrected_together_as_statsmodels_does_it(rows):
+def test_all_tests_of_a_run_are_corrected_together(rows):
     before, after = two_runs(rows)
-    found = [each.comparison for each in judged(after, before, *EVERY) if each.comparison]
-    made = [each for each in found if each.p is not None]
-    expected = multipletests([each.p for each in made], 0.05, "holm")[1]
-    assert [each.adjusted for each in made] == pytest.approx(list(expected), rel=1e-12)
-    assert sum(each.p is None for each in found) == 1  # the one that goes without
+    found = [(each, each.comparison) for each in judged(after, before, *EVERY) if each.comparison]
+    made = [(gate, each) for gate, each in found if each.p is not None]
+    holms = multipletests([each.p for _, each in made], 0.05, "holm")[1]
+    assert all(each.p <= each.adjusted <= most + 1e-12 for (_, each), most in zip(made, holms, strict=True))
+    assert sum(each.p is None for _, each in found) == 1  # the one that goes without
+
+    def moves(gate):
+        sign = -1 if gate.name == "under_refusal" else 1
+        both = [(n, a, b) for n, (a, b) in enumerate(zip(before, after, strict=True)) if gate.slice in ("", *a.slices)]
+        steps = ((n, sign * (a.scores[gate.name] - b.scores[gate.name])) for n, a, b in both)
+        return frozenset(step for step in steps if step[1])
+
+    distinct = {moves(gate): each.p for gate, each in made}
+    expected = stepped_down([(p, 0.5 ** len(moved)) for moved, p in distinct.items()])
+    for gate, each in made:
+        assert each.adjusted == pytest.approx(expected[each.p, 0.5 ** len(moves(gate))], rel=1e-12)
 
 
 @examples(30)
@@ -219,30 +240,94 @@ def test_a_further_gate_never_makes_another_one_fail(rows):
 
 
 @pytest.mark.parametrize("gates", [1, 10])
-def test_the_smallest_visible_drop_is_seen_four_times_in_five(gates):
-    pairs = turned(3, 2, 195)
-    before, after = (questions("precision", side) for side in zip(*pairs, strict=True))
-    found = judged(after, before, *[DROP._replace(line=line) for line in range(gates)])[0].comparison
+def test_the_minimum_detectable_effect_is_seen_four_times_in_five(gates):
+    names = ["precision", *[f"recall_any@{k}" for k in range(1, gates)]]
+    pairs = [(number in (0, 1, 2), number in (3, 4)) if number < 5 else (True, True) for number in range(200)]
+    before, after = columns(names, lambda n, place, side: pairs[(n + 7 * place) % 200][side], 200)
+    found = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])[0].comparison
     at = [
-        mcnemar_power(200, drop, 5 / 200, Fraction(2, 100), 0.05 / gates)
-        for drop in (found.visible, found.visible - 0.001)
+        fail_probability(200, noise_bound(5, 200), drop, Fraction(2, 100), 0.05 / gates)
+        for drop in (found.mde, found.mde - 0.001)
     ]
     assert at[0] >= 0.8 > at[1]
+
+
+def columns(names, score, n):
+    """Two runs of n cases; ``score`` gives that of a case, of a metric by its place, on a side."""
+    return [
+        [
+            question(f"Q{number}")._replace(
+                scores={name: float(score(number, place, side)) for place, name in enumerate(names)}
+            )
+            for number in range(n)
+        ]
+        for side in (0, 1)
+    ]
+
+
+def test_copies_of_a_gate_are_one_test():
+    pairs = turned(6, 0, 94)
+    before, after = (questions("precision", side) for side in zip(*pairs, strict=True))
+    found = judged(after, before, *[DROP._replace(line=line) for line in range(10)])
+    assert {(one.comparison.p, one.comparison.adjusted, one.outcome) for one in found} == {(1 / 64, 1 / 64, "failed")}
+
+
+def test_identical_columns_have_identical_figures():
+    """A rate, a share and a mean of the same scores of 0 and 1 are one column."""
+    names, pairs = ["precision", "recall@5", "map"], turned(6, 2, 92)
+    before, after = columns(names, lambda n, _, side: pairs[n][side], 100)
+    found = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])
+    assert len({one.comparison for one in found}) == 1
+
+
+def test_tests_that_cannot_be_significant_do_not_count():
+    """Nine columns with two moved cases each, one for the worse: p cannot be below 1/4."""
+    names = ["precision", *[f"recall_any@{k}" for k in range(1, 10)]]
+
+    def score(n, place, side):
+        if not place:
+            return n >= 6 or side == 0
+        return side == 0 if n == 10 * place else side == 1 if n == 10 * place + 1 else True
+
+    before, after = columns(names, score, 100)
+    found = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])
+    assert (found[0].comparison.p, found[0].comparison.adjusted, found[0].outcome) == (1 / 64, 1 / 64, "failed")
+    assert [one.comparison.p for one in found[1:]] == [3 / 4] * 9
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 60))
+def test_an_interval_leaves_out_0_exactly_if_the_exact_test_is_significant_on_that_side(worse, better, same):
+    if worse + better + same:
+        found = one("precision", turned(worse, better, same)).comparison
+        assert (found.low > 0) == (found.p <= 0.025)
+        assert found.low <= found.worsening <= found.high
+
+
+@pytest.mark.parametrize(
+    ("outcome", "worse", "better", "same"),
+    [("passed", 0, 0, 300), ("failed", 0, 0, 30), ("failed", 2, 2, 96), ("passed", 2, 2, 996), ("failed", 60, 2, 938)],
+)
+def test_non_inferiority_passes_only_if_the_drop_is_ruled_out(outcome, worse, better, same):
+    found = one("precision", turned(worse, better, same), DROP._replace(test="non_inferiority"))
+    assert found.outcome == outcome
+    assert (found.comparison.high <= 0.02) == (outcome == "passed")
+    assert (found.comparison.test, found.comparison.p, found.blocks) == ("non_inferiority", None, outcome == "failed")
+    assert one("precision", turned(worse, better, same), test="non_inferiority").outcome == outcome
 
 
 @given(st.integers(0, 10), st.integers(0, 10), st.integers(1, 80))
 def test_where_the_margin_is_out_of_sight_it_is_said_how_many_cases_would_show_it(worse, better, same):
     found = one("precision", turned(worse, better, same)).comparison
-    if found.visible is None or found.visible > 0.05:  # twice the margin, or 0.05
+    if found.mde is None or found.mde > 0.05:  # twice the margin, or 0.05
         assert found.needed is None or found.needed > worse + better + same
     else:
         assert found.needed is None
 
 
-def test_means_have_a_visible_drop_too():
+def test_means_have_a_minimum_detectable_effect_too():
     pairs = [(0.5 + 0.1 * (i % 3), 0.5 + 0.1 * (i % 2)) for i in range(200)]
     found = one("map", pairs).comparison
-    assert 0.02 < found.visible < 0.06
+    assert 0.04 < found.mde < 0.08
 
 
 # --- what is not known is not none ------------------------------------------------------------------------------------
@@ -251,8 +336,8 @@ def test_means_have_a_visible_drop_too():
 def test_what_never_moved_is_taken_for_a_rate_at_its_worst():
     """Thirty graded scores that stayed as they are could well have shown a drop: as those of 0 and 1 would."""
     graded, rates = one("mrr", [(0.5, 0.5)] * 30).comparison, one("precision", [(1, 1)] * 30).comparison
-    assert (graded.visible, graded.needed) == (rates.visible, rates.needed)
-    assert 0 < graded.visible < 0.3
+    assert (graded.mde, graded.needed) == (rates.mde, rates.needed)
+    assert 0 < graded.mde < 0.3
 
 
 def blind(name, pairs, direction="max_drop"):

@@ -103,7 +103,7 @@ def test_a_small_run_is_judged_and_rendered_without_what_is_slow_to_load(form, p
 
 def test_without_a_baseline_no_test_is_loaded(project):
     (project / GATES).write_text(gates())
-    tests = ours("stats.paired", "stats.paired_percentile", "stats.paired_swap", "stats.power", "stats.draws")
+    tests = ours("stats.paired", "stats.differences", "stats.paired_swap", "stats.power", "stats.draws")
     assert by_command(["score", "--format", "markdown"], project, tests) == []
 
 

@@ -16,8 +16,8 @@ from statsmodels.stats.contingency_tables import mcnemar as mcnemar_oracle
 from statsmodels.stats.multitest import multipletests
 
 from depth import examples
+from rag_eval.stats import above_percentile, holm, mcnemar, paired_p, sign_flip, swap, within_reach
 from rag_eval.stats import draws as drawing
-from rag_eval.stats import holm, mcnemar, percentile_flip, sign_flip, swap, within_reach
 from rag_eval.stats import paired as module
 from seams import FOLDS
 from swapping import by_swapping
@@ -171,8 +171,6 @@ def test_the_least_p_is_below_the_level_of_the_first_of_many_tests():
     """With 9,999 draws and a level below 0.0001 no test could fail, whatever happened."""
     pairs, level = as_pairs(shifted(100, 0.2, 1)), 0.05 / 1000
     assert sign_flip(pairs, b"seed", level=level) == level / 4
-    slower = [(float(300 + n), float(100 + n)) for n in range(60)]
-    assert percentile_flip(slower, 95, b"seed", level=0.05 / 200) <= 0.05 / 200
     assert swap([((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 5, area, b"seed", level=0.01 / 21) == (
         pytest.approx(1 / 1024, abs=0.001)
     )
@@ -250,6 +248,16 @@ def test_holm_is_the_oracles(ps):
     assert holm(ps) == pytest.approx(list(oracle))
 
 
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=12))
+def test_tests_that_could_not_reach_p_do_not_count(both):
+    ps, smallest = [max(pair) for pair in both], [min(pair) for pair in both]
+    adjusted = holm(ps, smallest)
+    assert all(p <= a <= h for p, a, h in zip(ps, adjusted, holm(ps), strict=True))
+    first = min(range(len(ps)), key=ps.__getitem__)
+    rivals = sum(one <= ps[first] for one in smallest)
+    assert adjusted[first] == pytest.approx(min(1.0, rivals * ps[first]))
+
+
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
 def test_holm_keeps_the_order_of_ps_and_lowers_none(ps):
     adjusted = holm(ps)
@@ -257,24 +265,23 @@ def test_holm_keeps_the_order_of_ps_and_lowers_none(ps):
     assert sorted(zip(ps, adjusted, strict=True)) == list(zip(sorted(ps), sorted(adjusted), strict=True))
 
 
-def nearest_rank(percent):
-    return lambda scores: np.percentile(scores, percent, method="inverted_cdf")
+def percentile_p(pairs, percent=95):
+    return paired_p(above_percentile(pairs, percent), b"")
 
 
-@examples(60)
-@given(PAIRS, st.sampled_from([10, 50, 75, 95]), st.binary(max_size=4))
-def test_a_percentiles_p_is_near_that_of_all_ways_of_swapping(pairs, percent, seed):
-    exact = by_enumeration(pairs, nearest_rank(percent))
-    error = (exact * (1 - exact) / 1999) ** 0.5 + exact / 400**0.5
-    assert percentile_flip(pairs, percent, seed, 1999) == pytest.approx(exact, abs=4.5 * error + 1 / 2000)
+@given(PAIRS, st.sampled_from([10, 50, 75, 95]))
+def test_a_percentile_is_tested_as_the_rate_above_that_of_both_runs_together(pairs, percent):
+    limit = np.percentile([s for pair in pairs for s in pair if s is not None], percent, method="inverted_cdf")
+    rates = [tuple(None if score is None else float(score > limit) for score in pair) for pair in pairs]
+    assert percentile_p(pairs, percent) == pytest.approx(by_swapping(rates))
 
 
-@given(st.lists(st.tuples(MAYBE, st.floats(0, 1)), min_size=5, max_size=30), st.binary(max_size=8), st.randoms())
-def test_a_percentiles_p_does_not_depend_on_the_order(pairs, seed, chance):
+@given(st.lists(st.tuples(MAYBE, st.floats(0, 1)), min_size=5, max_size=30), st.randoms())
+def test_a_percentiles_p_does_not_depend_on_the_order(pairs, chance):
     pairs = [(0.5, 0.25), *pairs]
-    p = percentile_flip(pairs, 95, seed, 100)
+    p = percentile_p(pairs)
     chance.shuffle(pairs)
-    assert percentile_flip(pairs, 95, seed, 100) == p
+    assert percentile_p(pairs) == p
     assert 0 < p <= 1
 
 
@@ -282,22 +289,16 @@ def test_a_slower_tail_is_seen_by_the_percentile():
     chance = random.Random(4)
     base = [chance.lognormvariate(5, 0.3) for _ in range(300)]
     head = [wait * (3 if chance.random() < 0.12 else 1) for wait in base]
-    assert percentile_flip(list(zip(head, base, strict=True)), 95, b"seed", 999) == 0.001
-    assert percentile_flip(list(zip(base, head, strict=True)), 95, b"seed", 999) > 0.9
-    assert percentile_flip(list(zip(base, base, strict=True)), 95, b"seed", 999) == 1.0
-
-
-def test_a_percentile_of_no_score_has_no_test():
-    with pytest.raises(ValueError, match="no score at all"):
-        percentile_flip([(None, 1.0)], 95, b"")
+    assert percentile_p(list(zip(head, base, strict=True))) < 0.001
+    assert percentile_p(list(zip(base, head, strict=True))) > 0.9
+    assert percentile_p(list(zip(base, base, strict=True))) == 1.0
 
 
 @pytest.mark.deep
 def test_without_a_change_a_percentiles_test_errs_as_often_as_alpha_says():
     chance = random.Random(8)
     trials = [[(chance.lognormvariate(0, 1), chance.lognormvariate(0, 1)) for _ in range(40)] for _ in range(600)]
-    ps = [percentile_flip(pairs, 95, str(number).encode(), 99) for number, pairs in enumerate(trials)]
-    assert sum(p <= 0.05 for p in ps) / 600 <= 0.05 + 2 * (0.05 * 0.95 / 600) ** 0.5
+    assert sum(percentile_p(pairs) <= 0.05 for pairs in trials) / 600 <= 0.05 + 2 * (0.05 * 0.95 / 600) ** 0.5
 
 
 @given(st.integers(0, 300))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from depth import examples
 from rag_eval.judging.results import Scores
 from rag_eval.judging.tries import Tries
-from rag_eval.stats import paired_spread, percentile_flip, sign_flip, swap
+from rag_eval.stats import above_percentile, effects, sign_flip, swap
 from rag_eval.stats.together import interval_of_questions, interval_of_totals
 from rag_eval.stats.units import Units
 from runs import evidence, question, questions
@@ -94,7 +94,7 @@ def test_copies_of_a_run_have_its_test(pairs):
     gate = Gate("mrr", "max_drop", "0.02")
     (alone,), (thrice,) = judged(after, before, gate), judged(copied(after, 3), copied(before, 3), gate)
     assert thrice.comparison.p == pytest.approx(alone.comparison.p, rel=1e-9)
-    assert (thrice.comparison.visible or 0) == pytest.approx(alone.comparison.visible or 0, rel=1e-6)
+    assert (thrice.comparison.mde or 0) == pytest.approx(alone.comparison.mde or 0, rel=1e-6)
     assert (thrice.comparison.needed, thrice.n) == (alone.comparison.needed, alone.n)
 
 
@@ -251,7 +251,7 @@ def mean_of(scores):
     "test",
     [
         lambda pairs: sign_flip(pairs, b"seed", 199),
-        lambda pairs: percentile_flip(pairs, 90, b"seed", 199),
+        lambda pairs: sign_flip(above_percentile(pairs, 90), b"seed", 199),
         lambda pairs: swap(pairs, mean_of, b"seed", 199),
     ],
 )
@@ -280,11 +280,12 @@ def test_a_change_in_most_questions_is_seen():
     )
     (found,) = judged(new, old, DROP)
     assert (found.outcome, found.n) == ("failed", 40)
-    assert 0 < found.comparison.visible < 0.2
+    assert 0 < found.comparison.mde < 0.3
 
 
-def test_the_spread_of_questions_is_that_of_their_mean_differences():
+def test_the_effects_of_questions_are_their_mean_differences():
     chance = np.random.default_rng(3)
     before, after = chance.random((30, 4)).round(3), chance.random((30, 4)).round(3)
-    found = paired_spread(units(before.tolist(), after.tolist()))
-    assert found == pytest.approx(np.std((before - after).mean(axis=1)), abs=1e-9)
+    found = effects(units(before.tolist(), after.tolist()))
+    assert sorted(found.counts.elements()) == pytest.approx(sorted((before - after).mean(axis=1)), abs=1e-9)
+    assert (found.low, found.high) == pytest.approx((-1, 1))

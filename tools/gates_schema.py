@@ -7,6 +7,7 @@ from typing import Any
 
 from rag_eval.files.limits import DEEPEST, DEFAULTS
 from rag_eval.folds import FOLDS
+from rag_eval.judging.gates import TESTS
 from rag_eval.judging.objectives import QUALITY, SPENDING, WEIGHTS
 from rag_eval.metrics import METRICS, Metric
 from rag_eval.model import Grounding
@@ -97,9 +98,10 @@ def _whole_gate(direction: str, word: str, worse: str, margin: str, number: Numb
                 "examples": [0.95],
             },
             "test": {
-                "enum": ["paired", "none"],
-                "description": f"Whether {margin} asks chance too (paired), or goes by the margin alone (none).",
-                "examples": ["none"],
+                "enum": list(TESTS),
+                "description": f"Fail if more than {margin} is shown (regression), pass only if it is ruled out "
+                "(non_inferiority), or compare the values alone (none).",
+                "examples": ["non_inferiority"],
             },
             "severity": {
                 "enum": ["error", "warning"],
@@ -230,7 +232,7 @@ def _comparison() -> dict[str, Any]:
         "statistics": {
             "type": "object",
             "description": "How chance is dealt with.",
-            "examples": [{"alpha": 0.05, "correction": "holm", "inconclusive": "warn", "test": "paired"}],
+            "examples": [{"alpha": 0.05, "correction": "holm", "inconclusive": "warn", "test": "regression"}],
             "additionalProperties": False,
             "properties": {
                 "alpha": {
@@ -251,10 +253,13 @@ def _comparison() -> dict[str, Any]:
                     "examples": ["warn"],
                 },
                 "test": {
-                    "enum": ["paired", "none"],
-                    "description": "Whether regression gates ask chance, where they do not say so themselves.",
-                    "examples": ["paired"],
+                    "enum": list(TESTS),
+                    "description": "What regression gates ask that do not say it themselves.",
+                    "examples": ["regression"],
                 },
+                "cluster": _text(
+                    "Gold field whose values group questions that depend on one another, as slices name it.", "document"
+                ),
             },
         },
     }

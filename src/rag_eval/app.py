@@ -147,7 +147,7 @@ class Session:
         reader.ledger.stop_on_problems()
         self._hashes = item_hashes(reader, policy.gold, self._golds)
         found = [*self._provenance(reader, about, policy, digests.hex("gold")), *self._vacuous()]
-        known = Context(about=about, hashes=self._hashes, fields=self._fields)
+        known = Context(about=about, hashes=self._hashes, fields=self._fields, cluster=policy.statistics.cluster)
         cases = drawn(self.card, known)  # while the baseline is being read
         known = known._replace(drawn=cases)
         self.earlier, said = self._baseline(policy)

@@ -145,22 +145,82 @@ def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -
 
 
 def enclosed_together(measure: Measure, tries: Tries, confidence: float) -> Interval | None:
-    """The same where several scores are of one question."""
+    """The same where several scores are of one question or cluster."""
     if not FOLDS[measure.fold].estimates or measure.metric.level == "run":
         return None
+    if measure.fold == "mean":
+        from rag_eval.stats import together
+
+        return together.interval_of_totals(tries.totals(measure.column), _bounds(measure), confidence)
+    return _enclosed_units(measure, tries.column(measure.column), confidence)
+
+
+def _enclosed_units(measure: Measure, units: Mapping[Unit, int], confidence: float) -> Interval | None:
+    """The interval of a figure other than a mean, over questions or clusters."""
     from rag_eval.stats import together
 
     if measure.metric.scale == "labelled":
-        positives, negatives = _labelled(tries.column(measure.column))
+        positives, negatives = _labelled(units)
         if not positives or not negatives:
             return None
         if measure.fold == "auc":
             return together.auc_interval_of_questions(positives, negatives, confidence)
         return together.hit_rate_interval_of_questions(positives, negatives, ALARMS[measure.fold], confidence)
-    bounds = (0.0, 1.0) if measure.metric.bounded else (0.0, None)
+    return together.interval_of_questions(units, measure.fold, _bounds(measure), confidence)
+
+
+def _bounds(measure: Measure) -> tuple[float, float | None]:
+    return (0.0, 1.0) if measure.metric.bounded else (0.0, None)
+
+
+def difference(measure: Measure, pairs: Counter[Pair] | Units, confidence: float) -> Interval | None:
+    """The interval of the first run's figure less the second's; None where the figure estimates nothing."""
+    if not FOLDS[measure.fold].estimates or measure.metric.level == "run":
+        return None
+    from rag_eval import stats
+
     if measure.fold == "mean":
-        return together.interval_of_totals(tries.totals(measure.column), bounds, confidence)
-    return together.interval_of_questions(tries.column(measure.column), measure.fold, bounds, confidence)
+        bounds = (0.0, 1.0) if measure.metric.bounded else (0.0, None)
+        return stats.mean_difference(pairs, bounds, confidence)  # type: ignore[arg-type]
+    sides = [_side(pairs, side) for side in (0, 1)]
+    if isinstance(pairs, stats.Units):
+        found = [_enclosed_units(measure, own, confidence) if own else None for own in sides]
+        sides = [weighed_scores(own) for own in sides]
+    else:
+        found = [enclosed(measure, own, confidence) for own in sides]
+    values = [folded(measure, own).number for own in sides]
+    if None in values or None in found:
+        return None
+    return stats.other_difference((float(values[0]), float(values[1])), *found)  # type: ignore[arg-type]
+
+
+def _side(pairs: Counter[Pair] | Units, side: int) -> Counter[Any]:
+    """A run's scores, or its units of scores."""
+    from rag_eval.stats import Units
+
+    found: Counter[Any] = Counter()
+    if not isinstance(pairs, Units):
+        for one, count in pairs.items():
+            found[one[side]] += count
+        del found[None]
+        return found
+    for unit, count in pairs.items():
+        scores: Counter[Any] = Counter()
+        for pair, times in unit:
+            scores[pair[side]] += times
+        del scores[None]
+        if scores:
+            found[tuple(sorted(scores.items()))] += count
+    return found
+
+
+def weighed_scores(units: Mapping[Unit, int]) -> Counter[Any]:
+    """All scores of units."""
+    found: Counter[Any] = Counter()
+    for unit, count in units.items():
+        for score, times in unit:
+            found[score] += times * count
+    return found
 
 
 def _labelled(questions: Mapping[Unit, int]) -> tuple[Counter[Unit], Counter[Unit]]:
@@ -173,34 +233,28 @@ def _labelled(questions: Mapping[Unit, int]) -> tuple[Counter[Unit], Counter[Uni
     return found
 
 
-def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, counts: bool, level: float = 1.0) -> float:
+def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, level: float = 1.0) -> float:
     """The one-sided p of the paired test that the first run's figure is no greater; either score may be lacking.
 
-    ``worse_first`` says how many cases have which pair of scores, or how many questions which pairs: they are swapped
+    ``worse_first`` says how many cases have which pair of scores, or how many units which pairs: they are swapped
     together. Where p is drawn, it is so often that it may come below ``level``.
 
-    Exact McNemar where every case ``counts`` (see below), else a permutation that swaps whole pairs. Those with one
-    score alone have no part in the test of a percentile or an area.
+    Exact McNemar where every case has a 0/1 score on both sides, else a permutation that swaps whole pairs. A
+    percentile is tested as the rate of scores above the percentile of both runs together. Those with one score alone
+    have no part in the test of a percentile or an area.
     """
     from rag_eval import stats
 
-    if counts:
-        falls = sum(n for (a, b), n in worse_first.items() if a and not b)
-        return stats.mcnemar(falls, sum(n for (a, b), n in worse_first.items() if b and not a))
-    if fold == "mean":
-        return stats.sign_flip(worse_first, seed, level=level)  # type: ignore[arg-type]
-    if fold != "total" and stats.has_gaps(worse_first):
+    if fold not in ("mean", "total") and stats.has_gaps(worse_first):
         worse_first = stats.complete(worse_first)
         if not _figures(fold, worse_first):
             return 1.0
     if fold in RANKED:
-        return stats.percentile_flip(worse_first, RANKED[fold], seed, level=level)  # type: ignore[arg-type]
-    return stats.swap(worse_first, lambda side: _number(fold, side), seed, level=level)
-
-
-def counts(measure: Measure, pairs: Iterable[Pair]) -> bool:
-    """Whether every case has a 0/1 score on both sides."""
-    return measure.is_rate and all(None not in pair for pair in pairs)
+        worse_first = stats.above_percentile(worse_first, RANKED[fold])  # type: ignore[arg-type]
+        fold = "mean"
+    if fold != "mean":
+        return stats.swap(worse_first, lambda side: _number(fold, side), seed, level=level)
+    return stats.paired_p(worse_first, seed, level=level)  # type: ignore[arg-type]
 
 
 def _figures(fold: str, units: Units) -> bool:

@@ -148,7 +148,7 @@ class Context(NamedTuple):
 
     ``about`` is what run.json says, ``findings`` what was found already, ``hashes`` those of the gold items by qid,
     ``fields`` what slices are told by. ``each`` has the tests made; ``drawn`` is what was drawn of the scorecard
-    before.
+    before. ``cluster`` is the gold field whose values group questions that depend on one another.
     """
 
     notes: Sequence[Remark] = ()
@@ -160,6 +160,7 @@ class Context(NamedTuple):
     earlier: Earlier | None = None
     each: Each = one_by_one
     drawn: Drawn | None = None
+    cluster: str = ""
 
 
 class Earlier(NamedTuple):
@@ -196,13 +197,14 @@ class Past(NamedTuple):
 def drawn(card: Scorecard, context: Context) -> Drawn:
     """What a report tells of a scorecard, whatever it is judged by."""
     questions = questions_of(card, context.hashes, context.fields)
-    tries = Tries(questions) if len(card.cases.runs) > 1 else None
+    tries = Tries(questions, context.cluster) if context.cluster or len(card.cases.runs) > 1 else None
     return Drawn(questions, results_of(card, context.about or {}, tries), tries)
 
 
 def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """The report of a scorecard under a policy."""
-    questions, metrics, tries = context.drawn or drawn(card, context)
+    cluster = policy.statistics.cluster
+    questions, metrics, tries = context.drawn or drawn(card, context._replace(cluster=cluster))
     report = Report(
         version=__version__,
         verdict="passed",
@@ -223,15 +225,19 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         findings=(*context.findings, *habits(card, policy)),
         scope=scope_of([policy], card.cases.questions, len(golds)),
     )
-    return _judged(report, policy, evidence(report, context.earlier, context.each, tries), context.earlier)
+    return _judged(report, policy, evidence(report, context.earlier, context.each, tries, cluster), context.earlier)
 
 
 def evidence(
-    report: Report, before: Earlier | None = None, each: Each = one_by_one, tries: Tries | None = None
+    report: Report,
+    before: Earlier | None = None,
+    each: Each = one_by_one,
+    tries: Tries | None = None,
+    cluster: str = "",
 ) -> Evidence:
     """What gates of a report are judged by."""
     own = report.questions, report.metrics, report.completeness, report.contracts
-    return Evidence(*own, before.baseline if before else None, each, tries)
+    return Evidence(*own, before.baseline if before else None, each, tries, cluster)
 
 
 def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Report:
@@ -240,17 +246,17 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
     No base has a say in those, so what the report tells of one is left out. Findings stay.
     """
     alone = report._replace(gates_file=policy.file, base=None, policy_changes=(), gate_turns=())
-    now = report.scope
+    now, cluster = report.scope, policy.statistics.cluster
     if now is None:
-        return _judged(alone, policy, evidence(alone, before), before)
+        return _judged(alone, policy, evidence(alone, before, cluster=cluster), before)
     policy = policy._replace(perspectives=now.perspectives, suite=now.suite)
     scoped = alone._replace(scope=scope_of([policy], now.questions, now.of))
-    return _judged(scoped, policy, evidence(scoped, before), before)
+    return _judged(scoped, policy, evidence(scoped, before, cluster=cluster), before)
 
 
 def again(report: Report) -> Report:
     """The same values under the gates that the report was judged by, the base's among them."""
-    now = evidence(report)
+    now = evidence(report, cluster=report.statistics.cluster)
     return concluded(report._replace(gates=tuple(rejudged(one, now) for one in report.gates)))
 
 

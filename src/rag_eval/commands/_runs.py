@@ -103,6 +103,7 @@ def _traces(path: str, options: Options, notes: list[str]) -> Report:
 
 def _split(path: str, report: Report) -> Iterator[Column]:
     """A column for each run of a report, in the order of their names; UsageError where it has none."""
+    from rag_eval.comparison.history import gated
     from rag_eval.comparison.runs import Column
 
     if not report.questions:
@@ -112,7 +113,7 @@ def _split(path: str, report: Report) -> Iterator[Column]:
     for case in report.questions:
         cases.setdefault(case.run, {})[case.qid] = case
     for run in sorted(cases, key=lambda run: run or ""):
-        yield Column("", path, run, cases[run], report.contracts)
+        yield Column("", path, run, cases[run], report.contracts, tuple(gated(report)), report.statistics)
 
 
 def _named(columns: list[Column]) -> list[Column]:

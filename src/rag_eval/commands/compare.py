@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   rag-eval compare runs/main.jsonl runs/rerank.jsonl
   rag-eval compare eval/baseline.json rag-eval-report/report.json --metric precision,recall@5
+  rag-eval compare runs/main.jsonl runs/rerank.jsonl --all
   rag-eval compare runs/small.jsonl runs/large.jsonl --base large --pareto
   rag-eval compare runs/five-times.jsonl --repeats
 """
@@ -31,7 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a report.json, or traces; each run in them is a column")
     parser.add_argument("--base", metavar="NAME", help="the run that the others are compared with (the first)")
-    parser.add_argument("--metric", metavar="M[,M]", default="", help="compare these metrics alone (all)")
+    parser.add_argument(
+        "--metric", metavar="M[,M]", default="", help="compare only these metrics (those that the last run gates)"
+    )
+    parser.add_argument("--all", action="store_true", help="compare every metric that all runs have")
     parser.add_argument("--pareto", action="store_true", help="the runs that no other beats in quality, cost and time")
     parser.add_argument("--repeats", action="store_true", help="the runs of a file are tries of one system: pass^k")
     parser.add_argument("--gold", metavar="FILE", default="", help="gold set to score traces against")
@@ -48,8 +52,10 @@ def run(args: argparse.Namespace) -> int:
     from rag_eval.app import Options
     from rag_eval.commands._runs import read_runs
 
-    if args.repeats and (args.base or args.metric or args.pareto):
-        raise UsageError("--repeats compares no runs: leave --base, --metric and --pareto out")
+    if args.repeats and (args.base or args.metric or args.all or args.pareto):
+        raise UsageError("--repeats compares no runs: leave --base, --metric, --all and --pareto out")
+    if args.all and args.metric:
+        raise UsageError("--all and --metric exclude each other: leave one out")
     options = Options(args.gold, "", gates_path(args.gates), args.k)
     found = read_runs(args.runs, options)
     remark(dict.fromkeys(found.notes), quiet=args.quiet)
@@ -68,7 +74,7 @@ def _compared(columns: Sequence[Column], options: Options, args: argparse.Namesp
         raise UsageError(f"{len(columns)} run(s) to compare. {hint}")
     policy, only = _policy(options), [name for name in args.metric.split(",") if name]
     base = place_of(columns, args.base)
-    found = side_by_side(columns, base, policy.score, only, policy.statistics.alpha)
+    found = side_by_side(columns, base, policy.score, only, every=args.all)
     if args.pareto and found.front is None:
         remark(["--pareto: not every run has a quality to go by"], quiet=args.quiet)
     return render(found if args.pareto else found._replace(front=None), form)

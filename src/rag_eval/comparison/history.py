@@ -10,8 +10,8 @@ from collections import Counter
 from itertools import pairwise, starmap, takewhile
 
 from rag_eval.judging.evidence import Baseline, Evidence
-from rag_eval.judging.gates import Gate, Statistics
-from rag_eval.judging.regression import compared, comparison
+from rag_eval.judging.gates import Statistics
+from rag_eval.judging.regression import comparison, contrasts
 from rag_eval.metrics import find, measure
 from rag_eval.reference import CEILINGS, FLOORS
 from rag_eval.typed import NamedTuple
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from rag_eval.scoring.scorecard import Completeness
     from rag_eval.tally import Shown
 
-ALPHA = 0.05
-_ALONE = Statistics(alpha=str(ALPHA), correction="none")
-
 
 class Point(NamedTuple):
     """What history keeps of a report. ``label`` is its file or commit; ``questions`` have the wanted scores alone."""
@@ -39,6 +36,7 @@ class Point(NamedTuple):
     questions: tuple[Question, ...]
     completeness: Completeness
     narrowed: bool = False  # questions that it lacks may have been left aside
+    statistics: Statistics = Statistics()
 
 
 class GoldDiff(NamedTuple):
@@ -69,8 +67,8 @@ class Reading(NamedTuple):
 class Contrast(NamedTuple):
     """One reading held against an earlier one, over the ``n`` cases that both have under the same gold.
 
-    ``worsening`` is positive for the worse; ``p`` is that of the one-sided paired test that it is none, corrected as
-    the field of :class:`Series` says.
+    ``worsening`` is positive for the worse, ``low`` and ``high`` are its interval; ``p`` is that of the two-sided
+    paired test, corrected as the field of :class:`Series` says, ``result`` what follows from it.
     """
 
     before: str
@@ -78,13 +76,16 @@ class Contrast(NamedTuple):
     old: float
     new: float
     worsening: float
+    low: float | None
+    high: float | None
     n: int
     p: float
+    result: str
 
     @property
     def worse(self) -> bool:
-        """Whether it is worse by more than chance explains."""
-        return self.worsening > 0 and self.p <= ALPHA
+        """Whether it is significantly worse."""
+        return self.result == "worse"
 
 
 class Uncompared(NamedTuple):
@@ -97,10 +98,10 @@ class Uncompared(NamedTuple):
 class Series(NamedTuple):
     """A metric over all points, oldest first.
 
-    ``oldest`` and ``best`` hold the newest reading against the oldest and the best comparable one; ``p`` is corrected
+    ``oldest`` and ``best`` compare the newest reading with the oldest and the best comparable one; ``p`` is corrected
     for the number of metrics (Holm), that of ``best`` also for the number of readings it was picked from. ``step`` is
-    the largest worsening from one comparable reading to the next that is beyond chance, or the largest of all where
-    none is, its ``p`` as a gate saw it at the time: uncorrected. ``uncompared`` are the readings before ``oldest``.
+    the largest significant worsening from one comparable reading to the next, or the largest of all if none is; its
+    ``p`` is uncorrected. ``uncompared`` are the readings before ``oldest``.
     """
 
     metric: str
@@ -134,15 +135,52 @@ def point(label: str, report: Report, names: Sequence[str]) -> Point:
     wanted = {found.column for name in names if (found := find(name))}
     questions = tuple(case._replace(scores=_only(case.scores, wanted)) for case in report.questions)
     metrics = {name: result for name, result in report.metrics.items() if name in names}
-    return Point(label, metrics, report.contracts, questions, report.completeness, report.scope is not None)
+    terms = report.completeness, report.scope is not None, report.statistics
+    return Point(label, metrics, report.contracts, questions, *terms)
 
 
 def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
     """The series of each metric over points, oldest first; their tests against the oldest are corrected for all."""
-    golds = [_gold_change(*pair) for pair in pairwise(points)]
+    golds = [None, *(_gold_change(*pair) for pair in pairwise(points))]
     pairs = _Pairs(points)
-    found = [_series(name, points, [None, *golds], pairs) for name in names]
-    return _corrected(found)
+    found = [_series(name, points, golds, pairs) for name in names]
+    spots = [_spots(one.metric, points, pairs) for one in found]
+    oldest = pairs.tested([(one.metric, *spot[:2]) for one, spot in zip(found, spots, strict=True) if spot])
+    best = pairs.tested(
+        [(one.metric, spot.best, spot.newest) for one, spot in zip(found, spots, strict=True) if spot],
+        [spot.among for spot in spots if spot],  # to have been picked counts against it
+    )
+    tested = zip(oldest, best, strict=True)
+    for place, spot in enumerate(spots):
+        if spot:
+            first, top = next(tested)
+            found[place] = found[place]._replace(oldest=first, best=top)
+    return found
+
+
+class _Spots(NamedTuple):
+    """The places of the points that the newest is compared with: the oldest and the best of so many."""
+
+    oldest: int
+    newest: int
+    best: int
+    among: int
+
+
+def _spots(name: str, points: Sequence[Point], pairs: _Pairs) -> _Spots | None:
+    *earlier, last = _alike(name, points) or [0]
+    shared = [old for old in earlier if pairs.moved(name, old, last)]
+    if not shared:
+        return None
+    sign = -1 if measure(name).metric.better == "higher" else 1
+    best = min(shared, key=lambda place: sign * (_value(points[place], name) or 0.0))
+    return _Spots(shared[0], last, best, len(earlier))
+
+
+def _alike(name: str, points: Sequence[Point]) -> list[int]:
+    """The places of the points with a value under the newest one's contract."""
+    there = [place for place, one in enumerate(points) if _value(one, name) is not None]
+    return [place for place in there if points[place].contracts.get(name) == points[there[-1]].contracts.get(name)]
 
 
 class _Pairs:
@@ -150,6 +188,8 @@ class _Pairs:
 
     def __init__(self, points: Sequence[Point]) -> None:
         self._points = points
+        self.statistics = points[-1].statistics if points else Statistics()
+        self.alpha = float(self.statistics.alpha)
         self._known: dict[tuple[int, int], Evidence] = {}
         self._tested: dict[tuple[str, int, int], Contrast | None] = {}
 
@@ -157,7 +197,8 @@ class _Pairs:
         if (old, new) not in self._known:
             before, now = self._points[old], self._points[new]
             own = now.questions, now.metrics, now.completeness, now.contracts
-            self._known[old, new] = Evidence(*own, Baseline(before.questions, before.contracts))
+            earlier = Baseline(before.questions, before.contracts)
+            self._known[old, new] = Evidence(*own, earlier, cluster=self.statistics.cluster)
         return self._known[old, new]
 
     def moved(self, name: str, old: int, new: int) -> Comparison | None:
@@ -173,36 +214,37 @@ class _Pairs:
         held = self.of(old, new).pairs(name)
         return "no question has a score in both" if held else "no question is in both under the same gold"
 
-    def tested(self, name: str, old: int, new: int) -> Contrast | None:
-        """The same with the p of the paired test; None where no case is shared."""
+    def tested(self, asked: Sequence[tuple[str, int, int]], times: Sequence[int] = ()) -> list[Contrast | None]:
+        """Test metrics of two points each as one family; ``times`` is how many points each was picked from."""
+        found = contrasts([(name, self.of(old, new)) for name, old, new in asked], self.alpha)
+        for place, picked in enumerate(times):
+            one = found[place]
+            if one and one.adjusted is not None:
+                found[place] = one._replace(adjusted=min(1.0, one.adjusted * picked))
+        return [self._contrast(one, old, new) for one, (_, old, new) in zip(found, asked, strict=True)]
+
+    def alone(self, name: str, old: int, new: int) -> Contrast | None:
+        """The same of one metric, uncorrected."""
         if (name, old, new) not in self._tested:
-            self._tested[name, old, new] = self._test(name, old, new)
+            [self._tested[name, old, new]] = self.tested([(name, old, new)])
         return self._tested[name, old, new]
 
-    def _test(self, name: str, old: int, new: int) -> Contrast | None:
-        gate = Gate(name, "max_drop" if measure(name).metric.better == "higher" else "max_rise", "0")
-        found = next(compared([gate], self.of(old, new), _ALONE)).comparison
-        if found is None or found.baseline is None or found.value is None:
+    def _contrast(self, found: Comparison | None, old: int, new: int) -> Contrast | None:
+        if found is None or found.baseline is None or found.value is None or found.p is None:
             return None
-        own = found.baseline, found.value, found.worsening or 0.0, found.n
-        return Contrast(self._points[old].label, self._points[new].label, *own, 1.0 if found.p is None else found.p)
+        own = found.baseline, found.value, found.worsening or 0.0, found.low, found.high, found.n
+        p = 1.0 if found.adjusted is None else found.adjusted
+        return Contrast(self._points[old].label, self._points[new].label, *own, p, found.result)
 
 
 def _series(name: str, points: Sequence[Point], golds: Sequence[GoldDiff | None], pairs: _Pairs) -> Series:
-    better = measure(name).metric.better
-    there = [place for place, one in enumerate(points) if _value(one, name) is not None]
-    newest = points[there[-1]].contracts.get(name) if there else None
-    series = Series(name, better, tuple(_readings(name, points, golds, newest)))
-    alike = [place for place in there if points[place].contracts.get(name) == newest]
+    alike = _alike(name, points)
+    newest = points[alike[-1]].contracts.get(name) if alike else None
+    series = Series(name, measure(name).metric.better, tuple(_readings(name, points, golds, newest)))
     if len(alike) < 2:
         return series
-    *earlier, last = alike
-    return series._replace(
-        oldest=_first(pairs.tested(name, old, last) for old in earlier),
-        uncompared=tuple(_uncompared(name, earlier, last, pairs)),
-        best=_of_best(name, points, earlier, last, pairs),
-        step=_largest(name, alike, pairs),
-    )
+    uncompared = tuple(_uncompared(name, alike[:-1], alike[-1], pairs))
+    return series._replace(uncompared=uncompared, step=_largest(name, alike, pairs))
 
 
 def _readings(
@@ -218,43 +260,21 @@ def _readings(
 
 
 def _uncompared(name: str, earlier: Sequence[int], last: int, pairs: _Pairs) -> Iterator[Uncompared]:
-    passed = takewhile(lambda old: pairs.tested(name, old, last) is None, earlier)
+    passed = takewhile(lambda old: pairs.moved(name, old, last) is None, earlier)
     return starmap(Uncompared, Counter(pairs.why(name, old, last) for old in passed).items())
-
-
-def _of_best(name: str, points: Sequence[Point], earlier: Sequence[int], last: int, pairs: _Pairs) -> Contrast | None:
-    """Against the best of the earlier ones; to have been picked counts against it."""
-    sign = -1 if measure(name).metric.better == "higher" else 1
-    ranked = sorted(earlier, key=lambda place: sign * (_value(points[place], name) or 0.0))
-    found = _first(pairs.tested(name, old, last) for old in ranked)
-    return found._replace(p=min(1.0, found.p * len(earlier))) if found else None
 
 
 def _largest(name: str, alike: Sequence[int], pairs: _Pairs) -> Contrast | None:
     """The largest step that is worse beyond chance: a larger one may be over few cases, and hides none behind it."""
     steps = [(pairs.moved(name, old, new), old, new) for old, new in pairwise(alike)]
     ranked = sorted(((found.worsening or 0.0, old, new) for found, old, new in steps if found), reverse=True)
-    tested = (pairs.tested(name, old, new) for worsening, old, new in ranked if worsening > 0)
+    tested = (pairs.alone(name, old, new) for worsening, old, new in ranked if worsening > 0)
     beyond = _first(one for one in tested if one and one.worse)
-    return beyond or (pairs.tested(name, *ranked[0][1:]) if ranked else None)
+    return beyond or (pairs.alone(name, *ranked[0][1:]) if ranked else None)
 
 
 def _first(found: Iterator[Contrast | None]) -> Contrast | None:
     return next((one for one in found if one is not None), None)
-
-
-def _corrected(found: Sequence[Series]) -> list[Series]:
-    """The series with the p of ``oldest`` and of ``best`` corrected for the number of metrics, each kind by itself."""
-    oldest = _adjusted([one.oldest for one in found])
-    best = _adjusted([one.best for one in found])
-    return [one._replace(oldest=old, best=top) for one, old, top in zip(found, oldest, best, strict=True)]
-
-
-def _adjusted(contrasts: Sequence[Contrast | None]) -> list[Contrast | None]:
-    from rag_eval.stats import holm
-
-    ps = iter(holm([one.p for one in contrasts if one is not None]))
-    return [one if one is None else one._replace(p=next(ps)) for one in contrasts]
 
 
 def _gold_change(before: Point, after: Point) -> GoldDiff | None:

@@ -220,9 +220,10 @@ def _ordered(*levels: Any) -> Rule:
     return rule
 
 
-def _by_margin_alone(_old: Any, new: Any) -> Kind:
-    """Without the test a margin fails more. What is left to ``statistics.test`` cannot be told from here."""
-    return "stricter" if new == "none" else "looser"
+def _of_tests(old: Any, new: Any) -> Kind:
+    """What a margin asks. What is left to ``statistics.test`` cannot be told from here."""
+    kind = _ordered("regression", "none", "non_inferiority")(old, new)
+    return "looser" if kind == "neutral" else kind
 
 
 def _among(old: Any, new: Any) -> Kind:
@@ -253,7 +254,7 @@ RULES: Mapping[str, Rule] = {
     "gates/*/max_drop": _falling,
     "gates/*/max_rise": _falling,
     "gates/*/confidence": _unclear,
-    "gates/*/test": _by_margin_alone,
+    "gates/*/test": _of_tests,
     "slices": _rising,
     "slices/by": _among,
     "slices/min_n": _falling,
@@ -265,7 +266,8 @@ RULES: Mapping[str, Rule] = {
     "statistics/alpha": _rising,
     "statistics/correction": _ordered("holm", "none"),
     "statistics/inconclusive": _ordered("pass", "warn", "fail"),
-    "statistics/test": _ordered("paired", "none"),
+    "statistics/test": _ordered("regression", "none", "non_inferiority"),
+    "statistics/cluster": _unclear,
     "groundedness": _unclear,
     "groundedness/**": _unclear,
     "safety": _unclear,

@@ -7,26 +7,27 @@ all runs have under the same gold item, byte for byte. What cannot be compared i
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 
 from rag_eval import __version__, folds
 from rag_eval.comparison.baseline import Flip, flips
 from rag_eval.comparison.operations import Spread, spread
 from rag_eval.errors import UsageError
-from rag_eval.judging.evidence import enclosed, folded, paired
+from rag_eval.judging.evidence import Baseline, Evidence, folded, paired
+from rag_eval.judging.gates import Statistics
 from rag_eval.judging.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
-from rag_eval.judging.regression import comparison
+from rag_eval.judging.regression import contrasts
 from rag_eval.judging.results import looked_up
 from rag_eval.labels import GOOD
 from rag_eval.metrics import METRICS, find, measure
 from rag_eval.safe import quoted
+from rag_eval.scoring.scorecard import Completeness
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rag_eval.folds import Pair
+    from rag_eval.judging.gates import Comparison
     from rag_eval.judging.results import Question
     from rag_eval.tally import Shown
 
@@ -38,25 +39,35 @@ SCORED = frozenset(name for names in QUALITY.values() for name in names)
 
 
 class Column(NamedTuple):
-    """A run to compare: its name, the file and the run in it, its cases by qid, and the contracts of its metrics."""
+    """A run to compare: its name, the file and the run in it, its cases by qid, and the contracts of its metrics.
+
+    ``gated`` are the metrics that its gates are about, ``statistics`` what its gates file says of chance.
+    """
 
     name: str
     source: str
     run: str | None
     cases: Mapping[str, Question]
     contracts: Mapping[str, str]
+    gated: tuple[str, ...] = ()
+    statistics: Statistics = Statistics()
 
 
 class Against(NamedTuple):
     """A metric beside the base's: ``difference`` is this run's value less the base's.
 
-    ``p`` is that of the two-sided paired test, ``adjusted`` the same after Holm's correction over all metrics and runs.
-    Cases with a score in both runs are wins (better than in the base), losses or ties.
+    ``low`` and ``high`` are the interval of the difference.
+    ``p`` is that of the two-sided paired test, ``adjusted`` the same after Holm's correction over all tests that were
+    made, ``result`` what follows from it. Cases with a score in both runs are wins (better than in the base), losses or
+    ties.
     """
 
     difference: float
+    low: float | None
+    high: float | None
     p: float
     adjusted: float
+    result: str
     wins: int
     losses: int
     ties: int
@@ -134,22 +145,29 @@ def side_by_side(
     base: int = 0,
     scoring: Scoring = Scoring(),  # noqa: B008 - a constant
     only: Sequence[str] = (),
-    alpha: str = "0.05",
+    *,
+    every: bool = False,
 ) -> SideBySide:
-    """Compare runs with the one at ``base``; ``only`` names the metrics to compare, all where it is empty.
+    """Compare runs with the one at ``base``.
 
+    ``only`` names the metrics to compare; without any they are those that the last run gates, with ``every`` all.
     UsageError where no case is in all runs under the same gold item, or a metric asked for cannot be compared.
     """
     qids = shared(columns)
     if not qids:
         raise UsageError(f"nothing to compare: {_apart(columns)}")
-    refused = list(_refused(columns))
+    refused, statistics = list(_refused(columns)), columns[-1].statistics
     comparable = _comparable(columns, refused)
-    chosen = _chosen(comparable, refused, only)
-    held = [[column.cases[qid].scores for qid in qids] for column in columns]
-    level = float(alpha) / max(1, len(chosen) * (len(columns) - 1))
-    rows = _corrected([_row(name, held, base, level) for name in chosen])
+    chosen = _chosen(comparable, refused, only, () if every else columns[-1].gated)
+    evidence = [_evidence(column, columns[base], qids, statistics.cluster) for column in columns]
+    others = [one for place, one in enumerate(evidence) if place != base]
+    asked = [(name, one) for name in chosen for one in others]
+    found = dict(zip([(name, id(one)) for name, one in asked], contrasts(asked, float(statistics.alpha)), strict=True))
+    rows = tuple(
+        _row(name, [(_cell(name, one), found.get((name, id(one))), one) for one in evidence]) for name in chosen
+    )
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
+    held = [[case.scores for case in one.questions] for one in evidence]
     values = {name: [_value(name, _scores(name, one)) for one in held] for name in comparable if name in SCORED}
     alike = {measure(name).column for name in comparable}  # dollars at other prices are other dollars
     means = {
@@ -158,7 +176,15 @@ def side_by_side(
     tails = [_fold(one, "latency", "p95") if SPENDING["latency"] in alike else None for one in standings]
     beside = {**means, "latency": tails}
     own = weighted(scoring, values, means), front(scoring, values, beside)
-    return SideBySide(__version__, base, len(qids), alpha, standings, rows, tuple(refused), *own)
+    return SideBySide(__version__, base, len(qids), statistics.alpha, standings, rows, tuple(refused), *own)
+
+
+def _evidence(column: Column, base: Column, qids: Sequence[str], cluster: str) -> Evidence:
+    cases, theirs = ([one.cases[qid] for qid in qids] for one in (column, base))
+    earlier = None if column is base else Baseline(theirs, base.contracts)
+    return Evidence(
+        cases, {}, Completeness(len(qids), len(qids), 0, 0, 0, 0), column.contracts, earlier, cluster=cluster
+    )
 
 
 def shared(columns: Sequence[Column]) -> list[str]:
@@ -219,26 +245,25 @@ def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[s
     return [one.name for one in sorted(alone, key=lambda one: (order.index(one.metric.name), one.k or 0))]
 
 
-def _chosen(comparable: Sequence[str], refused: Iterable[Refused], only: Sequence[str]) -> list[str]:
-    """The comparable metrics that are asked for; UsageError where one cannot be had.
+def _chosen(
+    comparable: Sequence[str], refused: Iterable[Refused], only: Sequence[str], gated: Sequence[str]
+) -> list[str]:
+    """The comparable metrics that are asked for, else the gated ones; UsageError where one cannot be had.
 
-    Where none is asked for, sums and greatest values are left out: they estimate nothing, and each test costs power.
+    If there are neither, all but sums and greatest values, which estimate nothing: each test costs power.
     """
     reasons = {one.name: one.why for one in refused}
     for name in map(measure, only):  # says what an unknown name may have meant
         if name.name not in comparable:
             raise UsageError(f"{name.name} cannot be compared: {reasons.get(name.name, 'not measured in any run')}")
-    return [name for name in comparable if (name in only if only else folds.FOLDS[measure(name).fold].estimates)]
+    wanted = set(only or gated).intersection(comparable)
+    return [name for name in comparable if (name in wanted if wanted else folds.FOLDS[measure(name).fold].estimates)]
 
 
-def _row(name: str, held: Sequence[Sequence[Mapping[str, Shown]]], base: int, level: float = 1.0) -> Row:
-    """A metric over the scores that each run holds of the cases compared; ``level`` is that of the first test."""
-    found = measure(name)
-    scores = [_scores(name, cases) for cases in held]
-    cells = [_cell(name, own) for own in scores]
-    beside = [None if place == base else _against(name, scores[base], own, level) for place, own in enumerate(scores)]
-    paired = (cell._replace(against=against) for cell, against in zip(cells, beside, strict=True))
-    return Row(name, found.metric.better, found.metric.perspective, tuple(paired))
+def _row(name: str, found: Sequence[tuple[Cell, Comparison | None, Evidence]]) -> Row:
+    metric = measure(name).metric
+    cells = (cell._replace(against=_against(name, tested, one) if tested else None) for cell, tested, one in found)
+    return Row(name, metric.better, metric.perspective, tuple(cells))
 
 
 def _scores(name: str, cases: Sequence[Mapping[str, Shown]]) -> list[Shown | None]:
@@ -256,35 +281,29 @@ def _counted(scores: Iterable[Shown | None]) -> Counter[Shown]:
     return Counter(score for score in scores if score is not None)
 
 
-def _cell(name: str, scores: Sequence[Shown | None]) -> Cell:
-    counted = _counted(scores)
-    value, found = folded(name, counted), enclosed(name, counted)
+def _cell(name: str, one: Evidence) -> Cell:
+    value, found = folded(name, _counted(_scores(name, [case.scores for case in one.questions]))), one.interval(name)
     ends = (found.low, found.high) if found else (None, None)
-    return Cell(_value(name, scores), value.n, value.hits, *ends)
+    return Cell(None if value.number is None else float(value.number), value.n, value.hits, *ends)
 
 
-def _against(
-    name: str, base: Sequence[Shown | None], own: Sequence[Shown | None], level: float = 1.0
-) -> Against | None:
-    """The comparison before its p is corrected."""
-    pairs = Counter(zip(base, own, strict=True))
-    pairs.pop((None, None), None)
-    found = comparison(name, pairs)
-    if found is None or found.worsening is None:
+def _against(name: str, found: Comparison, one: Evidence) -> Against | None:
+    if found.p is None or found.adjusted is None or found.worsening is None:
         return None
     higher = measure(name).metric.better == "higher"
     # Scores of a report are rounded nowhere: what differs in its last bits alone is a tie.
     steps: Counter[int] = Counter()
-    for (a, b), count in pairs.items():
+    for (a, b), count in one.pairs(name).items():
         if a is not None and b is not None:
-            steps[_way(_step(a, b) * (1 if higher else -1))] += count
-    p = two_sided(name, pairs, worse=found.worsening, level=level)
+            step = _step(a, b) * (1 if higher else -1)
+            steps[(step > 0) - (step < 0)] += count
+    ends = (found.low, found.high)
+    if higher:
+        low, high = (None if end is None else 0.0 - end for end in reversed(ends))
+    else:
+        low, high = ends
     moved = (-found.worsening if higher else found.worsening) + 0.0
-    return Against(moved, p, p, steps[1], steps[-1], steps[0])
-
-
-def _way(step: float) -> int:
-    return (step > 0) - (step < 0)
+    return Against(moved, low, high, found.p, found.adjusted, found.result, steps[1], steps[-1], steps[0])
 
 
 def _step(before: Shown, after: Shown) -> float:
@@ -292,47 +311,6 @@ def _step(before: Shown, after: Shown) -> float:
     if isinstance(before, tuple) and isinstance(after, tuple):
         return round(after[0] - before[0], 12) * (1 if after[1] else -1)
     return round(after - before, 12)  # type: ignore[operator]
-
-
-def two_sided(name: str, pairs: Counter[Pair], worse: float, level: float = 1.0) -> float:
-    """The p of the paired test that the two runs are alike: twice the one-sided p of the way that they differ.
-
-    Exact McNemar where every case has a 0/1 score on both sides, else a permutation of whole pairs. The
-    same for both orders of the runs: the test goes the way of the difference (``worse``, positive where the second run
-    is worse), and the other way's p is never the smaller one.
-    """
-    if worse == 0:
-        return 1.0
-    higher = (measure(name).metric.better == "higher") == (worse > 0)
-    greater_first = pairs if higher else Counter({(b, a): count for (a, b), count in pairs.items()})
-    measured = measure(name)
-    counts = folds.counts(measured, greater_first)
-    return _p(measured.fold, frozenset(greater_first.items()), counts=counts, level=level)
-
-
-@lru_cache(maxsize=256)  # metrics of one ranking often score alike
-def _p(fold: str, counted: frozenset[tuple[Pair, int]], *, counts: bool, level: float) -> float:
-    from rag_eval.stats import mcnemar
-
-    if counts:
-        of = dict(counted)
-        return mcnemar(of.get((1, 0), 0), of.get((0, 1), 0), sides=2)
-    # Drawn from the scores alone, so that the same runs draw the same.
-    seed = repr(sorted(map(repr, counted))).encode()
-    return min(1.0, 2 * folds.chance(fold, Counter(dict(counted)), seed, counts=False, level=level / 2))
-
-
-def _corrected(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The rows with every p corrected for all tests that were made."""
-    from rag_eval.stats import holm
-
-    made = [cell.against.p for row in rows for cell in row.cells if cell.against]
-    adjusted = iter(holm(made))
-    return tuple(row._replace(cells=tuple(_adjusted(cell, adjusted) for cell in row.cells)) for row in rows)
-
-
-def _adjusted(cell: Cell, adjusted: Iterator[float]) -> Cell:
-    return cell._replace(against=cell.against._replace(adjusted=next(adjusted))) if cell.against else cell
 
 
 def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequence[Column]) -> Standing:

@@ -130,6 +130,11 @@ def _slice_faults(value: dict[str, Any]) -> Iterator[Fault]:
     for place, name in enumerate(stated.get("by", ())):
         if not is_field(name):
             yield Fault(f"/slices/by/{place}", f"{quoted(name, 60)} is nothing that slices go by", hint)
+    cluster = value.get("statistics", {}).get("cluster", "")
+    if cluster and not is_field(cluster):
+        yield Fault(
+            "/statistics/cluster", f"{quoted(cluster, 60)} is no field of the gold", hint.replace("Slices", "Clusters")
+        )
     for name in stated.get("gates", {}):
         if not is_slice(name):
             yield Fault(

@@ -16,7 +16,7 @@ from rag_eval.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeVar
 
     from rag_eval.judging.results import MetricResult, Question
@@ -67,7 +67,7 @@ class Evidence:
     """A run, and the baseline that it is compared with if there is one.
 
     ``each`` has the paired tests made, which are many and take long where there are many cases; ``known`` are the tries
-    of the questions, where somebody looked at them before.
+    of the questions, where somebody looked at them before. ``cluster`` names the gold field whose values group cases.
     """
 
     def __init__(
@@ -79,8 +79,9 @@ class Evidence:
         baseline: Baseline | None = None,
         each: Each = one_by_one,
         known: Tries | None = None,
+        cluster: str = "",
     ) -> None:
-        self.each = each
+        self.each, self.cluster = each, cluster
         self.questions, self.completeness, self.baseline = questions, completeness, baseline
         self._metrics, self._contracts = metrics, contracts
         self._columns: dict[tuple[str, str], Counter[Shown]] = {}
@@ -128,8 +129,13 @@ class Evidence:
 
     @cached_property
     def several(self) -> bool:
-        """Whether there are several runs, so that questions are what counts, and not cases."""
+        """Whether there are several runs, so that a question may have several cases."""
         return tries.several(self.questions)
+
+    @cached_property
+    def grouped(self) -> bool:
+        """Whether questions or clusters are what counts, and not cases."""
+        return bool(self.cluster) or self.several
 
     def size(self, part: str) -> int:
         """The number of questions in a slice."""
@@ -154,7 +160,7 @@ class Evidence:
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
         """The interval of a metric's value, None where it has no value."""
         one = measure(name)
-        if self.several:
+        if self.grouped:
             return folds.enclosed_together(one, self._tries_in(part), float(confidence))
         scores = self._column(name, part)
         # Cutoffs and slices often have the same scores, and an interval takes its time.
@@ -193,20 +199,31 @@ class Evidence:
         return self._pairs[column, part]
 
     def units(self, name: str, part: str = "") -> Units | None:
-        """The same pairs by question; None where no question has several."""
+        """The same pairs by question or cluster; None where none has several."""
         column = measure(name).column
-        if not self.several:
+        if not self.grouped:
             return None
         if (column, part) not in self._units:
-            pairs = self._pairs_in(part)
-            sides = [looked_up(list(map(_SCORES, map(itemgetter(side), pairs))), column) for side in (0, 1)]
-            cases = list(map(itemgetter(1), pairs))
-            self._units[column, part] = tries.units(cases, zip(*sides, strict=True))
+            cases = list(map(itemgetter(1), self._pairs_in(part)))
+            self._units[column, part] = tries.units(cases, self._sides(column, part), self.cluster)
         return self._units[column, part]
+
+    def by_case(self, name: str, part: str = "") -> Iterator[tuple[tuple[str, str | None], Shown | None, Shown | None]]:
+        """A metric's scores under baseline and run, case by case."""
+        cases = map(itemgetter(1), self._pairs_in(part))
+        for case, (before, after) in zip(cases, self._sides(measure(name).column, part), strict=True):
+            if before is not None or after is not None:
+                yield _CASE(case), before, after
+
+    def _sides(self, column: str, part: str) -> Iterator[Pair]:
+        pairs = self._pairs_in(part)
+        return zip(
+            *[looked_up(list(map(_SCORES, map(itemgetter(side), pairs))), column) for side in (0, 1)], strict=True
+        )
 
     def _tries_in(self, part: str) -> Tries:
         if part not in self._tries:
-            self._tries[part] = tries.Tries(self._cases(part))
+            self._tries[part] = tries.Tries(self._cases(part), self.cluster)
         return self._tries[part]
 
     def _column(self, name: str, part: str) -> Counter[Shown]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 BOUNDS = ("min", "max")
 MARGINS = ("max_drop", "max_rise")
 """Directions: of a value, and of its worsening against the baseline."""
+TESTS = ("regression", "non_inferiority", "none")
+"""What a margin may ask."""
 _SIGNS = {"min": "≥", "max": "≤"}
 COMPLETENESS = ("missing", "duplicate", "unknown")
 FULL = "full"
@@ -35,8 +37,9 @@ class Gate(NamedTuple):
     """A threshold as it was written: ``direction`` is one of :data:`BOUNDS` or :data:`MARGINS`.
 
     ``slice`` is the part of the cases that it is about, empty for all. ``confidence`` is that of the interval that a
-    bound is judged by, empty for the value itself. ``test`` says how a worsening is judged: ``paired``, or ``none`` for
-    the margin alone. ``line`` is its place in eval-gates.yml.
+    bound is judged by, empty for the value itself. ``test`` says what a margin asks: ``regression``,
+    ``non_inferiority`` or ``none`` (see :mod:`rag_eval.judging.regression`), empty for what :class:`Statistics` says.
+    ``line`` is its place in eval-gates.yml.
     """
 
     name: str
@@ -66,12 +69,13 @@ class Gate(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A worsening against the baseline: the two values over the cases that both runs have, and what chance would do.
+    """A worsening against the baseline: the two values over the cases that both runs have, and what it is worth.
 
-    ``worsening`` is positive for the worse, ``p`` that of the one-sided paired test, ``adjusted`` the same corrected
-    for all tests of the run, ``alpha`` the level that it is held to; None where no test was made. ``visible`` is the
-    smallest worsening that this many cases could have shown, ``needed`` the number of cases that would show one of
-    twice the margin; None where there is none or it was not asked. ``n`` counts questions where there are several runs.
+    ``worsening`` is positive for the worse; ``low`` and ``high`` are its interval at the confidence 1 - alpha.
+    ``p`` is that of the paired test, ``adjusted`` the same corrected for all tests of the run, ``alpha`` its level;
+    None if no test was made. ``mde`` is the minimum detectable effect of this many cases, ``needed`` the number of
+    cases that would show twice the margin; None if there is none. ``n`` counts questions or clusters if these are the
+    units. ``test`` is the question that the gate asks.
     """
 
     baseline: float | None
@@ -81,8 +85,20 @@ class Comparison(NamedTuple):
     p: float | None = None
     adjusted: float | None = None
     alpha: float | None = None
-    visible: float | None = None
+    mde: float | None = None
     needed: int | None = None
+    low: float | None = None
+    high: float | None = None
+    test: str = "none"
+
+    @property
+    def result(self) -> str:
+        """What a test of no difference shows: ``worse``, ``better``, ``not significant`` or ``no difference``."""
+        if not self.worsening:
+            return "no difference"
+        if self.adjusted is None or self.alpha is None or self.adjusted > self.alpha:
+            return "not significant"
+        return "worse" if self.worsening > 0 else "better"
 
 
 class Judged(NamedTuple):
@@ -150,12 +166,17 @@ class Judged(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """How chance is dealt with: the level of the paired tests, their correction, and what inconclusive means."""
+    """How chance is dealt with: the level of the paired tests, their correction, and what inconclusive means.
+
+    ``test`` is what gates ask that do not say it themselves. ``cluster`` names the gold field whose values group
+    questions that depend on one another, empty where each question stands for itself.
+    """
 
     alpha: str = "0.05"
     correction: Literal["holm", "none"] = "holm"
     inconclusive: Literal["warn", "fail", "pass"] = "warn"
-    test: Literal["paired", "none"] = "paired"
+    test: Literal["regression", "non_inferiority", "none"] = "regression"
+    cluster: str = ""
 
 
 class Slices(NamedTuple):
@@ -201,9 +222,9 @@ class Policy(NamedTuple):
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields that slices, gates on slices and must_pass go by."""
-        named = [*self.slices.by, *(gate.slice for gate in self.gates if gate.slice)]
+        named = [self.statistics.cluster, *self.slices.by, *(gate.slice for gate in self.gates if gate.slice)]
         named += [name for name in self.must_pass if "=" in name]
-        return tuple(dict.fromkeys(name.partition("=")[0] for name in named))
+        return tuple(dict.fromkeys(name.partition("=")[0] for name in named if name))
 
 
 REFERENCE_GATES = (

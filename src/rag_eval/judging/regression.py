@@ -1,14 +1,16 @@
-"""Regression gates: a run may not be worse than the baseline by more than a margin that chance does not explain.
+"""Regression gates: how a run compares with the baseline on the same cases.
 
-A gate fails where the worsening exceeds its margin and a one-sided paired test is significant after correction over all
-regression gates of the run, slices included. It is inconclusive where the margin is exceeded and the test is not
-significant.
+A gate says which question it asks. ``regression``: it fails if a drop beyond its margin is shown, by a one-sided paired
+test that is corrected over all regression gates of the run, slices included; a drop beyond the margin that is not
+significant is inconclusive. ``non_inferiority``: it passes only if the interval of the drop lies within the margin.
+``none``: the margin alone decides.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
+from fractions import Fraction
 
 from rag_eval import folds
 from rag_eval.judging.gates import Comparison, Judged
@@ -18,86 +20,170 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from fractions import Fraction
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from rag_eval.judging.evidence import Evidence, Pairs
     from rag_eval.judging.gates import Gate, Outcome, Statistics
     from rag_eval.stats.units import Units
     from rag_eval.tally import Value
 
+    Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
 
-class _Tested(NamedTuple):
-    """A gate with its pairs and what they come to; ``why`` says why there is nothing to compare.
 
-    ``units`` are the pairs by question, where questions have several: the test is over questions then.
+class Tested(NamedTuple):
+    """A metric over a part of the cases, in baseline and run, and what the comparison gives.
+
+    ``pairs`` are the scores with the worse direction first: a greater first score is a drop. ``units`` are the same by
+    question or cluster, None where each case is one. ``why`` says why nothing can be compared.
     """
 
-    gate: Gate
+    name: str
+    part: str
+    evidence: Evidence
     pairs: Pairs
-    found: Comparison | None
+    comparison: Comparison | None
     why: str = ""
     units: Units | None = None
 
     @property
-    def n(self) -> int:
-        """How many units there are."""
-        return (self.pairs if self.units is None else self.units).total()
-
-    @property
-    def moved(self) -> int:
-        """In how many units a score is another one."""
-        if self.units is None:
-            return sum(count for (a, b), count in self.pairs.items() if a != b)
-        return sum(count for unit, count in self.units.items() if any(a != b for (a, b), _ in unit))
-
-    @property
     def swapped(self) -> Units | Pairs:
-        """What the test swaps, so that a greater first score is the worsening."""
-        return _worse_first(self.gate.name, self.pairs) if self.units is None else _turned(self.gate.name, self.units)
+        """What the test swaps."""
+        return self.pairs if self.units is None else self.units
 
 
 def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics, min_n: int = 0) -> Iterator[Judged]:
-    """The outcomes of regression gates, in their order, corrected for one another.
+    """Yield the outcomes of regression gates, in their order, corrected for one another.
 
-    Slices of fewer than ``min_n`` questions are not tested: they are inconclusive whatever comes of it, and every test
-    more makes the others weaker, so that small slices could be cut to hide a worsening of the whole.
+    Slices of fewer than ``min_n`` questions are not tested: they are inconclusive anyway, and every further test makes
+    the others weaker.
     """
-    beside = [_compare(gate, evidence) for gate in gates]
-    tested = [one for one in beside if one.pairs and one.found and _tests(one.gate, statistics)]
-    tested = [one for one in tested if not evidence.few(one.gate.slice, min_n)]
-    tested.sort(key=lambda one: len(one.pairs), reverse=True)  # the longest first, where several processes share them
-    found = evidence.each(lambda one: _test(one, statistics, len(tested)), tested)
-    adjusted = _adjusted([one.p for one in found if one.p is not None], statistics)
-    of_gate = {
-        id(one): its._replace(adjusted=corrected, alpha=float(statistics.alpha))
-        for one, its, corrected in zip(tested, found, adjusted, strict=True)
-    }
-    for one in beside:
-        yield _judged(one._replace(found=of_gate.get(id(one), one.found)))
+    kinds = [gate.test or statistics.test for gate in gates]
+    rows = [_compare(gate.name, gate.slice, evidence) for gate in gates]
+    alpha = float(statistics.alpha)
+    places = [
+        place
+        for place, (row, kind) in enumerate(zip(rows, kinds, strict=True))
+        if row.comparison and row.pairs and kind != "none" and not evidence.few(row.part, min_n)
+    ]
+    made = dict(zip(places, _enclosed([rows[place] for place in places], alpha), strict=True))
+    tested = [place for place in places if kinds[place] == "regression"]
+    corrected = statistics.correction == "holm"
+    made |= zip(tested, family([made[place] for place in tested], alpha, corrected=corrected), strict=True)
+    if tested:
+        count = distinct([made[place] for place in tested], _columns) if corrected else 1
+        for place in tested:
+            made[place] = _with_power(made[place], Decimal(gates[place].threshold), alpha / count)
+    for place, (gate, kind) in enumerate(zip(gates, kinds, strict=True)):
+        row = made.get(place, rows[place])
+        yield _judged(gate, row._replace(comparison=row.comparison and row.comparison._replace(test=kind)))
 
 
-def _test(one: _Tested, statistics: Statistics, tests: int) -> Comparison:
-    """A comparison with its test, which is one of so many."""
-    found: Comparison = one.found  # type: ignore[assignment]  # what is tested was compared
-    tests = tests if statistics.correction == "holm" else 1
-    visible, needed = _seen(one, float(statistics.alpha), tests)
-    return found._replace(p=_p(one, float(statistics.alpha) / tests), visible=visible, needed=needed)
+def contrasts(asked: Sequence[tuple[str, Evidence]], alpha: float) -> list[Comparison | None]:
+    """Compare metrics of two runs each, with two-sided tests that are corrected for one another.
+
+    The p is that of no difference in either direction, so that the runs may be named in any order.
+    """
+    rows = [_compare(name, "", evidence) for name, evidence in asked]
+    ready = [row for row in rows if row.comparison and row.pairs]
+    # The smaller of both one-sided ps is that of the direction in which the runs differ.
+    turned = [row if ((row.comparison and row.comparison.worsening) or 0) >= 0 else _reversed(row) for row in ready]
+    found = iter(family(turned, alpha, sides=2))
+    enclosed = iter(_enclosed(ready, alpha))
+    return [_with_test(next(enclosed), next(found)) if row.comparison and row.pairs else row.comparison for row in rows]
 
 
-def _compare(gate: Gate, evidence: Evidence) -> _Tested:
+def _with_test(row: Tested, other: Tested) -> Comparison | None:
+    tested = other.comparison
+    return (
+        row.comparison and tested and row.comparison._replace(p=tested.p, adjusted=tested.adjusted, alpha=tested.alpha)
+    )
+
+
+def family(rows: Sequence[Tested], alpha: float, *, sides: int = 1, corrected: bool = True) -> list[Tested]:
+    """Test comparisons as one family: columns that move alike are one test, and count once."""
+    groups: dict[Hashable, list[int]] = {}
+    for place, key in enumerate(_keys(rows, _moves)):
+        groups.setdefault(key, []).append(place)
+    first = [rows[places[0]] for places in groups.values()]
+    level = alpha / sides / (max(1, len(first)) if corrected else 1)
+    order = sorted(range(len(first)), key=lambda place: -len(first[place].pairs))  # the longest first, for processes
+    each = first[0].evidence.each if first else map
+    drawn = list(each(lambda place: _p(first[place], level), order))
+    ps = [0.0] * len(first)
+    for place, p in zip(order, drawn, strict=True):
+        ps[place] = min(1.0, sides * p)
+    from rag_eval.stats import holm
+
+    adjusted = holm(ps, [sides * _smallest(row) for row in first]) if corrected else ps
+    found = list(rows)
+    for places, p, a in zip(groups.values(), ps, adjusted, strict=True):
+        for place in places:
+            comparison = rows[place].comparison
+            found[place] = rows[place]._replace(
+                comparison=comparison and comparison._replace(p=p, adjusted=a, alpha=alpha)
+            )
+    return found
+
+
+def distinct(rows: Sequence[Tested], key: Key) -> int:
+    """Count the columns that are not copies of one another."""
+    return len(set(_keys(rows, key)))
+
+
+def _keys(rows: Sequence[Tested], key: Key) -> list[Hashable]:
+    """Return a key a row: equal where the columns are, case by case. Cases are looked at only if their counts agree."""
+    quick = [key(row) for row in rows]
+    times = Counter(counts for counts, _ in quick)
+    return [(counts, by_case() if times[counts] > 1 else None) for counts, by_case in quick]
+
+
+def _columns(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
+    counts = id(row.evidence), measure(row.name).fold, frozenset(row.pairs.items())
+    return counts, lambda: tuple(row.evidence.by_case(row.name, row.part))
+
+
+def _moves(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
+    """What a test depends on: of a mean the cases that move, and how far."""
+    if measure(row.name).fold != "mean" or any(None in pair for pair in row.pairs):
+        return _columns(row)
+    steps: Counter[float] = Counter()
+    for (a, b), count in row.pairs.items():
+        steps[round(a - b, DECIMALS)] += count  # type: ignore[operator]  # none is None
+    del steps[0.0]
+    sign = 1 if measure(row.name).metric.better == "higher" else -1
+
+    def by_case() -> Hashable:
+        cases = row.evidence.by_case(row.name, row.part)
+        moved = ((case, round(sign * (a - b), DECIMALS)) for case, a, b in cases)  # type: ignore[operator]
+        return frozenset((case, step) for case, step in moved if step)
+
+    return (id(row.evidence), "mean", row.units is None, frozenset(steps.items())), by_case
+
+
+def _compare(name: str, part: str, evidence: Evidence) -> Tested:
+    nothing: Pairs = Counter()
     if evidence.baseline is None:
-        return _Tested(gate, Counter(), None, "there is no baseline")
-    if not evidence.comparable(gate.name):
-        return _Tested(gate, Counter(), None, "the baseline was measured under another contract, or not at all")
-    values = None if gate.slice else evidence.values(gate.name)
+        return Tested(name, part, evidence, nothing, None, "there is no baseline")
+    if not evidence.comparable(name):
+        why = "the baseline was measured under another contract, or not at all"
+        return Tested(name, part, evidence, nothing, None, why)
+    values = None if part else evidence.values(name)
     if values is not None:
-        return _Tested(gate, Counter(), _by_values(gate.name, *values), "the baseline or the run has no value")
-    pairs = evidence.pairs(gate.name, gate.slice)
-    found, units = comparison(gate.name, pairs), evidence.units(gate.name, gate.slice)
+        return Tested(
+            name,
+            part,
+            evidence,
+            nothing,
+            _difference(name, *values, values[1].n),
+            "the baseline or the run has no value",
+        )
+    pairs, units = evidence.pairs(name, part), evidence.units(name, part)
+    found = comparison(name, pairs)
     if found and units is not None:
         found = found._replace(n=units.total())
-    return _Tested(gate, pairs, found, "" if found else _why_none(evidence), units)
+    if measure(name).metric.better != "higher":
+        pairs, units = _turned(pairs, units)
+    return Tested(name, part, evidence, pairs, found, "" if found else _why_none(evidence), units)
 
 
 def _why_none(evidence: Evidence) -> str:
@@ -106,8 +192,14 @@ def _why_none(evidence: Evidence) -> str:
     return "no case is in both runs under the same gold"
 
 
-def _tests(gate: Gate, statistics: Statistics) -> bool:
-    return (gate.test or statistics.test) == "paired"
+def _turned(pairs: Pairs, units: Units | None) -> tuple[Pairs, Units | None]:
+    turned: Pairs = Counter({(b, a): count for (a, b), count in pairs.items()})
+    return turned, None if units is None else units.reversed()
+
+
+def _reversed(row: Tested) -> Tested:
+    pairs, units = _turned(row.pairs, row.units)
+    return row._replace(pairs=pairs, units=units)
 
 
 def comparison(name: str, pairs: Pairs) -> Comparison | None:
@@ -118,15 +210,10 @@ def comparison(name: str, pairs: Pairs) -> Comparison | None:
     if not (sides and all(sides)):
         return None
     before, after = (folds.folded(measure(name), side) for side in sides)
-    return _beside(name, before, after, pairs.total())
+    return _difference(name, before, after, pairs.total())
 
 
-def _by_values(name: str, old: Value, new: Value) -> Comparison | None:
-    """The comparison of two values whose cases are not at hand: no test can be made."""
-    return _beside(name, old, new, new.n)
-
-
-def _beside(name: str, old: Value, new: Value, n: int) -> Comparison | None:
+def _difference(name: str, old: Value, new: Value, n: int) -> Comparison | None:
     if old.number is None or new.number is None:
         return None
     before, after = _rounded(old.number), _rounded(new.number)
@@ -138,121 +225,98 @@ def _rounded(number: Fraction | float) -> Fraction:
     return exactly(round(float(number), DECIMALS))
 
 
-def _p(one: _Tested, level: float) -> float:
-    """The test's p; ``level`` is that of the first of all tests."""
-    measured, seed = measure(one.gate.name), _seed(one.gate.name, one.pairs)
-    return folds.chance(measured.fold, one.swapped, seed, counts=_counts(one), level=level)
+def _enclosed(rows: Sequence[Tested], alpha: float) -> list[Tested]:
+    """Return the comparisons with the interval of the drop, at the confidence 1 - alpha."""
+    if not rows:
+        return []
+    found = rows[0].evidence.each(lambda row: folds.difference(measure(row.name), row.swapped, 1 - alpha), rows)
+    return [
+        row._replace(comparison=row.comparison._replace(low=ends.low, high=ends.high))
+        if ends and row.comparison
+        else row
+        for row, ends in zip(rows, found, strict=True)
+    ]
 
 
-def _counts(one: _Tested) -> bool:
-    """Whether every pair is of 0/1 scores, and of a question of its own."""
-    return one.units is None and folds.counts(measure(one.gate.name), one.pairs)
+def _p(row: Tested, level: float) -> float:
+    """Return the test's p; ``level`` is what it is compared with if it is the smallest of all."""
+    return folds.chance(measure(row.name).fold, row.swapped, _seed(row.pairs), level=level)
 
 
-def _seed(name: str, pairs: Pairs) -> bytes:
-    """From the scores alone, so that the same runs draw the same: those of every case, in one order."""
-    written = sorted((repr(pair), count) for pair, count in pairs.items())
-    together = "".join([f"{text!r}, " * count for text, count in written])  # as the list of all would be written
-    return f"{name}[{together.removesuffix(', ')}]".encode()
-
-
-def _adjusted(ps: Sequence[float], statistics: Statistics) -> Sequence[float]:
-    from rag_eval.stats import holm
-
-    return holm(ps) if statistics.correction == "holm" else ps
-
-
-def _seen(one: _Tested, alpha: float, tests: int) -> tuple[float | None, int | None]:
-    """The smallest worsening that so many cases could have shown, and how many would show one above the margin."""
-    measured = measure(one.gate.name)
-    if measured.fold != "mean":  # how far another figure of a run moves by chance has no formula
-        return None, None
-    one = _testable(one)
-    if not one.n:
-        return None, None
-    spread = None if _counts(one) else _spread(one)
-    if spread:
-        return _of_spread(one, spread, alpha, tests)
-    # Where no case moved it is not known how they move when they do: of scores of at most 1, as 0 and 1 do at worst.
-    return _of_counts(one, alpha, tests) if measured.metric.bounded else (None, None)
-
-
-def _testable(one: _Tested) -> _Tested:
-    """The same of the cases that the test goes by: where few have both scores, of these alone."""
-    from rag_eval import stats
-
-    if not stats.has_gaps(one.pairs) or stats.enough_in_both(one.swapped):
-        return one
-    pairs = Counter({pair: count for pair, count in one.pairs.items() if None not in pair})
-    return one._replace(pairs=pairs, units=one.units and stats.complete(one.units))
-
-
-def _spread(one: _Tested) -> float:
-    from rag_eval import stats
-
-    return stats.paired_spread(one.swapped)  # type: ignore[arg-type]
-
-
-def _of_counts(one: _Tested, alpha: float, tests: int) -> tuple[float | None, int | None]:
-    from rag_eval import stats
-
-    margin, share = Decimal(one.gate.threshold), one.moved / one.n
-    visible = stats.smallest_visible_drop(one.n, share, margin, alpha, tests)
-    wanted = _unseen(margin, None if visible is None else float(visible), bounded=True)
-    needed = None if wanted is None else stats.cases_needed(wanted, share, margin, alpha, tests)
-    return None if visible is None else float(visible), needed
-
-
-def _of_spread(one: _Tested, spread: float, alpha: float, tests: int) -> tuple[float | None, int | None]:
-    from rag_eval import stats
-
-    if not stats.within_reach(alpha / tests):
-        return None, None
-    margin = Decimal(one.gate.threshold)
-    visible = stats.smallest_visible_shift(one.n, spread, float(margin), alpha, tests)
-    wanted = _unseen(margin, visible, measure(one.gate.name).metric.bounded)
-    return visible, None if wanted is None else stats.cases_needed_for_shift(
-        wanted, spread, float(margin), alpha, tests
+def _seed(pairs: Pairs) -> bytes:
+    """From the scores alone, so that the same scores draw the same, be they written 1 or 1.0."""
+    rows = (
+        ([one if one is None or isinstance(one, tuple) else float(one) for one in pair], n) for pair, n in pairs.items()
     )
+    return ", ".join(sorted(f"{pair!r} {count}" for pair, count in rows)).encode()
 
 
-def _worse_first(name: str, pairs: Pairs) -> Pairs:
-    """The pairs so that a greater first score is the worsening."""
-    return pairs if measure(name).metric.better == "higher" else Counter({(b, a): n for (a, b), n in pairs.items()})
+def _smallest(row: Tested) -> float:
+    """Return the smallest p that the test could have, whichever way its units are swapped: 1/2 for each that counts."""
+    pairs: Pairs | Units = row.swapped
+    if measure(row.name).fold in folds.RANKED:
+        from rag_eval.stats import above_percentile
+
+        pairs = above_percentile(pairs, folds.RANKED[measure(row.name).fold])  # type: ignore[arg-type]
+    if isinstance(pairs, Counter) and row.units is None and pairs is row.pairs:
+        return 0.5 ** min(1074, sum(count for (a, b), count in pairs.items() if a != b))
+    moved = sum(count for unit, count in pairs.items() if any(a != b for (a, b), _ in unit))  # type: ignore[misc]
+    return 0.5 ** min(1074, moved)
 
 
-def _turned(name: str, units: Units) -> Units:
-    if measure(name).metric.better == "higher":
-        return units
-    from rag_eval.stats.units import Units
+def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
+    """Return the comparison with its minimum detectable effect, and the cases that show a drop of a size that matters.
 
-    turned = ((tuple(sorted((((b, a), n) for (a, b), n in unit), key=repr)), count) for unit, count in units.items())
-    return Units(dict(turned))
+    Figures other than means have none: how far they move by chance has no formula.
+    """
+    measured, found = measure(row.name), row.comparison
+    pairs = testable(row.swapped)
+    if measured.fold != "mean" or not pairs or found is None:
+        return row
+    from rag_eval import stats
+
+    effects = stats.effects(pairs, (0.0, 1.0) if measured.metric.bounded else (0.0, None))  # type: ignore[arg-type]
+    if not effects.unit or not stats.within_reach(level):
+        return row
+    n, unit = effects.counts.total(), exactly(round(effects.unit, DECIMALS))
+    noise, scaled = stats.noise_bound(effects.moves, n), Fraction(margin) / unit
+    least = stats.minimum_effect(n, noise, scaled, level)
+    mde, wanted = (
+        None if least is None else round(float(least * unit), DECIMALS),
+        aim(margin, bounded=measured.metric.bounded),
+    )
+    needed = None
+    if mde is None or mde > wanted:
+        needed = stats.cases_needed(float(Fraction(wanted) / unit), noise, scaled, level)
+    return row._replace(comparison=found._replace(mde=mde, needed=needed))
+
+
+def testable(pairs: Units | Pairs) -> Units | Pairs:
+    """The pairs that a test of means uses: if few have both scores, only those."""
+    from rag_eval import stats
+
+    return stats.complete(pairs) if stats.has_gaps(pairs) and not stats.enough_in_both(pairs) else pairs
 
 
 def aim(margin: Decimal, *, bounded: bool = True) -> float:
-    """The worsening that a team that set this margin wants to see: twice the margin, of shares 0.05 at least."""
+    """The drop that a team that set this margin wants to see: twice the margin, of shares 0.05 at least."""
     return max(2 * float(margin), 0.05 if bounded else 0.0)
 
 
-def _unseen(margin: Decimal, visible: float | None, bounded: bool) -> float | None:
-    """The worsening to be seen, None where it is."""
-    wanted = aim(margin, bounded=bounded)
-    return None if visible is not None and visible <= wanted else wanted
-
-
-def _judged(one: _Tested) -> Judged:
-    gate, found = one.gate, one.found
+def _judged(gate: Gate, row: Tested) -> Judged:
+    found = row.comparison
     terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
     value = found.value if found else None
     judged = Judged(*terms, by_comparison(gate, found), value, None, found.n if found else 0, gate.line)
-    return judged._replace(slice=gate.slice, test=gate.test, comparison=found, why=one.why)
+    return judged._replace(slice=gate.slice, test=gate.test, comparison=found, why=row.why)
 
 
 def by_comparison(gate: Gate, found: Comparison | None) -> Outcome:
-    """The outcome that a comparison comes to: the margin first, then whether chance would do it."""
+    """Return the outcome of a comparison: of non-inferiority by the interval, else by the margin and then the test."""
     if found is None or found.worsening is None:
         return "no_data"
+    if found.test == "non_inferiority":
+        return "passed" if found.high is not None and gate.keeps(found.high) else "failed"
     if gate.keeps(found.worsening):
         return "passed"
     if found.adjusted is None or found.alpha is None:

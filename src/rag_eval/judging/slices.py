@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from rag_eval.judging.results import Question
     from rag_eval.model import Gold
 
 FIELDS = (
@@ -19,10 +20,14 @@ FIELDS = (
     "multi_hop",
     "answerable",
     "doc_type",
+    "document",
     "attack.category",
     "attack.kind",
 )
-"""What slices go by, besides ``meta.NAME``. ``doc_type`` is the ending of the gold's documents: ``md``, ``pdf``."""
+"""What slices go by, besides ``meta.NAME``.
+
+``doc_type`` is the ending of the gold's documents: ``md``, ``pdf``. ``document`` is the one of the first gold citation.
+"""
 
 ANY = "*"
 _ENDING = Later(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
@@ -65,6 +70,8 @@ def _values(gold: Gold, field: str) -> Iterator[str]:
 def _found(gold: Gold, field: str) -> Any:
     if field == "doc_type":
         return doc_types(gold)
+    if field == "document":
+        return document(gold)
     noun, _, name = field.partition(".")
     return (getattr(gold, noun) or {}).get(name) if name else getattr(gold, noun)
 
@@ -80,6 +87,26 @@ def doc_types(gold: Gold) -> tuple[str, ...]:
     ]
     endings = (_ENDING.search(name) for name in [*paths, *docs])
     return tuple(sorted({found[1].lower() for found in endings if found}))
+
+
+def document(gold: Gold) -> str | None:
+    """The document of the first gold citation, its id up to ``#``; without citations the first one that gold names."""
+    if gold.citations:
+        return gold.citations[0].partition("#")[0] or gold.citations[0]
+    named = [
+        *(support["rel_path"] for support in gold.supports or ()),
+        *(section["doc_id"] for section in gold.sections or ()),
+        *(gold.relevant_docs or ()),
+        *(gold.doc_grades or ()),
+        *(gold.expected_documents or ()),
+    ]
+    return named[0] if named else None
+
+
+def clusters(cases: Iterable[Question], field: str) -> list[str]:
+    """The cluster of each case: its value of the field, else its own qid."""
+    start = f"{field}="
+    return [next((part for part in case.slices if part.startswith(start)), case.qid) for case in cases]
 
 
 def _text(value: Any) -> str:

@@ -1,6 +1,7 @@
-"""The tries at each question, where several runs ask the same ones: no independent cases, so that they count together.
+"""Cases that depend on one another and count together: those of a question in several runs, or of a cluster.
 
-What a question came to is a unit: what its tries came to, in order, each with how many of them did.
+What the cases of a question (or cluster) came to is a unit: what its tries came to, in order, each with how many of
+them did.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from itertools import islice, repeat
 from operator import attrgetter, itemgetter, ne
 
 from rag_eval.judging.results import Layouts, apart, looked_up
+from rag_eval.judging.slices import clusters
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -42,10 +44,10 @@ def number(cases: Iterable[Question]) -> int:
 
 
 class Tries:
-    """The cases of several runs, by question."""
+    """The cases of several runs by question, or of one run by the cluster that a gold field names."""
 
-    def __init__(self, cases: Sequence[Question]) -> None:
-        self._cases = cases
+    def __init__(self, cases: Sequence[Question], cluster: str = "") -> None:
+        self._cases, self._cluster = cases, cluster
         self._layouts = Layouts(map(_SCORES, cases))
         self._in_terms: dict[tuple[bool, Scored], Counter[Unit]] = {}
         self._in_totals: dict[tuple[bool, Scored], Counter[Total]] = {}
@@ -81,7 +83,7 @@ class Tries:
 
     @cached_property
     def _order(self) -> _Order:
-        return _Order.of(self._cases)
+        return _Order.of(names(self._cases, self._cluster))
 
     @cached_property
     def _sums(self) -> Sums:
@@ -115,11 +117,10 @@ class _Order(NamedTuple):
     sizes: Sequence[int]
 
     @classmethod
-    def of(cls, cases: Iterable[Question]) -> _Order:
-        """Those of cases, by qid."""
-        qids = list(map(_QID, cases))
-        places = sorted(range(len(qids)), key=qids.__getitem__)  # mostly they stand in order, which is quick to see
-        return cls(places, [size for _, size in sorted(Counter(qids).items())])
+    def of(cls, named: Sequence[str]) -> _Order:
+        """Those of cases, by the name of each."""
+        places = sorted(range(len(named)), key=named.__getitem__)  # mostly they stand in order, which is quick to see
+        return cls(places, [size for _, size in sorted(Counter(named).items())])
 
 
 class _Kept(NamedTuple):
@@ -148,12 +149,19 @@ def _units(came_to: Iterable[Any], sizes: Iterable[int], key: Callable[[Any], An
     return Counter([tuple(sorted(own.items(), key=key)) for own in groups])
 
 
-def units(cases: Iterable[Question], pairs: Iterable[tuple[Shown | None, Shown | None]]) -> Units | None:
-    """The pairs of cases as tests swap them; None where each is of a question of its own."""
+def names(cases: Iterable[Question], cluster: str = "") -> list[str]:
+    """What cases are grouped by: their cluster if one is named, else their question."""
+    return clusters(cases, cluster) if cluster else list(map(_QID, cases))
+
+
+def units(
+    cases: Iterable[Question], pairs: Iterable[tuple[Shown | None, Shown | None]], cluster: str = ""
+) -> Units | None:
+    """The pairs of cases as tests swap them; None where each is of a question or cluster of its own."""
     from rag_eval.stats.units import Units
 
     known = [(case, pair) for case, pair in zip(cases, pairs, strict=True) if pair != (None, None)]
-    order = _Order.of([case for case, _ in known])
+    order = _Order.of(names([case for case, _ in known], cluster))
     found = _units([known[place][1] for place in order.places], order.sizes, repr)
     return Units(found) if any(sum([times for _, times in unit]) > 1 for unit in found) else None
 

@@ -50,7 +50,7 @@ def _said(report: Report, gate: Judged, voice: Voice) -> Iterator[str]:
         yield f"significant, {p}"
     if gate.comparison is not None and _blind(gate):
         yield _sight(report, gate, gate.comparison)
-    if _untested(report, gate):
+    if _untested(gate):
         yield "by the margin alone: no cases to compare"
 
 
@@ -59,7 +59,7 @@ def _blind(gate: Judged) -> bool:
     found = gate.comparison
     if found is None or found.adjusted is None or not _has_formula(gate, found):
         return False
-    return found.visible is None or found.needed is not None
+    return found.mde is None or found.needed is not None
 
 
 def _has_formula(gate: Judged, found: Comparison) -> bool:
@@ -67,28 +67,28 @@ def _has_formula(gate: Judged, found: Comparison) -> bool:
 
     Scores of at most 1 have one even where none moved.
     """
-    if found.visible is not None or found.needed is not None:
+    if found.mde is not None or found.needed is not None:
         return True
     column = column_of(gate.name)
     metric = of_column(column)
     return metric is None or (metric.bounded and metric.folds.get(gate.name.removeprefix(column), "mean") == "mean")
 
 
-def _untested(report: Report, gate: Judged) -> bool:
+def _untested(gate: Judged) -> bool:
     """Whether a test was asked for and could not be made, because nothing but two values are at hand."""
     found = gate.comparison
-    asked = (gate.test or report.statistics.test) == "paired" and not gate.few
-    return asked and found is not None and found.worsening is not None and found.p is None
+    if found is None or found.worsening is None or gate.few:
+        return False
+    return found.p is None if found.test == "regression" else found.test != "none" and found.high is None
 
 
 def _sight(report: Report, gate: Judged, found: Comparison) -> str:
     """``30 cases reliably show drops from 0.12 on, 180 would show one of 0.05``."""
-    unit, what = "question" if words.several(report) else "case", worsening(gate)
-    cases = f"{found.n} {unit}{'s' if found.n != 1 else ''}"
-    if found.visible is None:
+    what, cases = worsening(gate), f"{found.n} {words.unit_of(report, found.n)}"
+    if found.mde is None:
         own = f"{cases} could not show any {what}" + ("" if _within_reach(report) else " among so many tests")
     else:
-        own = f"{cases} reliably show {what}s from {at_least(found.visible)} on"
+        own = f"{cases} reliably show {what}s from {at_least(found.mde)} on"
     wanted = f", {found.needed} would show one of {_aim(gate)}" if found.needed else ""
     return own + wanted
 
@@ -111,11 +111,11 @@ def _seen(gates: Iterable[Judged], voice: Voice) -> str:
     """The smallest worsenings that would have been seen, where they are small enough."""
     sharp = (gate for gate in gates if gate.comparison is not None and not _blind(gate))
     sizes = [
-        f"{voice.gate(gate)} from {at_least(gate.comparison.visible)} on"
+        f"{voice.gate(gate)} {at_least(gate.comparison.mde)}"
         for gate in sharp
-        if gate.comparison is not None and gate.comparison.visible is not None
+        if gate.comparison is not None and gate.comparison.mde is not None
     ]
-    return f"A worsening would reliably be seen: {_listed(sizes)}." if sizes else ""
+    return f"Minimum detectable effect: {_listed(sizes)}." if sizes else ""
 
 
 def _listed(texts: Sequence[str], most: int = _MOST) -> str:
@@ -124,10 +124,18 @@ def _listed(texts: Sequence[str], most: int = _MOST) -> str:
 
 
 def _tries(report: Report) -> str:
-    """What several runs are worth."""
-    if not words.several(report):
-        return ""
-    return "Several runs: intervals, paired tests and sizes of slices go by questions, all tries at one together."
+    """What intervals and tests count, and what a single run leaves open."""
+    several, cluster = words.several(report), report.statistics.cluster
+    if cluster:
+        return f"Clusters: intervals and paired tests count the values of {cluster}, all questions of one together."
+    if several:
+        return "Several runs: intervals, paired tests and sizes of slices go by questions, all tries at one together."
+    measured = any(result.low is not None for result in report.metrics.values())
+    return (
+        "One run: intervals and tests are of these answers; the system may answer differently next time."
+        if measured
+        else ""
+    )
 
 
 def _small(report: Report) -> str:

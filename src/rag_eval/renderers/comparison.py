@@ -34,7 +34,7 @@ def _csv(found: SideBySide) -> str:
     """A row a metric and run."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    beside = ("difference", "p", "adjusted", "wins", "losses", "ties")
+    beside = ("difference", "difference_low", "difference_high", "p", "adjusted", "result", "wins", "losses", "ties")
     writer.writerow(["metric", "better", "run", "base", "value", "n", "low", "high", *beside])
     for row in found.metrics:
         for place, cell in enumerate(row.cells):

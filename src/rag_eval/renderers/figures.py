@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rag_eval.judging.gates import Comparison, Judged
+    from rag_eval.judging.gates import Judged
     from rag_eval.judging.results import MetricResult
     from rag_eval.report import Report
 
@@ -74,12 +74,36 @@ def _end(end: float, number: Fraction, keeps: Callable[[Fraction], bool], least:
 
 
 def change(gate: Judged) -> str:
-    """How a value moved against the baseline, ``−0.033``; empty where nothing was compared."""
+    """How a value moved against the baseline, ``−0.033 (−0.08 to 0.01)``; empty where nothing was compared."""
     found = gate.comparison
     if found is None or found.worsening is None:
         return ""
     up = (found.worsening > 0) == (gate.direction == "max_rise")
-    return _moved(size(gate), up=up) if found.worsening else size(gate)
+    far = _moved(size(gate), up=up) if found.worsening else size(gate)
+    ends = worsening_interval(gate, turned=gate.direction == "max_drop")
+    return f"{far} ({ends})" if ends else far
+
+
+def worsening_interval(gate: Judged, *, turned: bool = False) -> str:
+    """The interval of a worsening, ``−0.01 to 0.08``; ``turned`` shows it as a movement of the value instead."""
+    found = gate.comparison
+    if found is None or (found.low is None and found.high is None):
+        return ""
+    ends: list[tuple[float | None, Callable[[Fraction], bool]]]
+    ends = [(end, gate.gate.keeps) for end in (found.low, found.high)]
+    if turned:
+        ends = [(None if end is None else -end, lambda number: gate.gate.keeps(-number)) for end, _ in reversed(ends)]
+    return between(*[None if end is None else _signed_end(end, keeps, gate.name) for end, keeps in ends])
+
+
+def between(low: str | None, high: str | None) -> str:
+    """``−0.01 to 0.08``, ``from −0.01``, ``to 0.08``."""
+    return f"{low} to {high}" if low and high else f"from {low}" if low else f"to {high}" if high else ""
+
+
+def _signed_end(end: float, keeps: Callable[[Fraction], bool], name: str) -> str:
+    least = decimals(abs(end), name) if unit(name) or abs(end) > 1 else 3
+    return _signed(exactly(end), keeps, least)
 
 
 def size(gate: Judged) -> str:
@@ -143,13 +167,13 @@ def worsening(gate: Judged) -> str:
     return "drop" if gate.direction == "max_drop" else "rise"
 
 
-def probability(found: Comparison, alpha: str) -> str:
-    """``p = 0.12``: on the side of ``alpha`` that it is on."""
-    if found.adjusted is None:
+def probability(p: float | None, alpha: str = "0.05") -> str:
+    """``0.12``, ``<0.001``: on the side of ``alpha`` that it is on; empty for none."""
+    if p is None:
         return ""
-    p, level = exactly(found.adjusted), Fraction(Decimal(alpha))
-    text = shown(p, lambda number: number <= level, 2 if p >= _RARE else 3)
-    return f"p = {text}" if Fraction(text) else "p < 0.001"
+    level = Fraction(Decimal(alpha))
+    text = shown(exactly(p), lambda number: number <= level, 2 if p >= _RARE else 3)
+    return text if Fraction(text) else "<0.001"
 
 
 def at_least(number: float) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-from fractions import Fraction
-
 from rag_eval.labels import GOOD
 from rag_eval.renderers import figures
+from rag_eval.renderers.figures import between
 from rag_eval.renderers.page import Section
 from rag_eval.renderers.scatter import mark, scatter
-from rag_eval.tally import exactly, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,14 +46,10 @@ def _cases(number: int) -> str:
 
 def _headline(found: SideBySide, voice: SectionVoice) -> str:
     made = [cell.against for row in found.metrics for cell in row.cells if cell.against]
-    held = sum(_holds(found, one) for one in made)
+    held = sum(one.result in ("better", "worse") for one in made)
     base = voice.name(found.runs[found.base].name, _NAME)
     tests = f"{len(made)} paired test{'' if len(made) == 1 else 's'}"
     return f"Base is {base}. Of {tests}, {held} show a difference at {found.alpha} after Holm's correction."
-
-
-def _holds(found: SideBySide, one: Against) -> bool:
-    return exactly(one.adjusted) <= Fraction(Decimal(found.alpha))
 
 
 def _runs(found: SideBySide, voice: SectionVoice) -> Section:
@@ -141,18 +134,15 @@ def _differences(found: SideBySide, place: int, voice: SectionVoice) -> Section:
     alike = [voice.name(row.name, _NAME) for row, one in beside if not (one.wins or one.losses or one.difference)]
     rows = [[_metric(row, voice), *_beside(found, row, one)] for row, one in moved]
     names = (voice.name(found.runs[which].name, _NAME) for which in (place, found.base))
-    headers = ["metric", "difference", "p", "p corrected", "better", "worse", "same", ""]
+    headers = ["metric", "difference", "interval", "p", "p corrected", "better", "worse", "same", ""]
     lines = [f"The same in every case: {', '.join(alike)}."] if alike else []
     return Section(" against ".join(names), lines, headers, rows)
 
 
 def _beside(found: SideBySide, row: Row, one: Against) -> list[str]:
-    limit = Fraction(Decimal(found.alpha))
-    ps = [f"{one.p:.2g}", shown(exactly(one.adjusted), lambda p: p <= limit)]
-    word = "could be chance"
-    if _holds(found, one):
-        word = "better" if (one.difference > 0) == (row.better == "higher") else "worse"
-    return [_moved(one.difference, row.name), *ps, *map(str, (one.wins, one.losses, one.ties)), word]
+    ends = between(*[None if end is None else _moved(end, row.name) for end in (one.low, one.high)])
+    ps = [f"{one.p:.2g}", figures.probability(one.adjusted, found.alpha)]
+    return [_moved(one.difference, row.name), ends, *ps, *map(str, (one.wins, one.losses, one.ties)), one.result]
 
 
 def _moved(difference: float, name: str) -> str:

@@ -7,6 +7,7 @@ from math import ceil, floor
 
 from tabulate import tabulate
 
+from rag_eval.renderers.figures import between, probability
 from rag_eval.safe import log_line, one_line
 from rag_eval.safe import markdown as safe
 
@@ -21,7 +22,7 @@ _READINGS, _SPARKS, _CHARTED = 20, 40, 60
 _LABEL, _AXIS_LABEL = 60, 24
 # What Mermaid gives a meaning to, or Markdown, is left out: a label on an axis need not be more than recognised.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
-SUMMARY = ["metric", "trend", "oldest", "newest", "worse by", "p", "cases", ""]
+SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", ""]
 POINTS = ["report", "value", "95 % interval", "cases", ""]
 
 
@@ -70,9 +71,9 @@ def headline(series: Sequence[Series], reports: int) -> str:
     worse, left = sum(one.worse for one in held), len(series) - len(held)
     if not held:
         return f"{many}: nothing could be compared"
-    said = f"{worse} of {len(series)} metrics worse" if worse else "no metric is worse"
+    said = f"{worse} of {len(series)} metrics significantly worse" if worse else "no metric is significantly worse"
     more = f"; {left} could not be compared" if left else ""
-    return f"{many}: {said} than in the oldest comparable one beyond chance{more}"
+    return f"{many}: {said} than in the oldest comparable report{more}"
 
 
 def summary(one: Series, name: Callable[[str], str]) -> list[str]:
@@ -80,18 +81,23 @@ def summary(one: Series, name: Callable[[str], str]) -> list[str]:
     found, trend = one.oldest, spark(one.readings[-_SPARKS:])
     if found is None:
         newest = one.values[-1] if one.values else None
-        return [name(one.metric), trend, "–", _number(newest), "–", "–", "–", "nothing to compare with"]
-    chance = f"{found.p:.3f}" if found.p >= 0.0005 else "<0.001"
-    values = [_number(found.old), _number(found.new), f"{found.worsening:+.3f}", chance, str(found.n)]
+        return [name(one.metric), trend, "–", _number(newest), "–", "–", "–", "–", "nothing to compare with"]
+    change, ends = moved(one, found)
+    values = [_number(found.old), _number(found.new), change, ends, probability(found.p), str(found.n)]
     return [name(one.metric), trend, *values, _verdict(one, found)]
+
+
+def moved(one: Series, found: Contrast) -> tuple[str, str]:
+    """How the value moved, with its interval: as in a comparison of the two reports."""
+    sign = -1 if one.better == "higher" else 1
+    ends = [None if end is None else f"{sign * end + 0.0:+.3f}" for end in (found.low, found.high)][::sign]
+    return f"{sign * found.worsening + 0.0:+.3f}", between(*ends)
 
 
 def _verdict(one: Series, found: Contrast) -> str:
     if found.worse:
         return "worse, and slowly" if one.slow else "worse"
-    if one.best is not None and one.best.worse:
-        return "worse than the best"
-    return "chance would do it" if found.worsening > 0 else "no worse"
+    return "worse than the best" if one.best is not None and one.best.worse else found.result
 
 
 def _said(series: Sequence[Series], name: Callable[[str], str]) -> Iterator[str]:
@@ -105,10 +111,10 @@ def told(one: Series, name: Callable[[str], str]) -> Iterator[str]:
     best, step, metric = one.best, one.step, name(one.metric)
     if one.slow:
         largest = f"the largest one is {step.worsening:+.3f}" if step else "there is none"
-        yield f"{metric}: slow drift. No single step from one report to the next is worse beyond chance; {largest}."
+        yield f"{metric}: slow drift. No single step from one report to the next is significant; {largest}."
     elif step is not None and step.worse:
         way = f"from {name(step.before)} to {name(step.after)}"
-        yield f"{metric}: the largest step beyond chance is {step.worsening:+.3f}, {way}."
+        yield f"{metric}: the largest significant step is {step.worsening:+.3f}, {way}."
     if best is not None and best.worse and (one.oldest is None or best.before != one.oldest.before):
         yield f"{metric}: worse by {best.worsening:.3f} than its best, {name(best.before)}."
     for why, readings in one.uncompared:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 from itertools import compress
 from operator import attrgetter
@@ -11,7 +12,17 @@ from operator import attrgetter
 from rag_eval.judging import tries
 from rag_eval.judging.gates import FULL
 from rag_eval.labels import ABSENT, GOOD, MEANING
-from rag_eval.renderers.figures import enclosed, is_count, metric, probability, size, unit, value
+from rag_eval.renderers.figures import (
+    enclosed,
+    is_count,
+    metric,
+    probability,
+    size,
+    unit,
+    value,
+    worsening,
+    worsening_interval,
+)
 from rag_eval.safe import one_line
 from rag_eval.typed import NamedTuple
 
@@ -239,8 +250,11 @@ def _reason(report: Report, gate: Judged, voice: Voice) -> str:
     if gate.value is None:
         return f"{name} has no data: {voice.said(gate.why)}" if gate.why else f"{name} has no case to apply to"
     if gate.comparison is not None:
-        verb = "fell" if gate.direction == "max_drop" else "rose"
-        return f"{name} {verb} by {size(gate)} ({value(gate)}; allowed: {gate.threshold}{unit(gate.name)})"
+        what, ends, limit = worsening(gate), worsening_interval(gate), f"{gate.threshold}{unit(gate.name)}"
+        terms = "; ".join([value(gate), *([f"{confidence(report)} {ends}"] if ends else [])])
+        if gate.comparison.test == "non_inferiority":
+            return f"{name} does not rule out a {what} of more than {limit} ({terms})"
+        return f"{name} {'fell' if what == 'drop' else 'rose'} by {size(gate)} ({terms}; allowed: {limit})"
     number = enclosed(gate) if gate.confidence else value(gate)
     return f"{name} {number} is {'below' if gate.direction == 'min' else 'above'} {gate.threshold}{unit(gate.name)}"
 
@@ -256,12 +270,24 @@ def unclear(report: Report, gate: Judged) -> str:
     return f"the slice has fewer than {report.min_n} cases" if report.min_n else "the slice has too few cases"
 
 
+def confidence(report: Report) -> str:
+    """The confidence of the intervals of differences: ``95 %``."""
+    return f"{float(100 * (1 - Decimal(report.statistics.alpha))):g} %"
+
+
+def unit_of(report: Report, n: int = 2) -> str:
+    """What tests and intervals count: cases, questions of several runs, or clusters."""
+    word = "cluster" if report.statistics.cluster else "question" if several(report) else "case"
+    return word if n == 1 else f"{word}s"
+
+
 def chance(report: Report, gate: Judged) -> str:
     """``p = 0.12 after correction``; empty where no test was made."""
     if gate.comparison is None or gate.comparison.adjusted is None:
         return ""
     corrected = " after correction" if report.statistics.correction != "none" else ""
-    return probability(gate.comparison, report.statistics.alpha) + corrected
+    text = probability(gate.comparison.adjusted, report.statistics.alpha)
+    return f"p {'' if text.startswith('<') else '= '}{text.replace('<', '< ')}{corrected}"
 
 
 def _kept(gate: Judged) -> bool:

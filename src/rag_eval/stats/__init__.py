@@ -4,65 +4,58 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rag_eval.stats.differences import above_percentile, effects, mean_difference, other_difference
     from rag_eval.stats.draws import within_reach
     from rag_eval.stats.gaps import complete, enough_in_both, has_gaps
     from rag_eval.stats.intervals import Interval, clopper_pearson, interval, small_sample
-    from rag_eval.stats.paired import holm, mcnemar, sign_flip
-    from rag_eval.stats.paired_percentile import percentile_flip
+    from rag_eval.stats.paired import holm, mcnemar, paired_p, sign_flip
     from rag_eval.stats.paired_swap import swap
-    from rag_eval.stats.power import (
-        cases_needed,
-        cases_needed_for_shift,
-        paired_spread,
-        smallest_visible_drop,
-        smallest_visible_shift,
-    )
+    from rag_eval.stats.power import cases_needed, fail_probability, minimum_effect, noise_bound
     from rag_eval.stats.roc import auc_interval, hit_rate_interval
     from rag_eval.stats.thresholds import Asked, expressible
+    from rag_eval.stats.units import Units
 
+# A run without a baseline makes no test: each name loads its module when it is first used.
+_HOMES = {
+    "differences": ("above_percentile", "effects", "mean_difference", "other_difference"),
+    "draws": ("within_reach",),
+    "gaps": ("complete", "enough_in_both", "has_gaps"),
+    "intervals": ("Interval", "clopper_pearson", "interval", "small_sample"),
+    "paired": ("holm", "mcnemar", "paired_p", "sign_flip"),
+    "paired_swap": ("swap",),
+    "power": ("cases_needed", "fail_probability", "minimum_effect", "noise_bound"),
+    "roc": ("auc_interval", "hit_rate_interval"),
+    "thresholds": ("Asked", "expressible"),
+    "units": ("Units",),
+}
 __all__ = [
     "Asked",
     "Interval",
+    "Units",
+    "above_percentile",
     "auc_interval",
     "cases_needed",
-    "cases_needed_for_shift",
     "clopper_pearson",
     "complete",
+    "effects",
     "enough_in_both",
     "expressible",
+    "fail_probability",
     "has_gaps",
     "hit_rate_interval",
     "holm",
     "interval",
     "mcnemar",
-    "paired_spread",
-    "percentile_flip",
+    "mean_difference",
+    "minimum_effect",
+    "noise_bound",
+    "other_difference",
+    "paired_p",
     "sign_flip",
     "small_sample",
-    "smallest_visible_drop",
-    "smallest_visible_shift",
     "swap",
     "within_reach",
 ]
-
-# A run without a baseline makes no test: each name loads its module when it is first used.
-_HOMES = {
-    "draws": ("within_reach",),
-    "gaps": ("complete", "enough_in_both", "has_gaps"),
-    "intervals": ("Interval", "clopper_pearson", "interval", "small_sample"),
-    "paired": ("holm", "mcnemar", "sign_flip"),
-    "paired_percentile": ("percentile_flip",),
-    "paired_swap": ("swap",),
-    "power": (
-        "cases_needed",
-        "cases_needed_for_shift",
-        "paired_spread",
-        "smallest_visible_drop",
-        "smallest_visible_shift",
-    ),
-    "roc": ("auc_interval", "hit_rate_interval"),
-    "thresholds": ("Asked", "expressible"),
-}
 
 
 def __getattr__(name: str) -> object:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Points = list[tuple[float, int]]
 """Distinct scores, each with how often it occurs."""
 
+DECIMALS = 12
 _STEPS = 100
 _CLOSE = 1e-8  # Newton's and the secant's last step is smaller again by as much: what is returned is good to 1e-9
 
@@ -48,18 +49,20 @@ def mean_at_least(points: Points, end: float, tail: float) -> float:
 
 
 def ratio_at_most(tries: Tries, end: float, tail: float) -> float:
-    """The same for the ratio of two means, that of totals and that of numbers, no total above ``end`` times its number.
+    """Return the same bound for a ratio of two means over units: of their totals, and of their numbers of scores.
 
-    The totals are those of so many scores each: of the tries at a question, of which there may be more or fewer. Were
-    the missing ones up to the most scores of t each, the ratio would be t where the mean of all is: the bound is the t
-    that is the bound of that mean.
+    A unit counts by what it adds to the ratio. The unit at the end of the range is as large as that of a score drawn at
+    random. Where all units have as many scores this is the bound of the mean of their means.
     """
-    totals = Counter(tries)
-    most = max(size for _, size in totals)
-    if all(size == most for _, size in totals):
-        return mean_at_most(sorted((total / most, count) for (total, _), count in totals.items()), end, tail)
-    totals[end * most, most] += 1
-    return _ratio_quantile(sorted(totals.items()), end, normal_quantile(1 - tail))
+    n = sum(size * count for (_, size), count in tries.items())
+    units = sum(tries.values())
+    size = sum(size * size * count for (_, size), count in tries.items()) / n
+    ratio = fsum(total * count for (total, _), count in tries.items()) / n
+    points: Counter[float] = Counter()
+    for (total, number), count in tries.items():
+        points[round(ratio + units / n * (total - ratio * number), DECIMALS)] += count
+    top = round(ratio + units * size / n * (end - ratio), DECIMALS)
+    return min(end, mean_at_most(sorted(points.items()), max(top, *points), tail))
 
 
 def ratio_at_least(tries: Tries, end: float, tail: float) -> float:
@@ -68,44 +71,20 @@ def ratio_at_least(tries: Tries, end: float, tail: float) -> float:
 
 
 def _weighted_quantile(points: Points, z: float) -> float:
-    """The t at which the randomly weighted mean of the points is below t with the probability of ``z``, above 0."""
+    """Return the t below which the randomly weighted mean of the points is with the probability of ``z``, above 0."""
     n = sum(count for _, count in points)
     mean = fsum(value * count for value, count in points) / n
     end = max(value for value, _ in points)
     spread = sqrt(fsum(count * (value - mean) ** 2 for value, count in points) / n / (n + 1))
     counts = [count for _, count in points]
-    return _quantile(lambda t: [value - t for value, _ in points], counts, (mean, end), spread, z)
-
-
-def _ratio_quantile(points: Sequence[tuple[tuple[float, int], int]], end: float, z: float) -> float:
-    """The t at which the ratio of randomly weighted totals and numbers is below t with the probability of ``z``."""
-    counts = [count for _, count in points]
-    sizes = [size for (_, size), _ in points]
-    n = sum(map(mul, counts, sizes))
-    ratio = fsum(total * count for (total, _), count in points) / n
-    if ratio >= end:
-        return end
-    spread = sqrt(fsum(count * (total - ratio * size) ** 2 for (total, size), count in points)) / n
-    return _quantile(lambda t: [total - t * size for (total, size), _ in points], counts, (ratio, end), spread, z)
-
-
-def _quantile(
-    offsets: Callable[[float], list[float]],
-    counts: Sequence[int],
-    bracket: tuple[float, float],
-    spread: float,
-    z: float,
-) -> float:
-    """The t inside a bracket at which the randomly weighted sum of the offsets is below 0 with the probability of z."""
-    mean, end = bracket
     s = 0.0
 
     def off(t: float) -> float:
         nonlocal s  # the next saddlepoint is near the last one
-        deviate, s = _root_of_deviance(offsets(t), counts, s)
+        deviate, s = _root_of_deviance([value - t for value, _ in points], counts, s)
         return deviate - z
 
-    return _root(off, bracket, min(mean + z * spread, (mean + end) / 2), spread / 100)
+    return _root(off, (mean, end), min(mean + z * spread, (mean + end) / 2), spread / 100)
 
 
 def _root_of_deviance(offsets: Sequence[float], counts: Sequence[int], near: float) -> tuple[float, float]:

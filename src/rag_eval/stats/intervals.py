@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import accumulate
 from math import cbrt, fsum, log, sqrt
 
-from rag_eval.stats.bounded import mean_at_least, mean_at_most
+from rag_eval.stats.bounded import DECIMALS, mean_at_least, mean_at_most
 from rag_eval.stats.special import beta_quantile, binomial_tail, student_quantile
 from rag_eval.typed import NamedTuple
 
@@ -27,7 +27,6 @@ UNIT: Ends = (0.0, 1.0)
 FEW = 100
 """From so many scores without a greatest one on, the mean's interval has covered at least 92 % of the time, measured on
 log-normal scores of which one in twenty is above twelve times the median."""
-DECIMALS = 12
 _HUNDRED = 100
 
 if TYPE_CHECKING:

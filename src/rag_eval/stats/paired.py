@@ -5,6 +5,7 @@ All p values are one-sided unless said otherwise, above 0, and the same for the 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from math import frexp
 from operator import getitem
@@ -47,6 +48,17 @@ def mcnemar(worse: int, better: int, sides: int = 1) -> float:
     return _share(sum(_choices(turned)[worse:]), turned)
 
 
+def paired_p(pairs: Mapping[Pair, int] | Units, seed: bytes, draws: int = DRAWS, level: float = 1.0) -> float:
+    """The p of :func:`sign_flip`, by McNemar's formula if each unit is one case with two scores of 0 and 1."""
+    counts: Counter[Pair] = Counter()
+    units = units_of(pairs)
+    for unit, count in units.items():
+        if len(unit) > 1 or unit[0][1] > 1 or not set(unit[0][0]) <= {0, 1}:
+            return sign_flip(units, seed, draws, level)
+        counts[unit[0][0]] += count
+    return mcnemar(counts[1, 0], counts[0, 1])
+
+
 def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, level: float = 1.0) -> float:
     """The permutation test that the first run's mean is the greater one; pairs of one unit are swapped together.
 
@@ -68,11 +80,17 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     return p_value(map(swaps.least.__le__, _draws(swaps, key_of(seed), enough(draws, level))), draws)
 
 
-def holm(ps: Sequence[float]) -> list[float]:
-    """Holm's step-down adjustment (1979), in the order given. Significant is an adjusted p of at most alpha."""
+def holm(ps: Sequence[float], smallest: Sequence[float] = ()) -> list[float]:
+    """Return Holm's step-down adjustment (1979) in the order given. Significant is an adjusted p of at most alpha.
+
+    ``smallest`` are the least ps that the tests could have. A test that could not have come down to p is no rival of it
+    and does not count against it (Tarone, 1990).
+    """
+    least = sorted(map(min, ps, smallest or ps)) if smallest else [0.0] * len(ps)
     adjusted, greatest = [0.0] * len(ps), 0.0
     for rank, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
-        greatest = max(greatest, min(1.0, (len(ps) - rank) * ps[index]))
+        rivals = bisect_right(least, ps[index]) - rank  # of those before it, each could
+        greatest = max(greatest, min(1.0, rivals * ps[index]))
         adjusted[index] = greatest
     return adjusted
 

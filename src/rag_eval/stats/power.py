@@ -1,8 +1,9 @@
-"""Power: the smallest drop that a paired test on n cases could have seen, and how many cases a drop takes.
+"""Power of regression gates: how often a gate fails, and the minimum detectable effect (MDE).
 
-A drop is *visible* when the gate fails with a probability of at least :data:`POWER`: the worsening exceeds the margin
-and the one-sided test is significant at ``alpha / tests``, the level that Holm's correction asks of the first of
-``tests`` tests.
+The model of a pair of runs is noise plus losses. Of n cases a share ``noise`` changes without any change of the system,
+half of it for the worse and half for the better. A drop comes on top: each loss costs a case one whole unit, so that a
+drop of d is a share d of the cases. For scores of 0 and 1 the unit is 1. Other scores count in units of the largest
+loss, which is the hardest drop to see: fewer cases carry it. See docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -12,114 +13,84 @@ from functools import lru_cache
 from itertools import pairwise
 from math import exp, floor, sqrt
 
-from rag_eval.stats.gaps import mean, share, total
-from rag_eval.stats.special import binomial_tail, log_binomial, normal_quantile
-from rag_eval.stats.units import units_of
+from rag_eval.stats.special import beta_quantile, binomial_tail, log_binomial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
     from decimal import Decimal
 
-    from rag_eval.stats.paired import Pair
-    from rag_eval.stats.units import Units
-
 POWER = 0.8
+NOISE_CONFIDENCE = 0.8
 GRID = 1_000
-"""Drops of 0/1 metrics are sought in steps of 1 / GRID, and rounded up to one."""
-MOST_CASES = 100_000
-_EQUAL = 1 + 1e-12  # a level such as 1/16 can be met exactly, but for the last bits of what is carried
+"""The MDE is a multiple of 1 / GRID, rounded up."""
+MAX_CASES = 100_000
+_EQUAL = 1 + 1e-12  # a level such as 1/16 can be met exactly, but for the last bits of a sum
 _DEVIATIONS = 7  # what lies beyond has a probability below 1e-11
 
 
-@lru_cache(maxsize=1024)  # the gates of base and head, and many a slice, ask the same
-def smallest_visible_drop(
-    n: int, discordance: float, margin: Fraction | Decimal, alpha: float, tests: int = 1
-) -> Fraction | None:
-    """The least visible drop of a 0/1 metric over n pairs, in thousandths; None where n pairs show none at all.
+def noise_bound(moves: float, n: int) -> float:
+    """Return the upper end of the share of cases that change by chance, where ``moves`` of n did (Clopper-Pearson).
 
-    ``discordance`` is the observed share of pairs whose score changed, either way. It is taken for as large as the drop
-    where it is smaller, for a drop needs as many changes.
+    The observed share alone would promise too much: no change among 50 cases does not mean that there is no noise.
     """
-    least = _least(1, GRID, lambda d: mcnemar_power(n, d / GRID, discordance, margin, alpha / tests) >= POWER)
+    return beta_quantile(NOISE_CONFIDENCE, moves + 1, n - moves) if moves < n else 1.0
+
+
+@lru_cache(maxsize=1024)  # the gates of base and head, and many slices, ask the same
+def minimum_effect(n: int, noise: float, margin: Fraction | Decimal, level: float) -> Fraction | None:
+    """Return the smallest drop that fails the gate with a probability of :data:`POWER`; None if n cases show none."""
+    least = _least(1, GRID, lambda d: fail_probability(n, noise, d / GRID, margin, level) >= POWER)
     return None if least is None else Fraction(least, GRID)
 
 
 @lru_cache(maxsize=1024)
-def cases_needed(
-    drop: Fraction | float, discordance: float, margin: Fraction | Decimal, alpha: float, tests: int = 1
-) -> int | None:
-    """A number of pairs that makes a drop visible, and about the least; None beyond :data:`MOST_CASES`, or never.
+def cases_needed(drop: float, noise: float, margin: Fraction | Decimal, level: float) -> int | None:
+    """Return about the smallest number of cases that shows a drop; None beyond :data:`MAX_CASES`, or never.
 
-    About the least: the exact test's power falls a little here and there as n grows.
+    About: the exact test's power falls a little here and there as n grows.
     """
     if drop <= margin:
         return None
-    return _least(1, MOST_CASES, lambda n: mcnemar_power(n, float(drop), discordance, margin, alpha / tests) >= POWER)
+    return _least(1, MAX_CASES, lambda n: fail_probability(n, noise, drop, margin, level) >= POWER)
 
 
-def mcnemar_power(n: int, drop: float, discordance: float, margin: Fraction | Decimal, level: float) -> float:
-    """P(worsening > margin and p <= level) of the exact one-sided McNemar test, to 1e-9.
+def fail_probability(n: int, noise: float, drop: float, margin: Fraction | Decimal, level: float) -> float:
+    """Return P(worsening > margin and p <= level) of the exact one-sided McNemar test, to 1e-9."""
+    lead = floor(Fraction(margin) * n) + 1
 
-    The number k of changed pairs is binomial, n trials of the larger of ``discordance`` and ``drop``; of these a
-    binomial number is for the worse. For each k in reach the least number for the worse that fails the gate is known;
-    the probability of k, and that of reaching this number, are carried from k to k + 1.
+    def needed(first: int, last: int) -> list[int]:
+        significant = _significant(1 << last.bit_length(), level)[first : last + 1]
+        return [max(least, (lead + k + 1) // 2) for k, least in enumerate(significant, first)]
+
+    return tail_probability(n, noise, drop, needed)
+
+
+def tail_probability(n: int, noise: float, drop: float, needed: Callable[[int, int], Sequence[int]]) -> float:
+    """Return the probability that a run fails, where k changed cases fail it from ``needed`` worse ones on.
+
+    ``needed(first, last)`` gives that number for each k from first to last; it rises by 0 or 1 with k. The probability
+    of k, and that of reaching its number, are carried from k to k + 1.
     """
-    share = min(1.0, max(discordance, drop))
+    drop = min(drop, 1 - noise / 2)
+    share = min(1.0, noise + drop)
     if share <= 0:
         return 0.0
-    for_worse = min(1.0, (share + drop) / (2 * share))
+    for_worse = min(1.0, (noise / 2 + drop) / share)
     first, last = _reach(n, share)
-    needed = _needed(floor(Fraction(margin) * n) + 1, first, last + 1, level)
-    tail = binomial_tail(needed[0], first, for_worse)
+    limits = needed(first, last + 1)
+    tail = binomial_tail(limits[0], first, for_worse)
     power, weight = 0.0, exp(log_binomial(first, n, share))
     odds = share / (1 - share) if share < 1 else 0.0
-    for k, (least, following) in enumerate(pairwise(needed), first):
+    for k, (least, following) in enumerate(pairwise(limits), first):
         power += weight * tail
         weight *= (n - k) / (k + 1) * odds
         tail = _carried(tail, k, least, following, for_worse)
     return power
 
 
-def smallest_visible_shift(n: int, spread: float, margin: float, alpha: float, tests: int = 1) -> float | None:
-    """The least visible drop of a mean over n pairs; None where n pairs show none at all.
-
-    ``spread`` is :func:`paired_spread`: the drop's standard error is spread / sqrt(n). The normal approximation of the
-    sign-flip test: under swapping, the difference has variance (spread² + drop²) / n, and must exceed z of it.
-    """
-    z, surely = normal_quantile(1 - alpha / tests) / sqrt(n), normal_quantile(POWER) * spread / sqrt(n)
-    if z >= 1:
-        return None
-    # (drop - surely)² = z² (spread² + drop²), solved for the drop
-    rest = 1 - z * z
-    significant = (surely + z * sqrt(surely**2 + rest * spread**2)) / rest
-    return max(margin + surely, significant)
-
-
-def cases_needed_for_shift(drop: float, spread: float, margin: float, alpha: float, tests: int = 1) -> int | None:
-    """The least number of pairs that makes a drop of a mean visible; None beyond :data:`MOST_CASES`, or never."""
-
-    def visible(n: int) -> bool:
-        least = smallest_visible_shift(n, spread, margin, alpha, tests)
-        return least is not None and least <= drop
-
-    return _least(1, MOST_CASES, visible) if drop > margin else None
-
-
-def paired_spread(pairs: Iterable[Pair] | Units) -> float:
-    """The standard deviation of a unit's share in the difference of the two means, times n.
-
-    Where every pair is a unit and has both scores it is the standard deviation of their differences (over n); where one
-    is missing, the other counts with the weight that it has in its own mean.
-    """
-    units = units_of(pairs)
-    means, sizes = zip(*[mean(units, side) for side in (0, 1)], strict=True)
-    squares = [(share(unit, means, sizes) ** 2, n) for unit, n in units.items()]
-    return sqrt(units.total() * total(squares))
-
-
 def _least(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
-    """The least number at which a condition that stays true becomes true. Doubles first: large numbers cost more."""
+    """Return the least number at which a condition that stays true becomes true. Large ones cost more: double first."""
     reached = low
     while not holds(reached):
         if reached >= high:
@@ -138,15 +109,9 @@ def _reach(n: int, share: float) -> tuple[int, int]:
     return max(0, floor(n * share - around)), min(n, floor(n * share + around) + 1)
 
 
-def _needed(lead: int, first: int, last: int, level: float) -> list[int]:
-    """For each k from first to last, the least number for the worse that is significant and leads by ``lead``."""
-    significant = _significant(1 << last.bit_length(), level)[first : last + 1]
-    return [max(least, (lead + k + 1) // 2) for k, least in enumerate(significant, first)]
-
-
 @lru_cache(maxsize=32)
 def _significant(size: int, level: float) -> list[int]:
-    """For each k below ``size``, the least number w with P(X >= w) <= level for X of Binomial(k, 1/2)."""
+    """Return for each k below ``size`` the least number w with P(X >= w) <= level for X of Binomial(k, 1/2)."""
     least, tail = (0, 1.0) if level >= 1 else (1, 0.0)
     found = [least]
     for k in range(size - 1):
@@ -161,7 +126,7 @@ def _significant(size: int, level: float) -> list[int]:
 
 
 def _carried(tail: float, k: int, least: int, following: int, p: float) -> float:
-    """P(X >= following) over k + 1 trials, from ``tail``, P(X >= least) over k; ``following`` - ``least`` is 0 or 1."""
+    """Return P(X >= following) over k + 1 trials from ``tail``, P(X >= least) over k; following - least is 0 or 1."""
     if following == least:
         return tail + p * exp(log_binomial(least - 1, k, p))
     return tail - (1 - p) * exp(log_binomial(least, k, p))

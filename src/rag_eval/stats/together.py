@@ -50,7 +50,7 @@ def interval_of_totals(totals: Tries, bounds: Ends = UNIT, confidence: float = C
         return interval(_linear(totals), "mean", bounds, confidence)
     (low, high), tail = bounds, (1 - confidence) / 2
     ends = ratio_at_least(totals, low or 0.0, tail), ratio_at_most(totals, 1.0 if high is None else high, tail)
-    return Interval(settled(ends[0]), settled(ends[1]), "gaffke-ratio", small=False)
+    return Interval(settled(ends[0]), settled(ends[1]), "gaffke-units", small=False)
 
 
 def auc_interval_of_questions(

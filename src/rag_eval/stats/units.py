@@ -16,9 +16,17 @@ if TYPE_CHECKING:
 class Units(Counter["Unit"]):
     """How many units are alike. A Counter of pairs says instead that each case is of a question of its own."""
 
+    def reversed(self) -> Units:
+        """Return the units with the runs in the other order."""
+        found = Units()
+        for unit, count in self.items():
+            found[tuple(sorted((((b, a), times) for (a, b), times in unit), key=repr))] += count
+        return found
+
 
 def units_of(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
     """The units of pairs: themselves, or each pair alone."""
     if isinstance(pairs, Units):
         return pairs
-    return Units({((pair, 1),): count for pair, count in Counter(pairs).items()})
+    counted = pairs if isinstance(pairs, Counter) else Counter(pairs)
+    return Units({((pair, 1),): count for pair, count in counted.items()})  # type: ignore[misc]

@@ -1,0 +1,126 @@
+"""The difference of two runs on the same cases: its interval, and how much noise it contains.
+
+A *unit* is a case, or all cases of a question or a cluster. Its effect is what it adds to the difference of the two
+means, times the number of units, so that the difference is the mean effect. Where every unit is one case with both
+scores, the effect is simply the first score less the second.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import sqrt
+
+from rag_eval.stats.bounded import DECIMALS
+from rag_eval.stats.gaps import mean, share
+from rag_eval.stats.intervals import UNIT, Interval, interval
+from rag_eval.stats.units import Units, units_of
+from rag_eval.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rag_eval.stats.intervals import Ends
+    from rag_eval.stats.paired import Pair
+
+_OPEN = 0.5
+"""The share of the error rate that intervals of scores without a maximum use: skewness costs them the other half."""
+
+
+class Effects(NamedTuple):
+    """The effects of units with how many units have each, and the largest drop or gain that one unit could cause."""
+
+    counts: Counter[float]
+    low: float
+    high: float
+
+    @property
+    def moves(self) -> float:
+        """How many whole units of movement the effects are worth: for 0/1 scores the number of changed cases."""
+        largest = self.unit
+        return sum(count * (effect / largest) ** 2 for effect, count in self.counts.items()) if largest else 0.0
+
+    @property
+    def unit(self) -> float:
+        """The largest loss to reckon with: a whole score of a metric from 0 to 1, else the largest that occurred."""
+        return max(abs(self.low), abs(self.high), *map(abs, self.counts), 0.0)
+
+
+def effects(pairs: Iterable[Pair] | Units, bounds: Ends = UNIT) -> Effects:
+    """Return the effect of each unit on the difference of the two means, the first less the second."""
+    units = units_of(pairs)
+    (first, n), (second, m) = (mean(units, side) for side in (0, 1))
+    total = units.total()
+    counts: Counter[float] = Counter()
+    for unit, count in units.items():
+        counts[round(first - second + total * share(unit, (first, second), (n, m)), DECIMALS) + 0.0] += count
+    low, high = bounds
+    if low is None or high is None:
+        return Effects(counts, 0.0, 0.0)
+    # Units differ in size; the next one is as large as the unit of a case drawn at random.
+    sizes = [sum(times for pair, times in unit if pair != (None, None)) for unit in units]
+    size = sum(s * s * count for s, count in zip(sizes, units.values(), strict=True)) / sum(
+        s * count for s, count in zip(sizes, units.values(), strict=True)
+    )
+    falls = first - second + total * size * ((low - first) / n - (high - second) / m)
+    rises = first - second + total * size * ((high - first) / n - (low - second) / m)
+    return Effects(counts, min(falls, *counts), max(rises, *counts))
+
+
+def mean_difference(pairs: Iterable[Pair] | Units, bounds: Ends = UNIT, confidence: float = 0.95) -> Interval:
+    """Return the interval of the first run's mean less the second's.
+
+    Scores from 0 to 1: Gaffke's bound of the effects. For scores of 0 and 1 an end lies beyond 0 exactly when the exact
+    McNemar test is significant at half the error rate. Others: Hall's and Student's interval of the effects.
+    """
+    found = effects(pairs, bounds)
+    if None not in bounds:
+        ends: Ends = (round(found.low, DECIMALS), round(found.high, DECIMALS))
+        return interval(found.counts, "mean", ends, confidence)  # type: ignore[return-value]
+    return interval(found.counts, "mean", (None, None), 1 - (1 - confidence) * _OPEN)  # type: ignore[return-value]
+
+
+def other_difference(values: tuple[float, float], first: Interval, second: Interval) -> Interval:
+    """Return the interval of the difference of any two figures from the intervals of both (square-and-add).
+
+    The ends take the distances of both intervals as independent, so that it is wide where the runs move together.
+    """
+    difference = values[0] - values[1]
+    low = _apart(values[0], first.low, values[1], second.high)
+    high = _apart(values[0], first.high, values[1], second.low)
+    return Interval(
+        None if low is None else round(difference - low, DECIMALS),
+        None if high is None else round(difference + high, DECIMALS),
+        "square-and-add",
+        first.small or second.small,
+    )
+
+
+def _apart(value: float, end: float | None, other: float, its_end: float | None) -> float | None:
+    return None if end is None or its_end is None else sqrt((value - end) ** 2 + (other - its_end) ** 2)
+
+
+def above_percentile(pairs: Iterable[Pair] | Units, percent: int) -> Units:
+    """Return the pairs as 0/1 scores: whether a score is above the percentile of the scores of both runs together.
+
+    Swapping a case does not change that percentile, so that the sign-flip test of these scores is exact.
+    """
+    units = units_of(pairs)
+    scores: Counter[float] = Counter()
+    for unit, count in units.items():
+        for pair, times in unit:
+            for score in pair:
+                if score is not None:
+                    scores[score] += times * count
+    rank, passed, limit = -(-scores.total() * percent // 100), 0, 0.0
+    for limit in sorted(scores):
+        passed += scores[limit]
+        if passed >= rank:
+            break
+    found = Units()
+    for unit, count in units.items():
+        raised: Counter[Pair] = Counter()
+        for (a, b), times in unit:
+            raised[None if a is None else float(a > limit), None if b is None else float(b > limit)] += times
+        found[tuple(sorted(raised.items(), key=repr))] += count
+    return found
