@@ -151,7 +151,9 @@ def enclosed_together(measure: Measure, tries: Tries, confidence: float) -> Inte
     if measure.fold == "mean":
         from rag_eval.stats import together
 
-        return together.interval_of_totals(tries.totals(measure.column), _bounds(measure), confidence)
+        totals, bounds = tries.totals(measure.column), _bounds(measure)
+        found = together.interval_of_totals(totals, bounds, confidence)
+        return found and together.between_runs(found, totals, tries.runs(measure.column), bounds, confidence)
     return _enclosed_units(measure, tries.column(measure.column), confidence)
 
 

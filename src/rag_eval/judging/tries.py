@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property
 from itertools import islice, repeat
+from math import fsum
 from operator import attrgetter, itemgetter, ne
 
 from rag_eval.judging.results import Layouts, apart, looked_up
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     Unit = tuple[tuple[Any, int], ...]
     Total = tuple[float, int]
+    RunSums = tuple[int, float, float]
     Scored = tuple[Shown | None, ...]
 
 _QID, _RUN, _SCORES = map(attrgetter, ("qid", "run", "scores"))
@@ -52,6 +54,7 @@ class Tries:
         self._in_terms: dict[tuple[bool, Scored], Counter[Unit]] = {}
         self._in_totals: dict[tuple[bool, Scored], Counter[Total]] = {}
         self._kept: dict[bool, _Kept] = {}
+        self._by_run: dict[bool, Counter[tuple[str | None, int]]] = {}
         self._units: dict[bool, list[_Unit]] = {}
 
     def scores(self, column: str) -> tuple[bool, Scored]:
@@ -75,6 +78,22 @@ class Tries:
         if key not in self._in_totals:
             self._in_totals[key] = self._sums.totals(column) if shared else self._own_totals(scores)
         return self._in_totals[key]
+
+    def runs(self, column: str) -> list[RunSums]:
+        """The number of scores of each run in a column, their sum and the sum of their squares; none of one run."""
+        shared, scores = self.scores(column)
+        if shared not in self._by_run:
+            names = map(list(map(_RUN, self._cases)).__getitem__, self._order.places)
+            self._by_run[shared] = Counter(zip(names, self._kept_of(shared).cases, strict=True))
+        found: dict[str | None, list[tuple[float, int]]] = {}
+        for (run, place), count in self._by_run[shared].items():
+            score = scores[place]
+            if score is not None:
+                found.setdefault(run, []).append((float(score), count))  # type: ignore[arg-type]  # no labelled one
+        return [
+            (sum(n for _, n in own), fsum(score * n for score, n in own), fsum(score * score * n for score, n in own))
+            for own in found.values()
+        ]
 
     def _own_totals(self, scores: Scored) -> Counter[Total]:
         from rag_eval.judging.sums import totals

@@ -3,8 +3,8 @@
 Gaffke's bound (Learned-Miller and Thomas, "A new confidence interval for the mean of a bounded random variable", 2019):
 add one score at the end of the range, give the scores random weights, uniform over all weights that add up to one, and
 take the upper quantile of the weighted mean. For scores of 0 and 1 this is Clopper and Pearson's bound to the letter.
-Its coverage is conjectured, and measured in bench/coverage.py, never to be below the level for any distribution on the
-range; what it does not need is that scores are normal, or many, or that they differ from one another.
+Its coverage is conjectured, and measured in bench/statistics/coverage.py, never to be below the level for any
+distribution on the range. Scores need not be normal, or many, or differ from one another.
 
 The quantile needs no chance: the weighted mean is below t exactly when a sum of exponential variables, each times
 (score - t), is below 0, and that has a saddlepoint formula (Barndorff-Nielsen's r*).

@@ -2,7 +2,7 @@
 
 No chance is needed: every method here is a formula, so that the same scores give the same interval, whatever their
 order. Which formula serves which kind of value is decided by measured coverage: docs/statistics.md, written by
-bench/coverage.py.
+bench/statistics/coverage.py.
 """
 
 from __future__ import annotations

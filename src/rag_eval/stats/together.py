@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from math import fsum
+from math import fsum, sqrt
 
-from rag_eval.stats.bounded import ratio_at_least, ratio_at_most
+from rag_eval.stats.bounded import DECIMALS, ratio_at_least, ratio_at_most
 from rag_eval.stats.intervals import CONFIDENCE, UNIT, Interval, interval, percentile, settled, small_sample
 from rag_eval.stats.roc import area, area_interval
+from rag_eval.stats.special import student_quantile
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -51,6 +52,37 @@ def interval_of_totals(totals: Tries, bounds: Ends = UNIT, confidence: float = C
     (low, high), tail = bounds, (1 - confidence) / 2
     ends = ratio_at_least(totals, low or 0.0, tail), ratio_at_most(totals, 1.0 if high is None else high, tail)
     return Interval(settled(ends[0]), settled(ends[1]), "gaffke-units", small=False)
+
+
+def between_runs(
+    found: Interval,
+    totals: Tries,
+    runs: Sequence[tuple[int, float, float]],
+    bounds: Ends,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Return the interval of a mean with the variance between runs added: on some days the whole system is better.
+
+    ``runs`` hold the number of scores of each run, their sum and that of their squares. What the means of the runs vary
+    by beyond the variance between tries at one question counts, with Student's quantile for so many runs.
+    """
+    n, number, questions = sum(run[0] for run in runs), len(runs), sum(totals.values())
+    left = n - questions - number + 1
+    if number < 2 or left < 1:
+        return found
+    value = fsum(run[1] for run in runs) / n
+    within = fsum(run[2] for run in runs) - fsum(total**2 / size * count for (total, size), count in totals.items())
+    among = fsum((run[1] - run[0] * value) ** 2 / run[0] for run in runs)
+    excess = among / (number - 1) - max(0.0, within - among) / left
+    if round(excess, DECIMALS) <= 0:
+        return found
+    half = student_quantile((1 + confidence) / 2, number - 1) * sqrt(excess / n)
+    least, greatest = bounds
+    low = None if found.low is None else value - sqrt(max(0.0, value - found.low) ** 2 + half**2)
+    high = None if found.high is None else value + sqrt(max(0.0, found.high - value) ** 2 + half**2)
+    low = low if low is None or least is None else max(low, least)
+    high = high if high is None or greatest is None else min(high, greatest)
+    return found._replace(low=settled(low), high=settled(high), method=f"{found.method}-runs")
 
 
 def auc_interval_of_questions(

@@ -1,9 +1,9 @@
 """Measures how often each interval covers the true value, and how long each function of rag_eval.stats takes.
 
-    python bench/coverage.py [--samples 2000] [--write]
+    python bench/statistics/coverage.py [--samples 2000] [--write]
 
 Needs numpy (it comes with the test group). The samples are the same on every run. ``--write`` puts the tables into the
-marked block of docs/statistics.md.
+marked block of docs/internals/statistics.md.
 """
 
 import argparse
@@ -16,23 +16,24 @@ from pathlib import Path
 import numpy as np
 
 from rag_eval.stats import (
+    above_percentile,
     cases_needed,
     clopper_pearson,
     interval,
     intervals,
     mcnemar,
-    percentile_flip,
+    mean_difference,
+    minimum_effect,
+    paired_p,
     power,
     sign_flip,
-    smallest_visible_drop,
-    smallest_visible_shift,
     special,
 )
 from rag_eval.stats.intervals import percentile_ranks
 from rag_eval.stats.special import log_binomial, normal_cdf, normal_quantile, student_quantile
 
-PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
-BEGIN, END = "<!-- measured: bench/coverage.py -->\n", "<!-- end -->"
+PAGE = Path(__file__).parents[2] / "docs" / "internals" / "statistics.md"
+BEGIN, END = "<!-- measured: bench/statistics/coverage.py -->\n", "<!-- end -->"
 RESAMPLES = 999
 SIZES = (10, 30, 100, 300)
 RATES = (0.5, 0.8, 0.95, 0.99)
@@ -188,7 +189,7 @@ def timed(n):
     scores = [chance.betavariate(2, 1) for _ in range(n)]
     waits = [chance.lognormvariate(5, 1) for _ in range(n)]
     slower = [(one * chance.lognormvariate(0.05, 0.3), one) for one in waits]
-    pairs = [(one, one - chance.gauss(0.02, 0.1)) for one in scores]
+    pairs = [(one, min(1.0, max(0.0, one - chance.gauss(0.02, 0.1)))) for one in scores]
     return {
         "clopper_pearson": lambda: clopper_pearson(n * 4 // 5, n),
         "Gaffke": lambda: interval(scores),
@@ -196,10 +197,10 @@ def timed(n):
         "p95": lambda: interval(waits, "p95", (0.0, None)),
         "mcnemar": lambda: mcnemar(n // 15, n // 30),
         "sign_flip": lambda: sign_flip(pairs, b"seed"),
-        "percentile_flip": lambda: percentile_flip(slower, 95, b"seed"),
-        "smallest_visible_drop": lambda: smallest_visible_drop(n, 0.1, margin, 0.05, 5),
-        "cases_needed": lambda: cases_needed(0.04, 0.1, margin, 0.05, 5),
-        "smallest_visible_shift": lambda: smallest_visible_shift(n, 0.3, 0.02, 0.05, 5),
+        "percentile": lambda: paired_p(above_percentile(slower, 95), b"seed"),
+        "difference": lambda: mean_difference(pairs),
+        "minimum_effect": lambda: minimum_effect(n, 0.1, margin, 0.01),
+        "cases_needed": lambda: cases_needed(0.04, 0.1, margin, 0.01),
     }
 
 

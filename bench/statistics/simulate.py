@@ -1,0 +1,477 @@
+"""Simulates the claims of docs/statistics.md, each against a generator that shares no code with what it tests.
+
+    python bench/statistics/simulate.py [--only NAME[,NAME]] [--samples 1000] [--seed 1] [--write]
+
+Needs numpy and scipy (the test group has them). Exits with code 1 if a claim does not hold. ``--write`` writes the
+tables to bench/statistics/RESULTS.md. Outcomes come from the code that judges real
+runs, except if a table says otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from rag_eval.folds import chance, difference, enclosed_together
+from rag_eval.judging.evidence import Baseline, Evidence
+from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
+from rag_eval.judging.outcomes import judge_all
+from rag_eval.judging.results import Question
+from rag_eval.judging.tries import Tries
+from rag_eval.metrics import measure
+from rag_eval.scoring.scorecard import Completeness
+
+PAGE = Path(__file__).parent / "RESULTS.md"
+MARGIN = 0.02
+SIZES = (50, 100, 200, 500)
+NOISE = (0.02, 0.04, 0.10, 0.20)
+RANKS = np.array([1, 1, 1, 1 / 2, 1 / 2, 1 / 3, 1 / 5, 0])
+
+
+@dataclass
+class Table:
+    """Rows of one claim, and what did not hold."""
+
+    title: str
+    text: str
+    head: list[str]
+    rows: list[list[object]] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+    def add(self, row: list[object], holds: bool) -> None:
+        """Add a row; one that does not hold is marked, and fails the run."""
+        self.rows.append([*row, "" if holds else "**does not hold**"])
+        if not holds:
+            self.broken.append(f"{self.title}: {row}")
+
+    def markdown(self) -> str:
+        """The table with its text."""
+        head = [*self.head, ""]
+        lines = [head, ["---:"] * len(head), *self.rows]
+        body = "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+        return f"## {self.title}\n\n{self.text}\n\n{body}\n"
+
+
+# --- the product, called as a run calls it ----------------------------------------------------------------------------
+
+
+def cases(scores: dict[str, np.ndarray], slices: list[str] | None = None) -> list[Question]:
+    """The cases of a run from its columns of scores."""
+    n = len(next(iter(scores.values())))
+    rows = zip(*(column.tolist() for column in scores.values()), strict=True)
+    return [
+        Question(f"Q{place}", None, "?", True, "OK", "OK", dict(zip(scores, row, strict=True)), 1, 1, "same",
+                 (slices[place],) if slices else ())
+        for place, row in zip(range(n), rows, strict=True)
+    ]  # fmt: skip
+
+
+def judged(before, after, gates, **terms):
+    """The outcomes of gates on two runs, given as columns of scores or as cases."""
+    before, after = (side if isinstance(side, list) else cases(side) for side in (before, after))
+    contracts = {gate.name: "same" for gate in gates}
+    statistics = Statistics(**terms)
+    evidence = Evidence(
+        after, {}, Completeness(len(after), len(after), 0, 0, 0, 0), contracts, Baseline(before, contracts),
+        cluster=statistics.cluster,
+    )  # fmt: skip
+    return judge_all(Policy(gates=tuple(gates), slices=Slices((), 1), completeness={}, statistics=statistics), evidence)
+
+
+def wilson(hits: float, n: int, z: float = 3.0) -> tuple[float, float]:
+    """Where the true share lies, three standard errors wide: claims are held to what the samples can show."""
+    p, zz = hits / n, z * z / n
+    middle, half = (p + zz / 2) / (1 + zz), z * np.sqrt(p * (1 - p) / n + zz / n / 4) / (1 + zz)
+    return middle - half, middle + half
+
+
+# --- 1. the minimum detectable effect ---------------------------------------------------------------------------------
+
+
+def rerun(chance, before, share):
+    """Another run of the same system: in a share of the cases a right answer becomes wrong, or a wrong one right."""
+    right = before.mean(axis=-1, keepdims=True)
+    turn = np.where(before, share / 2 / np.maximum(right, 1e-9), share / 2 / np.maximum(1 - right, 1e-9))
+    return before ^ (chance.random(before.shape) < turn)
+
+
+def effects_of_rates(samples: int, seed: int) -> Table:
+    """An A/A rerun prints the MDE; then right answers are lost at random so that the rate falls by that on average."""
+    table = Table(
+        "Minimum detectable effect of rates",
+        "An A/A rerun prints the minimum detectable effect (its mean is shown). Then the system loses right answers at "
+        "random, on top of the same noise, so that the rate falls by just that. The margin is 0.02. Target: the gate "
+        "fails in 78 % or more, as far as so many samples can tell (three standard errors).",
+        ["questions", "gates", "noise", "MDE", "fails"],
+    )  # fmt: skip
+    for n in SIZES:
+        for count in (1, 3, 10):
+            for share in NOISE:
+                chance = np.random.default_rng([seed, n, count, int(1000 * share)])
+                names = ["precision", *[f"recall_any@{k}" for k in range(2, count + 1)]]
+                gates = [Gate(name, "max_drop", str(MARGIN)) for name in names]
+                found, printed = [], []
+                for _ in range(max(1, samples // 50)):  # each A/A rerun prints its own figure
+                    before = chance.random((count, n)) < 0.8
+                    same = rerun(chance, before, share)
+                    columns = [dict(zip(names, side.astype(float), strict=True)) for side in (before, same)]
+                    mde = judged(*columns, gates)[0].comparison.mde
+                    printed.append(mde)
+                    found.append(detected(chance, n, share, mde, count, 50))
+                power = np.mean(found)
+                row = [n, count, f"{share:.0%}", f"{np.mean(printed):.3f}", f"{power:.1%}"]
+                table.add(row, wilson(power * len(found) * 50, len(found) * 50)[1] >= 0.78)
+    return table
+
+
+def detected(chance, n, share, drop, gates, runs):
+    """The share of runs in which a drop fails its gate, corrected for as many gates as if each could be significant."""
+    before = chance.random((runs, n)) < 0.8
+    after = rerun(chance, before, share) & ~(chance.random((runs, n)) < drop / 0.8)
+    worse, better = (before & ~after).sum(1), (~before & after).sum(1)
+    p = stats.binom.sf(worse - 1, worse + better, 0.5)
+    return np.mean(((worse - better) / n > MARGIN + 1e-12) & (p <= 0.05 / gates * (1 + 1e-9)))
+
+
+def effects_of_means(samples: int, seed: int) -> Table:
+    """The same of reciprocal ranks: some are drawn anew, and the drop is carried by few cases, by halves, or by all."""
+    table = Table(
+        "Minimum detectable effect of means",
+        "The same of reciprocal ranks, of which the noise draws a share anew. The drop is carried by cases that lose "
+        "everything (sparse), that lose half, or by all cases alike (dense). Target: 78 % or more.",
+        ["questions", "gates", "noise", "MDE", "sparse", "halves", "dense"],
+    )
+    for n in SIZES:
+        for count in (1, 10):
+            for share in (0.02, 0.10, 0.20):
+                chance = np.random.default_rng([seed, 7, n, count, int(1000 * share)])
+                powers, printed = [], []
+                for kind in ("sparse", "halves", "dense"):
+                    hits = 0
+                    for _ in range(max(20, samples // 8)):
+                        before = chance.choice(RANKS, n)
+                        same = np.where(chance.random(n) < share, chance.choice(RANKS, n), before)
+                        names = [f"recall@{k}" for k in range(1, count)]
+                        gates = [Gate(name, "max_drop", str(MARGIN)) for name in ["mrr", *names]]
+                        still = {name: chance.permutation(RANKS.repeat(-(-n // 8))[:n]) for name in names}
+                        mde = judged({"mrr": before, **still}, {"mrr": same, **still}, gates)[0].comparison.mde
+                        printed.append(mde)
+                        start = chance.choice(RANKS, n)
+                        again = np.where(chance.random(n) < share, chance.choice(RANKS, n), start)
+                        lost = fallen(chance, again, mde, kind)
+                        level = 0.05 / count
+                        pairs = Counter(zip(start.tolist(), lost.tolist(), strict=True))
+                        hits += start.mean() - lost.mean() > MARGIN and one_sided(pairs, level) <= level
+                    powers.append(hits / max(20, samples // 8))
+                row = [n, count, f"{share:.0%}", f"{np.mean(printed):.3f}", *(f"{power:.0%}" for power in powers)]
+                runs = max(20, samples // 8)
+                table.add(row, wilson(min(powers) * runs, runs)[1] >= 0.78)
+    return table
+
+
+def fallen(chance, scores, drop, kind):
+    """Scores that fell by ``drop`` on average."""
+    if kind == "dense":
+        return scores - drop
+    lost = chance.random(len(scores)) < drop / RANKS.mean() * (1 if kind == "sparse" else 2)
+    return np.where(lost, 0 if kind == "sparse" else scores / 2, scores)
+
+
+def one_sided(pairs, level):
+    return chance("mean", pairs, b"simulated", level=level)
+
+
+# --- 2. intervals of differences --------------------------------------------------------------------------------------
+
+
+def trinomial(noise, drop):
+    def draw(chance, n):
+        kind = chance.choice(3, n, p=[noise / 2 + drop, noise / 2, 1 - noise - drop])
+        return np.choose(kind, [1.0, 0.0, 1.0]), np.choose(kind, [0.0, 1.0, 1.0])
+
+    return draw, drop
+
+
+def ranks(share, lost):
+    """Reciprocal ranks, some drawn anew and some lost."""
+
+    def draw(chance, n):
+        before = chance.choice(RANKS, n)
+        after = np.where(chance.random(n) < share, chance.choice(RANKS, n), before)
+        return before, np.where(chance.random(n) < lost, 0.0, after)
+
+    return draw, lost * RANKS.mean()
+
+
+def supports(drop):
+    """Graded scores of which every one moves a little."""
+
+    def draw(chance, n):
+        quality = chance.beta(4, 2, n)
+        return np.clip(quality, 0, 1), np.clip(quality - drop * quality * 2 * chance.random(n), 0, 1)
+
+    return draw, drop * 4 / 6
+
+
+def waits(sigma, times):
+    """Latencies: a question's own time, and chance in each of the two runs. More is worse."""
+
+    def draw(chance, n):
+        own = 100 * chance.lognormal(0, sigma, n)
+        return own * chance.lognormal(0, 0.5, n) * times, own * chance.lognormal(0, 0.5, n)
+
+    return draw, 100 * np.exp(sigma**2 / 2 + 0.125) * (times - 1)
+
+
+DIFFERENCES = {
+    "rate, noise 2 %": ("precision", *trinomial(0.02, 0.0)),
+    "rate, noise 4 %, drop 0.02": ("precision", *trinomial(0.04, 0.02)),
+    "rate, noise 10 %, drop 0.05": ("precision", *trinomial(0.10, 0.05)),
+    "rate, noise 20 %, drop 0.1": ("precision", *trinomial(0.20, 0.10)),
+    "rate, noise 40 %": ("precision", *trinomial(0.40, 0.0)),
+    "ranks, 5 % move": ("mrr", *ranks(0.05, 0.0)),
+    "ranks, 10 % move, 5 % lost": ("mrr", *ranks(0.10, 0.05)),
+    "ranks, all move": ("mrr", *ranks(1.0, 0.0)),
+    "graded, all fall a little": ("map", *supports(0.1)),
+    "latency, sigma 0.5, × 1.3": ("latency_total_ms.mean", *waits(0.5, 1.3)),
+    "latency, sigma 1, same": ("latency_total_ms.mean", *waits(1.0, 1.0)),
+    "latency, sigma 1, × 1.3": ("latency_total_ms.mean", *waits(1.0, 1.3)),
+}
+
+
+def differences(samples: int, seed: int) -> Table:
+    table = Table(
+        "Intervals of differences",
+        "How often the 95 % interval of a difference holds the true one, and its mean width. Target: 94 % or more, as "
+        "far as so many samples can tell (three standard errors).",
+        ["scores", "n = 30", "width", "n = 100", "width", "n = 300", "width"],
+    )
+    for name, (metric, draw, truth) in DIFFERENCES.items():
+        row, holds = [name], True
+        for n in (30, 100, 300):
+            chance, inside, width = np.random.default_rng([seed, 2, n, len(name)]), 0, 0.0
+            for _ in range(samples):
+                pairs = Counter(zip(*(side.round(9).tolist() for side in draw(chance, n)), strict=True))
+                found = difference(measure(metric), pairs, 0.95)
+                inside += found.low <= truth + 1e-9 and truth - 1e-9 <= found.high
+                width += found.high - found.low
+            holds &= wilson(inside, samples)[1] >= 0.94
+            row += [f"{inside / samples:.1%}", f"{width / samples:.3g}"]
+        table.add(row, holds)
+    return table
+
+
+# --- 3. the two questions ---------------------------------------------------------------------------------------------
+
+
+def questions(samples: int, seed: int) -> Table:
+    table = Table(
+        "Error rates of gates",
+        "A gate with a margin of 0.02 on a rate, noise 4 %. The drop of 0.015 is permitted, that of 0.05 is not.",
+        ["test", "questions", "fails without a change", "fails at 0.015", "passes at 0.05", "inconclusive at 0.05"],
+    )
+    for kind in ("none", "regression", "non_inferiority"):
+        for n in (30, 100, 300, 1000):
+            row: list[object] = [f"`{kind}`", n]
+            found = {drop: outcomes(kind, n, drop, samples, seed) for drop in (0.0, 0.015, 0.05)}
+            row += [f"{found[0.0]['failed']:.1%}", f"{found[0.015]['failed']:.1%}", f"{found[0.05]['passed']:.1%}"]
+            row.append(f"{found[0.05]['inconclusive']:.1%}")
+            bound = {"none": 1, "regression": 0.05, "non_inferiority": 1}[kind]
+            holds = found[0.0]["failed"] <= bound + 3 * np.sqrt(0.05 * 0.95 / samples)
+            holds &= kind != "non_inferiority" or found[0.05]["passed"] <= 0.025 + 3 * np.sqrt(0.025 / samples)
+            table.add(row, holds)
+    return table
+
+
+def outcomes(kind, n, drop, samples, seed):
+    """The share of each outcome; counts that repeat are judged once."""
+    chance = np.random.default_rng([seed, 3, n, int(1000 * drop)])
+    counts = Counter(map(tuple, chance.multinomial(n, [0.02 + drop, 0.02, 0.96 - drop], samples).tolist()))
+    found: Counter[str] = Counter()
+    for (worse, better, _), times in counts.items():
+        before, after = np.ones(n), np.ones(n)
+        before[worse : worse + better], after[:worse] = 0, 0
+        gate = Gate("precision", "max_drop", str(MARGIN), test=kind)
+        found[judged({"precision": before}, {"precision": after}, [gate])[0].outcome] += times
+    return Counter({outcome: times / samples for outcome, times in found.items()})
+
+
+# --- 4. the family ----------------------------------------------------------------------------------------------------
+
+
+def families(samples: int, seed: int) -> Table:
+    table = Table(
+        "Family-wise error",
+        "Twelve gates without a margin on runs that differ by chance alone: the share of runs in which any gate fails. "
+        "Target: 5 % or less, as far as so many samples can tell. The last column is the power against a drop of one "
+        "column, beside that of Holm's correction over all twelve.",
+        ["columns", "questions", "noise", "any gate fails", "power", "power, plain Holm"],
+    )
+    for kind in ("independent", "copied", "correlated", "few moves", "ranks"):
+        for n, share in ((50, 0.2), (200, 0.05), (200, 0.3)):
+            chance = np.random.default_rng([seed, 4, n, len(kind)])
+            failed = power = plain = 0
+            for _ in range(samples):
+                before, after, names = family(chance, kind, n, share)
+                gates = [Gate(name, "max_drop", "0") for name in names]
+                made = judged(before, after, gates)
+                failed += any(one.outcome == "failed" for one in made)
+                worse = {**after, names[0]: after[names[0]] * (chance.random(n) >= 0.15)}
+                hit = judged(before, worse, gates)
+                power += hit[0].outcome == "failed"
+                ps = [one.comparison.p for one in hit]
+                plain += ps[0] * sum(p >= ps[0] for p in ps) <= 0.05
+            row = [
+                kind,
+                n,
+                f"{share:.0%}",
+                f"{failed / samples:.1%}",
+                f"{power / samples:.1%}",
+                f"{plain / samples:.1%}",
+            ]
+            table.add(row, wilson(failed, samples)[0] <= 0.05 and power >= plain)
+    return table
+
+
+def family(chance, kind, n, share):
+    """Two runs of one system in twelve columns."""
+    names = [f"recall_any@{k}" for k in range(1, 13)]
+    if kind == "ranks":
+        names = [f"recall@{k}" for k in range(1, 13)]
+        before = chance.choice(RANKS, (12, n))
+        after = np.where(chance.random((12, n)) < share, chance.choice(RANKS, (12, n)), before)
+        return dict(zip(names, before, strict=True)), dict(zip(names, after, strict=True)), names
+    before = chance.random((12, n)) < 0.7
+    shares = np.full((12, 1), share)
+    if kind == "few moves":
+        shares[1:] = 2 / n
+    if kind in ("copied", "correlated"):
+        before[:] = before[0]
+    after = rerun(chance, before, shares)
+    if kind == "copied":
+        after[1:6], after[7:] = after[0], after[6]
+    if kind == "correlated":  # most cases turn together
+        after = np.where(chance.random((12, n)) < 0.8, after[0], after)
+    return *(dict(zip(names, side.astype(float), strict=True)) for side in (before, after)), names
+
+
+# --- 5. clusters ------------------------------------------------------------------------------------------------------
+
+
+def clusters(samples: int, seed: int) -> Table:
+    table = Table(
+        "Clusters",
+        "200 questions from 38 pages of different sizes. How often the 95 % interval of a rate of 0.8 holds it, with "
+        "questions as they are and with `cluster`; and how often a regression gate without a margin fails two runs "
+        "that differ by page, at 5 %. Targets: 94 % or more with `cluster`, 5 % or less.",
+        ["intra-class correlation", "without", "with", "width, with", "test without", "test with"],
+    )
+    for icc in (0.05, 0.1, 0.2, 0.3):
+        chance = np.random.default_rng([seed, 5, int(100 * icc)])
+        plain = robust = wrong = held = 0
+        width = 0.0
+        for _ in range(samples):
+            pages = np.sort(
+                np.concatenate([np.arange(38), chance.choice(38, 162, p=chance.dirichlet(np.full(38, 2.0)))])
+            )
+            sides = [answered(chance, pages, icc) for _ in range(2)]
+            parts = [f"meta.page={page}" for page in pages]
+            before, after = (cases({"precision": side}, parts) for side in sides)
+            found = enclosed_together(measure("precision"), Tries(after, "meta.page"), 0.95)
+            robust += found.low <= 0.8 <= found.high
+            width += found.high - found.low
+            hits = int(sides[1].sum())
+            low, high = stats.binomtest(hits, 200).proportion_ci(0.95)
+            plain += low <= 0.8 <= high
+            gate = [Gate("precision", "max_drop", "0")]
+            wrong += judged(before, after, gate)[0].outcome == "failed"
+            held += judged(before, after, gate, cluster="meta.page")[0].outcome == "failed"
+        row = [icc, *(f"{one / samples:.1%}" for one in (plain, robust)), f"{width / samples:.3f}"]
+        row += [f"{one / samples:.1%}" for one in (wrong, held)]
+        table.add(row, wilson(robust, samples)[1] >= 0.94 and wilson(held, samples)[0] <= 0.05)
+    return table
+
+
+def answered(chance, pages, icc):
+    """Right answers, alike within a page."""
+    k = (1 - icc) / icc
+    return (chance.random(len(pages)) < chance.beta(0.8 * k, 0.2 * k, 38)[pages]).astype(float)
+
+
+# --- 6. repeats -------------------------------------------------------------------------------------------------------
+
+
+def repeats(samples: int, seed: int) -> Table:
+    table = Table(
+        "Repeats",
+        "60 questions of different difficulty, answered by several runs of a system that also has good and bad days. "
+        "How often the 95 % interval holds the system's true rate: that of one run, and that of all runs. Target for "
+        "the last column: 94 % or more.",
+        ["runs", "spread between runs", "of one run", "of all runs"],
+    )  # fmt: skip
+    for runs in (3, 5, 10):
+        for spread in (0.0, 0.3, 0.6):
+            chance = np.random.default_rng([seed, 6, runs, int(10 * spread)])
+            grid = stats.norm.ppf((np.arange(400) + 0.5) / 400)
+            truth = (1 / (1 + np.exp(-(1.5 + 1.2 * grid[:, None] + spread * grid[None])))).mean()
+            alone = together = 0
+            for _ in range(samples):
+                logits = 1.5 + 1.2 * chance.normal(size=60)[:, None] + spread * chance.normal(size=runs)[None]
+                hits = chance.random((60, runs)) < 1 / (1 + np.exp(-logits))
+                low, high = stats.binomtest(int(hits[:, 0].sum()), 60).proportion_ci(0.95)
+                alone += low <= truth <= high
+                tries = [
+                    case._replace(run=f"r{run}")
+                    for run in range(runs)
+                    for case in cases({"precision": hits[:, run].astype(float)})
+                ]
+                found = enclosed_together(measure("precision"), Tries(tries), 0.95)
+                together += found.low <= truth <= found.high
+            row = [runs, spread, f"{alone / samples:.1%}", f"{together / samples:.1%}"]
+            table.add(row, wilson(together, samples)[1] >= 0.94)
+    return table
+
+
+CLAIMS = {
+    "effects-of-rates": effects_of_rates,
+    "effects-of-means": effects_of_means,
+    "differences": differences,
+    "questions": questions,
+    "families": families,
+    "clusters": clusters,
+    "repeats": repeats,
+}
+
+
+def main() -> int:
+    """Run the simulations; 1 if a claim does not hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(CLAIMS))
+    parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    found = []
+    for name in args.only.split(","):
+        begun = time.process_time()
+        found.append(CLAIMS[name](args.samples, args.seed))
+        print(found[-1].markdown(), file=sys.stderr)
+        print(f"{name}: {time.process_time() - begun:.0f} s of CPU", file=sys.stderr)
+    broken = [line for table in found for line in table.broken]
+    text = "\n".join(table.markdown() for table in found)
+    if args.write:
+        told = f"`python bench/statistics/simulate.py --samples {args.samples} --seed {args.seed} --write`"
+        PAGE.write_text(f"# Claims of docs/statistics.md, simulated\n\n{told}\n\n{text}", encoding="utf-8")
+    print("\n".join(broken) or "every claim holds")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
