@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": "score the packaged example and show where to go next",
     "init": "write a first gold set, gates, workflow and hooks, never over what is there",
     "collect": "ask a system the questions of the gold set and write its answers as traces",
+    "dataset": "turn a public data set into a gold set, its chunks and traces",
     "validate": "check gold, trace, gates and report files",
     "score": "score traces against the gold set and judge the gates",
     "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",

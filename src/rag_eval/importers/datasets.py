@@ -1,0 +1,201 @@
+"""Public question answering data sets as gold rows, chunks and, if they hold answers of a system, trace rows.
+
+Each converter takes a decoded record and yields items. Sources: the data sets' own papers and cards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from rag_eval.importers.unwrap import as_dict, as_id, text_id
+
+Row = dict[str, Any]
+_NO_ANSWER = "no answer present."
+
+
+class Item(NamedTuple):
+    """One question of a data set: its gold row, its chunks by id, and its trace row if the data set has an answer."""
+
+    gold: Row
+    chunks: dict[str, str]
+    trace: Row | None = None
+
+
+class Dataset(NamedTuple):
+    """A data set: where it is, under which licence, and how its records become items."""
+
+    licence: str
+    homepage: str
+    repository: str  # of the hub that --download asks
+    files: tuple[str, ...]
+    convert: Callable[[Any], Iterator[Item]]
+
+
+def gold_row(
+    qid: str, question: str, answers: Sequence[str], citations: Sequence[str], *, answerable: bool = True, **more: Any
+) -> Row:
+    """A gold row; every answer of five characters or more is a substring that makes a claim right."""
+    row: Row = {
+        "qid": qid,
+        "question": question,
+        "answerable": answerable,
+        "gold_claim_substr": [one for one in dict.fromkeys(answers) if len(one) >= 5] if answerable else [],
+        "gold_citations": list(dict.fromkeys(citations)) if answerable else [],
+    }
+    if answers and answerable:
+        row["expected_answer"] = answers[0]
+    return row | {name: value for name, value in more.items() if value not in (None, [], {})}
+
+
+def squad(record: Any) -> Iterator[Item]:
+    """SQuAD 2.0: the official file (articles with paragraphs), or rows with one question each."""
+    for article in record.get("data", ()):
+        for number, paragraph in enumerate(article["paragraphs"]):
+            identity = f"{article['title']}#{number}"
+            for asked in paragraph["qas"]:
+                answers = [one["text"] for one in asked.get("answers", ())]
+                possible = not asked.get("is_impossible", False)
+                gold = gold_row(
+                    asked["id"], asked["question"], answers, [identity], answerable=possible, category=article["title"]
+                )
+                yield Item(gold, {identity: paragraph["context"]})
+    if "context" in record:
+        identity, answers = text_id(record["context"]), list(as_dict(record.get("answers")).get("text", ()))
+        gold = gold_row(
+            record["id"],
+            record["question"],
+            answers,
+            [identity],
+            answerable=bool(answers),
+            category=record.get("title"),
+        )
+        yield Item(gold, {identity: record["context"]})
+
+
+def hotpotqa(record: Any) -> Iterator[Item]:
+    """HotpotQA: paragraphs are chunks under their titles; the titles of the supporting facts are the citations."""
+    facts, context = record["supporting_facts"], record["context"]
+    titles = facts["title"] if isinstance(facts, dict) else [title for title, _ in facts]
+    pairs = zip(context["title"], context["sentences"], strict=True) if isinstance(context, dict) else context
+    gold = gold_row(
+        as_id(record.get("_id")) or as_id(record.get("id")) or "", record["question"], [record["answer"]], titles,
+        multi_hop=True, query_type=record.get("type"), difficulty=record.get("level"),
+    )  # fmt: skip
+    yield Item(gold, {title: "".join(sentences) for title, sentences in pairs})
+
+
+def msmarco(record: Any) -> Iterator[Item]:
+    """MS MARCO question answering (v1.1, v2.1): selected passages are the citations."""
+    qid, passages = as_id(record["query_id"]) or "", record["passages"]
+    if isinstance(passages, dict):
+        texts, selected = passages["passage_text"], passages["is_selected"]
+    else:
+        texts, selected = [one["passage_text"] for one in passages], [one["is_selected"] for one in passages]
+    answers = [one for one in record.get("answers", ()) if one and one.casefold() != _NO_ANSWER]
+    ids = [f"{qid}#{place}" for place in range(len(texts))]
+    cited = [identity for identity, chosen in zip(ids, selected, strict=True) if chosen]
+    kind = str(record.get("query_type") or "").lower() or None
+    gold = gold_row(qid, record["query"], answers, cited, answerable=bool(answers), query_type=kind)
+    yield Item(gold, dict(zip(ids, texts, strict=True)))
+
+
+def qasper(record: Any) -> Iterator[Item]:
+    """Qasper: an object of papers by id, or one paper; paragraphs are chunks ``PAPER#N``, evidence gives citations."""
+    papers = record.items() if "full_text" not in record else [(str(record.get("id")), record)]
+    for paper, content in papers:
+        chunks = {f"{paper}#{place}": text for place, text in enumerate(_paragraphs(content["full_text"]))}
+        by_text = {text: identity for identity, text in chunks.items()}
+        for qid, question, answers in _asked(content["qas"]):
+            stated = [one.get("answer", one) for one in answers]
+            possible = [one for one in stated if not one.get("unanswerable")]
+            texts = [
+                text
+                for one in possible
+                for text in [*one.get("extractive_spans", ()), one.get("free_form_answer") or ""]
+                if text
+            ]
+            texts += [("yes" if one["yes_no"] else "no") for one in possible if isinstance(one.get("yes_no"), bool)]
+            evidence = [by_text[text] for one in possible for text in one.get("evidence", ()) if text in by_text]
+            yield Item(gold_row(qid, question, texts, evidence, answerable=bool(possible), category=paper), chunks)
+
+
+def _paragraphs(full_text: Any) -> Iterator[str]:
+    if isinstance(full_text, dict):
+        for paragraphs in full_text["paragraphs"]:
+            yield from paragraphs
+    else:
+        for section in full_text:
+            yield from section["paragraphs"]
+
+
+def _asked(qas: Any) -> Iterator[tuple[str, str, list[Row]]]:
+    if isinstance(qas, dict):
+        for qid, question, answers in zip(qas["question_id"], qas["question"], qas["answers"], strict=True):
+            yield qid, question, answers["answer"] if isinstance(answers, dict) else answers
+    else:
+        for one in qas:
+            yield one["question_id"], one["question"], one["answers"]
+
+
+def ragbench(record: Any) -> Iterator[Item]:
+    """RAGBench: documents with relevant sentences (``0a`` is in document 0), and the answer of a system."""
+    qid, texts = as_id(record["id"]) or "", list(record["documents"])
+    ids = [f"{qid}#{place}" for place in range(len(texts))]
+    keys = record.get("all_relevant_sentence_keys") or ()
+    places = [int(number) for key in keys if (number := str(key).rstrip("abcdefghijklmnopqrstuvwxyz")).isdigit()]
+    cited = [ids[place] for place in dict.fromkeys(places) if place < len(ids)]
+    gold = gold_row(qid, record["question"], [], cited, category=record.get("dataset_name"))
+    if record.get("response"):
+        gold["expected_answer"] = record["response"]
+    chunks = dict(zip(ids, texts, strict=True))
+    trace = {
+        "qid": qid,
+        "q": record["question"],
+        "retrieved_ids": ids,
+        "answer_json": {"claim": record.get("response") or ""},
+        "chunks": [{"id": identity, "text": text} for identity, text in chunks.items()],
+    }
+    yield Item(gold, chunks, trace)
+
+
+def natural_questions(record: Any) -> Iterator[Item]:
+    """Natural Questions: the simplified form (one document, annotations by token), or NQ-Open (question, answers)."""
+    if "document_text" not in record:
+        answers = record["answer"] if isinstance(record["answer"], list) else [record["answer"]]
+        qid = as_id(record.get("id")) or f"nq-{text_id(record['question'])[5:]}"
+        yield Item(gold_row(qid, record["question"], answers, []), {})
+        return
+    tokens, qid = record["document_text"].split(" "), as_id(record["example_id"]) or ""
+    annotation = record["annotations"][0]
+    place = annotation["long_answer"]
+    passage = " ".join(tokens[place["start_token"] : place["end_token"]]) if place["start_token"] >= 0 else ""
+    answers = [" ".join(tokens[one["start_token"] : one["end_token"]]) for one in annotation["short_answers"]]
+    chunks = {f"{qid}#long": passage} if passage else {}
+    yield Item(gold_row(qid, record["question_text"], answers, list(chunks), answerable=bool(passage)), chunks)
+
+
+DATASETS: dict[str, Dataset] = {
+    "squad_v2": Dataset(
+        "CC BY-SA 4.0", "rajpurkar.github.io/SQuAD-explorer", "rajpurkar/squad_v2",
+        ("squad_v2/validation-00000-of-00001.parquet",), squad,
+    ),
+    "hotpotqa": Dataset(
+        "CC BY-SA 4.0", "hotpotqa.github.io", "hotpotqa/hotpot_qa",
+        ("distractor/validation-00000-of-00001.parquet",), hotpotqa,
+    ),
+    "msmarco": Dataset(
+        "non-commercial research only (Microsoft)", "microsoft.github.io/msmarco", "microsoft/ms_marco",
+        ("v2.1/validation-00000-of-00001.parquet",), msmarco,
+    ),
+    "qasper": Dataset("CC BY 4.0", "allenai.org/data/qasper", "allenai/qasper", ("qasper-dev-v0.3.json",), qasper),
+    "ragbench": Dataset(
+        "CC BY 4.0", "huggingface.co/datasets/galileo-ai/ragbench", "galileo-ai/ragbench",
+        ("covidqa/test-00000-of-00001.parquet",), ragbench,
+    ),
+    "natural-questions": Dataset(
+        "CC BY-SA 3.0", "ai.google.com/research/NaturalQuestions", "google-research-datasets/nq_open",
+        ("nq_open/validation-00000-of-00001.parquet",), natural_questions,
+    ),
+}  # fmt: skip
+"""BEIR sets are read by ``rag-eval import beir``."""
