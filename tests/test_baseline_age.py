@@ -51,6 +51,30 @@ def test_commits_and_days_are_those_of_the_base(project, served, through):
     assert by(through, project, served).written("gone.json", tip) is None
 
 
+@pytest.mark.parametrize("through", ["api", "git"])
+@pytest.mark.parametrize(
+    ("date", "commits", "days"),
+    [
+        ("2026-03-11T12:00:00Z", 1, 0),  # the same moment as the tip
+        ("2026-03-11T23:59:59Z", 1, 0),  # later on the same day
+        ("2026-03-12T11:59:59Z", 1, 0),  # a second less than a day
+        ("2026-03-12T12:00:00Z", 1, 1),
+        ("2026-03-01T10:00:00Z", 1, 0),  # the clock of the committer was behind
+    ],
+)
+def test_a_baseline_of_the_same_day_is_no_day_old(project, served, through, date, commits, days):
+    project.git("checkout", "-q", "main")
+    project.write(BASELINE, "{}")
+    project.git("add", "--all")
+    project.git("commit", "-q", "-m", "baseline", GIT_COMMITTER_DATE=DAYS[-1])
+    assert by(through, project, served).written(BASELINE, project.git("rev-parse", "main"))[1:] == (0, 0)
+    project.git("commit", "-q", "--allow-empty", "-m", "on", GIT_COMMITTER_DATE=date)
+    tip = project.git("rev-parse", "main")
+    assert by(through, project, served).written(BASELINE, tip) == Written(
+        project.git("rev-parse", "main~1"), commits, days
+    )
+
+
 def test_the_report_tells_it(project):
     report = score_files(gates="eval-gates.yml", authority=of_git("main"))
     assert (report.baseline.commits_ago, report.baseline.days_ago) == (2, 10)

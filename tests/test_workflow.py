@@ -16,6 +16,15 @@ def test_an_annotation_names_file_line_and_title():
     assert line == "::error file=eval/gold.jsonl,line=17,title=cannot be judged::too short"
 
 
+def test_an_annotation_of_a_whole_file_has_no_line():
+    assert annotation("error", "is empty", "eval/gold.jsonl") == "::error file=eval/gold.jsonl::is empty"
+
+
+def test_a_long_message_is_cut():
+    assert annotation("error", "x" * 4001) == f"::error::{'x' * 4000}"
+    assert annotation("error", "x" * 4000) == f"::error::{'x' * 4000}"
+
+
 def test_an_annotation_without_a_file_has_no_line():
     assert annotation("notice", "no comment", line=3) == "::notice::no comment"
 
