@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from depth import DEEP
 from gaming.honest import Repository, lines, record
 from gaming.play import _no_git_variables
-from rag_eval.action.run import action
-from rag_eval.errors import RagEvalError
 from red_team.edits import EDITS, FAULTS, GATES, HONEST, QIDS, SIGNOFF, begin, failing, item
 from red_team.model import verdict
+from seams import RagEvalError, action
 
 EXAMPLES = settings(max_examples=2_000 if DEEP else 15)
 BASES = [(below, signoff) for below in ("", "apps/a/") for signoff in (True, False)]
