@@ -428,6 +428,7 @@ _INTEGRITY = {
     "refuses-everything": "Nine in ten answerable questions or more are refused.",
     "answers-everything": "Every unanswerable question is answered.",
     "padded-answers": "Answers say what most other questions want to hear too.",
+    "constant-answers": "One claim, or a few, count as right for questions that want different things.",
     "padded-citations": "Answers cite everything that was retrieved.",
     "padded-retrieval": "Every question retrieves the same long list.",
     "partly-measured": "Cases are in no value of a gated metric, for their traces lack a field.",

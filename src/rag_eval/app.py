@@ -159,6 +159,7 @@ class Session:
         notes = [Remark(*note) for note in reader.ledger.notes]
         inputs = [Input(*row) for row in digests.rows()]
         found += self._partly_measured(policy, self._golds, cases.questions)
+        found += self._repeated(policy, self._golds, cases.questions, digests)
         own = known._replace(notes=notes, inputs=inputs, findings=[*found, *said], earlier=self.earlier)
         return build(self.card, self._golds, policy, self._by_many(own))
 
@@ -190,20 +191,46 @@ class Session:
         severities = {name: severity for name, (_, severity) in watched.items()}
         return unmeasured.findings(found, severities, levels(*policies))
 
+    def _repeated(
+        self, policy: Policy, golds: Mapping[str, Gold], questions: Sequence[Question], digests: Digests
+    ) -> list[Finding]:
+        """Find right answers that are the same for many questions, in a sample that the content of the files draws."""
+        from rag_eval.integrity import SAMPLE, Answer, drawn_at, repeated
+        from rag_eval.report import levels
+
+        policies = [each for each in (self._policy, self._base) if each]
+        if not {"precision", "containment"} & {gate.name for each in policies for gate in each.gates}:
+            return []
+        right = [question for question in questions if question.label == "OK" and question.answerable]
+        seed = f"{digests.hex('trace')} {len(golds)}"
+        sample = [right[place] for place in drawn_at(len(right), SAMPLE, seed)]
+        answers = [Answer(case.gold, case.claim) for _, case in self._read_again(policy, golds, sample)]
+        return repeated(answers, list(golds.values()), seed, levels(*policies))
+
     def _read_again(
         self, policy: Policy, golds: Mapping[str, Gold], wanted: Sequence[Question]
     ) -> Iterator[tuple[Question, Case]]:
         """Read the traces of some cases again."""
+        import json
+
         from rag_eval.case import Case
         from rag_eval.model import Trace
 
         by_line = {question.trace_line: question for question in wanted}
-        for line, row in read_traces(self._reader._replace(ledger=Ledger()), policy.trace):
-            if (question := by_line.pop(line, None)) is not None:
-                trace = Trace.from_row(row, question.qid, line)
-                yield question, Case(golds[question.qid], trace, policy.settings)
-            if not by_line:
-                return
+        source = self._reader._replace(ledger=Ledger()).open(policy.trace) if by_line else None
+        if source is None:
+            return
+        with source:
+            for batch in source.batches():
+                numbers = by_line.keys() & range(batch.first, batch.first + batch.count)
+                lines = batch.each() if numbers else []
+                for number in sorted(numbers):
+                    question = by_line.pop(number)
+                    row = json.loads(lines[number - batch.first])  # it was held against its contract already
+                    trace = Trace.from_row(row, question.qid, number)
+                    yield question, Case(golds[question.qid], trace, policy.settings)
+                if not by_line:
+                    return
 
     def _by_many(self, context: Context) -> Context:
         """With as many processes for the tests as may work, where there are many cases."""
@@ -299,7 +326,8 @@ class Session:
         if policy.trace != self._policy.trace and trace is None:
             known = known._replace(drawn=(cases := drawn(card, known._replace(hashes=hashes))))
             lacking = self._partly_measured(policy, golds, cases.questions)
-            known = known._replace(findings=[*known.findings, *lacking])
+            twice = self._repeated(policy, golds, cases.questions, digests)
+            known = known._replace(findings=[*known.findings, *lacking, *twice])
         if gold is None and trace is None:  # other gold may not know every question that the traces answer
             quiet.ledger.stop_on_problems()
         return build(card, golds, policy, known._replace(hashes=hashes))

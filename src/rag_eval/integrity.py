@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from rag_eval.case import evidence_level
 from rag_eval.finding import Finding
 from rag_eval.labels import REFUSED
 from rag_eval.later import Later
 from rag_eval.safe import quoted
+from rag_eval.text import holds_any, tokens
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -28,7 +31,14 @@ LEAST_CITED, LEAST_POOL = 5, 20
 PROBES, LEAST_PROBES = 10, 5
 """Of so many questions it is looked whether a claim answers them too; fewer than the least are no sample."""
 
-HABITS = ("refuses-everything", "answers-everything", "padded-answers", "padded-citations", "padded-retrieval")
+HABITS = (
+    "refuses-everything",
+    "answers-everything",
+    "padded-answers",
+    "constant-answers",
+    "padded-citations",
+    "padded-retrieval",
+)
 """Those that are about all cases together: a part of the questions may look so by chance."""
 
 LEVELS: Mapping[str, str] = {
@@ -37,6 +47,8 @@ LEVELS: Mapping[str, str] = {
 }
 """What is looked for, and how grave it is; ``integrity`` in eval-gates.yml may say otherwise of each."""
 
+_PADDED = 0.5  # of what other questions want to hear
+_ALIKE = 0.6  # of the words of two claims
 _ALMOST = 0.9  # of the cases; one decoy is not to hide a habit
 _FEWEST = 3  # cases; below that, one kind of answer throughout may be chance
 _SILENT = ("MISSING", "ERROR", "ATTACK")
@@ -95,6 +107,118 @@ def vacuous(golds: Iterable[Gold], file: str, levels: Mapping[str, str]) -> list
     message += ": to precision any answer to them is right, and none at all"
     mend = "Add gold_claim_substr, gold_citations or other evidence to them, or gate what they do say."
     return [levelled(Finding("vacuous-gold", "error", message, mend, file), levels)]
+
+
+class Answer(NamedTuple):
+    """A claim that counts as right, with the item that it answers."""
+
+    gold: Gold
+    claim: str
+
+
+SAMPLE, FOREIGN = 150, 40
+"""So many right answers of a run are looked at, and so many items for what they want to hear."""
+_FEW_WORDS = 3
+
+
+def drawn_at(count: int, most: int, seed: str, *, in_order: bool = True) -> list[int]:
+    """Draw up to ``most`` of ``count`` places: by chance for whoever does not know the seed, alike for all.
+
+    They are sorted, or else in the order in which they were drawn.
+    """
+    if (count <= most and in_order) or not count:
+        return list(range(count))
+    found: dict[int, None] = {}
+    for number in range(8 * most):  # of few places some may be drawn many times
+        found[int.from_bytes(sha256(f"{seed} {number}".encode()).digest()[:8], "big") % count] = None
+        if len(found) == min(most, count):
+            break
+    return sorted(found) if in_order else list(found)
+
+
+def repeated(answers: Sequence[Answer], golds: Sequence[Gold], seed: str, levels: Mapping[str, str]) -> list[Finding]:
+    """Find right answers that are no answers to their questions: one claim for many, or one that says what many want.
+
+    ``answers`` are a sample of the right ones, and the items for the second question are drawn by ``seed``: whoever
+    writes answers to pass cannot know which are looked at.
+    """
+    checks = {"padded-answers": _padded_right(answers, golds, seed), "constant-answers": _constant(answers)}
+    asked = [[*check] for code, check in checks.items() if levels[code] != "off"]
+    return [levelled(finding, levels) for finding in next(filter(None, asked), [])]
+
+
+def _constant(answers: Sequence[Answer]) -> Iterator[Finding]:
+    groups = [group for group in _alike(answers) if len(_different(group)) >= _FEWEST]
+    same = sum(map(len, groups))
+    if not groups or same < len(answers) * (1 - _ALMOST):
+        return
+    most = max(groups, key=len)
+    one = "the same claim" if len(groups) == 1 else f"one of {len(groups)} claims"
+    some = ", ".join(answer.gold.qid for answer in most[:_FEWEST])
+    message = f"{same} of {len(answers)} right answers are {one}, though their questions want different things"
+    wanted = any(answer.gold.substrings for group in groups for answer in group)
+    grave = wanted or (2 * same >= len(answers) and any(len(tokens(group[0].claim)) >= _FEW_WORDS for group in groups))
+    mend = "Answer the question that is asked" + ("." if wanted else ", and name in gold_claim_substr what is right.")
+    yield Finding("constant-answers", "error" if grave else "warning", f"{message}: {quoted(some, 60)}", mend)
+
+
+def _alike(answers: Iterable[Answer]) -> list[list[Answer]]:
+    """The answers in groups of the same claim; what tells them apart may be a few words that nobody asked for."""
+    groups: list[tuple[frozenset[str], list[Answer]]] = []
+    for answer in answers:
+        words = frozenset(tokens(answer.claim))
+        for known, group in groups:
+            if words == known or (
+                _ALIKE * len(words | known) <= len(words & known) and _interchangeable(answer, group[0])
+            ):
+                group.append(answer)
+                break
+        else:
+            if words:
+                groups.append((words, [answer]))
+    return [group for _, group in groups]
+
+
+def _interchangeable(one: Answer, other: Answer) -> bool:
+    """Whether each of two claims says what the other one's question wants to hear."""
+    wants = one.gold.substrings, other.gold.substrings
+    return all(wants) and holds_any(wants[1], one.claim.lower()) and holds_any(wants[0], other.claim.lower())
+
+
+def _different(answers: Iterable[Answer]) -> list[Gold]:
+    """The items of some answers that want to hear something else than each other, from other evidence."""
+    found: list[Gold] = []
+    texts: set[str] = set()
+    places: set[str] = set()
+    for gold, _ in answers:
+        wants = set(gold.substrings or ([gold.expected_answer.lower()] if gold.expected_answer else [f"#{gold.qid}"]))
+        evidence = _evidence(gold)
+        if texts.isdisjoint(wants) and places.isdisjoint(evidence):
+            found.append(gold)
+            texts |= wants
+            places |= evidence
+    return found
+
+
+def _evidence(gold: Gold) -> frozenset[str]:
+    named = [*gold.citations, *(gold.relevance_grades or ()), *(gold.relevant_docs or ()), *(gold.doc_grades or ())]
+    named += [f"{one['rel_path']} > {one['heading_path']}" for one in gold.supports or ()]
+    return frozenset([*named, *(f"{one['doc_id']} {one['section']}" for one in gold.sections or ())])
+
+
+def _padded_right(answers: Sequence[Answer], golds: Sequence[Gold], seed: str) -> Iterator[Finding]:
+    """Answers that say what a good part of other questions want to hear too."""
+    asked = [gold for gold in golds if gold.answerable and gold.attack is None and gold.substrings]
+    probes = [asked[place] for place in drawn_at(len(asked), FOREIGN, seed)]
+    padded = 0
+    for gold, claim in answers:
+        said = claim.lower()
+        others = [one.substrings for one in probes if set(one.substrings).isdisjoint(gold.substrings)]
+        held = sum(holds_any(texts, said) for texts in others)
+        padded += held >= _FEWEST and held >= len(others) * _PADDED
+    if padded >= max(_FEWEST, len(answers) * (1 - _ALMOST)):
+        message = f"{padded} of {len(answers)} right answers say what many other questions want to hear too"
+        yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
 
 
 def _other_gold(origin: Origin) -> Iterator[Finding]:

@@ -222,10 +222,20 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         inputs=tuple(context.inputs),
         contracts={one.name: contract(one, policy) for one in card.measures},
         run=context.about,
-        findings=(*context.findings, *habits(card, policy)),
+        findings=_each_once([*habits(card, policy), *context.findings]),
         scope=scope_of([policy], card.cases.questions, len(golds)),
     )
     return _judged(report, policy, evidence(report, context.earlier, context.each, tries, cluster), context.earlier)
+
+
+def _each_once(found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings; of two that the same habit gave rise to, the first. Answers that say everything are the same."""
+    known: dict[object, Finding] = {}
+    for one in found:
+        known.setdefault(one.code if one.code in integrity.HABITS else one, one)
+    if "padded-answers" in known:
+        known.pop("constant-answers", None)
+    return tuple(known.values())
 
 
 def evidence(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 from copy import copy
+from hashlib import sha256
 from itertools import chain, repeat
 from math import ceil
 
 from rag_eval.case import Case, is_blocked
-from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL
+from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAME_POOL, SAYS_ALL, drawn_at
 from rag_eval.labels import example08, label
 from rag_eval.metrics.operations import unpriced
 from rag_eval.model import Trace, retrieved, said
@@ -49,6 +50,7 @@ _LOUD = frozenset(("chunks", *_BLOCKS))
 """What is known of an answer besides its text by which it may leak, or be kept back."""
 _REMEMBERED = 50_000
 _SHAPES = 1_000
+_DRAWN = 500  # items among which probes are looked for
 _MOST_TOLD = 0.8  # of the probes: a claim that says as much says what everybody wants to hear
 
 
@@ -225,7 +227,7 @@ class Assessor:
     def exactly(self, gold: Gold, trace: Trace) -> Outcome:
         """The same, without regard to profiles."""
         case = Case(gold, trace, self._settings)
-        habits = self._habits(case.claim.lower(), trace.retrieved, case.cites)
+        habits = self._habits(case.claim.lower(), trace.retrieved, case.cites, case.cited_evidence)
         return self._with_more(self._outcome(case), self._all, case, habits)
 
     def missing(self, gold: Gold) -> Outcome:
@@ -264,7 +266,7 @@ class Assessor:
             if known is self._known and self._wary:
                 found = self._with_more(found, self._quietly, case, 0)
             _remember(known, profile, self.shared(found))
-        habits = self._habits(lowered, retrieved, cited)
+        habits = self._habits(lowered, retrieved, cited, gold.citations)
         if asked.more:
             return self._with_more(found, asked, self._case(gold, said), habits)
         return self.shared(found._replace(habits=habits)) if habits else found
@@ -309,9 +311,9 @@ class Assessor:
         marks = "error" in names, not names.isdisjoint(MARKS), not names.isdisjoint(_LOUD)
         return self._shapes.setdefault(tuple(row), Shape(*marks, *asked))
 
-    def _habits(self, said: str, retrieved: Sequence[str], cited: Collection[str]) -> int:
+    def _habits(self, said: str, retrieved: Sequence[str], cited: Collection[str], right: Collection[str]) -> int:
         found, count = 0, len(retrieved)
-        if LEAST_CITED <= count <= len(cited) and set(retrieved).issubset(cited):
+        if LEAST_CITED <= count <= len(cited) and set(retrieved) <= set(cited) and not set(retrieved) <= set(right):
             found |= CITES_ALL
         if count > LEAST_POOL:
             pool = frozenset(retrieved)
@@ -367,10 +369,12 @@ def _is_loud(trace: Trace) -> bool:
 
 
 def _probes(golds: Mapping[str, Gold]) -> list[tuple[str, ...]]:
-    """The substrings of the first questions, by qid, that want different things; none where there are too few."""
+    """The substrings of some questions that want different things, drawn by all qids; none where there are too few."""
     found: dict[tuple[str, ...], None] = {}
-    for qid in sorted(golds):
-        gold = golds[qid]
+    names = sorted(golds)
+    seed = sha256("\n".join(names).encode("utf-8", "surrogatepass")).hexdigest()
+    for place in drawn_at(len(names), _DRAWN, seed, in_order=False):
+        gold = golds[names[place]]
         if gold.substrings and not any(set(gold.substrings) & set(one) for one in found):
             found[gold.substrings] = None
         if len(found) == PROBES:
