@@ -46,7 +46,7 @@ def _surroundings(error: Exception) -> int:
     """The exit code of what the machine is to blame for, once it is said; 0 for anything else."""
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         return _unwritten(error)
-    if isinstance(error, MemoryError):
+    if is_out_of_memory(error):
         return _say([f"rag-eval: {OUT_OF_MEMORY}"], CANNOT_JUDGE)
     if isinstance(error, ImportError) and error.name and error.name.partition(".")[0] != "rag_eval":
         again = "Install rag-eval-action again, with all that it needs."
@@ -56,6 +56,11 @@ def _surroundings(error: Exception) -> int:
     if isinstance(error, FileNotFoundError) and _nowhere():
         return _say(["rag-eval: the current folder is gone. Change into one that is there."], CANNOT_JUDGE)
     return 0
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether the machine has too little memory, for Python or for a further process."""
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 
 def _nowhere() -> bool:

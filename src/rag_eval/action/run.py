@@ -15,7 +15,7 @@ from rag_eval import app
 from rag_eval.action.base import ApiHistory, GitHistory, authority, head_of, who
 from rag_eval.action.inputs import Inputs, legible, read_inputs
 from rag_eval.action.place import read_place
-from rag_eval.boundary import OUT_OF_MEMORY
+from rag_eval.boundary import OUT_OF_MEMORY, is_out_of_memory
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
 from rag_eval.files.source import RELATIVE
 from rag_eval.files.work_tree import WorkTree
@@ -104,7 +104,7 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
 def _tell_of_crash(environ: Mapping[str, str], connect: Connect, error: Exception) -> None:
     """Say wherever it can be said that rag-eval failed; none of it depends on another."""
     place, inputs = read_place(environ), legible(environ)
-    why = OUT_OF_MEMORY if isinstance(error, MemoryError) else "The log has the details; please report them."
+    why = OUT_OF_MEMORY if is_out_of_memory(error) else "The log has the details; please report them."
     reason = f"rag-eval failed to judge this run: {why}"
     outcome = _unjudged(partial(markdown.reason_within, reason))
     steps: tuple[Callable[[], object], ...] = (
