@@ -7,6 +7,7 @@ BENCH_BIN := $(BENCH_VENV)/$(notdir $(BIN))
 BENCH ?=
 BASE ?= main
 MUTANTS ?=
+FIRST := tests/test_[a-f]*.py tests/test_g[ai]*.py
 CONTAINERS := $(addprefix tests/e2e/,test_act.py test_action_gold.py test_action_image.py test_harness.py test_image.py)
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-published e2e-rest e2e-tools bench watch generate accept format clean
@@ -51,12 +52,12 @@ demo: $(VENV)/.run
 test: $(VENV)/.test
 	$(MAKE) -k -j2 --output-sync=target test-first test-rest
 
-# Two halves at once: each of them keeps a core busy for minutes.
+# Two halves at once, of about the same length.
 test-first: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not e2e and not deep" tests/test_[a-h]*.py
+	$(BIN)/python -m pytest -q -m "not e2e and not deep" $(FIRST)
 
 test-rest: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not e2e and not deep" tests --ignore-glob='tests/test_[a-h]*.py'
+	$(BIN)/python -m pytest -q -m "not e2e and not deep" tests $(FIRST:%=--ignore-glob='%')
 
 # The tests marked deep, and every Hypothesis test with five times the examples of `make test`.
 check-deep: export RAG_EVAL_TESTS = deep
@@ -64,10 +65,10 @@ check-deep: $(VENV)/.test
 	$(MAKE) -k -j2 --output-sync=target check-deep-first check-deep-rest
 
 check-deep-first: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" tests/test_[a-h]*.py
+	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" $(FIRST)
 
 check-deep-rest: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" tests --ignore-glob='tests/test_[a-h]*.py'
+	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" tests $(FIRST:%=--ignore-glob='%')
 
 # MUTANTS="--modules 'src/rag_eval/commands/*.py' --sample 100"; without it, the lines changed since BASE.
 mutants: $(VENV)/.test
