@@ -10,7 +10,7 @@ MUTANTS ?=
 FIRST := tests/test_[a-f]*.py tests/test_g[ai]*.py
 CONTAINERS := $(addprefix tests/e2e/,test_act.py test_action_gold.py test_action_image.py test_harness.py test_image.py)
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-published e2e-rest e2e-tools bench watch generate accept format clean
+.PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-published e2e-rest e2e-tools bench watch generate pins accept format clean
 
 help:
 	@echo "make demo      install into $(VENV) and score the packaged example"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench     measure against the peers and write bench/RESULTS.md; BENCH='--quick' and more: BENCH=--help"
 	@echo "make watch     instructions of small runs against BASE, main where not said (needs valgrind)"
 	@echo "make generate  write the files that are read off the metrics"
+	@echo "make pins      raise the versions that CI and the image install (needs uv)"
 	@echo "make accept    take the rendered reports and the output of sessions as they are now for the expected ones"
 
 $(VENV)/pyvenv.cfg:
@@ -129,6 +130,11 @@ watch: $(VENV)/.run
 
 generate: $(VENV)/.run
 	$(BIN)/python tools/generate.py
+
+# The versions that CI and the image install, raised to the newest ones (needs uv).
+pins:
+	printf 'pip\nsetuptools\n' | uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --no-header --all-extras --group test --group frameworks --group lint pyproject.toml - --output-file requirements/ci.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.12 --generate-hashes --no-header --extra action --extra zstd --extra patterns pyproject.toml --output-file requirements/action.txt
 
 accept: $(VENV)/.test
 	RAG_EVAL_ACCEPT=1 $(BIN)/python -m pytest tests/test_renderers.py tests/test_sessions.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import tomllib
 
 import pytest
 import yaml
@@ -162,8 +163,31 @@ def test_every_action_of_ours_is_pinned_and_every_job_has_a_time_limit():
                 assert uses.startswith("./") or re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", uses), uses
 
 
-def test_packages_of_ci_are_pinned():
-    pinned = (ROOT / "requirements" / "ci.txt").read_text("utf-8")
-    for package in ("pytest", "mypy", "ruff", "hypothesis", "hatchling", "pip"):
-        assert re.search(rf"(?m)^{package}==[0-9.]+", pinned), package
-    assert "PIP_CONSTRAINT" in (ROOT / ".ci" / "run").read_text("utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+EXTRAS, GROUPS = PROJECT["project"]["optional-dependencies"], PROJECT["dependency-groups"]
+NEEDED = PROJECT["project"]["dependencies"]
+
+
+def names(*lists):
+    """The packages of lists of requirements, as pins name them."""
+    found = [re.split(r"[<>=;\[ ]", line)[0] for lines in lists for line in lines]
+    return sorted({re.sub(r"[-_.]+", "-", name).lower() for name in found})
+
+
+@pytest.mark.parametrize(
+    ("file", "wanted"),
+    [
+        ("ci.txt", names(NEEDED, *EXTRAS.values(), *(GROUPS[one] for one in ("test", "frameworks", "lint")), ["pip"])),
+        ("action.txt", names(NEEDED, *(EXTRAS[one] for one in ("action", "zstd", "patterns")))),
+    ],
+)
+def test_packages_of_ci_and_of_the_image_are_pinned(file, wanted):
+    """If one is missing: make pins."""
+    text = (ROOT / "requirements" / file).read_text("utf-8")
+    assert [name for name in wanted if not re.search(rf"(?m)^{name}==[0-9.]+", text)] == []
+
+
+def test_ci_installs_what_is_pinned():
+    assert 'PIP_CONSTRAINT="$PWD/requirements/ci.txt"' in (ROOT / ".ci" / "run").read_text("utf-8")
+    steps = JOBS["ci"]["jobs"]["systems"]["steps"]
+    assert any("requirements/ci.txt" in str(step.get("env", "")) for step in steps)
