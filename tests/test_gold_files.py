@@ -231,6 +231,16 @@ def test_freeze_writes_what_sign_off_signed(repo):
     assert repo.run("rag-eval", "validate", MANIFEST) == (0, f"{MANIFEST}: valid, a freeze file\n")
 
 
+@pytest.mark.parametrize(("items", "last"), [(100, "'A099' is not signed"), (102, "… and 2 more not shown.")])
+def test_a_hundred_unsigned_items_are_listed_and_no_more(repo, items, last):
+    repo.stage(*({**ONE, "qid": f"A{number:03}"} for number in range(items)))
+    code, said = repo.gold("freeze", "v1")
+    lines = said.splitlines()
+    end = next(place for place, line in enumerate(lines) if " items are not signed off" in line)
+    assert (code, end) == (1, min(items, 100) + (items > 100))
+    assert last in lines[end - 1]
+
+
 def test_the_same_gold_gives_the_same_bytes_and_the_tag_is_kept(repo):
     repo.gold("freeze", "v1")
     first = (repo.path / MANIFEST).read_bytes()

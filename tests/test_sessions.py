@@ -37,7 +37,6 @@ CHANGING = [
     (re.compile(r"http://127\.0\.0\.1:\d+"), "http://api"),
 ]
 """What differs from run to run or from version to version, and what stands for it."""
-COMMAND = re.compile(r"\$ rag-eval [a-z]")
 
 
 def quickstart(folder):
@@ -140,11 +139,3 @@ def test_a_session_prints_what_its_file_says(file, folders, tmp_path, monkeypatc
     if ACCEPT:
         file.write_text(now, "utf-8")
     assert now == text, f"{file.name} differs: look at the change, then run make accept"
-
-
-def test_every_command_has_a_session():
-    from seams import COMMANDS
-
-    lines = [line for file in FILES for line in file.read_text("utf-8").splitlines() if COMMAND.match(line)]
-    shown = {line.split()[2] for line in lines if "--help" not in line}
-    assert set(COMMANDS) - shown == {"comment"}  # tests/test_posting.py plays it
