@@ -160,6 +160,7 @@ class Session:
         inputs = [Input(*row) for row in digests.rows()]
         found += self._partly_measured(policy, self._golds, cases.questions)
         found += self._repeated(policy, self._golds, cases.questions, digests)
+        found += self._unmatched(policy, cases.questions, digests)
         own = known._replace(notes=notes, inputs=inputs, findings=[*found, *said], earlier=self.earlier)
         return build(self.card, self._golds, policy, self._by_many(own))
 
@@ -206,6 +207,24 @@ class Session:
         sample = [right[place] for place in drawn_at(len(right), SAMPLE, seed)]
         answers = [Answer(case.gold, case.claim) for _, case in self._read_again(policy, golds, sample)]
         return repeated(answers, list(golds.values()), seed, levels(*policies))
+
+    def _unmatched(self, policy: Policy, questions: Sequence[Question], digests: Digests) -> list[Finding]:
+        """Find that gold and traces name chunks otherwise, if for most questions nothing of the gold was retrieved."""
+        from rag_eval.case import evidence_level
+        from rag_eval.integrity import SAMPLE, drawn_at, unmatched
+        from rag_eval.labels import UNRETRIEVED
+
+        lost = sum(question.label in UNRETRIEVED for question in questions)
+        if 2 * lost <= sum(question.answerable and question.trace_line > 0 for question in questions):
+            return []
+        asked = [
+            question
+            for question in questions
+            if question.trace_line and question.answerable and evidence_level(self._golds[question.qid])
+        ]
+        places = drawn_at(len(asked), SAMPLE, digests.hex("trace"))
+        sample = self._read_again(policy, self._golds, [asked[place] for place in places])
+        return unmatched((case for _, case in sample if case.in_a), policy.gold)
 
     def _read_again(
         self, policy: Policy, golds: Mapping[str, Gold], wanted: Sequence[Question]

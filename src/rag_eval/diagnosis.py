@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from rag_eval.finding import Finding
     from rag_eval.judging.gates import Judged
 
 LOW = {metric: float(DEFAULT_GATES[name]) for name, metric in FLOORS.items()} | {"recall": 0.80}
@@ -42,15 +43,25 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(
-    values: Mapping[str, float | None], labels: Mapping[str, int], limits: Mapping[str, float], k: int
+    values: Mapping[str, float | None],
+    labels: Mapping[str, int],
+    limits: Mapping[str, float],
+    k: int,
+    unmatched: Finding | None = None,
 ) -> list[Diagnosis]:
     """All causes that the values speak for. ``limits`` are the gates' thresholds, in place of the reference's.
 
-    What the labels do not bear out is no cause: a value may be low for what is missing, or for one thing alone.
+    What the labels do not bear out is no cause: a value may be low for what is missing, or for one thing alone. With
+    ids that are ``unmatched`` nothing is known of retrieval and citations, and so they are no cause either.
     """
     recall = limits.get(f"recall_all@{k}", LOW["recall"])
     figures = _Figures(values, {**LOW, **HIGH, "recall": recall, **limits}, k, labels)
-    return [found for rule in RULES for found in rule(figures)]
+    if unmatched is None:
+        return [found for rule in RULES for found in rule(figures)]
+    figures = figures._replace(labels={**labels, "OVER_REFUSAL_NOT_RETRIEVED": 0})
+    cause = "Chunk ids: the gold names its evidence otherwise than the traces do."
+    found = [one for rule in RULES if rule not in _BY_IDS for one in rule(figures)]
+    return [*found, Diagnosis(cause, unmatched.message, unmatched.mend)]
 
 
 def limits_of(gates: Iterable[Judged]) -> dict[str, float]:
@@ -346,3 +357,5 @@ RULES: tuple[Callable[[_Figures], Iterator[Diagnosis]], ...] = (
     _latency,
 )
 """What is asked of the figures, in the order of the report. The one place to add a rule."""
+_BY_IDS = (_answers, _retrieval, _across)
+"""The rules that go by what was retrieved or cited of the gold."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from rag_eval.case import Case
     from rag_eval.finding import Level
     from rag_eval.model import Gold
     from rag_eval.scoring.partial import Outcome
@@ -219,6 +220,47 @@ def _padded_right(answers: Sequence[Answer], golds: Sequence[Gold], seed: str) -
     if padded >= max(_FEWEST, len(answers) * (1 - _ALMOST)):
         message = f"{padded} of {len(answers)} right answers say what many other questions want to hear too"
         yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
+
+
+def unmatched(cases: Iterable[Case], file: str) -> list[Finding]:
+    """Find that the gold names its evidence otherwise than the traces do, as after a new chunking.
+
+    ``cases`` are of answerable items that name evidence; ``file`` is the gold.
+    """
+    gold: dict[str, set[str]] = {}
+    seen: dict[str, set[str]] = {}
+    for case in cases:
+        field = _FIELD[case.evidence_level]
+        gold.setdefault(field, set()).update(_named(case.gold, field))
+        values = case.trace.retrieved if field == "id" else [str(one.get(field, "")) for one in case.trace.chunks or ()]
+        seen.setdefault(field, set()).update(filter(None, values))
+    found = []
+    for field, names in gold.items():
+        strangers = sorted(names - seen[field])
+        if len(strangers) < _FEWEST or 2 * len(strangers) <= len(names):
+            continue
+        what = "chunk ids" if field == "id" else f"values of {field}"
+        other = f"traces have {quoted(min(seen[field]), 60)}" if seen[field] else f"no trace has any {field}"
+        message = f"{len(strangers)} of {len(names)} {what} of the gold occur in no trace: the gold has "
+        message += f"{quoted(strangers[0], 60)}, {other}"
+        mend = (
+            "If the chunks were cut anew, label them again, or name the evidence by supports. If not, search the index."
+        )
+        found.append(Finding("unmatched-ids", "warning", message, mend, file))
+    return found
+
+
+_FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "doc_id"}
+
+
+def _named(gold: Gold, field: str) -> Iterable[str]:
+    if field == "id":
+        return gold.citations or [name for name, grade in (gold.relevance_grades or {}).items() if grade]
+    if field == "rel_path":
+        return [one["rel_path"] for one in gold.supports or ()]
+    if field == "section":
+        return [one["section"] for one in gold.sections or ()]
+    return gold.expected_documents or gold.doc_grades or gold.relevant_docs or ()
 
 
 def _other_gold(origin: Origin) -> Iterator[Finding]:

@@ -30,6 +30,8 @@ MEANING = {
 }
 GOOD = frozenset({"OK", "REFUSAL_OK", "ATTACK"})
 REFUSED = ("REFUSAL_OK", "OVER_REFUSAL_EVIDENCE_PRESENT", "OVER_REFUSAL_NOT_RETRIEVED")
+UNRETRIEVED = ("NOT_RETRIEVED", "OVER_REFUSAL_NOT_RETRIEVED")
+"""Nothing of the gold evidence was retrieved."""
 ABSENT = ("MISSING", "ERROR")
 """There is no answer to judge: what is measured on answers counts them as wrong ones."""
 STAGE = {

@@ -278,7 +278,8 @@ def concluded(report: Report) -> Report:
 def diagnosed(report: Report) -> Report:
     """The report with the likely causes of what breaks the limits of its gates, the base's among them."""
     values = {name: result.value for name, result in report.metrics.items()}
-    found = diagnose(values, report.labels, limits_of(report.gates), report.k)
+    unmatched = next((one for one in report.findings if one.code == "unmatched-ids"), None)
+    found = diagnose(values, report.labels, limits_of(report.gates), report.k, unmatched)
     return report._replace(diagnosis=tuple(found))
 
 
