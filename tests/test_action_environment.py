@@ -178,6 +178,7 @@ def test_an_api_that_is_down_costs_little_where_the_clone_knows(served, run, fau
     assert "No comment: " in run.log
 
 
+@pytest.mark.deep
 def test_an_api_that_does_not_answer_ends_in_time(served, shallow, environ):
     """By the clock, with the client that the action makes: nothing but the API knows the base."""
     served.faults = [Fault("", 200, how="headers in drops", times=10**6)]
@@ -240,11 +241,14 @@ def settings(trap, proxy):
     yield {"RES_OPTIONS": "ndots:99", "HOSTALIASES": f"{trap}/index", "no_proxy": "*", "COLUMNS": "x"}
 
 
-def test_variables_of_earlier_steps_change_nothing(environ, trap, served):
+@pytest.mark.parametrize("one_by_one", [False, pytest.param(True, marks=pytest.mark.deep)])
+def test_variables_of_earlier_steps_change_nothing(environ, trap, served, one_by_one):
     expected = started(environ)
     assert expected.returncode == 1
     with FakeGitHub().serving() as proxy:
-        for more in settings(trap, proxy.url):
+        several = list(settings(trap, proxy.url))
+        together = {name: value for more in several for name, value in more.items()}
+        for more in several if one_by_one else [together]:
             served.comments[2].clear()
             done = started({**environ, **more})
             assert (done.returncode, done.stdout, done.stderr) == (1, expected.stdout, expected.stderr), more

@@ -112,7 +112,7 @@ def repo(tmp_path):
     return Repo.create(tmp_path / "repo", None)
 
 
-@pytest.mark.parametrize("author", ["+0000", "-0800", "+0545", "+1300"])
+@pytest.mark.parametrize("author", ["-0800", "+0545"])
 @pytest.mark.parametrize("committer", ["+0000", "+0530"])
 @pytest.mark.parametrize("message", ["one line", "two\n\nparagraphs\n", "line\r\nends", "Ünïcode ✓"])
 def test_commits_of_any_zone_are_built_again(repo, author, committer, message):
