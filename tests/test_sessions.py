@@ -19,10 +19,10 @@ from unittest.mock import patch
 import pytest
 
 from cases import ROOT
-from fake_github import FakeGitHub
+from fake_github import FakeGitHub, Fault
 from project import Project, apart, gates, gold_of, trace_of, wrong
 from rag_eval import __version__
-from seams import main
+from seams import GitHub, Network, action, main
 
 FILES = sorted((ROOT / "tests/sessions").glob("*.txt"))
 ACCEPT = bool(os.environ.get("RAG_EVAL_ACCEPT"))
@@ -68,6 +68,10 @@ def lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
+TABLES = re.compile(r"$|.*  .*[↑↓]$|.* {3,}|-{3,}|[A-Z][a-z]+: [a-z]|No data|- |  [A-Z_]+: ")
+"""Lines of the table of metrics that the action prints; tests/gold has them."""
+SHOWN = 14
+"""Lines shown of each comment."""
 FOLDERS = {"quickstart": quickstart, "perspectives": perspectives, "project": project}
 
 
@@ -119,8 +123,61 @@ def _shown(words, folder):
     if words[0] == "write":
         (folder / words[1]).write_text("".join(f"{line}\n" for line in words[2:]), "utf-8")
         return ""
+    if words[0] == "action":
+        return _acted(folder, dict(word.split("=", 1) for word in words[1:]))
     assert words[0] == "git", words
     return Project(folder).git(*words[1:])
+
+
+def _acted(folder, inputs):
+    """The action on the pull request of `topic`: what it prints, its outputs, its requests, its comments.
+
+    ``fail=STATUS PATTERN`` lets requests fail; everything else is an input of the action.
+    """
+    project, fake = Project(folder), FakeGitHub()
+    base, head = (project.git("rev-parse", name) for name in ("main", "topic"))
+    project.git("checkout", "-q", "--force", "--detach", "main")
+    project.git("merge", "-q", "--no-ff", "--no-edit", head)
+    fake.repository_at(folder)
+    fake.add_pull(2, head, base)
+    if failing := inputs.pop("fail", ""):
+        status, _, match = failing.partition(" ")
+        fake.faults = [Fault(match, int(status), times=99)]
+    names = ("GITHUB_EVENT_PATH", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
+    files = {name: folder.parent / name for name in names}
+    pull = {"number": 2, "head": {"sha": head}, "base": {"sha": base, "ref": "main"}, "user": {"login": "eve"}}
+    event = {"pull_request": pull, "repository": {"default_branch": "main"}}
+    files["GITHUB_EVENT_PATH"].write_text(json.dumps(event))
+    files["GITHUB_OUTPUT"].write_text("")
+    environ = {
+        **{f"INPUT_{name.upper()}": value for name, value in {"github-token": "t0ken", **inputs}.items()},
+        **{name: str(file) for name, file in files.items()},
+        "GITHUB_WORKSPACE": str(folder),
+        "GITHUB_EVENT_NAME": "pull_request",
+        "GITHUB_REF": "refs/pull/2/merge",
+        "GITHUB_BASE_REF": "main",
+        "GITHUB_SHA": project.git("rev-parse", "HEAD"),
+        "GITHUB_REPOSITORY": "octo/hello",
+        "GITHUB_RUN_ID": "4242",
+        "GITHUB_RUN_NUMBER": "7",
+        "GITHUB_RUN_ATTEMPT": "1",
+    }
+    with fake.serving(), contextlib.redirect_stdout(io.StringIO()) as out:
+        code = action({**environ, "GITHUB_API_URL": fake.url}, _connected)
+    outputs = re.findall(r"(?m)^([\w-]+)<<(\w+)\n((?s:.*?))\n\2$", files["GITHUB_OUTPUT"].read_text("utf-8"))
+    comments = [line for comment in fake.comments[2] for line in comment["body"].splitlines()[:SHOWN]]
+    parts = {
+        "printed": [line for line in out.getvalue().splitlines() if not TABLES.match(line)],
+        "outputs": [f"{name}={value.splitlines()[0] if value else ''}" for name, _, value in outputs],
+        "requests": [f"{seen.method} {seen.target}" for seen in fake.seen],
+        "comments": comments,
+    }
+    lines = [line for name, rows in parts.items() for line in (f"-- {name}", *rows)]
+    return "\n".join([*lines, f"-- exit {code}"])
+
+
+def _connected(api_url, token, repository):
+    return GitHub(api_url, token, repository, Network(sleep=lambda _: None))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
