@@ -60,26 +60,6 @@ def test_a_problem_in_an_array_is_on_the_line_of_its_element(tmp_path):
     assert problems == ["FILE:3: /1/answerable: 'yes' is not true or false. Write true or false without quotes."]
 
 
-@pytest.mark.parametrize(
-    ("data", "place", "words"),
-    [
-        (b'[\n{"qid": 1,}\n]', "2: column 1", "not valid JSON"),
-        (b'[\n{"a": 1, "a": 2}]', "2:", "stands twice"),
-        (b'[{"qid": "\\ud800"}]', "1:", "half of a surrogate pair"),
-        (b"[\n1 2]", "2: column 3", "',' or ']'"),
-        (b"[\n1", "2: column 2", "',' or ']'"),
-        (b"[]\n[]", "2: column 1", "nothing after the array"),
-        (b"[\n\n  \xff]", "3: column 3", "not valid UTF-8"),
-        (b"[NaN]", "1:", "NaN is not JSON"),
-        (b"[" * 70 + b"]" * 70, "", "nested deeper than 65 levels"),
-    ],
-)
-def test_an_array_that_is_no_json_names_line_and_column(tmp_path, data, place, words):
-    problem = golds(tmp_path, data)[1][-1]
-    assert problem.startswith(f"FILE:{place}")
-    assert words in problem
-
-
 @pytest.mark.parametrize("data", [b"", b"\n \n", b"[]", b" [ ] \n", b"\xef\xbb\xbf"])
 def test_gold_without_an_item_is_a_problem(tmp_path, data):
     assert ["holds no gold item" in problem for problem in golds(tmp_path, data)[1]] == [True]

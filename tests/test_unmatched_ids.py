@@ -6,7 +6,7 @@ import pytest
 
 import rag_eval
 from cases import gold_row, write_rows
-from rag_eval.renderers import render
+from seams import render
 
 
 def run(folder, items, traces):
