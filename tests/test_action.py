@@ -163,7 +163,7 @@ def test_a_failed_gate_is_exit_1_with_its_name(in_workspace):
 def test_failing_questions_are_annotated_on_the_line_of_their_trace(in_workspace):
     run = in_workspace
     run("bad.jsonl")
-    assert "::warning file=bad.jsonl,line=2,title=NOT_RETRIEVED::Q02: no gold citation was retrieved" in run.log
+    assert "::warning file=bad.jsonl,line=2,title=NOT_RETRIEVED::Q02: no gold evidence was retrieved" in run.log
 
 
 def test_annotations_can_be_off(in_workspace):
