@@ -30,6 +30,11 @@ GATES = {
     },
     "completeness": {"missing": 0, "duplicate": 0, "unknown": 0},
 }
+COMPARED = {
+    "gates": {**GATES["gates"], "precision": {"min": 0.8, "max_drop": 0.1, "test": "none"}},
+    "baseline": {"report": "eval/baseline.json"},
+    "must_pass": ["A00", "U00"],
+}
 SIGNOFF = {"dataset": "red", "gold": "eval/gold.jsonl", "records": "eval/gold.signoff", "require": "record"}
 ATTACK = {"kind": "input", "positive": True, "category": "injection"}
 ANSWERABLE = [f"A{number:02}" for number in range(12)]
@@ -121,7 +126,9 @@ def _array(rows):
     ).encode()
 
 
-some = st.lists(st.sampled_from(QIDS), min_size=1, max_size=6, unique=True)
+FAILING = ("the failing ones",)
+some = st.just(FAILING) | st.lists(st.sampled_from(QIDS), min_size=1, max_size=6, unique=True)
+"""Questions that an edit is about: often those that the system fails."""
 EDITS, HONEST = {}, {}
 
 
@@ -253,7 +260,8 @@ def drop(change, qids):
 def widen(change, told):
     """Let more answers pass."""
     for gold in change.chosen(told[0]):
-        gold["gold_claim_substr"] = told[1] and [*gold["gold_claim_substr"], *told[1]]
+        if gold["answerable"]:
+            gold["gold_claim_substr"] = told[1] and [*gold["gold_claim_substr"], *told[1]]
 
 
 @edit(some)
@@ -269,7 +277,8 @@ def recite(change, told):
     rows = {row["qid"]: row for row in change.traces}
     for gold in change.chosen(told[0]):
         cited = rows.get(gold["qid"], {}).get("answer_json", {}).get("citations", [])
-        gold["gold_citations"] = cited if told[1] == "retrieved" else []
+        if gold["answerable"]:
+            gold["gold_citations"] = cited if told[1] == "retrieved" else []
 
 
 @edit(some)
@@ -337,7 +346,7 @@ SETTINGS = {
     "integrity": dict.fromkeys(
         ["refuses-everything", "answers-everything", "padded-answers", "padded-citations"], "off"
     ),
-    "limits": {"lines": 5},
+    "limits": {"lines": 20, "whole_mib": 1},
     "safety": {"warn": 0.01},
     "slices": {"by": ["category"]},
     "statistics": {"alpha": 0.0001},
@@ -381,8 +390,32 @@ def name_in_the_workflow(change, name):
     easy = [{**one, "gold_claim_substr": []} for one in change.golds]
     loose = {**change.gates, "gates": {"precision": {"min": 0}}}
     change.files[f"{change.below}eval/easy.jsonl"] = lines(easy)
-    change.files[f"{change.below}eval/loose.yml"] = yaml.safe_dump({**loose, "gold": "gold.jsonl"})
+    change.files[f"{change.below}eval/loose.yml"] = yaml.safe_dump(
+        {**loose, "gold": "gold.jsonl", "trace": "../runs/trace.jsonl"}
+    )
     change.inputs[name] = {"gold": "eval/easy.jsonl", "gates": "eval/loose.yml", "k": "50"}[name]
+
+
+@edit(st.sampled_from(["worse", "gone", "unnamed", "renamed"]))
+def lower_baseline(change, how):
+    """Compare with a run that was worse, or with none."""
+    path, worse = f"{change.below}eval/baseline.json", change.repository.path.parent / "worse.json"
+    if how == "worse" and worse.exists():
+        change.files[path] = worse.read_bytes()
+    elif how == "gone" and worse.exists():
+        change.files[path] = None
+    elif how == "renamed" and worse.exists():
+        change.files[f"{change.below}eval/b.json"] = worse.read_bytes()
+        change.gates["baseline"] = {"report": "eval/b.json"}
+    else:
+        change.gates.pop("baseline", None)
+
+
+@edit(some)
+def split(change, qids):
+    """Keep some of the gold in a second file, which nothing names."""
+    change.files[f"{change.below}eval/gold-2.jsonl"] = lines(change.chosen(qids)).decode()
+    change.golds = [one for one in change.golds if one["qid"] not in qids]
 
 
 @edit(st.just({"signoff": "off"}))
@@ -414,7 +447,9 @@ def reorder(change, places):
 
 @honest(st.just(""))
 def repeat_runs(change, _):
-    """Ask everything twice."""
+    """Ask everything twice, if there is no baseline, which would have to do so too."""
+    if "baseline" in change.gates:
+        return
     change.traces = [{**row, "run": run} for run in ("1", "2") for row in change.traces]
 
 
@@ -443,6 +478,13 @@ def other_code(change, path):
 def add_gate(change, name):
     """Add a gate."""
     change.gates[name] = {**change.gates[name], "mrr": {"min": 0.1}}
+
+
+def apply(change, name, value, faults):
+    """Make an edit; what it is about is known once it is known what the system fails."""
+    parts = value if isinstance(value, tuple) and value != FAILING else (value,)
+    parts = [list(faults) if part == FAILING else part for part in parts]
+    (EDITS | HONEST)[name][0](change, parts if isinstance(value, tuple) and value != FAILING else parts[0])
 
 
 def begin(repository, below, signed, gates):

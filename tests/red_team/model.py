@@ -12,24 +12,38 @@ from fractions import Fraction
 LONGEST_PHRASE = 200
 
 
-def verdict(gates, golds, traces):
-    """Return the gates of the base that the answers break, each with its value; none if the run may pass."""
-    scores = measured(gates, golds, traces)
+def verdict(gates, golds, traces, earlier=None):
+    """Return what of the base's gates the answers break, by name; empty if the run may pass.
+
+    ``earlier`` are the answers of the base's baseline, if its gates name one.
+    """
+    now, before = measured(gates, golds, traces), measured(gates, golds, earlier or [])
     broken = {}
-    for name, bounds in gates.get("gates", {}).items():
-        if bounds.get("severity") == "warning":
-            continue
-        values = [score for score in scores[name] if score is not None]
-        value = Fraction(sum(map(Fraction, values)), len(values)) if values else None
-        if value is None:
-            if bounds.get("when_no_data", "fail") == "fail":
-                broken[name] = None
-        elif value < Fraction(str(bounds.get("min", value))) or value > Fraction(str(bounds.get("max", value))):
-            broken[name] = float(value)
-    allowed = {"missing": 0, "duplicate": 0, "unknown": 0, **gates.get("completeness", {})}
+    for name, bounds in gates["gates"].items():
+        value = _mean(now[name])
+        low, high = (Fraction(str(bounds[side])) if side in bounds else None for side in ("min", "max"))
+        if value is None or (low is not None and value < low) or (high is not None and value > high):
+            broken[name] = value and float(value)
+        if earlier and "max_drop" in bounds and (value or 0) < _mean(before[name]) - Fraction(str(bounds["max_drop"])):
+            broken[f"drop of {name}"] = value and float(value)
+    if earlier:
+        wrong = {qid for qid, right in _right(gates, golds, traces) if not right}
+        broken |= dict.fromkeys(wrong.intersection(gates.get("must_pass", ())), "must pass")
     counts = completeness(golds, traces)
-    broken |= {f"completeness.{name}": counts[name] for name in counts if counts[name] > allowed[name]}
-    return broken
+    return broken | {name: count for name, count in counts.items() if count > gates["completeness"][name]}
+
+
+def _mean(scores):
+    values = [Fraction(score) for score in scores if score is not None]
+    return sum(values) / len(values) if values else None
+
+
+def _right(gates, golds, traces):
+    for case in _cases(gates, golds, traces):
+        yield (
+            case.gold["qid"],
+            case.precision() if case.answerable and not case.refused else case.refused is not case.answerable,
+        )
 
 
 def completeness(golds, traces):
@@ -46,12 +60,15 @@ def completeness(golds, traces):
 
 def measured(gates, golds, traces):
     """Return the scores of every case by metric; None where the metric does not apply."""
+    cases = _cases(gates, golds, traces)
+    plain = {name: name.partition("@")[0].partition(".")[0] for name in gates["gates"]}
+    return {name: [getattr(case, plain[name])() for case in cases] for name in plain}
+
+
+def _cases(gates, golds, traces):
     last = {(row.get("run"), row.get("qid")): row for row in traces}
     runs = sorted({run for run, _ in last}, key=str) or [None]
-    cases = [_Case(gates, gold, last.get((run, gold["qid"]))) for run in runs for gold in golds]
-    return {
-        name: [getattr(case, name.partition("@")[0].partition(".")[0])() for case in cases] for name in gates["gates"]
-    }
+    return [_Case(gates, gold, last.get((run, gold["qid"]))) for run in runs for gold in golds]
 
 
 class _Case:

@@ -17,39 +17,70 @@ from hypothesis import strategies as st
 from depth import DEEP
 from gaming.honest import Repository, lines, record
 from gaming.play import _no_git_variables
-from red_team.edits import EDITS, FAULTS, GATES, HONEST, QIDS, SIGNOFF, begin, failing, item
+from red_team.edits import (
+    ANSWERABLE,
+    ATTACKS,
+    COMPARED,
+    EDITS,
+    FAULTS,
+    GATES,
+    HONEST,
+    OTHERS,
+    QIDS,
+    SIGNOFF,
+    answer,
+    apply,
+    begin,
+    failing,
+    item,
+)
 from red_team.model import verdict
-from seams import RagEvalError, action
+from seams import RagEvalError, action, app, render
 
 EXAMPLES = settings(max_examples=2_000 if DEEP else 15)
-BASES = [(below, signoff) for below in ("", "apps/a/") for signoff in (True, False)]
+BASES = [("", True, False), ("", False, True), ("apps/a/", True, True), ("apps/a/", False, False)]
+"""The folder of the system, and whether its gates ask for sign-off and name a baseline."""
 
 
-def gates_of(signoff):
+def gates_of(signoff, baseline):
     """Return the gates of a base."""
-    return {**GATES, "signoff": SIGNOFF} if signoff else GATES
+    return {**GATES, **({"signoff": SIGNOFF} if signoff else {}), **(COMPARED if baseline else {})}
 
 
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory):
-    """The base of each kind: at the root or in a folder, with and without sign-off, beside another system."""
+    """Build the base of each kind, beside another system: its repository."""
     made = {}
-    for below, signoff in BASES:
+    for below, signoff, baseline in BASES:
         repository = Repository(tmp_path_factory.mktemp("base") / "repo")
         repository.path.mkdir()
         repository.git("init", "--quiet", "--template=", "--initial-branch=main")
         repository.write(".gitignore", "runs/\nrag-eval-report/\n")
-        gold = lines([item(qid) for qid in QIDS])
+        golds = [item(qid) for qid in QIDS]
+        gold = lines(golds)
         repository.write(f"{below}eval/gold.jsonl", gold)
-        repository.write(f"{below}eval-gates.yml", yaml.safe_dump(gates_of(signoff), sort_keys=False))
         repository.write("apps/other/eval-gates.yml", "version: 1\ngold: gold.jsonl\n")
         repository.write("apps/other/gold.jsonl", gold)
         if signoff:
             signed = record(b"", gold, dataset="red", gold=f"{below}eval/gold.jsonl")
             repository.write(f"{below}eval/gold.signoff/{signed.name}", signed.file)
+        if baseline:
+            worse = [FAULTS["wrong"](answer(one)) for one in golds]
+            repository.write(f"{below}eval/baseline.json", reported(repository.path / below, map(answer, golds)))
+            repository.write("../worse.json", reported(repository.path / below, worse))
+        repository.write(f"{below}eval-gates.yml", yaml.safe_dump(gates_of(signoff, baseline), sort_keys=False))
         repository.commit("the base")
-        made[below, signoff] = repository
+        made[below, signoff, baseline] = repository
     return made
+
+
+def reported(folder, traces):
+    """Return the report of some answers under plain gates."""
+    with tempfile.TemporaryDirectory() as aside:
+        paths = [folder / "eval/gold.jsonl", Path(aside) / "trace.jsonl", Path(aside) / "gates.yml"]
+        paths[1].write_bytes(lines(traces))
+        paths[2].write_text(yaml.safe_dump(GATES))
+        return render(app.run(app.Options(*map(str, paths))), "json")
 
 
 def judged(change, event, commits):
@@ -107,23 +138,28 @@ def drawn(draw, edits, most):
     return [(name, draw(edits[name][1])) for name in names]
 
 
-TROUBLE = st.dictionaries(st.sampled_from(QIDS), st.sampled_from(sorted(FAULTS)), max_size=8)
+KINDS = st.sampled_from(sorted(FAULTS))
+GROUPS = st.sampled_from([ANSWERABLE, OTHERS, ATTACKS])
+TROUBLE = st.dictionaries(st.sampled_from(QIDS), KINDS, max_size=8) | st.builds(
+    lambda group, count, kind: dict.fromkeys(group[:count], kind), GROUPS, st.integers(1, 8), KINDS
+)
 PLACES = st.tuples(st.sampled_from(BASES), st.booleans(), st.sampled_from(["pull_request", "merge_group", "squash"]))
 
 
 def played(bases, place, faults, edits, commits):
     """Play a pull request: what the model says, what the action says."""
-    (below, signoff), signed, event = place
+    (below, *kind), signed, event = place
     with tempfile.TemporaryDirectory() as folder:
         repository = Repository(Path(folder) / "repo")
-        shutil.copytree(bases[below, signoff].path, repository.path)
-        base_gates = gates_of(signoff)
+        shutil.copytree(bases[place[0]].path.parent, folder, dirs_exist_ok=True)
+        base_gates = gates_of(*kind)
         change = begin(repository, below, signed, base_gates)
         failing(change, faults)
         for name, value in edits:
-            (EDITS | HONEST)[name][0](change, value)
+            apply(change, name, value, faults)
         ending = judged(change, event, commits)
-        return verdict(base_gates, [item(qid) for qid in QIDS], change.traces), ending
+        golds = [item(qid) for qid in QIDS]
+        return verdict(base_gates, golds, change.traces, kind[1] and [answer(gold) for gold in golds]), ending
 
 
 @EXAMPLES
