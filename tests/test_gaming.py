@@ -14,11 +14,13 @@ from sshkeys import Keys
 SCENARIOS = scenarios()
 NAMED = {
     "baseline-named-by-the-workflow",
+    "four-eyes-on-a-push",
     "gates-from-an-earlier-commit-of-the-change",
     "gates-from-the-change",
     "gates-from-the-change-by-its-branch",
     "gates-limits-below-the-old-gold",
     "gates-named-by-the-workflow",
+    "gates-of-another-system-named",
     "gold-as-label-folder",
     "gold-compressed-and-widened",
     "gold-compressed-without-failing",

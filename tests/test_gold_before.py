@@ -505,3 +505,32 @@ def test_lines_that_read_otherwise_as_an_array_are_no_unchanged_items(project, s
     assert score.code == bool(stated)
     assert changed(report)["Q1"][0] == "changed"
     assert ("unsigned-change" in codes(report)) == bool(stated)
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_gold_that_leaves_the_folder_of_its_gates_is_held_to_them(project, score, stays):
+    project.git("rm", "-q", GATES, GOLD)
+    system(project, "svc", GOLDS, TRACES, precision="{min: 0.9}")
+    project.done("in a folder")
+    project.branch("pr")
+    if not stays:
+        project.git("rm", "-q", "svc/eval/gold.jsonl")
+    project.write("new/gold.jsonl", json_lines(GOLDS))
+    project.write("new/g.yml", gates("gold: gold.jsonl\ntrace: ../runs/trace.jsonl\n", precision="{min: 0.1}"))
+    project.put(trace=wrong(1, 2))
+    project.done("elsewhere")
+    report = score("--gates", "new/g.yml")
+    assert (score.code, report["base"]["kind"]) == (1, "base")
+
+
+def test_packed_gold_of_the_base_may_be_unpacked_where_nobody_signs(project, score):
+    project.git("rm", "-q", GOLD)
+    project.write("eval/gold.jsonl.gz", FORMS["gold.jsonl.gz"](GOLDS))
+    project.put(gates=gates("gold: eval/gold.jsonl.gz\n"))
+    project.done("packed")
+    project.branch("pr")
+    project.git("rm", "-q", "eval/gold.jsonl.gz")
+    project.put(gold=widened(), gates=gates(f"gold: {GOLD}\n"), trace=wrong(1))
+    project.done("unpacked")
+    report = score()
+    assert (score.code, changed(report)) == (0, {"Q1": ("changed", "NOT_CITED", "OK")})

@@ -163,13 +163,37 @@ def read_regular(tree: Tree, path: str) -> bytes | None:
 
 def lost(one: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[str]:
     """The paths of files with some ``endings`` that a tree has and another has not; what is the same is not walked."""
+    return sorted(path for path, there in _near_changes(one, other, endings) if not there)
+
+
+def left_near_changes(one: Snapshot, other: Snapshot, names: tuple[str, ...]) -> list[str]:
+    """The paths of files of some ``names`` that both trees have, in folders in or below which something differs."""
+    found = _near_changes(one, other, names)
+    return sorted(path for path, there in found if there and path.rpartition("/")[2] in names)
+
+
+def named_files(tree: Snapshot, names: tuple[str, ...], most: int) -> list[str]:
+    """The paths of files of some ``names`` in at most ``most`` folders of a tree, the topmost first.
+
+    A name with a dot in it is taken for a file's: nothing tells them apart without another look at each.
+    """
+    found, folders = [], [""]
+    for folder in folders:
+        inside = _entries(tree, folder)
+        found += [folder + name for name in names if name in inside]
+        folders += [f"{folder}{name}/" for name in sorted(inside) if "." not in name][: max(0, most - len(folders))]
+    return found
+
+
+def _near_changes(one: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[tuple[str, bool]]:
+    """The files with some ``endings`` in differing folders of a tree, and whether the other tree has them too."""
     found, rest = [], [""]
     while rest:
         folder = rest.pop()
         before, after = _entries(one, folder), _entries(other, folder)
-        found += [folder + name for name in before if name.endswith(endings) and name not in after]
+        found += [(folder + name, name in after) for name in before if name.endswith(endings)]
         rest += [f"{folder}{each}/" for each in before if before[each] != after.get(each)]
-    return sorted(found)
+    return found
 
 
 def _entries(tree: Snapshot, folder: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from rag_eval.pairing import plain_question
 from rag_eval.places import GATES_FILES
 from rag_eval.safe import quoted
 from rag_eval.signoff import frame
-from rag_eval.trees import Irregular, lost, read, read_regular
+from rag_eval.trees import Irregular, left_near_changes, lost, named_files, read, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +61,23 @@ def base_policy(authority: Authority, gates: str, folder: str, gold: str, scored
         moves = [policy for policy, moved, what in about if what == wanted and moved]
         if standing or moves:
             return standing[0] if standing else _the_one(moves)
+        if wanted == _SAME_GOLD and (policy := _left_by_its_gold(authority, gold, scored)):
+            return policy
+    return None
+
+
+def _left_by_its_gold(authority: Authority, gold: str, scored: Golds) -> Policy | None:
+    """Return the gates of another folder about this gold, which the change took out of there, or copied."""
+    near = left_near_changes(authority.before, authority.after, GATES_FILES)
+    paths = dict.fromkeys([*near, *named_files(authority.before, GATES_FILES, _FOLDERS)])
+    for path in list(paths)[:_MOST]:
+        policy = _at(authority, path)
+        own = gold_named_by(authority, policy, authority.before) if policy else None
+        # Gates that come to stand beside others for the very same file are first gates of their own.
+        if policy is None or own == authority.inside(gold):
+            continue
+        if _about(authority, policy, gold, scored, moved=True) == _SAME_GOLD:
+            return policy
     return None
 
 
@@ -112,7 +129,7 @@ def _is_usual(path: str) -> bool:
     return posixpath.basename(path) in GATES_FILES
 
 
-_ENDINGS, _MOST = (".yml", ".yaml"), 200
+_ENDINGS, _MOST, _FOLDERS = (".yml", ".yaml"), 200, 200
 
 
 def _gates_file(authority: Authority, path: str) -> Policy | None:

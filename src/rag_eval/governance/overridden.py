@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import posixpath
 
-from rag_eval.files.gates_file import beside
+from rag_eval.files.gates_file import beside, policy_of
+from rag_eval.files.ledger import Ledger
 from rag_eval.finding import Finding
-from rag_eval.governance.base_gates import usual_places
+from rag_eval.governance.base_gates import gold_named_by, usual_places
 from rag_eval.model import USUAL_GOLD
 from rag_eval.places import GATES_FILES
 from rag_eval.safe import quoted
-from rag_eval.trees import Irregular
+from rag_eval.trees import Irregular, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,9 +62,16 @@ def _gates(scene: Scene) -> Iterator[Finding]:
         return
     places = usual_places(scene.authority, scene.named.folder, scene.head.gold)
     meant = next((place for place in places if _holds(tree, place)), named)
-    if meant != named and (not usual or ("/" in meant and _holds(tree, named))):
+    nearer = "/" in meant or _gold_of(scene, tree, meant) == scene.authority.inside(scene.head.gold)
+    if meant != named and (not usual or (nearer and _holds(tree, named))):
         message = f"the caller names this gates file, and the base has {quoted(meant)} for this gold"
         yield Finding("gates-overridden", "warning", message, "Leave the input gates out.", scene.head.file)
+
+
+def _gold_of(scene: Scene, tree: Tree, gates: str) -> str | None:
+    data = read_regular(tree, gates)
+    policy = None if data is None else policy_of(data, scene.authority.outside(gates), Ledger())
+    return gold_named_by(scene.authority, policy, tree) if policy else None
 
 
 def _holds(tree: Tree, path: str) -> bool:
