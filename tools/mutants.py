@@ -414,9 +414,14 @@ def main() -> int:
         outcomes = run_all(folder, mutants, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    killed = sum(one.result == "killed" for one in outcomes)
-    share = 100 * killed / len(outcomes)
-    print(f"{killed} of {len(outcomes)} mutants killed: {share:.0f} % (of {len(found)} that can be made)")
+    by_package: dict[str, list[bool]] = defaultdict(list)
+    for one in outcomes:
+        by_package[str(Path(one.mutant.path).parent)].append(one.result == "killed")
+    for package, killed in sorted(by_package.items()):
+        print(f"{package}: {sum(killed)} of {len(killed)}")
+    total = sum(map(sum, by_package.values()))
+    share = 100 * total / len(outcomes)
+    print(f"{total} of {len(outcomes)} mutants killed: {share:.0f} % (of {len(found)} that can be made)")
     return int(share < options.least)
 
 
