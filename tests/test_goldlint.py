@@ -14,7 +14,6 @@ from cases import ROOT, gold_row, make_case, trace_row
 from depth import examples
 from rag_eval.files.rows import read_entries
 from rag_eval.goldlint import CHECKS, Sample, lint, watch
-from rag_eval.goldlint.questions import SHARED, near_duplicates
 from rag_eval.judging.gates import REFERENCE_GATES
 from seams import Gate, Gold, Ledger, Policy, Reader, Settings, Trace, read_policy, read_traces
 from strategies import gold_fields
@@ -308,26 +307,6 @@ def test_near_duplicates_are_found_at_the_later_qid(pair):
 @pytest.mark.parametrize("pair", FAR)
 def test_questions_with_a_telling_word_each_of_their_own_are_not(pair):
     assert found("question-near-duplicate", *(item(qid=f"Q{n}", question=one) for n, one in enumerate(pair))) == []
-
-
-@examples(60)
-@given(
-    st.lists(
-        st.lists(st.sampled_from("red blue green long the of is 4kg 5kg".split()), min_size=1, max_size=7), max_size=8
-    )
-)
-def test_near_duplicates_are_those_that_comparing_all_pairs_finds(questions):
-    from rag_eval.goldlint.questions import _stems, _telling
-
-    golds = [Gold.from_row(item(qid=f"Q{n}", question=" ".join(one)), n) for n, one in enumerate(questions)]
-    late = set()
-    for first in golds:
-        for other in golds:
-            mine, its = _stems(first.question), _stems(other.question)
-            nested = _telling(mine) <= _telling(its) and _telling(mine)
-            if first.qid != other.qid and nested and SHARED[1] * len(mine & its) >= SHARED[0] * len(mine | its):
-                late.add(max(first.qid, other.qid))
-    assert {gold.qid for gold, _ in near_duplicates(golds)} == late
 
 
 # --- the set and its gates -------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from statsmodels.stats.multitest import multipletests
 
 from depth import examples
 from rag_eval.judging.regression import compared
-from rag_eval.renderers.asides import _blind
 from rag_eval.stats.power import fail_probability, noise_bound
 from runs import evidence, question, questions
 from seams import Baseline, Completeness, Evidence, Gate, Policy, Slices, Statistics, judge_all, measure
@@ -338,20 +337,6 @@ def test_what_never_moved_is_taken_for_a_rate_at_its_worst():
     graded, rates = one("mrr", [(0.5, 0.5)] * 30).comparison, one("precision", [(1, 1)] * 30).comparison
     assert (graded.mde, graded.needed) == (rates.mde, rates.needed)
     assert 0 < graded.mde < 0.3
-
-
-def blind(name, pairs, direction="max_drop"):
-    before, after = (questions(name.partition(".")[0], side) for side in zip(*pairs, strict=True))
-    now = Evidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), {name: "c"}, Baseline(before, {name: "c"}))
-    (found,) = compared([Gate(name, direction, "1")], now, Statistics())
-    return _blind(found)
-
-
-def test_where_there_is_no_figure_none_is_not_said():
-    slower = [(100.0 + n, 300.0 + n) for n in range(40)]
-    assert not blind("latency_total_ms.p95", slower, "max_rise")
-    assert not blind("latency_total_ms.mean", [(100.0, 100.0)] * 40, "max_rise")
-    assert blind("mrr", [(0.5, 0.4), (0.5, 0.5)])
 
 
 def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():

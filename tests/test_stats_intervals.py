@@ -13,7 +13,7 @@ from scipy import special, stats
 from statsmodels.stats.proportion import proportion_confint
 
 from rag_eval.stats import Asked, clopper_pearson, expressible, interval, small_sample
-from rag_eval.stats.bounded import _weighted_quantile, mean_at_most
+from rag_eval.stats.bounded import mean_at_most
 from rag_eval.stats.intervals import percentile_ranks
 from rag_eval.stats.special import (
     beta_cdf,
@@ -89,13 +89,6 @@ def test_the_bound_of_a_bounded_mean_is_the_quantile_of_randomly_weighted_means(
     drawn = np.quantile(spaces @ [*scores, 1.0], 0.975)
     points = sorted((score, scores.count(score)) for score in set(scores))
     assert drawn - 4e-4 <= mean_at_most(points, 1.0, 0.025) <= drawn + 0.0025 / sqrt(len(scores) / 2)
-
-
-@pytest.mark.parametrize(("hits", "n"), [(0, 10), (5, 10), (27, 30), (50, 100), (990, 1000)])
-def test_the_saddlepoint_is_close_to_the_exact_quantile_for_two_values(hits, n):
-    exact = clopper_pearson(hits, n)[1]
-    found = _weighted_quantile([(0.0, n - hits), (1.0, hits + 1)], normal_quantile(0.975))
-    assert exact - 1e-6 <= found <= exact + 0.0016
 
 
 @given(COUNTS)

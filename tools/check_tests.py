@@ -3,8 +3,8 @@
     python tools/check_tests.py [--fix]
 
 A name that seams.py offers must be imported from there (--fix rewrites such imports). Another module of `rag_eval` may
-be imported only by the tests of that very module, as tests/white_box.toml lists them. An entry that no test needs is an
-error too, so the list can only shrink.
+be imported only by the tests of that very module, as tests/white_box.toml lists them, and a private name only in
+tests/white_box/. An entry that no test needs is an error too, so the list can only shrink.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ def problems_of(path: Path, seams: dict[tuple[str, str], str], allowed: list[str
         deeper = f"{one.module}.{one.name}"
         if seam:
             yield f"{where}:{one.node.lineno}: import {seam} from seams. Run: python tools/check_tests.py --fix"
+        elif one.name.startswith("_") and not (inside or one.name.startswith("__") or _is_module(deeper)):
+            yield f"{where}:{one.node.lineno}: {deeper} is private. Move its test to tests/white_box/"
         elif (
             inside or one.module.startswith(PUBLIC) or (one.module == PACKAGE and (not one.name or one.name in public))
         ):
@@ -84,6 +86,11 @@ def problems_of(path: Path, seams: dict[tuple[str, str], str], allowed: list[str
         else:
             name = deeper.rstrip(".")
             yield f"{where}:{one.node.lineno}: {name} is neither public nor a seam. Test it through a seam"
+
+
+def _is_module(name: str) -> bool:
+    path = ROOT / "src" / name.replace(".", "/")
+    return path.is_dir() or path.with_suffix(".py").exists()
 
 
 def fix(path: Path, seams: dict[tuple[str, str], str]) -> bool:
