@@ -373,20 +373,46 @@ def test_init_writes_files_that_are_valid(rag, tmp_path, monkeypatch):
     assert rag("validate", "eval/gold.jsonl", "eval-gates.yml")[0] == 0
 
 
+@pytest.mark.parametrize("repository", [False, True])
 @pytest.mark.parametrize("preset", PRESETS)
-def test_init_writes_files_that_score(rag, tmp_path, monkeypatch, preset):
+def test_init_and_score_end_in_a_verdict(rag, tmp_path, monkeypatch, preset, repository):
     monkeypatch.chdir(tmp_path)
+    if repository:
+        subprocess.run(["git", "init", "-q"], check=True)
     rag("init", "--preset", preset)
-    golds = [json.loads(line) for line in (tmp_path / "eval" / "gold.jsonl").read_text(encoding="utf-8").splitlines()]
-    write_rows(tmp_path / "runs" / "trace.jsonl", [right_answer(gold) for gold in golds])
-    code, _, err = rag("score")
+    code, out, err = rag("score")
     assert (code, err) == (0, "")
+    assert "Passed on 3 questions" in out
 
 
-def right_answer(gold):
-    claim = gold["gold_claim_substr"][0] if gold["answerable"] else "not in context"
-    answer = {"claim": claim, "citations": gold["gold_citations"]}
-    return trace_row(qid=gold["qid"], retrieved_ids=gold["gold_citations"], answer_json=answer)
+def test_the_script_that_init_writes_makes_the_sample_traces(rag, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rag("init")
+    sample = (tmp_path / "runs/trace.jsonl").read_text("utf-8")
+    for _ in range(2):  # a second run replaces the rows of the first
+        subprocess.run([sys.executable, "eval/write_traces.py"], check=True)
+    written = (tmp_path / "runs/trace.jsonl").read_text("utf-8")
+    assert [compared(line) for line in written.splitlines()] == [compared(line) for line in sample.splitlines()]
+    assert rag("score")[0] == 0
+
+
+def compared(line):
+    """Return the fields of a trace that do not depend on the clock."""
+    return {name: value for name, value in json.loads(line).items() if name not in ("ts", "latency_ms")}
+
+
+def test_init_writes_no_sample_traces_for_questions_of_your_own(rag, project):
+    (project / "runs/trace.jsonl").unlink()
+    assert "left   runs/trace.jsonl  (the sample answers other questions" in rag("init")[1]
+    assert not (project / "runs/trace.jsonl").exists()
+
+
+def test_init_keeps_traces(rag, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_rows(tmp_path / "runs" / "trace.jsonl", [trace_row()])
+    before = (tmp_path / "runs/trace.jsonl").read_bytes()
+    assert "kept   runs/trace.jsonl\n" in rag("init")[1]
+    assert (tmp_path / "runs/trace.jsonl").read_bytes() == before
 
 
 def test_init_leaves_what_is_there(rag, project):

@@ -1,4 +1,4 @@
-"""Write a first gold set, gates, workflow and hook configuration. Files that are there are left as they are."""
+"""Write a first gold set, traces, gates, workflow and hook configuration. Files that exist are kept."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PRESETS = {
     "enterprise": "a gate or more in every perspective",
 }
 _TEMPLATES = Path(__file__).parent.parent / "templates"
+_SAMPLE = "runs/trace.jsonl"
 _NEXT = """\
 Next:
-  1. Replace the three questions of eval/gold.jsonl by your own: some that your corpus answers, some that it does not.
-  2. Let your system answer them and write runs/trace.jsonl, one line a question:
-     {"qid": "A0001", "retrieved_ids": ["…"], "answer_json": {"claim": "…", "citations": ["…"]}}
-  3. rag-eval score
+  1. Score the sample answers: rag-eval score
+  2. Replace the three questions of eval/gold.jsonl with your own. Include some that your documents do not answer.
+  3. Call your own system in eval/write_traces.py, then: python eval/write_traces.py && rag-eval score
 """
 
 
@@ -40,14 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write what is not there yet."""
+    """Write the files that do not exist yet."""
     below = _below_a_root()
+    questions_exist = os.path.lexists("eval/gold.jsonl")
     for target, template in files(args.preset).items():
         if below and target.startswith("."):
             sys.stdout.write(f"left   {target}  (nobody reads it below the root of the repository: docs/several.md)\n")
             continue
         path = Path(_standing(target))
         there = path.exists() or path.is_symlink()
+        if target == _SAMPLE and questions_exist and not there:
+            sys.stdout.write(f"left   {target}  (the sample answers other questions than your eval/gold.jsonl)\n")
+            continue
         if not there:
             write(path, (_TEMPLATES / template).read_text(encoding="utf-8"))
         aside = _advice(path) if there and target.startswith(".") else ""
@@ -79,6 +83,9 @@ def files(preset: str) -> dict[str, str]:
     return {
         "eval/gold.jsonl": "gold.jsonl",
         "eval-gates.yml": f"gates-{preset}.yml",
+        "eval/write_traces.py": "write_traces.py",
+        _SAMPLE: "trace.jsonl",
+        "runs/.gitignore": "gitignore",
         ".github/workflows/rag-eval.yml": "workflow.yml",
         ".pre-commit-config.yaml": "pre-commit.yaml",
     }
