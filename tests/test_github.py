@@ -117,6 +117,19 @@ def test_a_token_that_may_not_ask_writes_as_the_bot(fake, github):
     assert github.login() == BOT
 
 
+@pytest.mark.parametrize(("status", "asks"), [(401, True), (403, True), (404, True), (400, False), (405, False)])
+def test_only_a_refused_token_asks_for_its_name_otherwise(clock, status, asks):
+    with FakeGitHub(author="my-app[bot]").serving() as fake:
+        fake.faults = [Fault("GET /user", status, times=9)]
+        client = GitHub(fake.url, TOKEN, "octo/hello", clock.network())
+        if asks:
+            assert client.login() == "my-app[bot]"
+        else:
+            with pytest.raises(GitHubError):
+                client.login()
+        assert any(seen.target == "/graphql" for seen in fake.seen) is asks
+
+
 @pytest.mark.parametrize(("prefix", "asked"), [("", "/graphql"), ("/api/v3", "/api/graphql"), ("/x", "/x/graphql")])
 def test_the_token_of_an_app_is_told_its_name_beside_the_rest_api(clock, prefix, asked):
     with FakeGitHub(author="my-app[bot]", prefix=prefix).serving() as fake:
