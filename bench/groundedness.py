@@ -1,12 +1,10 @@
-"""How well groundedness agrees with people, beside plain token precision; minimal pairs; what a case costs.
+"""Measure how well groundedness agrees with people, next to plain precisions; minimal pairs; the cost of a case.
 
     python bench/groundedness.py [--data ../shared/data] [--repeats 9] [--thresholds]
 
-Prints Markdown tables. An answer is positive where people found it faithful. The area under the ROC curve is given for
-both halves of each set, parted by a hash of the question: what was chosen by looking was chosen on ``fit``. The figures
-published for token precision are over the answers of models, to questions with an answer in the passages: ``models``.
-Precision and recall are those of calling an answer unfaithful because a sentence of it, or its groundedness, is too
-little supported.
+Prints Markdown tables. An answer is positive if people found it faithful. The area under the ROC curve is given for
+both halves of each set, split by a hash of the question: thresholds were chosen on ``fit``. The figures published for
+token precision are over the answers of models to questions with an answer in the passages: ``models``.
 """
 
 from __future__ import annotations
@@ -18,16 +16,16 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import groundedness_pairs as minimal
 
-from rag_eval.grounding import ASSERTION, ground, groundedness, supported
-from rag_eval.grounding.claims import parts
-from rag_eval.grounding.words import forget, keys
 from rag_eval.model import without_citations
 from rag_eval.text import content_words
+from rag_eval.textual.grounding import ground, groundedness, supported
+from rag_eval.textual.words import forget, keys
 
 CHUNKS, CHARACTERS = 5, 800
 CLAIM = 300
@@ -40,6 +38,7 @@ class Answer(NamedTuple):
     faithful: bool
     held_out: bool
     model: bool
+    question: str
 
 
 def token_precision(claim, chunks):
@@ -55,18 +54,31 @@ def content_precision(claim, chunks):
     return max([len(words & content_words(chunk)) for chunk in chunks], default=0) / max(1, len(words))
 
 
+def pair_precision(claim, chunks):
+    """The share of the answer's pairs of neighbouring words that are neighbours in a chunk."""
+    pairs = [*pairwise(_ascii_words(claim))]
+    known = {pair for chunk in chunks for pair in pairwise(_ascii_words(chunk))}
+    return sum(pair in known for pair in pairs) / max(1, len(pairs))
+
+
 def engine(claim, chunks):
     """The groundedness of an answer; None where nothing in it is checked."""
     return groundedness(ground(without_citations(claim, ()), chunks))
 
 
-def flagged(claim, chunks):
-    """Whether some sentence of an answer is unsupported at the default thresholds."""
-    return any(supported(one) is False for one in ground(without_citations(claim, ()), chunks))
+def flagged(claim, chunks, question=""):
+    """Whether a sentence of an answer is unsupported at the default thresholds."""
+    return any(supported(one) is False for one in ground(without_citations(claim, ()), chunks, question))
+
+
+def invents(claim, chunks, question=""):
+    """Whether an answer has a made-up number."""
+    return any(one.support.made_up for one in ground(without_citations(claim, ()), chunks, question))
 
 
 CANDIDATES = {
     "token precision": token_precision,
+    "pair precision": pair_precision,
     "content words of one chunk": content_precision,
     "groundedness": engine,
 }
@@ -88,7 +100,7 @@ def answers(data: Path, folder: str) -> list[Answer]:
         if label["hallucinated"] is not None and claim.strip():
             texts = tuple(chunk["text"] for chunk in trace.get("chunks") or ())
             model = system != "reference" and answerable.get(qid, True)
-            found.append(Answer(claim, texts, not label["hallucinated"], held_out(trace["q"]), model))
+            found.append(Answer(claim, texts, not label["hallucinated"], held_out(trace["q"]), model, trace["q"]))
     return found
 
 
@@ -138,53 +150,42 @@ def agreement(data: Path) -> None:
 
 
 def flags(data: Path) -> None:
-    """Print precision and recall of calling an answer unfaithful at the default thresholds."""
-    print("\nPrecision and recall, by a sentence that is unsupported, and by a mean that is too low.\n")
-    print("| set (held out) | unfaithful | by a sentence | by the mean |")
-    print("|---|---|---|---|")
+    """Print how many answers have an unsupported sentence, and a made-up number."""
+    print("\n| set | part | approved | with an unsupported sentence | unfaithful | recall | approved, made-up number |")
+    print("|---|---|---|---|---|---|---|")
     for folder in SETS:
-        rows = [one for one in answers(data, folder) if one.held_out]
-        bad = [not one.faithful for one in rows]
-        some = [flagged(one.claim, one.chunks) for one in rows]
-        mean = [_or_one(engine(one.claim, one.chunks)) < ASSERTION for one in rows]
-        print(
-            f"| {folder} | {sum(bad)} of {len(bad)} | {_precision_recall(some, bad)} | {_precision_recall(mean, bad)} |"
-        )
+        rows = answers(data, folder)
+        for name in ("fit", "held out", "all"):
+            own = [one for one in rows if PARTS[name](one)]
+            good, bad = [[one for one in own if one.faithful == which] for which in (True, False)]
+            some = [sum(flagged(one.claim, one.chunks, one.question) for one in part) for part in (good, bad)]
+            made_up = sum(invents(one.claim, one.chunks, one.question) for one in good)
+            print(
+                f"| {folder} | {name} | {len(good)} | {some[0]} ({some[0] / len(good):.2f}) | {len(bad)} "
+                f"| {some[1] / len(bad):.2f} | {made_up} |"
+            )
 
 
 def thresholds(data: Path) -> None:
-    """Print, for every threshold of assertions, how well verdicts agree with people: the mean over the three sets."""
-    sets = [[(ground(one.claim, one.chunks), one) for one in answers(data, folder)] for folder in SETS]
-    print("| assertion | claim_support, fit | claim_support, held out | Youden's index, fit |")
-    print("|---|---|---|---|")
-    for percent in range(30, 85, 5):
-        limits = percent / 100, (percent - 10) / 100
-        means = [sum(_support_area(rows, limits, part) for rows in sets) / len(sets) for part in (False, True)]
-        youden = sum(_youden([row for row in rows if not row[1].held_out], limits) for rows in sets) / len(sets)
-        print(f"| {limits[0]:.2f} | {means[0]:.3f} | {means[1]:.3f} | {youden:.3f} |")
-
-
-def _support_area(rows, limits, part):
-    """The area under the ROC curve of the share of sentences that are supported."""
-    shares = [([supported(one, *limits) for one in found], of) for found, of in rows if of.held_out == part]
-    shares = [([one for one in verdicts if one is not None], of) for verdicts, of in shares]
-    return area([(sum(verdicts) / len(verdicts), of.faithful) for verdicts, of in shares if verdicts])
-
-
-def _youden(rows, limits):
-    """How much oftener an unfaithful answer has an unsupported sentence than a faithful one."""
-    some = [(any(supported(one, *limits) is False for one in found), of.faithful) for found, of in rows]
-    bad, good = ([flag for flag, faithful in some if faithful == which] for which in (False, True))
-    return sum(bad) / len(bad) - sum(good) / len(good)
-
-
-def _or_one(score):
-    return 1.0 if score is None else score
-
-
-def _precision_recall(flagged, bad):
-    both = sum(one and other for one, other in zip(flagged, bad, strict=True))
-    return f"{both / max(1, sum(flagged)):.3f}, {both / sum(bad):.3f}"
+    """Print, for every threshold of assertions, how many approved and unfaithful answers of fit are flagged."""
+    sets = {
+        name: [
+            (ground(without_citations(one.claim, ()), one.chunks, one.question), one.faithful)
+            for one in answers(data, name)
+            if not one.held_out
+        ]
+        for name in SETS
+    }
+    print(f"| assertion | {' | '.join(f'{name}: approved flagged, recall' for name in SETS)} |")
+    print("|---" * (len(SETS) + 1) + "|")
+    for percent in range(20, 45, 1):
+        limits = percent / 100, (percent - 5) / 100
+        shown = []
+        for rows in sets.values():
+            some = [(any(supported(one, *limits) is False for one in found), faithful) for found, faithful in rows]
+            shares = [[flag for flag, faithful in some if faithful == which] for which in (True, False)]
+            shown.append(", ".join(f"{sum(part) / len(part):.2f}" for part in shares))
+        print(f"| {limits[0]:.2f} | {' | '.join(shown)} |")
 
 
 def pairs(data: Path) -> None:
@@ -219,8 +220,7 @@ def cost(data: Path, repeats: int) -> None:
     ways = {
         "not seen before": _first,
         "chunks seen before": _again,
-        "chunks read": lambda _, chunks: keys(chunks),
-        "answer read": lambda claim, _: parts(claim),
+        "chunks read": lambda _, chunks: [keys(chunk) for chunk in chunks],
         "token precision": token_precision,
     }
     print(f"\n| µs a case, the least of {repeats} rounds | cases | {' | '.join(ways)} |")

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT, write_rows
-from rag_eval.grounding import evidence, ground, supported
-from rag_eval.grounding.segments import MASKED, STATES, Mark, answer_marks, segments
+from rag_eval.commands._segments import MASKED, STATES, Mark, answer_marks, segments
+from rag_eval.textual.evidence import evidence
+from rag_eval.textual.grounding import ground, supported
 from seams import main
 
 QUICKSTART = ROOT / "examples" / "quickstart"

@@ -15,7 +15,7 @@ PROMISED = {
     "starter": "precision min 0.80, under_refusal max 0.05, over_refusal max 0.25, chr_answerable min 0.75, "
     "compliance min 0.98",
     "enterprise": "ndcg@5 min 0.60, recall@5 min 0.70, redundancy_ngram max 0.20, redundancy_tfidf max 0.20, "
-    "unique_token_ratio min 0.70, fact_dispersion max 3, claim_support min 0.85, unsupported_claims max 0, "
+    "unique_token_ratio min 0.70, fact_dispersion max 3, claim_support max_drop 0.05, "
     "numeric_fabrication max 0, citation_validity min 0.95, citation_support min 0.85, injection_auc min 0.85, "
     "injection_tpr@fpr1 min 0.70, injection_tpr@fpr5 min 0.85, leak_detection min 0.95, leak_false_positive max 0.05, "
     "pipeline_pass min 0.90",

@@ -33,7 +33,7 @@ SLOW += [
     "numpy",
     "dask",
     "urllib3",
-    "rag_eval.grounding",
+    "rag_eval.textual.grounding",
     "rag_eval.textual.refusals",
 ]
 JUDGING = ["yaml", "hashlib", "decimal"]

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from rag_eval.grounding import Checked, Evidence
     from rag_eval.leaks import Leak
     from rag_eval.model import Chunk, Gold, Settings, Support, Trace
+    from rag_eval.textual.evidence import Evidence
+    from rag_eval.textual.grounding import Checked
     from rag_eval.textual.refusals import Refusal
 
 BLOCKED = "guardrail_blocked"
@@ -202,14 +203,15 @@ class Case:
             return None
         if self.trace.chunks and not self.chunk_texts:
             return None
-        from rag_eval.grounding import ground  # only runs with chunk texts pay for loading its word lists
+        from rag_eval.textual.grounding import ground  # only runs with chunk texts pay for loading its word lists
 
-        return ground(self.prose, self.chunk_texts)
+        return ground(self.prose, self.chunk_texts, self.gold.question)
 
     @lazy
     def evidence(self) -> list[Evidence]:
         """For each sentence of a shipped answer what bears it out; it costs more than the scores, which need it not."""
-        from rag_eval.grounding import evidence, supported
+        from rag_eval.textual.evidence import evidence
+        from rag_eval.textual.grounding import supported
 
         limits = self.settings.groundedness
         return [evidence(one, self.prose, self.chunk_texts, supported(one, *limits)) for one in self.grounded or ()]

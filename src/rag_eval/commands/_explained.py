@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_eval.grounding.segments import MASKED, Mark, Segment, answer_marks, segments
+from rag_eval.commands._segments import MASKED, Mark, Segment, answer_marks, segments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.case import Case
-    from rag_eval.grounding import Evidence
     from rag_eval.leaks import Leak
     from rag_eval.metrics import Measure
     from rag_eval.tally import Score
+    from rag_eval.textual.evidence import Evidence
 
 VERSION = 1
 """Goes up when a reader of an earlier document would not understand a later one."""

@@ -1,7 +1,6 @@
-"""Groundedness: do the chunks bear out what the answer says, sentence by sentence, without a judge.
+"""Groundedness: do the chunks support what the answer says, sentence by sentence, without a judge.
 
-The answer is cut into sentences; one that starts by saying that it speaks in general is not checked, nor are headings
-and what leads in to a list. How sentences are compared with chunks is said in docs/groundedness.md.
+docs/groundedness.md describes how sentences are compared with chunks, and how far the metrics agree with people.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ _CHECKED = "shipped answers with chunk texts and a sentence to check"
 @metric(
     _CHECKED,
     source="enterprise framework",
-    version=3,
+    version=4,
     scale="share",
     needs="trace.chunks.text",
     settings="refusal groundedness",
 )
 def claim_support(case: Case) -> Ratio | None:
-    """Share of the checked sentences of an answer that the chunks support. A sentence is supported when its support reaches groundedness.assertion, or groundedness.inference if it says may, might, likely or the like; when no number in it is made up; and when the chunks do not deny it."""  # noqa: E501
+    """Share of the checked sentences of an answer that the chunks support. A sentence is supported if its groundedness reaches `groundedness.assertion`, or `groundedness.inference` if it says may, might, likely or the like, if no number in it is made up, and if the chunks do not deny it. Questions, pleasantries, headings, transitions, code, citations, and sentences that say that the sources lack something are not checked."""  # noqa: E501
     verdicts = _verdicts(case)
     return (sum(verdicts), len(verdicts)) if verdicts else None
 
@@ -34,7 +33,7 @@ def claim_support(case: Case) -> Ratio | None:
 @metric(
     _CHECKED,
     source="enterprise framework",
-    version=3,
+    version=4,
     better="lower",
     scale="count",
     needs="trace.chunks.text",
@@ -51,7 +50,7 @@ def unsupported_claims(case: Case) -> int | None:
 @metric(
     "shipped answers with chunk texts",
     source="enterprise framework",
-    version=3,
+    version=4,
     better="lower",
     scale="count",
     needs="trace.chunks.text",
@@ -59,22 +58,21 @@ def unsupported_claims(case: Case) -> int | None:
     unit="numbers",
 )
 def numeric_fabrication(case: Case) -> int | None:
-    """How many numbers an answer makes up: distinct ones that are in no chunk. 1,000 is 1000, 15% is 15 percent, three is 3; dates and ordinals are their digits. A number of one or two digits has to stand within ten words of a content word of its sentence."""  # noqa: E501
+    """How many numbers an answer makes up: distinct ones that are in no chunk. 1,000 is 1000, 15% is 15 percent, three is 3. A number of one or two digits has to occur within ten words of a content word of its sentence. Numbers of the question, numbers of list items, versions, decades, cited years and counts of listed things are not made up."""  # noqa: E501
     if case.grounded is None:
         return None
-    found = [[part.keys[part.content[bit]] for bit in support.fabricated] for part, support, _ in case.grounded]
-    return len({number for numbers in found for number in numbers})
+    return len({one.sentence.keys[place] for one in case.grounded for place in one.support.made_up})
 
 
 @metric(
     "shipped answers to items with expected claims",
     source="enterprise framework",
-    version=3,
+    version=4,
     scale="share",
     needs="gold.expected_claims",
 )
 def expected_claims_found(case: Case) -> Ratio | None:
-    """Share of the expected claims that an answer makes. It makes a claim when its sentences hold nearly all words of it, all numbers, and do not deny it."""  # noqa: E501
+    """Share of the expected claims that an answer makes. It makes a claim if its sentences have nearly all words of the claim and all its numbers, and do not deny it."""  # noqa: E501
     claims = case.gold.expected_claims
     if not claims or not case.shipped or not case.counts:
         return None
@@ -84,12 +82,12 @@ def expected_claims_found(case: Case) -> Ratio | None:
 @metric(
     "shipped answers to items with forbidden claims",
     source="enterprise framework",
-    version=3,
+    version=4,
     better="lower",
     needs="gold.forbidden_claims",
 )
 def forbidden_claims_made(case: Case) -> bool | None:
-    """Share of answers that make a forbidden claim. It is made when nearly all words of it, all numbers, stand in the answer, which does not deny it."""  # noqa: E501
+    """Share of answers that make a forbidden claim. An answer makes a claim if it has nearly all words of the claim and all its numbers, and does not deny it."""  # noqa: E501
     claims = case.gold.forbidden_claims
     if not claims or not case.shipped or not case.counts:
         return None
@@ -97,30 +95,30 @@ def forbidden_claims_made(case: Case) -> bool | None:
 
 
 @metric(
-    _CHECKED,
+    "shipped answers with chunk texts and a content word",
     source="rag-eval",
-    version=3,
+    version=4,
     scale="real",
     needs="trace.chunks.text",
     settings="refusal",
 )
 def groundedness(case: Case) -> float | None:
-    """How far the chunks bear out an answer. It is the mean support of its checked sentences, by the weight of their words, and the share of their words that the chunks hold as often. A graded signal, judged by how well it agrees with people."""  # noqa: E501
-    from rag_eval.grounding import groundedness
+    """How far the chunks support an answer: a signal for regression gates, no probability. It is the mean of three shares: content words that are in the chunks, pairs of neighbouring words that are neighbours there, and pairs of neighbouring content words within ten words of each other there. On three known sets of people's labels the area under the ROC curve is .938 to .949. Texts differ: thresholds do not transfer from one system to another."""  # noqa: E501
+    from rag_eval.textual.grounding import groundedness
 
     found = groundedness(case.grounded or ())
     return None if found is None else round(found, DECIMALS)
 
 
 def _verdicts(case: Case) -> list[bool]:
-    """Whether each of the checked sentences is supported."""
-    from rag_eval.grounding import supported
+    """Return the verdict on each checked sentence."""
+    from rag_eval.textual.grounding import supported
 
     found = [supported(one, *case.settings.groundedness) for one in case.grounded or ()]
     return [verdict for verdict in found if verdict is not None]
 
 
 def _makes(case: Case, claim: str) -> bool:
-    from rag_eval.grounding import makes
+    from rag_eval.textual.grounding import makes
 
     return makes(case.prose, claim)

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rag_eval.grounding.evidence import Evidence
+    from rag_eval.textual.evidence import Evidence
 
 PLAIN, MASKED = "plain", "masked"
 VERDICTS = {True: "supported", False: "unsupported", None: "unchecked"}
