@@ -12,6 +12,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from depth import examples
+from rag_eval.comparison.baseline import ungated_regressions
 from rag_eval.judging.regression import compared
 from rag_eval.stats.power import fail_probability, noise_bound
 from runs import evidence, question, questions
@@ -354,3 +355,51 @@ def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():
     now = Evidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), contracts, Baseline(before, contracts))
     found = next(compared(gates, now, Statistics(alpha="0.01")))
     assert (found.comparison.worsening, found.outcome) == (1.0, "failed")
+
+
+# --- metrics without a gate -------------------------------------------------------------------------------------------
+
+
+def unguarded(columns, *gates):
+    """What a report says of columns of (before, after)."""
+    sides = [
+        [question(f"Q{n}")._replace(scores={name: own[n][side] for name, own in columns.items()}) for n in range(60)]
+        for side in (0, 1)
+    ]
+    now = Evidence(sides[1], {}, Completeness(60, 60, 0, 0, 0, 0), dict.fromkeys(WATCHED, "c"),
+                   Baseline(sides[0], dict.fromkeys(WATCHED, "c")))  # fmt: skip
+    return list(ungated_regressions([next(compared([gate], now, Statistics())) for gate in gates], WATCHED, now, 0.05))
+
+
+WATCHED = (
+    "precision",
+    "mrr",
+    "recall@3",
+    "recall@5",
+    "latency_total_ms.p95",
+    "latency_total_ms.max",
+)
+
+
+def test_a_latency_that_tripled_is_named_with_the_gate_that_would_have_seen_it():
+    slower = {"latency_total_ms": [(100.0 + n, 300.0 + 3 * n) for n in range(60)], "mrr": [(0.5, 0.5)] * 60}
+    (found,) = unguarded(slower)
+    assert (found.code, found.level) == ("ungated-regression", "warning")
+    assert "latency_total_ms" in found.message
+    assert "max_rise: " in found.mend
+    assert ".max" not in found.message  # a maximum estimates nothing
+
+
+def test_cutoffs_of_one_metric_are_named_once_and_gated_metrics_never():
+    fallen = [(1.0, 0.0)] * 12 + [(1.0, 1.0)] * 48
+    columns = {"precision": fallen, "recall@3": fallen, "recall@5": [*fallen[:11], *[(1.0, 1.0)] * 49]}
+    (found,) = unguarded(columns, Gate("precision", "max_drop", "0.5"))
+    assert "recall@3 from 1 to 0.8" in found.message
+    assert "recall@5" not in found.message
+    assert "precision" not in found.message
+    assert "recall@3: {max_drop: 0.02}" in found.mend
+
+
+def test_what_chance_may_explain_is_not_named():
+    assert unguarded({"precision": [(1.0, 0.0)] * 4 + [(1.0, 1.0)] * 56}) == []
+    assert unguarded({"mrr": [(0.0, 1.0)] * 30 + [(1.0, 1.0)] * 30}) == []

@@ -327,6 +327,8 @@ def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
         return report._replace(findings=(*report.findings, *found))
     names = _gated(policy)
     found += earlier.disagreeing(names, policy.slices.by, now)
+    if verdict(report.gates, (*report.findings, *found)) == "passed":
+        found += earlier.ungated_regressions(report.gates, report.metrics, now, float(policy.statistics.alpha))
     return report._replace(
         findings=(*report.findings, *found),
         baseline=_compared(report, before, now),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 
 from rag_eval.finding import Finding
-from rag_eval.folds import folded
-from rag_eval.judging.regression import comparison
+from rag_eval.folds import FOLDS, folded
+from rag_eval.judging.gates import MARGINS
+from rag_eval.judging.regression import comparison, ungated
 from rag_eval.labels import GOOD
 from rag_eval.metrics import measure
 from rag_eval.safe import quoted
@@ -18,7 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rag_eval.judging.evidence import Baseline, Evidence
+    from rag_eval.judging.gates import Judged
+    from rag_eval.judging.regression import Tested
     from rag_eval.judging.results import Question
+
+
+MOST_UNGATED = 3
+_USUAL_MARGIN = 0.02
 
 
 class Compared(NamedTuple):
@@ -181,6 +189,38 @@ def disagreeing(names: Iterable[str], fields: Iterable[str], now: Evidence) -> I
                 message = f"{name} moves one way in every slice by {field} and the other way on the whole"
                 hint = "Compare slice by slice: the mixture of cases changed."
                 yield Finding("slices-disagree", "warning", message, hint)
+
+
+def ungated_regressions(
+    gates: Iterable[Judged], names: Iterable[str], now: Evidence, alpha: float
+) -> Iterator[Finding]:
+    """Up to three metrics without a regression gate that got significantly worse, and the gates that would fail."""
+    gated = {gate.name for gate in gates if gate.direction in MARGINS and not gate.slice}
+    wanted = [name for name in names if name not in gated and estimates(name)]
+    worse = ungated(wanted, now, alpha)[:MOST_UNGATED]
+    if not worse:
+        return
+    moves = [f"{row.name} from {_shown(row, 'baseline')} to {_shown(row, 'value')}" for row in worse]
+    gate = ", ".join(f"{row.name}: {{{_margin(row)}}}" for row in worse)
+    message = f"metrics without a regression gate got significantly worse: {', '.join(moves)}"
+    yield Finding("ungated-regression", "warning", message, f"To fail such a run, write under gates: {gate}.")
+
+
+def _shown(row: Tested, side: str) -> str:
+    return f"{getattr(row.comparison, side):.3g}"
+
+
+def _margin(row: Tested) -> str:
+    """A margin that the drop exceeds: 0.02 of a share if it will do, else half the drop."""
+    worse, metric = (row.comparison and row.comparison.worsening) or 0.0, measure(row.name).metric
+    margin = "0.02" if metric.bounded and worse > _USUAL_MARGIN else f"{Decimal(f'{worse / 2:.1g}'):f}"
+    return f"{'max_drop' if metric.better == 'higher' else 'max_rise'}: {margin}"
+
+
+def estimates(name: str) -> bool:
+    """Whether a metric's value over the cases estimates the system's: neither a sum nor a maximum, nor of the run."""
+    found = measure(name)
+    return FOLDS[found.fold].estimates and found.metric.level == "case"
 
 
 def _part_moved(now: Evidence, name: str, part: str) -> float | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from math import sqrt
 
 from rag_eval import folds
 from rag_eval.judging.gates import Comparison, Judged
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from rag_eval.tally import Value
 
     Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
+
+
+_NOISE = 1.5
 
 
 class Tested(NamedTuple):
@@ -99,8 +103,13 @@ def _with_test(row: Tested, other: Tested) -> Comparison | None:
     )
 
 
-def family(rows: Sequence[Tested], alpha: float, *, sides: int = 1, corrected: bool = True) -> list[Tested]:
-    """Test comparisons as one family: columns that move alike are one test, and count once."""
+def family(
+    rows: Sequence[Tested], alpha: float, *, sides: int = 1, corrected: bool = True, quick: bool = False
+) -> list[Tested]:
+    """Test comparisons as one family: columns that move alike are one test, and count once.
+
+    With ``quick`` a comparison that is far from significant gets p = 1 without a test.
+    """
     groups: dict[Hashable, list[int]] = {}
     for place, key in enumerate(_keys(rows, _moves)):
         groups.setdefault(key, []).append(place)
@@ -108,7 +117,7 @@ def family(rows: Sequence[Tested], alpha: float, *, sides: int = 1, corrected: b
     level = alpha / sides / (max(1, len(first)) if corrected else 1)
     order = sorted(range(len(first)), key=lambda place: -len(first[place].pairs))  # the longest first, for processes
     each = first[0].evidence.each if first else map
-    drawn = list(each(lambda place: _p(first[place], level), order))
+    drawn = list(each(lambda place: 1.0 if quick and _is_noise(first[place]) else _p(first[place], level), order))
     ps = [0.0] * len(first)
     for place, p in zip(order, drawn, strict=True):
         ps[place] = min(1.0, sides * p)
@@ -123,6 +132,29 @@ def family(rows: Sequence[Tested], alpha: float, *, sides: int = 1, corrected: b
                 comparison=comparison and comparison._replace(p=p, adjusted=a, alpha=alpha)
             )
     return found
+
+
+def ungated(names: Sequence[str], evidence: Evidence, alpha: float) -> list[Tested]:
+    """Return the metrics that got significantly worse, one of each definition, the most significant first."""
+    rows = [row for row in (_compare(name, "", evidence) for name in names) if row.comparison and row.pairs]
+    found: dict[str, Tested] = {}
+    for row in sorted(family(rows, alpha, quick=True), key=lambda row: (row.comparison and row.comparison.p) or 0.0):
+        if row.comparison and row.comparison.result == "worse":
+            found.setdefault(measure(row.name).metric.name, row)
+    return list(found.values())
+
+
+def _is_noise(row: Tested) -> bool:
+    """Whether a mean did not fall by 1.5 standard errors: no exact test of it is significant at 0.05."""
+    if row.comparison is None or (row.comparison.worsening or 0.0) <= 0:
+        return True
+    if measure(row.name).fold != "mean":
+        return False
+    from rag_eval import stats
+
+    counts = stats.effects(row.swapped).counts  # type: ignore[arg-type]
+    moved = sum(effect * count for effect, count in counts.items())
+    return moved <= _NOISE * sqrt(sum(effect * effect * count for effect, count in counts.items()))
 
 
 def distinct(rows: Sequence[Tested], key: Key) -> int:
