@@ -41,7 +41,7 @@ def _result(name, scores):
     return MetricResult(float(value.number), value.n, exact, value.hits, metric.better, metric.perspective)
 
 
-def evidence(after, before=None, contracts=None, missing=0):
+def evidence(after, before=None, contracts=None, missing=0, cluster=""):
     """What gates are judged by; ``before`` are the cases of the baseline, under the same contracts unless given."""
     own = dict.fromkeys(results(after), "c")
     found = Completeness(len(after), len(after) - missing, missing, 0, 0, 0)
@@ -50,4 +50,4 @@ def evidence(after, before=None, contracts=None, missing=0):
         if before is not None
         else None
     )
-    return Evidence(after, results(after), found, own, theirs)
+    return Evidence(after, results(after), found, own, theirs, cluster=cluster)

@@ -606,3 +606,14 @@ def test_slices_that_move_with_the_whole_are_not():
     assert simpson(([1, 1], [0, 1]), ([1, 1], [0, 1])) == []
     assert simpson(EASY, (HARD[0], [None] * 18 + [0] * 2)) == []
     assert simpson(EASY, EASY) == []
+
+
+def test_a_retriever_that_finds_what_nobody_judged_is_named(project, score):
+    grades = {"relevance_grades": {f"c{n}": 1 for n in range(1, 5)} | {"x": 0}}
+    golds = [{**gold_of(n), **grades} for n in range(1, 5)]
+    project.put(gates=gates(KEPT, precision="{min: 0}"), gold=golds)
+    record(project)
+    project.put(trace=[{**trace_of(n), "retrieved_ids": [f"c{n}", "new1", "new2"]} for n in range(1, 5)])
+    found = [one for one in score()["findings"] if one["code"] == "less-judged"]
+    assert [one["level"] for one in found] == ["warning"]
+    assert found[0]["message"].startswith("judged@3 fell from 0.500 to 0.333")

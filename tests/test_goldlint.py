@@ -411,6 +411,7 @@ def test_no_metric_is_said_to_have_no_items_where_a_run_could_give_it_some():
         "sections": [{"doc_id": "a", "section": "1"}],
         "recency_conflict_rule": "cite_newer",
         "expected_answer": "30 days",
+        "relevance_grades": {"a": 1, "x": 0},
         "gold_facts": [{"fact": "30 days"}],
         "expected_claims": ["30 days"],
         "forbidden_claims": ["60 days"],

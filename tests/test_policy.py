@@ -63,6 +63,8 @@ EXAMPLES = {
     "baseline/report": [("a.json", "b.json", *BOTH_WAYS)],
     "score": [({"weights": {"accuracy": Decimal(1)}}, None, *BOTH_WAYS)],
     "score/weights/accuracy": [(Decimal("0.3"), Decimal("0.4"), *BOTH_WAYS)],
+    "retrieval": [({"relevant_from": 2}, None, *BOTH_WAYS)],
+    "retrieval/relevant_from": [(1, 2, *BOTH_WAYS)],
     "statistics/alpha": [(Decimal("0.05"), Decimal("0.01"), "looser", "stricter")],
     "statistics/correction": [("none", "holm", "looser", "stricter")],
     "statistics/inconclusive": [("fail", "warn", "looser", "stricter"), ("warn", "pass", "looser", "stricter")],

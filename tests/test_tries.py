@@ -31,7 +31,7 @@ def copied(cases, times):
 
 def judged(after, before=None, *gates, min_n=1, **chance):
     policy = Policy(gates=gates, slices=Slices((), min_n), completeness={}, statistics=Statistics(**chance))
-    return judge_all(policy, evidence(after, before))
+    return judge_all(policy, evidence(after, before, cluster=policy.statistics.cluster))
 
 
 def interval_of(name, cases):
@@ -289,3 +289,29 @@ def test_the_effects_of_questions_are_their_mean_differences():
     found = effects(units(before.tolist(), after.tolist()))
     assert sorted(found.counts.elements()) == pytest.approx(sorted((before - after).mean(axis=1)), abs=1e-9)
     assert (found.low, found.high) == pytest.approx((-1, 1))
+
+
+# --- clusters ---------------------------------------------------------------------------------------------------------
+
+
+def test_questions_of_one_page_count_together():
+    pages = [[f"meta.page={n // 5}"] for n in range(100)]
+    before, after = questions("precision", [1] * 100, pages), questions("precision", [0] * 5 + [1] * 95, pages)
+    (alone,), (together,) = judged(after, before, DROP), judged(after, before, DROP, cluster="meta.page")
+    assert (alone.comparison.p, alone.comparison.n, alone.outcome) == (1 / 32, 100, "failed")
+    assert (together.comparison.p, together.comparison.n, together.outcome) == (1 / 2, 20, "inconclusive")
+    assert together.comparison.low < alone.comparison.low
+    assert together.comparison.high > alone.comparison.high
+
+
+def test_items_without_the_field_stand_for_themselves():
+    before, after = questions("precision", [1] * 100), questions("precision", [0] * 5 + [1] * 95)
+    assert judged(after, before, DROP) == judged(after, before, DROP, cluster="meta.page")
+
+
+def test_days_on_which_the_whole_system_is_worse_widen_the_interval_of_several_runs():
+    steady = [case for run in "abc" for case in questions("precision", [1] * 40 + [0] * 20, run=run)]
+    days = zip("abc", (55, 40, 25), strict=True)
+    moody = [case for run, n in days for case in questions("precision", [1] * n + [0] * (60 - n), run=run)]
+    (low, high), (least, most) = (interval_of("precision", cases)[:2] for cases in (steady, moody))
+    assert least < low < high < most

@@ -169,6 +169,27 @@ def _meaning() -> dict[str, Any]:
                 ),
             },
         },
+        "retrieval": {
+            "type": "object",
+            "description": "What counts as relevant, and what an item of which nothing is relevant counts.",
+            "examples": [{"relevant_from": 2, "no_relevant": "zero"}],
+            "additionalProperties": False,
+            "properties": {
+                "relevant_from": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 1000,
+                    "description": "The grade from which on something is relevant; 1 where not said.",
+                    "examples": [2],
+                },
+                "no_relevant": {
+                    "enum": ["zero", "skip"],
+                    "description": "Whether an item with grades, none of them relevant, counts as 0, as in trec_eval, "
+                    "or not at all (skip, the default).",
+                    "examples": ["zero"],
+                },
+            },
+        },
         "prices": {
             "type": "object",
             "description": "US dollars for a million tokens, by model, for traces that do not say what they cost.",

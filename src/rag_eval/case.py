@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.leaks import Leak
-    from rag_eval.model import Chunk, Gold, Settings, Support, Trace
+    from rag_eval.model import Chunk, Gold, Relevance, Settings, Support, Trace
     from rag_eval.textual.evidence import Evidence
     from rag_eval.textual.grounding import Checked
     from rag_eval.textual.refusals import Refusal
@@ -34,7 +34,9 @@ class Ranking(NamedTuple):
     ``relevant`` counts the relevant units (chunks, supports or documents, by ``level``), ``found`` holds the rank of
     the first sight of each one found, ascending, ``matching`` the ranks of all retrieved units that are relevant.
     ``complete_at`` is the rank by which everything required has been seen: 0 when nothing is required, None if never.
-    ``gains`` are (rank, gain) of the graded units found, ``ideal`` all positive gains, largest first.
+    ``gains`` are (rank, gain) of the graded units found, ``ideal`` all positive gains, largest first. Of items with
+    grades ``rejected`` are the ranks of units judged not to be relevant, ``irrelevant`` counts all such, ``depth`` all
+    units that were retrieved. ``counts`` says whether an item without anything relevant counts as 0.
     """
 
     level: str
@@ -44,6 +46,10 @@ class Ranking(NamedTuple):
     complete_at: int | None
     gains: tuple[tuple[int, int], ...]
     ideal: tuple[int, ...]
+    rejected: tuple[int, ...] = ()
+    irrelevant: int | None = None
+    depth: int = 0
+    counts: bool = True
 
 
 class Case:
@@ -243,13 +249,13 @@ class Case:
         """Where the relevant stands among the retrieved; None for an item without relevance labels."""
         gold = self.gold
         if gold.citations or gold.relevance_grades:
-            ranking = _rank_chunks(gold, self.trace.retrieved)
+            ranking = _rank_chunks(gold, self.trace.retrieved, self.settings.retrieval)
             return ranking._replace(complete_at=self._by_supports.complete_at) if gold.support_groups else ranking
         if gold.supports:
             return self._by_supports
         if gold.doc_grades or gold.relevant_docs:
             docs = (chunk["doc_id"] for chunk in self._units if "doc_id" in chunk)
-            return _rank_documents(gold, tuple(dict.fromkeys(docs)))
+            return _rank_documents(gold, tuple(dict.fromkeys(docs)), self.settings.retrieval)
         return None
 
     @lazy
@@ -392,21 +398,39 @@ def ranks_of(units: Container[str], retrieved: Iterable[str]) -> Iterator[int]:
     return compress(_RANKS, map(units.__contains__, retrieved))
 
 
-def _rank_chunks(gold: Gold, retrieved: Sequence[str]) -> Ranking:
-    grades = gold.relevance_grades or dict.fromkeys(gold.citations, 1)
-    return _rank_units("chunk", frozenset(gold.citations) or _positive(grades), grades, retrieved)
+def _rank_chunks(gold: Gold, retrieved: Sequence[str], terms: Relevance) -> Ranking:
+    if not gold.relevance_grades:
+        return _rank_units("chunk", frozenset(gold.citations), dict.fromkeys(gold.citations, 1), retrieved)
+    named = frozenset(gold.citations) if terms.relevant_from == 1 else frozenset[str]()
+    return _rank_grades("chunk", named, gold.relevance_grades, retrieved, terms)
 
 
-def _rank_documents(gold: Gold, retrieved: Sequence[str]) -> Ranking:
-    grades = gold.doc_grades or dict.fromkeys(gold.relevant_docs or (), 1)
-    return _rank_units("doc", _positive(grades), grades, retrieved)
+def _rank_documents(gold: Gold, retrieved: Sequence[str], terms: Relevance) -> Ranking:
+    if not gold.doc_grades:
+        docs = dict.fromkeys(gold.relevant_docs or (), 1)
+        return _rank_units("doc", frozenset(docs), docs, retrieved)
+    return _rank_grades("doc", frozenset(), gold.doc_grades, retrieved, terms)
+
+
+def _rank_grades(
+    level: str, named: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str], terms: Relevance
+) -> Ranking:
+    """Rank by grades; ``named`` are the relevant ones if the gold names them itself."""
+    relevant = named or frozenset(unit for unit, grade in grades.items() if grade >= terms.relevant_from)
+    rejected = frozenset(unit for unit, grade in grades.items() if grade < terms.relevant_from) - relevant
+    return _rank_units(level, relevant, grades, retrieved)._replace(
+        rejected=tuple(ranks_of(rejected, retrieved)),
+        irrelevant=len(rejected),
+        depth=len(retrieved),
+        counts=bool(relevant) or terms.no_relevant == "zero",
+    )
 
 
 def _rank_units(level: str, relevant: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str]) -> Ranking:
     found = tuple(ranks_of(relevant, retrieved))
     gains = tuple([(rank, grades[retrieved[rank - 1]]) for rank in ranks_of(grades, retrieved)])
     complete = _last(found) if len(found) == len(relevant) else None
-    return Ranking(level, len(relevant), found, found, complete, gains, _ideal(grades.values()))
+    return Ranking(level, len(relevant), found, found, complete, gains, _ideal(grades.values()), counts=bool(relevant))
 
 
 def _rank_supports(gold: Gold, chunks: Sequence[Chunk]) -> Ranking:

@@ -161,7 +161,9 @@ class Gold(NamedTuple):
     def from_array_item(cls, row: Row, line: int) -> Gold:
         """The item of a valid element of a JSON-array gold set (``q``, ``gold_ids``, ``gold_claim``)."""
         ids = tuple(dict.fromkeys(row["gold_ids"]))
-        return cls(row["qid"], row["q"], row["answerable"], (), ids, line, expected_answer=row.get("gold_claim"))
+        # An answerable question without a claim counts 0 in containment there: no answer contains nothing.
+        claim = row.get("gold_claim", "" if row["answerable"] else None)
+        return cls(row["qid"], row["q"], row["answerable"], (), ids, line, expected_answer=claim)
 
 
 REQUIRED = 5
@@ -297,6 +299,13 @@ class Grounding(NamedTuple):
     inference: float = 0.26
 
 
+class Relevance(NamedTuple):
+    """From which grade on something is relevant, and what an item of which nothing is relevant counts."""
+
+    relevant_from: int = 1
+    no_relevant: str = "skip"
+
+
 class Safety(NamedTuple):
     """Above which guardrail score an input counts as detected and as blocked; how many words of a chunk are a leak.
 
@@ -323,6 +332,7 @@ class Settings(NamedTuple):
     safety: Safety = Safety()
     prices: Mapping[str, Mapping[str, float]] = {}
     builtin: bool = False
+    retrieval: Relevance = Relevance()
 
 
 def said(row: Row) -> tuple[str, list[str] | None]:

@@ -17,6 +17,7 @@ from rag_eval.judging.outcomes import judge_all, rejudged
 from rag_eval.judging.scope import Scope, asked, scope_of
 from rag_eval.judging.tries import Tries
 from rag_eval.metrics import measure
+from rag_eval.model import Relevance
 from rag_eval.remarks import Input, Remark, remarks
 from rag_eval.typed import NamedTuple
 
@@ -292,6 +293,8 @@ def contract(measure: Measure, policy: Policy) -> str:
         "refusal": list(_refusal(policy).values()) if "refusal" in measure.metric.settings else None,
         **{name: getattr(policy.settings, name) for name in measure.metric.settings if name != "refusal"},
     }
+    if measure.metric.by_ranking and policy.retrieval != Relevance():
+        terms["retrieval"] = policy.retrieval
     return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
 
 
@@ -327,6 +330,7 @@ def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
         return report._replace(findings=(*report.findings, *found))
     names = _gated(policy)
     found += earlier.disagreeing(names, policy.slices.by, now)
+    found += earlier.less_judged(report.metrics, policy.k, now)
     if verdict(report.gates, (*report.findings, *found)) == "passed":
         found += earlier.ungated_regressions(report.gates, report.metrics, now, float(policy.statistics.alpha))
     return report._replace(

@@ -123,3 +123,35 @@ def test_a_keyword_count_on_public_prompts_has_its_known_area(tmp_path, capsys, 
     report = json.loads(capsys.readouterr().out)
     found = report["metrics"]["injection_auc"]
     assert (round(found["value"], 3), found["n"]) == (0.698, 662)
+
+
+def imported(tmp_path, capsys, qrels, run):
+    """Gold and traces of published judgements and a published run."""
+    paths = []
+    for kind, source, name in (("trec-qrels", qrels, "gold.jsonl"), ("trec-run", run, "trace.jsonl")):
+        arguments = ["import", kind, str(TREC / "published" / source)]
+        assert main([*arguments, "--keep-empty"] if kind == "trec-qrels" else arguments) == 0
+        paths.append(tmp_path / name)
+        paths[-1].write_text(capsys.readouterr().out, "utf-8")
+    return paths
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "terms", "expected", "output"),
+    [
+        ("qrels.test", "results.test", "", {"Rprec": "r_precision", "bpref": "bpref", "map": "map"}, "out.test.a"),
+        (
+            "qrels.rel_level", "results.test", "retrieval: {relevant_from: 2, no_relevant: zero}\n",
+            {"Rprec": "r_precision", "bpref": "bpref", "map": "map"}, "out.test.aql",
+        ),
+    ],
+)  # fmt: skip
+def test_judgements_and_thresholds_count_as_in_trec_eval(tmp_path, capsys, qrels, run, terms, expected, output):
+    gold, trace = imported(tmp_path, capsys, qrels, run)
+    gates = tmp_path / "eval-gates.yml"
+    gates.write_text(f"version: 1\n{terms}gates: {{map: {{min: 0}}}}\n")
+    report = app.score(gold, trace, gates)
+    rows = (line.split() for line in (TREC / "published" / output).read_text().splitlines())
+    published = {row[0]: float(row[2]) for row in rows if row[1] == "all" and row[0] in expected}
+    found = {theirs: report.metrics[ours].value for theirs, ours in expected.items()}
+    assert found == pytest.approx(published, abs=6e-5)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rag_eval.judging.results import Question
 
 
+LESS_JUDGED = 0.02
 MOST_UNGATED = 3
 _USUAL_MARGIN = 0.02
 
@@ -204,6 +205,19 @@ def ungated_regressions(
     gate = ", ".join(f"{row.name}: {{{_margin(row)}}}" for row in worse)
     message = f"metrics without a regression gate got significantly worse: {', '.join(moves)}"
     yield Finding("ungated-regression", "warning", message, f"To fail such a run, write under gates: {gate}.")
+
+
+def less_judged(names: Iterable[str], k: int, now: Evidence) -> Iterator[Finding]:
+    """That fewer of the first k chunks have a grade than in the baseline: unjudged ones count as irrelevant."""
+    cutoffs = [measure(name).k or 0 for name in names if name.startswith("judged@")]
+    name = f"judged@{min(cutoffs, key=lambda cutoff: (abs(cutoff - k), cutoff))}" if cutoffs else ""
+    found = comparison(name, now.pairs(name)) if name and now.comparable(name) else None
+    if found and (found.worsening or 0.0) >= LESS_JUDGED:
+        message = (
+            f"{name} fell from {found.baseline:.3f} to {found.value:.3f}: recall, precision and ndcg count chunks that "
+            "nobody judged as irrelevant"
+        )
+        yield Finding("less-judged", "warning", message, "Judge the new chunks, or gate bpref, which ignores them.")
 
 
 def _shown(row: Tested, side: str) -> str:

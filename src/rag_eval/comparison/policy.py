@@ -237,7 +237,7 @@ def _allowing(old: Any, new: Any) -> Kind:
     return "looser" if new is not None else "stricter" if old is not None else "neutral"
 
 
-_MEANING = ("k", "refusal", "gold", "trace", "groundedness", "safety", "prices")
+_MEANING = ("k", "refusal", "gold", "trace", "groundedness", "safety", "retrieval", "prices")
 """Keys that change what a value means rather than what is asked of it."""
 
 RULES: Mapping[str, Rule] = {
@@ -272,6 +272,8 @@ RULES: Mapping[str, Rule] = {
     "groundedness/**": _unclear,
     "safety": _unclear,
     "safety/*": _unclear,
+    "retrieval": _unclear,
+    "retrieval/*": _unclear,
     "prices": _unclear,
     "prices/**": _unclear,
     "score": _unclear,

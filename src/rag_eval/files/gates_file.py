@@ -15,7 +15,7 @@ from rag_eval.judging.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATE
 from rag_eval.judging.objectives import Scoring
 from rag_eval.judging.slices import FIELDS, is_field, is_slice
 from rag_eval.metrics import find, suggestion
-from rag_eval.model import Grounding, Safety
+from rag_eval.model import Grounding, Relevance, Safety
 from rag_eval.safe import one_line, quoted
 
 TYPE_CHECKING = False
@@ -217,6 +217,7 @@ def _policy(document: Document, path: str) -> Policy:
         score=_scoring(value.get("score", {})),
         groundedness=Grounding(**_floats(value.get("groundedness", {}))),
         safety=_safety(value.get("safety", {})),
+        retrieval=Relevance(**_relevance(value.get("retrieval", {}))),
         prices={model: _floats(own) for model, own in value.get("prices", {}).items()},
         stated=value,
         **own,
@@ -243,6 +244,10 @@ def _safety(stated: dict[str, Any]) -> Safety:
     own: dict[str, Any] = {name: float(stated[name]) for name in ("warn", "block") if name in stated}
     own |= {"verbatim_words": int(stated["verbatim_words"])} if "verbatim_words" in stated else {}
     return Safety(**own, internal_ids=tuple(stated.get("internal_ids", ())))
+
+
+def _relevance(stated: dict[str, Any]) -> dict[str, Any]:
+    return {name: int(entry) if name == "relevant_from" else entry for name, entry in stated.items()}
 
 
 def _slices(stated: dict[str, Any]) -> Slices:

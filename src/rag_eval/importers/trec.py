@@ -152,7 +152,8 @@ def _gold(
     conversion: Conversion, judged: Judgements, lines: dict[str, int], questions: dict[str, str]
 ) -> Iterator[tuple[int, Row]]:
     account = conversion.account
-    graded = any(grade > 1 for grades in judged.values() for grade in grades.values())
+    # Irrelevant ones are judged too, which bpref and judged@k count.
+    graded = any(grade not in (1, -1) for grades in judged.values() for grade in grades.values())
     for topic, grades in judged.items():
         relevant = [document for document, grade in grades.items() if grade >= 1]
         account.dropped("judgements below 0", "in the pool, not judged", sum(grade < 0 for grade in grades.values()))

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from rag_eval.judging.objectives import Scoring
-from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Grounding, Safety, Settings
+from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Grounding, Relevance, Safety, Settings
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import Value, exactly
 from rag_eval.typed import NamedTuple
@@ -201,6 +201,7 @@ class Policy(NamedTuple):
     limits: Mapping[str, int] = {}
     groundedness: Grounding = Grounding()
     safety: Safety = Safety()
+    retrieval: Relevance = Relevance()
     prices: Mapping[str, Mapping[str, float]] = {}
     integrity: Mapping[str, str] = {}
     slices: Slices = Slices()
@@ -216,7 +217,7 @@ class Policy(NamedTuple):
     @property
     def settings(self) -> Settings:
         """What the scores themselves hang on."""
-        own = self.groundedness, self.safety, self.prices, self.builtin
+        own = self.groundedness, self.safety, self.prices, self.builtin, self.retrieval
         return Settings(self.token, self.phrases, self.k, *own)
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
-from math import sqrt
+from math import fsum, sqrt
 
 from rag_eval import folds
 from rag_eval.judging.gates import Comparison, Judged
@@ -153,8 +153,8 @@ def _is_noise(row: Tested) -> bool:
     from rag_eval import stats
 
     counts = stats.effects(row.swapped).counts  # type: ignore[arg-type]
-    moved = sum(effect * count for effect, count in counts.items())
-    return moved <= _NOISE * sqrt(sum(effect * effect * count for effect, count in counts.items()))
+    moved = fsum(effect * count for effect, count in counts.items())
+    return moved <= _NOISE * sqrt(fsum(effect * effect * count for effect, count in counts.items()))
 
 
 def distinct(rows: Sequence[Tested], key: Key) -> int:

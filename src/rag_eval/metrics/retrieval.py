@@ -7,7 +7,7 @@ Answerable items only. Repeated ids count once, at their first place. With uniqu
 from __future__ import annotations
 
 from functools import lru_cache
-from math import log2
+from math import fsum, log2
 
 from rag_eval.metrics._metric import metric
 
@@ -55,7 +55,7 @@ def recall_any(case: Case, k: int) -> bool | None:
 def recall(case: Case, k: int) -> Ratio | None:
     """Share of the relevant that stands among the first k."""
     ranking = _labelled(case)
-    return None if ranking is None else (_within(ranking.found, k), ranking.relevant)
+    return None if ranking is None else _ratio(_within(ranking.found, k), ranking.relevant)
 
 
 @metric(_LABELLED, source="trec_eval (P_k)", scale="share", cutoff=True, by_ranking=True)
@@ -91,7 +91,41 @@ def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean a
     ranking = _labelled(case)
     if ranking is None:
         return None
-    return sum([min(place, rank) / rank for place, rank in enumerate(ranking.found, 1)]) / ranking.relevant
+    return fsum([min(place, rank) / rank for place, rank in enumerate(ranking.found, 1)]) / (ranking.relevant or 1)
+
+
+@metric(_LABELLED, source="trec_eval (Rprec)", scale="share", by_ranking=True)
+def r_precision(case: Case) -> Ratio | None:
+    """Share of the first R that is relevant, where R is the number of relevant ones."""
+    ranking = _labelled(case)
+    return None if ranking is None else _ratio(_within(ranking.found, ranking.relevant), ranking.relevant)
+
+
+@metric("answerable items with grades", source="trec_eval (bpref)", scale="real", by_ranking=True)
+def bpref(case: Case) -> float | None:
+    """Binary preference: how rarely something judged irrelevant stands above the relevant. Chunks that nobody judged count neither for nor against, so that a new retriever is not punished for finding them."""  # noqa: E501
+    ranking = _labelled(case)
+    if ranking is None or ranking.irrelevant is None:
+        return None
+    most = min(ranking.irrelevant, ranking.relevant) or 1
+    above = [min(sum([other < rank for other in ranking.rejected]), ranking.relevant) for rank in ranking.found]
+    return fsum([1 - number / most for number in above]) / (ranking.relevant or 1)
+
+
+@metric(
+    "answerable items with grades of which something was retrieved",
+    source="rag-eval; also judged@k",
+    scale="share",
+    cutoff=True,
+    by_ranking=True,
+)
+def judged(case: Case, k: int) -> Ratio | None:
+    """Share of the first k that has a grade. If it falls, recall, precision and nDCG count unjudged chunks as irrelevant."""  # noqa: E501
+    ranking = case.ranking if case.in_a else None
+    if ranking is None or ranking.irrelevant is None or not ranking.depth:
+        return None
+    graded = {rank for rank, _ in ranking.gains if rank <= k}
+    return len(graded.union(rank for rank in ranking.found if rank <= k)), min(k, ranking.depth)
 
 
 @metric(
@@ -104,15 +138,21 @@ def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean a
 def ndcg(case: Case, k: int) -> float | None:
     """Normalised discounted cumulative gain among the first k. Linear gain, discount log2(rank + 1), over the ideal order of everything graded in the gold, cut at k."""  # noqa: E501
     ranking = case.ranking if case.in_a else None
-    if ranking is None or not ranking.ideal:
+    if ranking is None or not (ranking.ideal or (ranking.irrelevant is not None and ranking.counts)):
         return None
-    gained = sum([gain / log2(rank + 1) for rank, gain in ranking.gains if rank <= k])
+    if not ranking.ideal:
+        return 0.0
+    gained = fsum([gain / log2(rank + 1) for rank, gain in ranking.gains if rank <= k])
     return gained / _ideal_gain(ranking.ideal[:k])
 
 
 def _labelled(case: Case) -> Ranking | None:
     ranking = case.ranking if case.in_a else None
-    return ranking if ranking is not None and ranking.relevant else None
+    return ranking if ranking is not None and ranking.counts else None
+
+
+def _ratio(part: int, whole: int) -> Ratio:
+    return (part, whole) if whole else (0, 1)
 
 
 def _within(ranks: tuple[int, ...], k: int) -> int:
@@ -121,4 +161,4 @@ def _within(ranks: tuple[int, ...], k: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _ideal_gain(gains: tuple[int, ...]) -> float:
-    return sum([gain / log2(rank + 1) for rank, gain in enumerate(gains, 1)])
+    return fsum([gain / log2(rank + 1) for rank, gain in enumerate(gains, 1)])

@@ -30,7 +30,7 @@ Points = list[tuple[float, int]]
 
 DECIMALS = 12
 _STEPS = 100
-_CLOSE = 1e-8  # Newton's and the secant's last step is smaller again by as much: what is returned is good to 1e-9
+_CLOSE = 1e-8
 
 
 def mean_at_most(points: Points, end: float, tail: float) -> float:
@@ -91,11 +91,11 @@ def _root_of_deviance(offsets: Sequence[float], counts: Sequence[int], near: flo
     """The standard normal deviate with the probability that the weighted sum is below 0, and the saddlepoint."""
     s = _saddlepoint(offsets, counts, near)
     shrunk = [1 - s * offset for offset in offsets]
-    w = sqrt(max(0.0, 2 * sum(map(mul, counts, map(log, shrunk)))))
+    w = sqrt(max(0.0, 2 * fsum(map(mul, counts, map(log, shrunk)))))
     if w == 0.0:
         return 0.0, s
     tilted = list(map(truediv, offsets, shrunk))
-    u = s * sqrt(sum(map(mul, counts, map(mul, tilted, tilted))))
+    u = s * sqrt(fsum(map(mul, counts, map(mul, tilted, tilted))))
     return w + log(u / w) / w, s
 
 
@@ -106,7 +106,7 @@ def _saddlepoint(offsets: Sequence[float], counts: Sequence[int], near: float) -
     for _ in range(_STEPS):
         tilted = [offset / (1 - s * offset) for offset in offsets]
         weighted = list(map(mul, counts, tilted))
-        slope, bend = sum(weighted), sum(map(mul, weighted, tilted))
+        slope, bend = fsum(weighted), fsum(map(mul, weighted, tilted))
         low, high = (s, high) if slope < 0 else (low, s)
         following = s - slope / bend
         before, s = s, following if low < following < high else (low + high) / 2
@@ -126,7 +126,7 @@ def _root(function: Callable[[float], float], bracket: tuple[float, float], star
         slope = (value - value_before) / (now - before) if now != before else inf
         following = now - value / slope if slope > 0 else inf
         if abs(following - now) <= _CLOSE * step:
-            break
+            return min(max(following, low), high)  # each step squares the error: this one is below what a float holds
         following = following if low < following < high else (low + high) / 2
         before, value_before, now = now, value, following
     return now

@@ -8,11 +8,11 @@ scores, the effect is simply the first score less the second.
 from __future__ import annotations
 
 from collections import Counter
-from math import sqrt
+from math import fsum, sqrt
 
 from rag_eval.stats.bounded import DECIMALS
 from rag_eval.stats.gaps import mean, share
-from rag_eval.stats.intervals import UNIT, Interval, interval
+from rag_eval.stats.intervals import UNIT, Interval, interval, settled
 from rag_eval.stats.units import Units, units_of
 from rag_eval.typed import NamedTuple
 
@@ -38,7 +38,7 @@ class Effects(NamedTuple):
     def moves(self) -> float:
         """How many whole units of movement the effects are worth: for 0/1 scores the number of changed cases."""
         largest = self.unit
-        return sum(count * (effect / largest) ** 2 for effect, count in self.counts.items()) if largest else 0.0
+        return fsum(count * (effect / largest) ** 2 for effect, count in self.counts.items()) if largest else 0.0
 
     @property
     def unit(self) -> float:
@@ -89,8 +89,8 @@ def other_difference(values: tuple[float, float], first: Interval, second: Inter
     low = _apart(values[0], first.low, values[1], second.high)
     high = _apart(values[0], first.high, values[1], second.low)
     return Interval(
-        None if low is None else round(difference - low, DECIMALS),
-        None if high is None else round(difference + high, DECIMALS),
+        settled(None if low is None else difference - low),
+        settled(None if high is None else difference + high),
         "square-and-add",
         first.small or second.small,
     )

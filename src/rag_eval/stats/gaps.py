@@ -70,7 +70,7 @@ def moves(units: Units) -> Units:
 
 def share(unit: Unit, middles: Sequence[float], sizes: Sequence[int]) -> float:
     """What a unit has in the difference of two means of so many scores, each counted from a middle of its own run."""
-    moved: float = sum(
+    moved: float = fsum(
         [
             times * (sign * (score - middle) / size)
             for pair, times in unit

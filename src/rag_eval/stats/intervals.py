@@ -27,7 +27,7 @@ UNIT: Ends = (0.0, 1.0)
 FEW = 100
 """From so many scores without a greatest one on, the mean's interval has covered at least 92 % of the time, measured on
 log-normal scores of which one in twenty is above twelve times the median."""
-_HUNDRED = 100
+_HUNDRED, _DIGITS = 100, 10
 
 if TYPE_CHECKING:
     Ends = tuple[float | None, float | None]
@@ -85,7 +85,7 @@ def clopper_pearson(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[
     tail = (1 - confidence) / 2
     low = beta_quantile(tail, hits, n - hits + 1) if hits else 0.0
     high = beta_quantile(1 - tail, hits + 1, n - hits) if hits < n else 1.0
-    return round(low, DECIMALS), round(high, DECIMALS)
+    return _rounded(low), _rounded(high)
 
 
 def percentile(kind: str) -> float:
@@ -192,5 +192,9 @@ def _size(points: Points) -> int:
 
 
 def settled(end: float | None) -> float | None:
-    """An end of an interval as it is shown."""
-    return None if end is None else round(end, DECIMALS)
+    """An end of an interval as it is shown: to ten digits, which every platform computes alike."""
+    return None if end is None else _rounded(end)
+
+
+def _rounded(end: float) -> float:
+    return float(f"{end:.{_DIGITS}g}") if abs(end) > 1 else round(end, _DIGITS)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from itertools import accumulate
 from math import inf
 
-from rag_eval.stats.intervals import CONFIDENCE, Interval, clopper_pearson, percentile_ranks
+from rag_eval.stats.intervals import CONFIDENCE, Interval, clopper_pearson, percentile_ranks, settled
 from rag_eval.stats.special import beta_quantile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Sequence
-
-_DECIMALS = 12
 
 
 def auc_interval(positives: Counter[float], negatives: Counter[float], confidence: float = CONFIDENCE) -> Interval:
@@ -32,7 +30,7 @@ def area_interval(value: float, n: float, confidence: float) -> Interval:
     tail = (1 - confidence) / 2
     low = beta_quantile(tail, hits, n - hits + 1) if hits > 0 else 0.0
     high = beta_quantile(1 - tail, hits + 1, n - hits) if hits < n else 1.0
-    return Interval(round(low, _DECIMALS), round(high, _DECIMALS), "birnbaum-klose", small=False)
+    return Interval(settled(low), settled(high), "birnbaum-klose", small=False)
 
 
 def hit_rate_interval(

@@ -1,0 +1,14 @@
+"""The reports of the examples have the recorded bytes, which CI compares on every supported Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from cases import ROOT
+
+
+def test_the_reports_of_all_examples_have_the_recorded_bytes():
+    command = [sys.executable, "tools/example_digests.py", "--check"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, ""), found.stdout
