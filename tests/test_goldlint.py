@@ -526,3 +526,13 @@ def test_ten_thousand_items_and_their_traces_are_looked_at():
 def test_findings_are_plain_data():
     (finding,) = found("no-citation", item(gold_citations=[]))
     assert json.loads(json.dumps(finding._asdict())) == finding._asdict()
+
+
+@pytest.mark.parametrize(("documents", "said"), [(10, True), (38, True), (100, False), (5, False)])
+def test_many_questions_about_the_same_documents_are_to_be_counted_together(documents, said):
+    rows = [
+        gold_row(qid=f"Q{n}", question=f"What is item {n}?", gold_claim_substr=[f"{n} days"],
+                 gold_citations=[f"d{n % documents}.pdf#page={n}"])
+        for n in range(190)
+    ]  # fmt: skip
+    assert bool(found("clustered-questions", *rows)) == said

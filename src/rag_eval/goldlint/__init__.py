@@ -36,6 +36,7 @@ CHECKS: dict[str, Callable[[Sample], Iterable[Remark]]] = {
     "question-near-duplicate": questions.near_duplicate,
     "balance": whole.balance,
     "one-class": whole.one_class,
+    "clustered-questions": whole.clustered,
     "gate-coarse": whole.coarse,
     "gate-without-items": whole.without_items,
     "gate-out-of-reach": whole.out_of_reach,

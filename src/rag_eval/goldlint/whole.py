@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 
@@ -9,7 +10,7 @@ from rag_eval.case import Case
 from rag_eval.folds import FOLDS
 from rag_eval.goldlint._sample import Remark
 from rag_eval.judging.gates import BOUNDS
-from rag_eval.judging.slices import expanded, slices_of
+from rag_eval.judging.slices import document, expanded, slices_of
 from rag_eval.metrics import measure
 from rag_eval.model import Trace
 from rag_eval.safe import quoted
@@ -32,6 +33,7 @@ _OTHERS: tuple[Chunk, ...] = ({"id": "any", "text": ""}, {"id": "any other", "te
 LEAST_SHARE = Fraction(1, 10)
 LEAST_ITEMS, LEAST_SLICE = 10, 20
 """A smaller set, or a smaller slice of it, is not asked for balance."""
+_FEWEST_CLUSTERS, _CORRELATION, _DESIGN_EFFECT = 10, 0.2, 1.3
 
 
 class Judged(NamedTuple):
@@ -86,6 +88,23 @@ def coarse(sample: Sample) -> Iterator[Remark]:
                 f"since one moves it by {step:.3g}"
             )
             yield Remark(message, f"With {-(-1 // slack)} such items one may fail. Add items, or ask for none to fail.")
+
+
+def clustered(sample: Sample) -> Iterator[Remark]:
+    """Many questions of the same documents, which intervals take for independent ones.
+
+    The design effect is that at an intra-class correlation of 0.2, which is usual for questions of one page.
+    """
+    sizes = Counter(document(gold) or f"qid {gold.qid}" for gold in sample.items)
+    n = sizes.total()
+    if sample.policy.statistics.cluster or len(sizes) < _FEWEST_CLUSTERS:
+        return
+    effect = 1 + _CORRELATION * (sum(size * size for size in sizes.values()) / n - 1)
+    if effect >= _DESIGN_EFFECT:
+        message = (
+            f"{n} questions are about {len(sizes)} documents: intervals may need {effect**0.5:.2f} times their width"
+        )
+        yield Remark(message, "Count those of a document together, in the gates file: statistics: {cluster: document}.")
 
 
 def without_items(sample: Sample) -> Iterator[Remark]:
