@@ -67,6 +67,7 @@ score: {weights: {accuracy: 0.5}, budgets: {cost_usd: 0.01}}
 groundedness: {assertion: 0.7}
 safety: {warn: 0.3, verbatim_words: 20, internal_ids: ["EMP-[0-9]{6}"]}
 prices: {small-1: {input: 0.15, output: 1}}
+retrieval: {relevant_from: 2, no_relevant: zero}
 """
 
 
@@ -80,6 +81,7 @@ def test_every_key_is_read():
     assert (read.must_pass, read.slices) == (("A0001", "tags=critical"), Slices(("category", "meta.vault"), 20))
     assert (read.baseline, read.baseline_trace) == ("labels/baseline.json", "labels/baseline.jsonl")
     assert read.statistics == Statistics("0.010", "none", "fail", "none")
+    assert read.retrieval == (2, "zero")
     assert read.fields == ("category", "meta.vault", "tags")
     assert read.settings.groundedness == Grounding(0.7, Grounding().inference)
     assert read.settings.safety == Safety(0.3, Safety().block, 20, ("EMP-[0-9]{6}",))
