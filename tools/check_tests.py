@@ -85,7 +85,10 @@ def problems_of(path: Path, seams: dict[tuple[str, str], str], allowed: list[str
             used.add(match)
         else:
             name = deeper.rstrip(".")
-            yield f"{where}:{one.node.lineno}: {name} is neither public nor a seam. Test it through a seam"
+            yield (
+                f"{where}:{one.node.lineno}: {name} is neither public nor a seam. Test it through a seam; if this file "
+                "tests that very module, list it in tests/white_box.toml"
+            )
 
 
 def _is_module(name: str) -> bool:
