@@ -34,6 +34,7 @@ CHANGING = [
     (re.compile(r"\b[0-9a-f]{64}\b"), "SHA256"),
     (re.compile(r"\b[0-9a-f]{40}\b"), "COMMIT"),
     (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,16}\b"), "HASH"),
+    (re.compile(r"(?<=[`(])[0-9a-f]{7,12}(?=[`),])"), "HASH"),
     (re.compile(r"http://127\.0\.0\.1:\d+"), "http://api"),
 ]
 """What differs from run to run or from version to version, and what stands for it."""

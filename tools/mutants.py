@@ -206,9 +206,9 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def mutants_of(path: str, changed: set[int] | None) -> list[Mutant]:
+def mutants_of(folder: Path, path: str, changed: set[int] | None) -> list[Mutant]:
     """All mutants of a file, or those on the changed lines."""
-    source = (ROOT / path).read_text("utf-8")
+    source = (folder / path).read_text("utf-8")
     mutator = _Mutator(path, source)
     mutator.visit(ast.parse(source))
     return [one for one in mutator.found if changed is None or one.line in changed]
@@ -271,7 +271,6 @@ def _functions(node: ast.AST, above: str) -> Iterator[tuple[str, ast.FunctionDef
 
 def entered(folder: Path, paths: Iterable[str], tests: list[str], jobs: int) -> dict[str, list[tuple[float, str]]]:
     """For each function of the given files, the tests that enter it with their seconds, the fastest first."""
-    copy_to(folder)
     for path in paths:
         (folder / path).write_text(instrument((folder / path).read_text("utf-8"), path), "utf-8")
     (folder / "mutants_entered.py").write_text("entered = set()\n")
@@ -336,9 +335,9 @@ def _fails(folder: Path, tests: list[str], seconds: float) -> bool:
     return bool(code)
 
 
-def shown(mutant: Mutant) -> str:
+def shown(folder: Path, mutant: Mutant) -> str:
     """A mutant as a change of its lines."""
-    source = (ROOT / mutant.path).read_text("utf-8")
+    source = (folder / mutant.path).read_text("utf-8")
     first = source.rfind("\n", 0, mutant.start) + 1
     last = source.find("\n", mutant.end)
     old, new = source[first:last], source[first : mutant.start] + mutant.new + source[mutant.end : last]
@@ -353,7 +352,8 @@ def run_all(folder: Path, mutants: list[Mutant], options: argparse.Namespace) ->
     """Try all mutants, --jobs at a time."""
     paths = sorted({one.path for one in mutants})
     tests = [str(path.relative_to(ROOT)) for pattern in options.tests for path in sorted(ROOT.glob(pattern))]
-    by_function = entered(folder / "entered", paths, tests, options.jobs)
+    copies = [shutil.copytree(folder / "base", folder / f"copy-{number}") for number in range(options.jobs)]
+    by_function = entered(shutil.copytree(folder / "base", folder / "entered"), paths, tests, options.jobs)
     by_module: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for function, rows in by_function.items():
         by_module[function.partition(":")[0]] += rows
@@ -363,7 +363,7 @@ def run_all(folder: Path, mutants: list[Mutant], options: argparse.Namespace) ->
     outcomes: list[Outcome] = []
 
     def work(number: int) -> None:
-        copy = copy_to(folder / f"copy-{number}")
+        copy = copies[number]
         while True:
             try:
                 mutant = waiting.get_nowait()
@@ -375,7 +375,7 @@ def run_all(folder: Path, mutants: list[Mutant], options: argparse.Namespace) ->
             outcome = tried(copy, mutant, names, min(seconds, 300.0))
             outcomes.append(outcome)
             if outcome.result != "killed":
-                print(f"{outcome.result} ({outcome.tests} tests) {shown(mutant)}", flush=True)
+                print(f"{outcome.result} ({outcome.tests} tests) {shown(folder / 'base', mutant)}", flush=True)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(options.jobs)]
     for thread in threads:
@@ -399,18 +399,20 @@ def main() -> int:
     parser.add_argument("--least", type=float, default=0.0, help="fail if fewer percent are killed (0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time (all cores)")
     options = parser.parse_args()
-    if options.modules:
-        every = _git("ls-files", "src/*.py").splitlines()
-        chosen = [path for path in every if any(fnmatch.fnmatch(path, glob) for glob in options.modules)]
-        found = [one for path in chosen for one in mutants_of(path, None)]
-    else:
-        found = [one for path, lines in changed_lines(options.base).items() for one in mutants_of(path, lines)]
-    mutants = sampled(found, options.sample, options.seed)
-    if not mutants:
-        print("nothing to mutate")
-        return 0
     folder = Path(tempfile.mkdtemp(prefix="mutants-"))
     try:
+        base = copy_to(folder / "base")  # the checkout may change meanwhile
+        if options.modules:
+            every = _git("ls-files", "src/*.py").splitlines()
+            chosen = [path for path in every if any(fnmatch.fnmatch(path, glob) for glob in options.modules)]
+            found = [one for path in chosen for one in mutants_of(base, path, None)]
+        else:
+            changed = changed_lines(options.base)
+            found = [one for path, lines in changed.items() for one in mutants_of(base, path, lines)]
+        mutants = sampled(found, options.sample, options.seed)
+        if not mutants:
+            print("nothing to mutate")
+            return 0
         outcomes = run_all(folder, mutants, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
