@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import groundedness_pairs as minimal
 
-from rag_eval.model import without_citations
+from rag_eval.contract import without_citations
 from rag_eval.text import content_words
 from rag_eval.textual.grounding import ground, groundedness, supported
 from rag_eval.textual.words import forget, keys

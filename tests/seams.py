@@ -15,13 +15,15 @@ from rag_eval.action.run import action
 from rag_eval.case import Case
 from rag_eval.cli import main
 from rag_eval.commands.init import PRESETS
+from rag_eval.contract import Gold, Grounding, Safety, Settings, Trace
 from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError
 from rag_eval.files.contract import Contract
-from rag_eval.files.contract import load as load_schema
 from rag_eval.files.gates_file import policy_of, read_policy
+from rag_eval.files.gold_file import read_gold
 from rag_eval.files.ledger import Ledger
-from rag_eval.files.rows import read_gold, read_traces
+from rag_eval.files.schemas import load as load_schema
 from rag_eval.files.source import Reader
+from rag_eval.files.trace_file import read_traces
 from rag_eval.files.yaml_file import YamlError
 from rag_eval.files.yaml_file import parse as parse_yaml
 from rag_eval.folds import FOLDS
@@ -34,7 +36,6 @@ from rag_eval.judging.outcomes import judge, judge_all
 from rag_eval.judging.results import MetricResult, Question
 from rag_eval.labels import GOOD, MEANING, label
 from rag_eval.metrics import METRICS, PERSPECTIVES, measure, measures
-from rag_eval.model import Gold, Grounding, Safety, Settings, Trace
 from rag_eval.parser import COMMANDS, build_parser
 from rag_eval.renderers import RENDERERS, render
 from rag_eval.renderers.json_file import as_json, from_json
@@ -150,7 +151,11 @@ def read(kind: str, data: bytes, folder: Path) -> ReadResult:
     path = folder / "file"
     path.write_bytes(data)
     reader = Reader(Ledger())
-    reading = {"gold": read_gold, "trace": lambda *words: list(read_traces(*words)), "gates": read_policy}[kind]
+
+    def traces(*words: Any) -> list[Trace]:
+        return [trace for block in read_traces(*words) for trace in block]
+
+    reading = {"gold": read_gold, "trace": traces, "gates": read_policy}[kind]
     value = reading(reader, str(path))
     problems = [str(one).removeprefix(f"{path}:").strip() for one in reader.ledger.problems]
     return ReadResult(None if problems else value, problems)

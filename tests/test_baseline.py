@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 from hypothesis import given
@@ -11,9 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from project import GOLDS, TRACES, Project, apart, besides_tracked, gates, gold_of, json_lines, trace_of, wrong
-from rag_eval import app, baseline_file
+from rag_eval import app
 from rag_eval.comparison.baseline import disagreeing, flips, must_pass
-from rag_eval.engines import meanwhile
+from rag_eval.engines import forked
 from rag_eval.judging.evidence import paired
 from runs import evidence, question
 from seams import GOOD, MEANING, Baseline, Contract, from_json, main, render
@@ -57,12 +56,11 @@ def project(begun, tmp_path, monkeypatch):
 def score(capsys, tmp_path, monkeypatch, request):
     """``rag-eval score``: the report, held to its schema, brought back whole, and judged again to the same bytes.
 
-    With everything done by this process, and with as much as possible done by others.
+    With everything done by this process, and with the tests done by others.
     """
     if request.param == "elsewhere":
-        monkeypatch.setattr(baseline_file, "LARGE", 0)
         monkeypatch.setattr(app, "_MANY", 0)
-        monkeypatch.setattr(meanwhile, "cores", lambda _: 2)
+        monkeypatch.setattr(forked, "usable", lambda: 2)
 
     def score(*words):
         capsys.readouterr()  # what was recorded before
@@ -118,24 +116,6 @@ def test_a_run_beside_itself_moved_nowhere(project, score):
     found = report["baseline"]
     assert (found["path"], found["cases"], found["changed"], found["gone"], found["new"]) == (BASELINE, 8, 0, 0, 0)
     assert (found["incomparable"], found["rescored"]) == ([], True)
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks on Linux alone")
-@pytest.mark.parametrize(("least", "elsewhere"), [(0, True), (1 << 30, False)])
-@pytest.mark.parametrize("base", [[], ["--base", "HEAD"]])
-def test_a_large_baseline_is_read_by_a_process_of_its_own(project, monkeypatch, least, elsewhere, base):
-    begun = []
-
-    class Seen(meanwhile.Meanwhile):
-        def result(self):
-            begun.append(self)
-            return super().result()
-
-    monkeypatch.setattr(baseline_file, "LARGE", least)
-    monkeypatch.setattr(meanwhile, "cores", lambda _: 2)
-    monkeypatch.setattr(meanwhile, "Meanwhile", Seen)
-    assert main(["score", "--quiet", "--baseline", BASELINE, *base]) < 2
-    assert bool(begun) == elsewhere
 
 
 def test_what_broke_is_named_and_fails(project, score):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from cases import gold_row, make_case, trace_row
 from depth import examples
+from rag_eval.contract import inline_citations
 from rag_eval.metrics.refusals import exact_refusal
-from rag_eval.model import inline_citations
 from seams import Case, Gold, Settings, Trace, measures
 from table import each_row
 
@@ -128,12 +128,12 @@ def test_what_was_retrieved_is_the_list_or_else_the_chunks(retrieved, fields):
 
 
 def test_an_empty_run_is_no_run():
-    assert read(**says("x"), run="").run is None
+    assert read(**says("x"), run="").run == ""
 
 
 def test_an_item_of_a_json_array_has_no_substrings_and_keeps_its_claim_for_containment():
     row = {"qid": "Q1", "q": "How long?", "answerable": True, "gold_ids": ["a", "a"], "gold_claim": "30 days"}
-    assert Gold.from_array_item(row, 3) == Gold("Q1", "How long?", True, (), ("a",), 3, expected_answer="30 days")
+    assert Gold.from_array_item(row, 3) == Gold("Q1", "How long?", True, (), ("a",), expected_answer="30 days", line=3)
 
 
 def test_an_item_keeps_the_difference_between_an_absent_list_and_an_empty_one():

@@ -314,7 +314,7 @@ def test_gate_refuses_scores_that_a_metric_cannot_give(rag, report_file, name, s
     report_file.write_text(json.dumps(value), encoding="utf-8")
     code, out, err = rag("gate", report_file)
     assert (code, out) == (2, "")
-    assert f"'S1' has a score of {score} under '{name}', which it cannot have. Score the run again" in err
+    assert f"'S1' has a score of {float(score)} under '{name}', which it cannot have. Score the run again" in err
 
 
 def test_gate_refuses_a_report_that_contradicts_itself(rag, report_file, monkeypatch):

@@ -7,18 +7,16 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cases import ROOT
 from rag_eval import app, flat
-from rag_eval.engines import _children, _cores, meanwhile, process
-from rag_eval.how import ENGINES, How
+from rag_eval.engines import cores, forked
+from rag_eval.how import How
 from reading import gold, jsonl, trace
 from seams import InputError, UsageError, render
-from table import each_row
 
 LONG = [f"p{number}#0" for number in range(30)]
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks on Linux alone")
@@ -52,18 +50,6 @@ def test_the_reference_scores_of_processes_and_their_remarks_are_those_of_one(la
     alone = scores(large, How(jobs=1))
     assert scores(large, How(jobs=2)) == alone
     assert any("duplicate" in line for line in alone[1])
-
-
-@pytest.mark.parametrize("size", [0, 1, process._LEAST, 10 * process._LEAST + 1, 655 << 20, 5 << 30, 3 << 40])
-@each_row("jobs", [2, 3, 64])
-def test_ranges_are_the_whole_file_and_the_first_to_be_taken_are_long(size, jobs):
-    found = process.shares(size, jobs)
-    assert [one.end for one in found[:-1]] == [one.start for one in found[1:]]
-    assert not size or (found[0].start, found[-1].end) == (0, size)
-    assert len(found) <= _children.MOST
-    lengths = [one.end - one.start for one in found]
-    assert lengths[1:] == sorted(lengths[1:])
-    assert size < jobs * process._LEAST or lengths[-1] <= size // jobs
 
 
 def report(folder, how, name="trace.jsonl"):
@@ -108,16 +94,21 @@ def test_a_process_with_threads_is_not_forked(large):
     thread = threading.Thread(target=stop.wait)
     thread.start()
     try:
-        assert not _children.may_fork()
+        assert not forked.may_fork()
         assert report(large, How(jobs=2)) == report(large, How(jobs=1))
     finally:
         stop.set()
         thread.join()
 
 
+def done_by(work, count, jobs):
+    with forked.results(work, range(count)[::-1], jobs) as found:
+        return dict(found)
+
+
 @linux
-def test_what_no_child_delivers_the_parent_scores():
-    """A child that is killed, as for want of memory, leaves its range to the parent."""
+def test_what_no_process_delivers_is_done_here():
+    """A process that is killed, as for want of memory, leaves its range to the parent."""
     parent = os.getpid()
 
     def score(number):
@@ -125,92 +116,38 @@ def test_what_no_child_delivers_the_parent_scores():
             os.kill(os.getpid(), signal.SIGKILL)
         return number * 10, os.getpid() == parent
 
-    children = _children.Children(score, range(6)[::-1], 2)
-    found = dict(children.pieces(lambda: False))
-    children.close()
+    found = done_by(score, 6, 2)
     assert {number: value for number, (value, _) in found.items()} == {number: number * 10 for number in range(6)}
-    own = [number for number, (_, own) in found.items() if own]
-    assert {1, 4} <= set(own)
-    assert own == sorted(own, reverse=True)  # the parent takes them in the same order
+    assert {1, 4} <= {number for number, (_, here) in found.items() if here}
 
 
 @linux
-def test_a_defect_in_a_child_is_one_of_the_parent():
-    def score(number):
-        raise ZeroDivisionError(number)
-
-    children = _children.Children(score, range(3), 2)
-    own = list(children._pids)
-    with pytest.raises(ZeroDivisionError):
-        list(children.pieces(lambda: False))
-    children.close()
-    assert len(own) == 2
-    for pid in own:
-        with pytest.raises(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
-
-
-def open_files():
-    return len([*Path("/proc/self/fd").iterdir()])
-
-
-@linux
-@pytest.mark.parametrize("failing", ["fork", "pipe"])
-def test_where_no_process_can_be_had_the_parent_does_it(monkeypatch, failing):
-    used = open_files()
-    calls, real = [], getattr(os, failing)
-
-    def refused(*args):
-        calls.append(args)
-        if len(calls) > 1:  # the queue, or the first child
-            raise BlockingIOError("no more")
-        return real(*args)
-
-    monkeypatch.setattr(os, failing, refused)
-    with closing(_children.Children(lambda number: number * 10, range(4), 3)) as children:
-        assert dict(children.pieces(lambda: False)) == {0: 0, 1: 10, 2: 20, 3: 30}
-    assert len(calls) == 2
-    assert open_files() == used
-
-
-@linux
-@pytest.mark.parametrize("count", [2, 1000, 1001, 2500])
-def test_any_number_of_items_is_spread_over_processes(count):
-    assert meanwhile.spread(lambda item: -item, range(count), 2) == [-item for item in range(count)]
-
-
-def test_more_parts_than_fit_into_a_pipe_are_refused():
-    with pytest.raises(ValueError, match="more than 1000"):
-        _children.Children(abs, range(1001), 2)
-
-
-@linux
-def test_work_done_meanwhile_gives_its_result_or_its_error():
-    with closing(meanwhile.Meanwhile(os.getpid)) as one:
-        assert one.result() != os.getpid()
-    with closing(meanwhile.Meanwhile(lambda: 1 / 0)) as one, pytest.raises(ZeroDivisionError):
-        one.result()
-
-
-@linux
-def test_work_that_nobody_asks_for_leaves_no_child():
+def test_a_defect_in_a_process_is_one_here():
     before = children_of(os.getpid())
-    with closing(meanwhile.Meanwhile(lambda: time.sleep(60))):
-        assert len(children_of(os.getpid())) == len(before) + 1
+    with pytest.raises(ZeroDivisionError):
+        done_by(lambda number: number / 0, 3, 2)
     assert children_of(os.getpid()) == before
 
 
 @linux
-@pytest.mark.parametrize(("jobs", "items"), [(1, 5), (2, 1), (2, 0), (3, 5)])
+def test_results_that_nobody_asks_for_leave_no_process():
+    before = children_of(os.getpid())
+    with forked.results(lambda number: number, range(4), 2):
+        assert len(children_of(os.getpid())) == len(before) + 2
+    assert children_of(os.getpid()) == before
+
+
+@linux
+@pytest.mark.parametrize(("jobs", "items"), [(1, 5), (2, 1), (2, 0), (3, 5), (2, 2500)])
 def test_work_is_spread_over_processes_in_the_order_of_the_items(jobs, items):
-    found = meanwhile.spread(lambda item: (item, os.getpid()), [f"i{place}" for place in range(items)], jobs)
+    found = forked.spread(lambda item: (item, os.getpid()), [f"i{place}" for place in range(items)], jobs)
     assert [item for item, _ in found] == [f"i{place}" for place in range(items)]
     assert (os.getpid() in [pid for _, pid in found]) == (items > 0 and (jobs < 2 or items < 2))
 
 
 def test_one_core_does_one_thing(monkeypatch):
-    monkeypatch.setattr(meanwhile, "usable", lambda: 1)
-    assert (meanwhile.cores(How()), meanwhile.cores(How(jobs=1))) == (1, 1)
+    monkeypatch.setattr(forked, "usable", lambda: 1)
+    assert (forked.processes(0), forked.processes(1)) == (1, 1)
 
 
 def children_of(pid):
@@ -277,13 +214,8 @@ def test_an_engine_that_is_none_is_refused(large):
         report(large, How(engine="spark"))
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_every_engine_is_a_module(name):
-    assert (ROOT / "src" / (ENGINES[name].replace(".", "/") + ".py")).exists()
-
-
 @pytest.mark.parametrize(
-    ("files", "cores"),
+    ("files", "count"),
     [
         ({}, 10**6),
         ({"cpu.max": "max 100000\n"}, 10**6),
@@ -293,11 +225,11 @@ def test_every_engine_is_a_module(name):
         ({"cpu/a/b/cpu.cfs_quota_us": "100000", "cpu/a/b/cpu.cfs_period_us": "100000"}, 1),
     ],
 )
-def test_no_more_processes_than_cores_that_may_be_used(tmp_path, files, cores):
+def test_no_more_processes_than_cores_that_may_be_used(tmp_path, files, count):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "group").write_text("4:cpu,cpuacct:/a/b\n0::/a/b\n")
     own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert _cores.usable(str(tmp_path / "group"), str(tmp_path)) == min(own, cores)
-    assert _cores.usable(str(tmp_path / "none"), str(tmp_path / "none")) == own
+    assert cores.usable(str(tmp_path / "group"), str(tmp_path)) == min(own, count)
+    assert cores.usable(str(tmp_path / "none"), str(tmp_path / "none")) == own

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from rag_eval.judging.evidence import enclosed, is_rate, paired
+from rag_eval.judging.results import QuestionRow
 from rag_eval.renderers.json_file import Questions
 from runs import evidence, question, questions
 from seams import folded
@@ -130,7 +132,8 @@ NAMES = ["precision", "over_refusal", "under_refusal", "mrr"]
 
 def read_back(cases):
     """The same cases as they are read of a report.json."""
-    return list(Questions().made([one._asdict() for one in cases]))
+    rows = [msgspec.convert({**one._asdict(), "scores": dict(one.scores)}, QuestionRow) for one in cases]
+    return Questions().made(rows)
 
 
 @given(

@@ -8,7 +8,7 @@ import pytest
 
 import rag_eval
 from cases import gold_row, make_case, write_rows
-from rag_eval.files.rows import read_entries
+from rag_eval.files.gold_file import read_entries
 from rag_eval.goldlint import Sample, lint
 from seams import Ledger, Policy, Reader, label
 

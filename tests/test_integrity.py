@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
+from rag_eval.contract import Answer
 from rag_eval.integrity import LEAST_CITED, LEAST_POOL, LEVELS, Origin, Run, findings, provenance, vacuous
 from rag_eval.report import habits
-from rag_eval.scoring.partial import Outcome
+from rag_eval.scoring.outcomes import Outcome
 from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures
 from seams import score_rows as score
 
@@ -31,7 +33,8 @@ def found(cases, gates=(), pool=0, levels=None, guards=None):
 
 
 def gold(number, **fields):
-    row = gold_row(qid=f"Q{number}", question=f"Question {number}?", gold_citations=[f"c{number}"], **fields)
+    citations = [f"c{number}"] if fields.get("answerable", True) else []
+    row = gold_row(qid=f"Q{number}", question=f"Question {number}?", gold_citations=citations, **fields)
     return Gold.from_row(row, number + 1)
 
 
@@ -137,7 +140,7 @@ def test_answers_that_cite_all_of_a_long_list_are_padded(answers, cited, length,
 
 
 def test_to_cite_more_than_was_retrieved_is_padding_too():
-    pairs = [(g, t._replace(citations=(*t.citations, "invented"))) for g, t in padded(4, 4, 6)]
+    pairs = [(g, replace(t, answer_json=Answer(t.claim, (*t.citations, "invented")))) for g, t in padded(4, 4, 6)]
     assert of_run(pairs, "chr") == [("padded-citations", "error")]
 
 
@@ -150,7 +153,7 @@ def test_padded_citations_are_grave_where_a_gate_counts_hits(gate):
 
 def test_refusals_and_missing_answers_do_not_hide_padded_citations():
     refusals = [(gold(number, answerable=False), trace(number, REFUSED)) for number in range(50, 70)]
-    silent = [(gold(number), Trace.missing(f"Q{number}", None)) for number in range(70, 80)]
+    silent = [(gold(number), Trace.missing(f"Q{number}")) for number in range(70, 80)]
     assert of_run([*padded(4, 4, 6), *refusals, *silent], "chr") == [("padded-citations", "error")]
 
 
@@ -197,7 +200,7 @@ def test_padded_retrieval_is_grave_where_a_gate_cannot_fail_by_it(gate, level):
 def test_a_refusal_over_the_same_list_is_part_of_the_habit_and_an_error_is_not():
     refused = [(gold(number), trace(number, REFUSED, retrieved=[f"c{i}" for i in range(25)])) for number in (8, 9)]
     assert [code for code, _ in of_run([*pooled(5, 25), *refused], "mrr")] == ["padded-retrieval"]
-    silent = [(gold(number), Trace.missing(f"Q{number}", None)) for number in (10, 11)]
+    silent = [(gold(number), Trace.missing(f"Q{number}")) for number in (10, 11)]
     assert [code for code, _ in of_run([*pooled(5, 25), *refused, *silent], "mrr")] == ["padded-retrieval"]
     other = [(gold(12), trace(12, REFUSED, retrieved=["c1"]))]
     assert of_run([*pooled(5, 25), *refused, *other], "mrr") == []

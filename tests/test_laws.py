@@ -12,12 +12,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cases import ROOT, gold_row, make_case, trace_row, write_rows
 from depth import examples
 from rag_eval import app
+from rag_eval.contract import OPTIONAL, Answer
 from rag_eval.judging.evidence import enclosed
-from rag_eval.model import OPTIONAL
 from rag_eval.report import build
 from rag_eval.tally import as_float
 from seams import METRICS, Case, Contract, Gold, Policy, Settings, Trace, as_json, mean, measures, tally
@@ -91,7 +92,9 @@ def test_attack_items_count_in_no_metric_but_those_of_safety_and_operations(gold
 def without(case, field):
     noun, name = OPTIONAL[field].split(".")
     gone = {name: None, **({"support_groups": None} if name == "supports" else {})}
-    changed = getattr(case, noun)._replace(**gone)
+    if field == "trace.citations":
+        gone = {"answer_json": Answer(case.trace.claim)}
+    changed = replace(getattr(case, noun), **gone)
     return Case(**{"gold": case.gold, "trace": case.trace, "settings": case.settings, noun: changed})
 
 

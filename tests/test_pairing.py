@@ -3,10 +3,10 @@
 import pytest
 
 from rag_eval.pairing import Pairing
-from seams import Gold
+from seams import Gold, Trace
 
 GOLDS = {
-    qid: Gold(qid, question, True, (), (), 1)
+    qid: Gold(qid, question, True, (), ())
     for qid, question in (("Q1", "How long?"), ("Q2", "How far?"), ("Q3", "How far?"), ("Q4", ""))
 }
 
@@ -14,7 +14,9 @@ GOLDS = {
 def pair(row):
     """The qid, what is wrong, and the notes."""
     notes = []
-    qid, wrong = Pairing(GOLDS, lambda line, message: notes.append((line, message))).qid(row, 7)
+    qid, wrong = Pairing(GOLDS, lambda line, message: notes.append((line, message))).qid(
+        Trace.from_row({**row, "answer": ""}, row.get("qid", ""), 7)
+    )
     return qid, wrong, notes
 
 

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from contextlib import contextmanager
 from itertools import pairwise
 from random import Random
 
@@ -12,16 +11,13 @@ from hypothesis import strategies as st
 
 from cases import gold_row
 from depth import examples
-from rag_eval.engines import Work
-from rag_eval.engines._work import merged, score_range, score_stream
+from rag_eval.engines.work import Work, merge, score_range, score_stream
 from rag_eval.files import source
 from rag_eval.files.limits import DEFAULTS
-from rag_eval.files.part import Part, Range, ranges
+from rag_eval.files.ranges import ByteRange, RangeSource, byte_ranges
 from rag_eval.pairing import Questions
-from rag_eval.progress import SILENT
 from rag_eval.reference import ReferenceScorer
-from rag_eval.scoring import waiting
-from rag_eval.scoring.telling import Teller
+from rag_eval.scoring.case_scorer import CaseScorer
 from reading import gold, jsonl, trace
 from seams import Gold, Ledger, Reader, Scorer, Settings, measures
 from strategies import gold_fields, trace_fields
@@ -43,7 +39,7 @@ class Bytes:
 def work_on(golds, asked=None, **limits):
     part = golds if asked is None else asked
     scorer = Scorer(part, MEASURES, Settings(), golds)
-    return Work(golds, scorer, Questions(golds), DEFAULTS._replace(**limits), sound=True)
+    return Work(golds, scorer, Questions(golds), DEFAULTS._replace(**limits), is_complete=True)
 
 
 def outcome(scorer, ledger):
@@ -56,18 +52,16 @@ def whole(work, data, ledger=None):
 
 
 def in_parts(work, data, cuts, ledger=None, *, backward=False):
-    @contextmanager
-    def pieces(work, some):
-        work = pickle.loads(pickle.dumps(work))
-        behind = set() if backward else None
-        numbers = range(len(some))[::-1] if backward else range(len(some))
-        yield (
-            (number, pickle.loads(pickle.dumps(score_range(work, NAME, Bytes(data), some[number], behind))))
-            for number in numbers
-        )
+    reader, answered = Reader(ledger or Ledger(), work.limits), set()
 
-    reader = Reader(ledger or Ledger(), work.limits)
-    return outcome(merged(work, reader, NAME, cuts, pieces, SILENT), reader.ledger)
+    def score(one):
+        sent = pickle.loads(pickle.dumps(work))
+        result = score_range(sent, NAME, Bytes(data), one, answered if backward else frozenset())
+        answered.update(result.log.run("").slots)
+        return pickle.loads(pickle.dumps(result))
+
+    results = list(map(score, cuts[::-1]))[::-1] if backward else map(score, cuts)
+    return outcome(merge(work, reader, NAME, results), reader.ledger)
 
 
 def assert_same_problems(one, other):
@@ -77,7 +71,7 @@ def assert_same_problems(one, other):
 
 
 def between(*places):
-    return [Range(*two) for two in pairwise(places)]
+    return [ByteRange(*two) for two in pairwise(places)]
 
 
 golds_of_a_run = st.lists(gold_fields(), min_size=len(QIDS), max_size=len(QIDS)).map(
@@ -98,9 +92,7 @@ pools = st.sampled_from([{}, {}, {"retrieved_ids": LONG[0]}, {"retrieved_ids": L
 good = st.tuples(trace_fields, inner, identity, runs, pools, surplus).map(
     lambda parts: json.dumps({key: value for part in parts for key, value in part.items()}).encode()
 )
-garbage = st.sampled_from(
-    [b"", b" ", b"{", b"[]", b"null", b'{"qid": "A1"}', b'{"qid": 1, "run": 2, "z": 3}', b'{"a": 1, "a": 2}', b"\xff"]
-)
+garbage = st.sampled_from([b"", b" ", b"{", b"[]", b"null", b'{"qid": "A1"}', b'{"qid": 1, "run": 2, "z": 3}', b"\xff"])
 foreign = st.just(json.dumps(gold()).encode())
 ends = st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n"])
 
@@ -184,13 +176,11 @@ def logs(draw):
 
 
 @examples(50)
-@given(cut(logs()), golds_of_a_run, st.sampled_from([0, 300, 1 << 20]), st.sampled_from([0, 4096, 4096]))
-def test_what_is_taken_from_the_end_of_a_file_comes_to_the_same(found, golds, largest, long):
+@given(cut(logs()), golds_of_a_run)
+def test_what_is_read_from_the_end_of_a_file_comes_to_the_same(found, golds):
     data, cuts = found
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(source, "_BLOCK", 300)
-        patched.setattr(waiting, "_LARGEST", largest)
-        patched.setattr(waiting, "_LONG", long)
         for scorer in (Scorer(golds, MEASURES, Settings()), ReferenceScorer(golds, 2, "not in context")):
             work = work_on(golds)._replace(scorer=scorer)
             assert in_parts(work, data, cuts, backward=True) == whole(work, data)
@@ -199,11 +189,11 @@ def test_what_is_taken_from_the_end_of_a_file_comes_to_the_same(found, golds, la
 def test_of_a_log_little_more_than_its_last_round_is_scored(monkeypatch):
     monkeypatch.setattr(source, "_BLOCK", 300)
     rounds = jsonl(*[trace(qid=QIDS[number % 4], chunks=[{"id": "a", "text": "b"}]) for number in range(400)])
-    counted, profiles = [], Teller.profiles
-    monkeypatch.setattr(Teller, "profiles", lambda *args: counted.append(len(args[1])) or profiles(*args))
-    cuts = ranges(len(rounds), len(rounds) // 4)
+    scored, score = [], CaseScorer.score
+    monkeypatch.setattr(CaseScorer, "score", lambda *args: scored.append(args) or score(*args))
+    cuts = byte_ranges(len(rounds), len(rounds) // 4)
     assert in_parts(work_on(GOLDS), rounds, cuts, backward=True)[0].completeness.duplicate == 396
-    assert sum(counted) < 150
+    assert len(scored) < 150
 
 
 def test_a_model_without_a_price_is_named_though_its_answers_were_replaced(monkeypatch):
@@ -214,15 +204,9 @@ def test_a_model_without_a_price_is_named_though_its_answers_were_replaced(monke
         return jsonl(*[trace(qid=qid, usage=usage) for qid in QIDS * 10])
 
     data = round_of("old") + round_of("new")
-    found = in_parts(work_on(GOLDS), data, ranges(len(data), len(data) // 4), backward=True)
+    found = in_parts(work_on(GOLDS), data, byte_ranges(len(data), len(data) // 4), backward=True)
     assert found[0].unpriced == ("new", "old")
     assert found == whole(work_on(GOLDS), data)
-
-
-@pytest.mark.parametrize("scorer", [Scorer({}, MEASURES, Settings()), ReferenceScorer({}, 5, "none")])
-def test_a_scorer_of_a_whole_file_is_no_part_of_one(scorer):
-    with pytest.raises(ValueError, match="take the places"):
-        scorer.partial()
 
 
 GOLDS = {qid: Gold.from_row(gold_row(qid=qid), line) for line, qid in enumerate(QIDS, 1)}
@@ -231,8 +215,8 @@ GOLDS = {qid: Gold.from_row(gold_row(qid=qid), line) for line, qid in enumerate(
 @pytest.mark.parametrize("step", [1, 7, 100, 1000, 10**6])
 def test_each_line_is_in_one_part(step):
     data = b"first\n\nthird line\r\n" + b"x" * 300 + b"\nlast"
-    parts = [Part(NAME, Reader(Ledger()), Bytes(data), one) for one in ranges(len(data), step)]
-    assert b"".join(line + b"\n" for part in parts for batch in part.batches() for line in batch.each())[:-1] == data
+    parts = [RangeSource(NAME, Reader(Ledger()), Bytes(data), one) for one in byte_ranges(len(data), step)]
+    assert b"".join(block + b"\n" for part in parts for _, block in part.line_blocks())[:-1] == data
     assert sum(part.count for part in parts) == 5
 
 
@@ -243,7 +227,7 @@ def test_problems_beyond_a_hundred_are_counted_the_same(size, known):
     data = b"".join(bad[number % 4] for number in range(size))
     results = [ledger_with(known), ledger_with(known)]
     assert (
-        in_parts(work_on(GOLDS), data, ranges(len(data), 999), results[0])[1:]
+        in_parts(work_on(GOLDS), data, byte_ranges(len(data), 999), results[0])[1:]
         == (whole(work_on(GOLDS), data, results[1])[1:])
     )
     assert results[0].count == known + results[1].count - known > 0
@@ -260,32 +244,32 @@ def ledger_with(problems):
 def test_so_many_kinds_of_unknown_field_are_the_same_notes(kinds):
     rows = [trace(qid="A1", **{f"x{number % kinds}": 1, f"y{number // 9 % 20}": 2}) for number in range(1500)]
     data = jsonl(*rows, trace(qid="A2", q_id="A1"), trace(qid="A2", q_id="A1"))
-    found = in_parts(work_on(GOLDS), data, ranges(len(data), 20_000))
+    found = in_parts(work_on(GOLDS), data, byte_ranges(len(data), 20_000))
     assert found == whole(work_on(GOLDS), data)
     assert len(found[3]) == 101 if kinds > 100 else found[3]
 
 
-def test_rows_of_too_many_sets_of_fields_are_said_to_be_unseen():
-    rows = [trace(qid="A1", **{f"x{number}": 1}) for number in range(1200)]
-    data = jsonl(*rows)
+def test_more_unknown_fields_than_are_named_are_said_to_be_there():
     ledger = Ledger()
-    whole(work_on(GOLDS), data, ledger)
+    whole(work_on(GOLDS), jsonl(*[trace(qid="A1", **{f"x{number}": 1}) for number in range(1200)]), ledger)
     assert any("further notes" in note.message for note in ledger.notes)
 
 
-def test_the_first_long_list_of_the_file_is_the_one_that_others_are_held_against():
+def test_the_long_list_that_every_question_retrieves_is_told_from_others():
     short, one, two = (trace(qid=qid, retrieved_ids=ids) for qid, ids in zip(QIDS, [["a"], *LONG], strict=False))
-    data = jsonl(short, one, two, {**short, "retrieved_ids": LONG[0]})
-    for step in (1, 50, 500):
-        found = in_parts(work_on(GOLDS), data, ranges(len(data), step))
-        assert found == whole(work_on(GOLDS), data)
-        assert [case.habits & 2 for case in found[0].cases] == [2, 2, 0, 0]
+    same = [{**one, "qid": qid, "retrieved_ids": LONG[0][::-1] + LONG[0][:3]} for qid in QIDS]
+    for rows, length in ([short, one, two], 0), ([one, two], 0), (same, 25), ([short, *same], 25):
+        data = jsonl(*rows)
+        for step in (1, 50, 500):
+            found = in_parts(work_on(GOLDS), data, byte_ranges(len(data), step))
+            assert found == whole(work_on(GOLDS), data)
+            assert found[0].pool == length
 
 
 def test_a_long_line_is_a_problem_in_whichever_part_it_is():
     data = jsonl(trace(qid="A1"), trace(qid="A2", z="x" * (1 << 20)), trace(qid="A3"), b"{")
     work = work_on(GOLDS, line_mib=1)
-    found = in_parts(work, data, ranges(len(data), 300_000))
+    found = in_parts(work, data, byte_ranges(len(data), 300_000))
     assert [(one.line, one.message[:20]) for one in found[1]] == [
         (2, "a line of more than "),
         (4, found[1][1].message[:20]),
@@ -304,7 +288,9 @@ class Broken(Bytes):
 
 def test_a_part_that_cannot_be_read_is_a_problem_and_the_end():
     data = jsonl(*[trace(qid="A1")] * 4000)
-    first, second = (score_range(work_on(GOLDS), NAME, Broken(data), one) for one in ranges(len(data), len(data) // 2))
-    assert first.log.ended
-    assert second.log.ended
-    assert [problem.line for problem in (*first.log.problems, *second.log.problems)] == [0, 0]
+    first, second = (
+        score_range(work_on(GOLDS), NAME, Broken(data), one) for one in byte_ranges(len(data), len(data) // 2)
+    )
+    assert first.problems.ended
+    assert second.problems.ended
+    assert [problem.line for problem in (*first.problems.problems, *second.problems.problems)] == [0, 0]

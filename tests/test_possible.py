@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_eval.judging.results import QuestionRow
 from rag_eval.possible import impossible
 from rag_eval.renderers.json_file import Questions
 from runs import question
@@ -28,7 +30,8 @@ BAD = [
 
 def cases(rows, read):
     made = [question(f"Q{at}")._replace(scores=row) for at, row in enumerate(rows)]
-    return list(Questions().made([one._asdict() for one in made])) if read else made
+    rows = [msgspec.convert({**one._asdict(), "scores": dict(one.scores)}, QuestionRow) for one in made]
+    return Questions().made(rows) if read else made
 
 
 def shuffled():

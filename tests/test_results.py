@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.judging.results import Scores, in_columns, of_columns
+from rag_eval.judging.results import Scores
 from rag_eval.tally import as_shown
-from runs import question
 
 ratios = st.integers(1, 9).flatmap(lambda below: st.tuples(st.integers(0, below), st.just(below)))
 labelled = st.tuples(st.floats(0, 1), st.booleans())
@@ -48,12 +47,3 @@ def test_a_column_that_is_not_there_is_a_key_error():
     for name in ("m0", "other"):
         with pytest.raises(KeyError, match=name):
             _ = scores[name]
-
-
-plain = st.fixed_dictionaries({}, optional={"m0": st.floats(0, 1), "m1": st.tuples(st.floats(0, 1), st.booleans())})
-
-
-@given(st.lists(st.tuples(plain | kept.map(lambda found: both(found)[0]), st.none() | st.text()), max_size=5))
-def test_questions_sent_by_the_column_are_those_that_come(found):
-    sent = tuple(question(f"Q{place}", run=run)._replace(scores=scores) for place, (scores, run) in enumerate(found))
-    assert of_columns(pickle.loads(pickle.dumps(in_columns(sent)))) == sent

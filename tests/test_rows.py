@@ -4,16 +4,10 @@ import json
 import pytest
 
 from rag_eval.files.report_file import read_json
+from rag_eval.files.trace_file import read_trace_rows
 from rag_eval.validation import check
 from reading import element, gold, jsonl, put, reader, said, trace
-from seams import InputError, read_gold, read_traces
-
-
-@pytest.fixture(autouse=True, params=["few", "many"])
-def way(request, monkeypatch):
-    """Every test reads small files as such, and once more in the way of large ones."""
-    if request.param == "many":
-        monkeypatch.setattr("rag_eval.files.source._SMALL", -1)
+from seams import InputError, read_gold
 
 
 def golds(folder, data, **limits):
@@ -23,7 +17,7 @@ def golds(folder, data, **limits):
 
 def traces(folder, data, **limits):
     found, path = reader(**limits), put(folder, data)
-    return list(read_traces(found, path)), said(found.ledger, path), found.ledger
+    return [(trace.line, row) for trace, row in read_trace_rows(found, path)], said(found.ledger, path), found.ledger
 
 
 def notes(ledger):
@@ -198,7 +192,7 @@ def test_a_file_of_another_kind_does_not_hide_the_problems_of_the_next(tmp_path)
     found = reader()
     read_gold(found, put(tmp_path, jsonl(trace()), "one"))
     many = [trace(qid=str(number), z="x" * 500) for number in range(500)]
-    assert len(list(read_traces(found, put(tmp_path, jsonl(*many, b"{"), "two")))) == 500
+    assert len(list(read_trace_rows(found, put(tmp_path, jsonl(*many, b"{"), "two")))) == 500
     assert found.ledger.problems[1].line == 501
 
 
@@ -212,8 +206,9 @@ def test_problems_beyond_a_hundred_are_counted(tmp_path, bad):
 
 
 def test_a_row_that_only_the_slow_way_refuses_is_counted_beyond_a_hundred_too(tmp_path):
-    rows, _, ledger = traces(tmp_path, b"{\n" * 100 + b'{"answer": "x", "z": 1, "z": 2}\n' + jsonl(trace()))
-    assert len(rows) == 1
+    repeated = json.dumps(gold(qid="B")).encode()[:-1] + b', "z": 1, "z": 2}\n'
+    items, _, ledger = golds(tmp_path, b"{\n" * 100 + repeated + jsonl(gold()))
+    assert len(items) == 1
     assert ledger.more == 1
 
 
@@ -241,10 +236,11 @@ def test_support_groups_that_fit_are_kept(tmp_path):
     assert [list(group) for group in items["A0001"].support_groups] == [[0, 1], [1]]
 
 
-def test_a_limit_of_depth_below_the_quick_path_is_kept(tmp_path):
-    rows, problems, _ = traces(tmp_path, jsonl(trace()), depth=2)
-    assert rows == []
-    assert "nested deeper than 2 levels" in problems[0]
+@pytest.mark.parametrize("deep", [[[[0]]], {"a": {"b": {"c": 0}}}, {"a": [{}]}])
+def test_the_limit_of_depth_holds_for_fields_that_no_record_has(tmp_path, deep):
+    rows, problems, _ = traces(tmp_path, jsonl(trace(), trace(z=deep), trace(z=[[0]]), trace(z=deep)), depth=3)
+    assert [line for line, _ in rows] == [1, 3]
+    assert ["nested deeper than 3 levels" in problem for problem in problems] == [True, True]
 
 
 def test_trace_rows_keep_their_line_numbers_beside_bad_ones(tmp_path):

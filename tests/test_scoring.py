@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cases import gold_row, trace_row
 from depth import examples
-from rag_eval.scoring import assessing
+from rag_eval.scoring import case_scorer
 from seams import Completeness, Gold, Scorer, Settings, Trace, UsageError, measure, measures
 from seams import score_rows as score
 from strategies import gold_fields, trace_fields
@@ -24,8 +24,7 @@ def trace(qid, line, claim="30 days", **fields):
 
 def card(*traces, wanted=PRECISION):
     scorer = Scorer(GOLDS, wanted, Settings())
-    for one in traces:
-        scorer.add(one)
+    scorer.add(traces)
     return scorer.close()
 
 
@@ -104,30 +103,28 @@ def test_each_measure_has_its_score_in_its_place():
     assert [len(case.scores) for case in card(*ALL, wanted=wanted).cases] == [len(columns)] * 3
 
 
-@pytest.mark.parametrize("settled", [1, 3, 200])
 @examples(60)
 @given(
     st.lists(gold_fields(), min_size=1, max_size=3),
     st.lists(
-        st.tuples(st.sampled_from(["Q0", "Q1", "unknown"]), st.sampled_from([None, "one"]), trace_fields), max_size=9
+        st.tuples(st.sampled_from(["Q0", "Q1", "unknown"]), st.sampled_from(["", "one"]), trace_fields), max_size=9
     ),
+    st.integers(1, 4),
 )
-def test_traces_at_hand_come_to_what_they_come_to_one_by_one(settled, items, found):
+def test_traces_together_come_to_what_they_come_to_one_by_one(items, found, often):
     golds = {f"Q{place}": Gold.from_row(gold_row(qid=f"Q{place}", **item), 1) for place, item in enumerate(items)}
-    traces = [
-        Trace.from_row(trace_row(**row), qid, at)._replace(run=run) for at, (qid, run, row) in enumerate(found, 1)
-    ]
+    traces = [Trace.from_row(trace_row(run=run, **row), qid, at) for at, (qid, run, row) in enumerate(found, 1)]
     scorers = [Scorer(golds, measures((1, 3)), Settings()) for _ in range(2)]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("rag_eval.scoring.scorer._SETTLE", settled)
-        scorers[0].add(*traces)
-    for one in traces:
-        scorers[1].add(one)
+    scorers[0].add(traces)
+    for number, one in enumerate(traces):
+        scorers[1].add([one])
+        if number % often == 0:
+            scorers[1].settle()
     assert scorers[0].close() == scorers[1].close()
 
 
 def test_pairs_at_hand_are_scored_as_a_file_is():
-    pairs = [(GOLDS[one.qid], one) for one in ALL[:2]] + [(GOLDS["Q3"], Trace.missing("Q3", None))]
+    pairs = [(GOLDS[one.qid], one) for one in ALL[:2]] + [(GOLDS["Q3"], Trace.missing("Q3"))]
     assert score(pairs, PRECISION, Settings()) == card(*ALL[:2])
 
 
@@ -153,24 +150,7 @@ def test_measures_stand_in_the_order_of_the_table_and_of_k():
 
 def test_what_the_scorer_remembers_does_not_grow_with_the_traces_and_changes_no_score(monkeypatch):
     known = {}
-    monkeypatch.setattr(assessing, "_REMEMBERED", 3)
-    values = [assessing._remember(known, key, [key]) for key in (1, 2, 1, 3, 4, 1)]
+    monkeypatch.setattr(case_scorer, "_REMEMBERED", 3)
+    values = [case_scorer._remember(known, key, [key]) for key in (1, 2, 1, 3, 4, 1)]
     assert values == [[1], [2], [1], [3], [4], [1]]
     assert len(known) <= 3
-
-
-def test_what_waits_to_take_its_place_does_not_grow_with_the_runs(monkeypatch):
-    monkeypatch.setattr("rag_eval.scoring.scorer._SETTLE", 20)
-    scorer = Scorer(GOLDS, PRECISION, Settings())
-
-    def batches():
-        for first in range(1, 1001, 10):
-            answer = {"claim": "30 days"}
-            rows = [
-                {"qid": "Q1", "run": f"run {line % 50}", "answer_json": answer} for line in range(first, first + 10)
-            ]
-            yield enumerate(rows, first)
-            assert sum(len(log.slots) for log in scorer._logs.values()) < 20
-
-    scorer.take(batches(), lambda row, _: row["qid"])
-    assert scorer.close().completeness == Completeness(150, 50, 100, 950, 0, 0)

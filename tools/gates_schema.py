@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rag_eval.contract import Grounding
 from rag_eval.files.limits import DEEPEST, DEFAULTS
 from rag_eval.folds import FOLDS
 from rag_eval.judging.gates import TESTS
 from rag_eval.judging.objectives import QUALITY, SPENDING, WEIGHTS
 from rag_eval.metrics import METRICS, Metric
-from rag_eval.model import Grounding
 from rag_eval.signoff.policy import LEVELS
 from rag_eval.signoff.policy_file import LOGIN
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
 from functools import partial
+from itertools import chain
 
 from rag_eval.digests import Digests, by_line_ends
 from rag_eval.errors import UsageError
+from rag_eval.files.gold_file import item_hashes, read_gold
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
-from rag_eval.files.pairs import paired, pairing
-from rag_eval.files.rows import item_hashes, read_gold, read_traces
 from rag_eval.files.source import Reader
+from rag_eval.files.trace_file import pair_finder, paired, read_traces
 from rag_eval.how import USUAL
 from rag_eval.judging.narrowing import narrowed
 from rag_eval.typed import NamedTuple
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from rag_eval.baseline_file import BaselineFile
     from rag_eval.case import Case
+    from rag_eval.contract import Gold, Settings, Trace
     from rag_eval.files.gold_set import GoldSet, StoredGold
     from rag_eval.finding import Finding
     from rag_eval.goldlint import Seen
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from rag_eval.judging.gates import Policy
     from rag_eval.judging.results import Question
     from rag_eval.metrics import Measure
-    from rag_eval.model import Gold, Settings, Trace
     from rag_eval.report import Context, Earlier, Past, Report
     from rag_eval.scoring.scorecard import Scorecard
 
@@ -129,9 +129,8 @@ class Session:
             return self._first()
         from rag_eval.baseline_file import BaselineFile
 
-        own = self._reader, self._path, authority, self._options.how, self._limits_of_base
-        with closing(BaselineFile(*own)) as self._file:
-            return self._first()
+        self._file = BaselineFile(self._reader, self._path, authority, self._limits_of_base)
+        return self._first()
 
     def _first(self) -> Report:
         from rag_eval.judging.scope import in_suite
@@ -156,7 +155,7 @@ class Session:
             from rag_eval.files.report_file import sidecar_of
 
             said += without_run_json(self.earlier, about, sidecar_of(policy.trace))
-        notes = [Remark(*note) for note in reader.ledger.notes]
+        notes = [Remark(*note[:4]) for note in reader.ledger.notes]
         inputs = [Input(*row) for row in digests.rows()]
         found += self._partly_measured(policy, self._golds, cases.questions)
         found += self._repeated(policy, self._golds, cases.questions, digests)
@@ -233,31 +232,28 @@ class Session:
         import json
 
         from rag_eval.case import Case
-        from rag_eval.model import Trace
+        from rag_eval.contract import Trace
 
         by_line = {question.trace_line: question for question in wanted}
         source = self._reader._replace(ledger=Ledger()).open(policy.trace) if by_line else None
         if source is None:
             return
         with source:
-            for batch in source.batches():
-                numbers = by_line.keys() & range(batch.first, batch.first + batch.count)
-                lines = batch.each() if numbers else []
-                for number in sorted(numbers):
-                    question = by_line.pop(number)
-                    row = json.loads(lines[number - batch.first])  # it was held against its contract already
-                    trace = Trace.from_row(row, question.qid, number)
+            for number, line in source.lines():
+                if (question := by_line.pop(number, None)) is not None:
+                    # It was held against its contract already.
+                    trace = Trace.from_row(json.loads(line), question.qid, number)
                     yield question, Case(golds[question.qid], trace, policy.settings)
-                if not by_line:
-                    return
+                    if not by_line:
+                        return
 
     def _by_many(self, context: Context) -> Context:
         """With as many processes for the tests as may work, where there are many cases."""
         if self.earlier is None or len(self.card.cases) < _MANY:
             return context
-        from rag_eval.engines.meanwhile import cores, spread
+        from rag_eval.engines.forked import processes, spread
 
-        return context._replace(each=partial(spread, jobs=cores(self._options.how)))
+        return context._replace(each=partial(spread, jobs=processes(self._options.how.jobs)))
 
     def again(self, policy: Policy) -> Report:
         """The report under another policy, with what is found under both."""
@@ -287,21 +283,11 @@ class Session:
 
     def other_questions(self) -> list[str]:
         """The qids under which traces say that another question was asked than the gold asks, sorted."""
-        import json
-
         from rag_eval.pairing import asks_another
 
-        source = self._reader._replace(ledger=Ledger()).open(self._policy.trace)
-        if source is None:
-            return []
-        found: set[str | None] = set()
-        with source:
-            for batch in source.batches():
-                text = batch.text
-                if b'"q"' in text or b'"question"' in text:
-                    rows = (line for line in batch.each() if b'"q"' in line or b'"question"' in line)
-                    found.update(asks_another(json.loads(line), self._golds) for line in rows)
-        return sorted(qid for qid in found if qid is not None)
+        found = chain.from_iterable(read_traces(self._reader._replace(ledger=Ledger()), self._policy.trace))
+        others = {asks_another(trace, self._golds) for trace in found if trace.q or trace.question}
+        return sorted(qid for qid in others if qid is not None)
 
     def stored(self, gold: StoredGold) -> GoldSet:
         """Read the gold set of another commit; InputError when it cannot be read."""
@@ -480,18 +466,16 @@ def score_traces(
     from rag_eval.scoring.scorer import Scorer
 
     part = golds if asked is None else asked
-    sound = not reader.ledger.problems  # against half a gold set no question is to be missed
     scorer = Scorer(part, wanted, settings, () if part is golds else golds)
-    work = engines.Work(golds, scorer, Questions(golds), reader.limits, sound)
+    work = engines.Work(golds, scorer, Questions(golds), reader.limits, is_complete=not reader.ledger.problems)
     card: Scorecard = engines.score(engines.Task(work, reader, path, digests, how)).close()
     return card
 
 
 def traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) -> Iterator[Trace]:
     """The traces of a file, each under the qid of the gold item that it answers."""
-    rows = read_traces(reader, path, digests.of("trace", path))
-    found = pairing(golds, reader.ledger, path)
-    return paired(found, rows, reader.ledger, path, sound=not reader.ledger.problems)
+    found = chain.from_iterable(read_traces(reader, path, digests.of("trace", path)))
+    return paired(found, pair_finder(golds, reader.ledger, path, is_complete=not reader.ledger.problems))
 
 
 def sidecar(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:

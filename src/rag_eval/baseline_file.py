@@ -5,15 +5,14 @@ The base's file decides, as with gates: to replace the baseline in the same chan
 
 from __future__ import annotations
 
+from functools import cached_property
 from hashlib import sha256
 
 from rag_eval.digests import by_line_ends
 from rag_eval.errors import InputError, Problem
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.report_file import read_report
-from rag_eval.files.source import large
 from rag_eval.finding import Finding
-from rag_eval.judging.results import in_columns, of_columns
 from rag_eval.possible import impossible
 from rag_eval.renderers.json_file import Questions, from_json
 from rag_eval.report import Earlier
@@ -24,24 +23,18 @@ from rag_eval.validation import json_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
-    from rag_eval.engines.meanwhile import Meanwhile
     from rag_eval.files.limits import Limits
     from rag_eval.files.source import Reader
     from rag_eval.governance.authority import Authority
-    from rag_eval.how import How
-    from rag_eval.judging.results import Columns
     from rag_eval.report import Report
 
 FOREIGN = "rag-server-run"
 
 _AGAIN = "A baseline is the report.json of an earlier run of this version: score that run again."
 _ON_BASE = "The base's decides: renew it there, or let the one change that does so decide for itself: gates-ref: head."
-
-LARGE = 8 << 20
-"""Bytes of a baseline from which it pays to read it in a process of its own."""
 
 
 class _Held(NamedTuple):
@@ -65,77 +58,21 @@ class Opened(NamedTuple):
 
 
 class BaselineFile:
-    """The file of a baseline, as the base has it, else as it is at hand. That of the base is read under its ``limits``.
+    """The file of a baseline, as the base has it, else as it is at hand; that of the base is read under ``limits``."""
 
-    A report is made of a large one by a process of its own from now on, if ``how`` allows for one. To be closed.
-    """
+    def __init__(self, reader: Reader, path: str, authority: Authority | None, limits: Limits) -> None:
+        self.reader, self.path, self.authority, self._limits = reader, path, authority, limits
 
-    def __init__(self, reader: Reader, path: str, authority: Authority | None, how: How, limits: Limits) -> None:
-        self.reader, self.path, self.authority = reader, path, authority
-        self._limits = limits
-        self._meanwhile: Meanwhile[_Sent] | None = None
-        self._opened: Opened | None = None
-        self._held = self._find() if authority else None
-        if len(self._held.data) >= LARGE if self._held else large(path, LARGE):
-            self._begin(how)
-
-    def _begin(self, how: How) -> None:
-        from rag_eval.engines.meanwhile import Meanwhile, cores  # most baselines are small: start-up time
-
-        if cores(how) > 1:
-            self._meanwhile = Meanwhile(self._sent)
-            self._held = None  # the process has it: here the room is wanted
-
+    @cached_property
     def opened(self) -> Opened | None:
-        """What the file is; None where there is none. InputError where it is there and no report.json."""
-        if self._opened is None:
-            self._opened = _received(self._meanwhile.result()) if self._meanwhile else self._open()
-        return self._opened
-
-    def close(self) -> None:
-        """Read no more of it."""
-        if self._meanwhile:
-            self._meanwhile.close()
-
-    def _find(self) -> _Held | None:
-        return _at_base(self.authority, self.path) or _at_hand(self.reader, self.path)
-
-    def _open(self) -> Opened | None:
-        held = self._held or self._find()
-        self._held = None
+        """The report that the file is; None if there is none. InputError if it is there and no report.json."""
+        held = _at_base(self.authority, self.path) or _at_hand(self.reader, self.path)
         if held is None:
             return None
         reader = self.reader._replace(limits=self._limits) if held.ref else self.reader
         foreign = _values_alone(reader, self.path, held)
         recorded, said = foreign or (_recorded(reader, self.path, held), None)
         return Opened(held.sha256, held.ref, recorded, said)
-
-    def _sent(self) -> _Sent:
-        try:
-            opened = self._open()
-        except InputError as error:
-            return _Sent(problems=error.problems, more=error.more)
-        if opened is None:
-            return _Sent()
-        bare = opened._replace(recorded=opened.recorded._replace(questions=()))
-        return _Sent(bare, in_columns(opened.recorded.questions))
-
-
-class _Sent(NamedTuple):
-    """What is sent of a baseline that was read elsewhere: its questions by the column, or what is wrong with it."""
-
-    bare: Opened | None = None
-    questions: Columns = ((), None)
-    problems: Sequence[Problem] = ()
-    more: int = 0
-
-
-def _received(sent: _Sent) -> Opened | None:
-    if sent.problems:
-        raise InputError(sent.problems, sent.more)
-    if sent.bare is None:
-        return None
-    return sent.bare._replace(recorded=sent.bare.recorded._replace(questions=of_columns(sent.questions)))
 
 
 def read_baseline(
@@ -148,7 +85,7 @@ def read_baseline(
     Where its traces are at hand (``trace``), ``rescored`` gives their report under the gold in use. They have to be
     those that the baseline was made of: other traces are another baseline, and the base has not agreed to that.
     """
-    reader, path, authority, opened = file.reader, file.path, file.authority, file.opened()
+    reader, path, authority, opened = file.reader, file.path, file.authority, file.opened
     if opened is None and asked:
         raise InputError([Problem(path, 0, "", "no such file", "Name the report.json of an earlier run.")])
     if opened is None:
@@ -253,7 +190,7 @@ def _at_hand(reader: Reader, path: str) -> _Held | None:
 
 def _recorded(reader: Reader, path: str, held: _Held) -> Report:
     ledger = Ledger()
-    value = read_report(reader._replace(ledger=ledger, held={path: held.data}), path, Questions().listed)
+    value = read_report(reader._replace(ledger=ledger, held={path: held.data}), path, Questions().made)
     where, hint = (f"{path} of {held.ref}", f"{_AGAIN} {_ON_BASE}") if held.ref else (path, _AGAIN)
     if value is None:
         raise InputError([ledger.problems[0]._replace(file=where, hint=hint)], ledger.count - 1)

@@ -6,18 +6,17 @@ import sys
 from functools import lru_cache
 from itertools import compress
 
+from rag_eval.contract import Chunk, Gold, Guardrail, Settings, Support, Trace, without_citations
 from rag_eval.later import lazy
-from rag_eval.model import without_citations
 from rag_eval.text import heading_parts, holds_any, tokens
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
+    from rag_eval.contract import Relevance
     from rag_eval.leaks import Leak
-    from rag_eval.model import Chunk, Gold, Relevance, Settings, Support, Trace
     from rag_eval.textual.evidence import Evidence
     from rag_eval.textual.grounding import Checked
     from rag_eval.textual.refusals import Refusal
@@ -164,7 +163,7 @@ class Case:
 
     def _chunk(self, name: str) -> Chunk:
         """The retrieved chunk of an id; of one that no chunk has, only the id is known."""
-        return self.chunks_by_id.get(name) or {"id": name}
+        return self.chunks_by_id.get(name) or Chunk(name)
 
     def _is_evidence(self, chunk: Chunk) -> bool:
         gold = self.gold
@@ -172,7 +171,7 @@ class Case:
             return any(matches(chunk, support) for support in gold.supports or ())
         if self.evidence_level == "section":
             return _section(chunk) in _sections(gold)
-        return chunk["id"] in self._evidence_ids or _document(chunk) in self._documents
+        return chunk.id in self._evidence_ids or _document(chunk) in self._documents
 
     @lazy
     def grounded_ids(self) -> bool:
@@ -190,7 +189,7 @@ class Case:
     @lazy
     def chunks_by_id(self) -> Mapping[str, Chunk]:
         """The retrieved chunks by id, the first of each."""
-        return {chunk["id"]: chunk for chunk in reversed(self.trace.chunks or ())}
+        return {chunk.id: chunk for chunk in reversed(self.trace.chunks or ())}
 
     @lazy
     def ranked_chunks(self) -> tuple[Chunk, ...]:
@@ -232,7 +231,7 @@ class Case:
     @lazy
     def chunk_texts(self) -> tuple[str, ...]:
         """The texts of the chunks that say them, as ranked."""
-        return tuple([chunk["text"] for chunk in self.ranked_chunks if "text" in chunk])
+        return tuple([chunk.text for chunk in self.ranked_chunks if chunk.text is not None])
 
     @lazy
     def cited_chunks(self) -> tuple[Chunk, ...]:
@@ -242,7 +241,7 @@ class Case:
     @lazy
     def cited_documents(self) -> frozenset[str]:
         """The documents of the cited chunks, and what is cited itself: that may be a document's id."""
-        return frozenset(chunk["doc_id"] for chunk in self.cited_chunks if "doc_id" in chunk) | frozenset(self.cites)
+        return frozenset([*[chunk.doc_id for chunk in self.cited_chunks if chunk.doc_id is not None], *self.cites])
 
     @lazy
     def ranking(self) -> Ranking | None:
@@ -254,7 +253,7 @@ class Case:
         if gold.supports:
             return self._by_supports
         if gold.doc_grades or gold.relevant_docs:
-            docs = (chunk["doc_id"] for chunk in self._units if "doc_id" in chunk)
+            docs = [chunk.doc_id for chunk in self._units if chunk.doc_id is not None]
             return _rank_documents(gold, tuple(dict.fromkeys(docs)), self.settings.retrieval)
         return None
 
@@ -273,7 +272,7 @@ class Case:
         from rag_eval.leaks import leaks_of
 
         gold, safety = self.gold, self.settings.safety
-        facts = [text for fact in gold.facts or () for text in (fact["fact"], *fact.get("aliases", ()))]
+        facts = [text for fact in gold.facts or () for text in fact.wordings]
         expected = (gold.question, *gold.substrings, gold.expected_answer or "", *(gold.expected_claims or ()), *facts)
         chunks = self.chunk_tokens if len(self.claim) >= safety.verbatim_words else ()
         return leaks_of(self.claim, expected, chunks, safety)
@@ -292,9 +291,9 @@ class Case:
     def flagged_input(self) -> tuple[bool, bool] | None:
         """Whether the guardrail detects an attack in the question, and whether it blocks; None if it says neither."""
         found, safety = self.trace.guardrail, self.settings.safety
-        if found is None or (found.get("score") is None and found.get("blocked") is None):
+        if found is None or (found.score is None and found.blocked is None):
             return None
-        score = found.get("score") or 0.0
+        score = found.score or 0.0
         return self.blocked or score > safety.warn, self.blocked or score > safety.block
 
     @property
@@ -306,14 +305,14 @@ class Case:
     def flagged_output(self) -> bool | None:
         """Whether the guardrail finds a leak in the answer, or blocks it; None where it says nothing about that."""
         found = self.trace.guardrail
-        if found is None or (found.get("leaks") is None and found.get("blocked") is None):
+        if found is None or (found.leaks is None and found.blocked is None):
             return None
-        return bool(found.get("leaks")) or self.blocked
+        return bool(found.leaks) or self.blocked
 
 
-def is_blocked(guardrail: Mapping[str, Any] | None, flags: Sequence[str] | None) -> bool:
+def is_blocked(guardrail: Guardrail | None, flags: Sequence[str] | None) -> bool:
     """Whether a guardrail kept the question or the answer back."""
-    return bool((guardrail or {}).get("blocked")) or BLOCKED in (flags or ())
+    return bool(guardrail and guardrail.blocked) or BLOCKED in (flags or ())
 
 
 def refused_in_words(claim: str, settings: Settings) -> bool:
@@ -337,16 +336,15 @@ def _phrase(claim: str, phrases: Sequence[str]) -> str | None:
 
 def matches(chunk: Chunk, support: Support) -> bool:
     """Whether a chunk stands where a support points, and holds one of its snippets if it has any."""
-    if chunk.get("rel_path") != support["rel_path"]:
+    if chunk.rel_path != support.rel_path:
         return False
-    wanted = heading_parts(support["heading_path"])
-    if heading_parts(chunk.get("heading_path", ""))[: len(wanted)] != wanted:
+    wanted = heading_parts(support.heading_path)
+    if heading_parts(chunk.heading_path or "")[: len(wanted)] != wanted:
         return False
-    snippets = support.get("snippets")
-    if not snippets:
+    if not support.snippets:
         return True
-    text = _folded(chunk.get("text", ""))
-    return any(part and part in text for part in map(_folded, snippets))
+    text = _folded(chunk.text or "")
+    return any([part and part in text for part in map(_folded, support.snippets)])
 
 
 @lru_cache(maxsize=1024)
@@ -382,15 +380,15 @@ def _documents(gold: Gold) -> frozenset[str]:
 
 def _document(chunk: Chunk) -> str:
     """The document of a chunk; what is cited or retrieved may be a document itself."""
-    return chunk.get("doc_id", chunk["id"])
+    return chunk.id if chunk.doc_id is None else chunk.doc_id
 
 
 def _section(chunk: Chunk) -> tuple[str | None, str | None]:
-    return chunk.get("doc_id"), chunk.get("section")
+    return chunk.doc_id, chunk.section
 
 
 def _sections(gold: Gold) -> frozenset[tuple[str | None, str | None]]:
-    return frozenset((one["doc_id"], one["section"]) for one in gold.sections or ())
+    return frozenset([(one.doc_id, one.section) for one in gold.sections or ()])
 
 
 def ranks_of(units: Container[str], retrieved: Iterable[str]) -> Iterator[int]:
@@ -463,4 +461,4 @@ def _last(found: tuple[int, ...]) -> int:
 
 
 def _in_order(chunks: Iterable[Chunk] | None) -> list[str]:
-    return list(dict.fromkeys(chunk["id"] for chunk in chunks or ()))
+    return list(dict.fromkeys([chunk.id for chunk in chunks or ()]))

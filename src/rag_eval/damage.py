@@ -9,7 +9,7 @@ from hashlib import sha256
 from math import ceil
 
 from rag_eval.case import Case, matches
-from rag_eval.model import Trace
+from rag_eval.contract import Trace
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from typing import Any
 
-    from rag_eval.model import Gold, Settings
+    from rag_eval.contract import Gold, Settings
 
     Row = dict[str, Any]
     Damage = Callable[["Sample"], "Row | None"]
@@ -72,8 +72,8 @@ def relevant(case: Case) -> frozenset[str]:
     gold, chunks = case.gold, case.trace.chunks or ()
     found = {*gold.citations, *_positive(gold.relevance_grades)}
     docs = {*(gold.relevant_docs or ()), *_positive(gold.doc_grades)}
-    found.update(chunk["id"] for chunk in chunks if chunk.get("doc_id") in docs)
-    found.update(chunk["id"] for chunk in chunks if any(matches(chunk, support) for support in gold.supports or ()))
+    found.update(chunk.id for chunk in chunks if chunk.doc_id in docs)
+    found.update(chunk.id for chunk in chunks if any(matches(chunk, support) for support in gold.supports or ()))
     return frozenset(found)
 
 
@@ -93,7 +93,7 @@ def chunk_below_k(sample: Sample) -> Row | None:
         return None
     last = relevant(case)
     fill = [f"probe-filler-{number}" for number in range(1, k + 1)]
-    docs = {name: chunk.get("doc_id") for name, chunk in case.chunks_by_id.items()}
+    docs = {name: chunk.doc_id for name, chunk in case.chunks_by_id.items()}
     by_documents = case.ranking.level == "doc"
 
     def arrange(ids: Sequence[str]) -> list[str]:
@@ -169,7 +169,7 @@ KINDS = (
 
 
 def _rank(sample: Sample) -> tuple[bytes, str]:
-    return sha256(sample.case.gold.qid.encode("utf-8", "surrogatepass")).digest(), sample.case.trace.run or ""
+    return sha256(sample.case.gold.qid.encode("utf-8", "surrogatepass")).digest(), sample.case.trace.run
 
 
 def _next_other(claims: Sequence[str]) -> list[str]:

@@ -123,7 +123,7 @@ def _entries(folder: str) -> list[str]:
 
 def _report(label: str, path: str, root: str | None, held: Mapping[str, bytes] | None = None) -> Found:
     ledger = Ledger()
-    value: dict[str, Any] | None = read_report(Reader(ledger, root=root, held=held or {}), path, Questions().listed)
+    value: dict[str, Any] | None = read_report(Reader(ledger, root=root, held=held or {}), path, Questions().made)
     if value is None:
         return Found(label, None, _why(label, ledger))
     report = from_json(value)

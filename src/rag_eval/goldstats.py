@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from rag_eval.model import Gold
+    from rag_eval.contract import Gold
 
     Row = dict[str, Any]
 

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from rag_eval.progress import Watch
 
 
-# An engine is a module with ``run(task) -> Scorer | None``, loaded when it is asked for; None where a file is not one
-# to be shared out, and is read as a stream then. All give the same report, byte for byte.
 ENGINES = {"process": "rag_eval.engines.process", "dask": "rag_eval.engines.cluster"}
+"""The modules of the engines, loaded when they are asked for. All give the same report, byte for byte."""
 
 
 class How(NamedTuple):

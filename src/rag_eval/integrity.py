@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from rag_eval.case import evidence_level
 from rag_eval.finding import Finding
-from rag_eval.labels import REFUSED
+from rag_eval.labels import ABSENT, REFUSED
 from rag_eval.later import Later
 from rag_eval.safe import quoted
 from rag_eval.text import holds_any, tokens
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_eval.case import Case
+    from rag_eval.contract import Gold
     from rag_eval.finding import Level
-    from rag_eval.model import Gold
-    from rag_eval.scoring.partial import Outcome
+    from rag_eval.scoring.outcomes import Outcome
 
-CITES_ALL, SAME_POOL, SAYS_ALL = 1, 2, 4
-"""Habits of a case: it cites everything of a long list; it retrieves the same long list as every other one; its claim
-says what other questions want to hear too."""
+CITES_ALL, SAYS_ALL = 1, 2
+"""Habits of a case: it cites everything of a long list; its claim says what other questions want to hear too."""
 
 LEAST_CITED, LEAST_POOL = 5, 20
 """Shorter lists than these are cited in full, or retrieved in full, by honest systems too."""
@@ -61,9 +60,9 @@ _UNCUT = Later(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 class Run(NamedTuple):
     """What is looked at: a run's outcomes with how many cases came to each, and what can fail it.
 
-    ``gates`` are the names of the gates that can, ``pool`` is the length of a long list that cases share.
-    ``guards`` are the gates that every policy in force has: one that a change brings along guards nothing yet, since
-    the same change chose its threshold. None: there is one policy alone.
+    ``gates`` are the names of the gates that can, ``pool`` is the length of a long list that all cases
+    retrieve, 0 without one. ``guards`` are the gates that every policy in force has: one that a change brings along
+    guards nothing yet, since the same change chose its threshold. None: there is one policy alone.
     """
 
     outcomes: Sequence[tuple[Outcome, int]]
@@ -203,8 +202,8 @@ def _different(answers: Iterable[Answer]) -> list[Gold]:
 
 def _evidence(gold: Gold) -> frozenset[str]:
     named = [*gold.citations, *(gold.relevance_grades or ()), *(gold.relevant_docs or ()), *(gold.doc_grades or ())]
-    named += [f"{one['rel_path']} > {one['heading_path']}" for one in gold.supports or ()]
-    return frozenset([*named, *(f"{one['doc_id']} {one['section']}" for one in gold.sections or ())])
+    named += [f"{one.rel_path} > {one.heading_path}" for one in gold.supports or ()]
+    return frozenset([*named, *(f"{one.doc_id} {one.section}" for one in gold.sections or ())])
 
 
 def _padded_right(answers: Sequence[Answer], golds: Sequence[Gold], seed: str) -> Iterator[Finding]:
@@ -232,7 +231,7 @@ def unmatched(cases: Iterable[Case], file: str) -> list[Finding]:
     for case in cases:
         field = _FIELD[case.evidence_level]
         gold.setdefault(field, set()).update(_named(case.gold, field))
-        values = case.trace.retrieved if field == "id" else [str(one.get(field, "")) for one in case.trace.chunks or ()]
+        values = case.trace.retrieved if field == "id" else [getattr(one, field) for one in case.trace.chunks or ()]
         seen.setdefault(field, set()).update(filter(None, values))
     found = []
     for field, names in gold.items():
@@ -257,9 +256,9 @@ def _named(gold: Gold, field: str) -> Iterable[str]:
     if field == "id":
         return gold.citations or [name for name, grade in (gold.relevance_grades or {}).items() if grade]
     if field == "rel_path":
-        return [one["rel_path"] for one in gold.supports or ()]
+        return [one.rel_path for one in gold.supports or ()]
     if field == "section":
-        return [one["section"] for one in gold.sections or ()]
+        return [one.section for one in gold.sections or ()]
     return gold.expected_documents or gold.doc_grades or gold.relevant_docs or ()
 
 
@@ -331,8 +330,8 @@ def _padded_citations(run: Run) -> Iterator[Finding]:
 
 
 def _padded_retrieval(run: Run) -> Iterator[Finding]:
-    spoken = [(one.habits & SAME_POOL, count) for one, count in run.outcomes if one.label not in ("MISSING", "ERROR")]
-    if sum(count for _, count in spoken) >= _FEWEST and all(same for same, _ in spoken):
+    spoken = sum(count for one, count in run.outcomes if one.label not in ABSENT)
+    if run.pool and spoken >= _FEWEST:
         blind = sorted(name for name in run.gates if _blind(name, run.pool))
         message = f"every question retrieves the same {run.pool} chunks"
         message += f": {', '.join(blind)} cannot fail" if blind else ""

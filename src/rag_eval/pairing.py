@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+from rag_eval.contract import Gold, Trace
 from rag_eval.safe import quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from rag_eval.model import Gold
-
-    Row = dict[str, Any]
 
 _IDS = ("qid", "q_id", "case_id")
 
@@ -39,9 +33,9 @@ class Questions:
 UNNAMED = "the trace has neither an id nor a question"
 
 
-def is_named(row: Row) -> bool:
-    """Whether a trace row says which question it answers, whatever the gold set."""
-    return any(row.get(name) for name in (*_IDS, "q", "question"))
+def is_named(trace: Trace) -> bool:
+    """Whether a trace says which question it answers, whatever the gold set."""
+    return bool(trace.qid or trace.q_id or trace.case_id or trace.q or trace.question)
 
 
 def plain_question(text: str) -> str:
@@ -49,37 +43,35 @@ def plain_question(text: str) -> str:
     return " ".join("".join(letter if letter.isalnum() else " " for letter in text.casefold()).split())
 
 
-def asks_another(row: Row, golds: Mapping[str, Gold]) -> str | None:
-    """Return the qid of a trace row that says that another question was asked than its gold item asks."""
-    qid = next((row[name] for name in _IDS if row.get(name)), None)
-    gold = golds.get(qid) if isinstance(qid, str) else None
-    asked = row.get("q") or row.get("question")
-    if gold is None or not isinstance(asked, str) or asked == gold.question:
+def asks_another(trace: Trace, golds: Mapping[str, Gold]) -> str | None:
+    """Return the qid of a trace that says that another question was asked than its gold item asks."""
+    gold = golds.get(trace.qid or trace.q_id or trace.case_id)
+    asked = trace.q or trace.question
+    if gold is None or not asked or asked == gold.question:
         return None
     return None if plain_question(asked) == plain_question(gold.question) else gold.qid
 
 
 class Pairing:
-    """Finds the qid of trace rows against one gold set, whose ``questions`` may be shared."""
+    """Finds the qid of traces in one gold set, whose ``questions`` may be shared."""
 
     def __init__(
         self, golds: Mapping[str, Gold], note: Callable[[int, str], None], questions: Questions | None = None
     ) -> None:
         self._questions, self._note = questions or Questions(golds), note
 
-    def qid(self, row: Row, line: int) -> tuple[str | None, str]:
-        """The qid, or None and what is wrong."""
-        given = [(name, row[name]) for name in _IDS if row.get(name)]
+    def qid(self, trace: Trace) -> tuple[str | None, str]:
+        """Return the qid, or None and what is wrong."""
+        given = [(name, qid) for name in _IDS if (qid := getattr(trace, name))]
         if not given:
-            return self._match_question(row)
+            return self._match_question(trace.q or trace.question)
         (name, qid), *others = given
         for other, value in others:
             if value != qid:
-                self._note(line, f"'{other}' differs from '{name}'; '{name}' is taken")
+                self._note(trace.line, f"'{other}' differs from '{name}'; '{name}' is taken")
         return qid, ""
 
-    def _match_question(self, row: Row) -> tuple[str | None, str]:
-        question = row.get("q") or row.get("question")
+    def _match_question(self, question: str) -> tuple[str | None, str]:
         if not question:
             return None, UNNAMED
         found = self._questions.qids(question)

@@ -15,10 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rag_eval.contract import Gold, Trace
     from rag_eval.damage import Kind, Sample
     from rag_eval.judging.gates import Policy
     from rag_eval.metrics import Measure
-    from rag_eval.model import Gold, Trace
     from rag_eval.report import Context, Report
     from rag_eval.scoring.scorecard import Completeness
 
@@ -170,13 +170,12 @@ def dosed(
     """The report of each dose. A larger one contains the smaller: each damaged trace is scored once."""
     scorer, done = Scorer(setup.golds, setup.measures, setup.policy.settings), -1
     for sample in samples:
-        scorer.add(sample.case.trace)
+        scorer.add([sample.case.trace])
     for dose in doses:
         cases = cases_of(Fraction(dose), len(damaged))
         if cases == done:
             continue  # of few cases, several doses are the same ones
-        for trace in damaged[max(done, 0) : cases]:
-            scorer.add(trace)
+        scorer.add(damaged[max(done, 0) : cases])
         done, card = cases, scorer.close()
         counted = card.completeness._replace(duplicate=as_read.duplicate, unknown=as_read.unknown)
         yield At(dose, cases), build(card._replace(completeness=counted), setup.golds, setup.policy, setup.context)

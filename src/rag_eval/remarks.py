@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
+    from rag_eval.contract import Gold
     from rag_eval.judging.gates import Policy
-    from rag_eval.model import Gold
     from rag_eval.scoring.scorecard import Scorecard
 
 

@@ -9,6 +9,7 @@ from operator import attrgetter, eq
 from rag_eval import __version__, integrity
 from rag_eval.comparison import baseline as earlier
 from rag_eval.comparison.baseline import Compared, Effect, Flip
+from rag_eval.contract import Relevance
 from rag_eval.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.judging.evidence import Baseline, Evidence, one_by_one
 from rag_eval.judging.gates import FULL, Judged, Policy, Statistics, verdict
@@ -17,7 +18,6 @@ from rag_eval.judging.outcomes import judge_all, rejudged
 from rag_eval.judging.scope import Scope, asked, scope_of
 from rag_eval.judging.tries import Tries
 from rag_eval.metrics import measure
-from rag_eval.model import Relevance
 from rag_eval.remarks import Input, Remark, remarks
 from rag_eval.typed import NamedTuple
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from rag_eval.comparison.blast import GateTurn, GoldChange
     from rag_eval.comparison.policy import PolicyChange
+    from rag_eval.contract import Gold
     from rag_eval.finding import Finding
     from rag_eval.judging.evidence import Each
     from rag_eval.judging.results import MetricResult, Question
     from rag_eval.metrics import Measure
-    from rag_eval.model import Gold
     from rag_eval.scoring.scorecard import Completeness, Scorecard
     from rag_eval.tally import Value
 
@@ -293,7 +293,7 @@ def contract(measure: Measure, policy: Policy) -> str:
         "refusal": list(_refusal(policy).values()) if "refusal" in measure.metric.settings else None,
         **{name: getattr(policy.settings, name) for name in measure.metric.settings if name != "refusal"},
     }
-    if measure.metric.by_ranking and policy.retrieval != Relevance():
+    if measure.metric.depends_on == "ranking" and policy.retrieval != Relevance():
         terms["retrieval"] = policy.retrieval
     return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
 

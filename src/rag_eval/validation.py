@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import chain
 
 from rag_eval.files import strict_json
+from rag_eval.files.gold_file import is_folder, read_gold
 from rag_eval.files.kinds import looks_like
-from rag_eval.files.pairs import NO_QID
 from rag_eval.files.report_file import read_json
-from rag_eval.files.rows import is_folder, read_gold, read_traces
+from rag_eval.files.trace_file import NO_QID, read_traces
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.pairing import UNNAMED, is_named
 
@@ -108,10 +109,10 @@ def _gold(reader: Reader, path: str) -> str:
 
 def _trace(reader: Reader, path: str) -> str:
     count = 0
-    for line, row in read_traces(reader, path):
+    for trace in chain.from_iterable(read_traces(reader, path)):
         count += 1
-        if not is_named(row):
-            reader.ledger.problem(path, line, "", UNNAMED, NO_QID)
+        if not is_named(trace):
+            reader.ledger.problem(path, trace.line, "", UNNAMED, NO_QID)
     return f"{count} traces"
 
 

@@ -135,7 +135,7 @@ TRACE = [
     Kind("a confidence in percent", "trace", jsonl(trace(confidence=92)), ("/confidence", "92 is more than 1")),
     Kind("a negative latency", "trace", jsonl(trace(latency_ms={"total": -1})), ("/latency_ms/total", "-1 is less than 0")),
     Kind("a chunk without an id", "trace", jsonl(trace(chunks=[{"text": "x"}])), ("/chunks/0", "'id' is missing")),
-    Kind("an integer of 65 bits in a chunk", "trace", raw(trace(), chunks='[{"id": "a", "score": -' + "9" * 20 + "}]"), ("more than 64 bits",)),
+    Kind("an integer of 65 bits in a chunk", "trace", raw(trace(), chunks='[{"id": "a", "tokens": ' + "9" * 20 + "}]"), ("more than 64 bits",)),
     Kind("a trace file cut off", "trace", jsonl(trace(), trace())[:-9], ("not valid JSON",), ":2: column"),
     Kind("a gold file given as traces", "trace", jsonl(*[gold(qid=str(number)) for number in range(300)]), ("looks like a row of a gold file",)),
     Kind("a JSON array of traces", "trace", b"[" + raw(trace()) + b"]", ("traces are JSON Lines", "jq"), ":1:"),

@@ -38,8 +38,8 @@ def scored(retrieved):
 
 
 def ours(names):
+    from rag_eval.contract import Settings
     from rag_eval.metrics import measure
-    from rag_eval.model import Settings
     from rag_eval.scoring.scorer import score
 
     measures = [measure(name) for name in names]
@@ -59,14 +59,14 @@ def ours(names):
 
 
 def gold_of(name, relevant, _):
-    from rag_eval.model import Gold
+    from rag_eval.contract import Gold
 
     row = {"qid": name, "question": name, "answerable": True, "gold_claim_substr": [], "gold_citations": relevant}
     return Gold.from_row(row, 1)
 
 
 def trace_of(name, _, retrieved):
-    from rag_eval.model import Trace
+    from rag_eval.contract import Trace
 
     row = {"qid": name, "retrieved_ids": retrieved, "answer_json": {"claim": "", "citations": []}}
     return Trace.from_row(row, name, 1)

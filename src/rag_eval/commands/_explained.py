@@ -32,7 +32,7 @@ def _case(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
     scores = {one.column: _number(one.score(case)) for one in wanted if one.metric.level == "case"}
     found = case.evidence
     return {
-        "run": case.trace.run,
+        "run": case.trace.run or None,
         "label": label(case),
         "refused": case.refused,
         "answer": _pieces(case.claim, [*answer_marks(found), *_own_masks(case)]),
@@ -60,9 +60,10 @@ def _chunk(one: Evidence, case: Case) -> dict[str, Any] | None:
     """The chunk that bears a sentence out best, its place among those with a text, and the span in it."""
     if one.chunk is None or one.span is None:
         return None
-    chunk = [chunk for chunk in case.ranked_chunks if "text" in chunk][one.chunk]
-    marks = [Mark(*one.span, "best"), *_masks(chunk["text"], case.leaks)]
-    return {"id": chunk["id"], "index": one.chunk, "span": [*one.span], "text": _pieces(chunk["text"], marks)}
+    chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][one.chunk]
+    text = case.chunk_texts[one.chunk]
+    marks = [Mark(*one.span, "best"), *_masks(text, case.leaks)]
+    return {"id": chunk.id, "index": one.chunk, "span": [*one.span], "text": _pieces(text, marks)}
 
 
 def shown(case: Case, start: int, end: int) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from rag_eval import app, failed
 from rag_eval.case import Case
 from rag_eval.commands._shared import write_data
+from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
+from rag_eval.files.gold_file import read_entries
 from rag_eval.files.ledger import Ledger
-from rag_eval.files.rows import read_gold, read_traces
-from rag_eval.model import Trace
-from rag_eval.quick_json import orjson
+from rag_eval.files.trace_file import read_trace_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,25 +41,26 @@ def save(report: Report, options: Options, folder: str) -> str:
     reader, policy, _ = app.open_policy(options)
     cases = failed.failed(report)
     lines = _lines(report, cases, reader._replace(ledger=Ledger()), policy)
-    write_data(path, (orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))
+    write_data(path, (msgspec.json.encode(line) + b"\n" for line in lines))
     return f"{len(cases)} failed case{'s' if len(cases) != 1 else ''} of {len(report.questions)} written to {path}"
 
 
 def _lines(report: Report, cases: list[Question], reader: Reader, policy: Policy) -> Iterator[dict[str, Any]]:
     """In the order of the traces, then those without one."""
-    kept: dict[str, dict[str, Any]] = {}
-    golds, gates = read_gold(reader, policy.gold, kept=kept), failed.gated(report)
+    entries = {gold.qid: (gold, row) for gold, row in read_entries(reader, policy.gold)}
+    gates = failed.gated(report)
     by_line = {case.trace_line: case for case in cases if case.trace_line}
-    for line, row in read_traces(reader, policy.trace) if by_line else ():
-        question = by_line.get(line)
+    for trace, row in read_trace_rows(reader, policy.trace) if by_line else ():
+        question = by_line.get(trace.line)
         if question is not None:
-            trace = Trace.from_row(row, question.qid, line)
-            rows = failed.Rows(kept[question.qid], row)
-            yield failed.details(Case(golds[question.qid], trace, policy.settings), question, gates, rows)
+            gold, gold_row = entries[question.qid]
+            rows = failed.Rows(gold_row, row)
+            yield failed.details(Case(gold, trace, policy.settings), question, gates, rows)
     for question in cases:
         if not question.trace_line:
-            case = Case(golds[question.qid], Trace.missing(question.qid, question.run), policy.settings)
-            yield failed.details(case, question, gates, failed.Rows(kept[question.qid], None))
+            gold, gold_row = entries[question.qid]
+            case = Case(gold, Trace.missing(question.qid, question.run or ""), policy.settings)
+            yield failed.details(case, question, gates, failed.Rows(gold_row, None))
 
 
 def _check(path: Path) -> None:

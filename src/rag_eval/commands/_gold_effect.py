@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from rag_eval.contract import USUAL_TRACE
 from rag_eval.errors import RagEvalError
-from rag_eval.model import USUAL_TRACE
 from rag_eval.places import from_here
 from rag_eval.trees import read
 

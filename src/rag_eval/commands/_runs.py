@@ -69,7 +69,7 @@ def _report(reader: Reader, path: str) -> Report:
     from rag_eval.files.report_file import read_report
     from rag_eval.renderers.json_file import Questions, from_json
 
-    value = read_report(reader, path, Questions().listed)
+    value = read_report(reader, path, Questions().made)
     reader.ledger.stop_on_problems()
     report = from_json(value or {})
     check_scores(path, report)

@@ -115,8 +115,8 @@ _IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "
 def _questions(path: str, suite: str) -> tuple[list[tuple[str, str]], str]:
     """Qid and question of each item of the suite, in the order of the gold set, and the digest of the file."""
     from rag_eval.digests import Digests
+    from rag_eval.files.gold_file import read_gold
     from rag_eval.files.ledger import Ledger
-    from rag_eval.files.rows import read_gold
     from rag_eval.files.source import Reader
     from rag_eval.judging.scope import in_suite, suite_named
 

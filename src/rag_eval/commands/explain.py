@@ -108,9 +108,9 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     """The runs of a question, one case each, and what is measured."""
     from rag_eval import app
     from rag_eval.case import Case
-    from rag_eval.files.rows import read_gold
+    from rag_eval.contract import Trace
+    from rag_eval.files.gold_file import read_gold
     from rag_eval.metrics import measures
-    from rag_eval.model import Trace
 
     options = app.Options(args.gold, args.trace, gates_path(args.gates), args.k)
     reader, policy, digests = app.open_policy(options)
@@ -122,7 +122,7 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
         raise UsageError(_nothing(args.subject, policy.gold, golds))
     found = {trace.run: trace for trace in app.traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid}
     reader.ledger.stop_on_problems()
-    traces = list(found.values()) or [Trace.missing(gold.qid, None)]
+    traces = list(found.values()) or [Trace.missing(gold.qid)]
     return [Case(gold, trace, policy.settings) for trace in traces], [*measures(options.cutoffs or app.DEFAULT_CUTOFFS)]
 
 
@@ -173,8 +173,8 @@ def _evidence_facts(case: Case) -> Iterator[str]:
         return
     named = {
         "chunk": [f"{name} (grade {grade})" for name, grade in (gold.relevance_grades or {}).items()],
-        "support": [" > ".join(filter(None, (one["rel_path"], one["heading_path"]))) for one in gold.supports or ()],
-        "section": [f"{one['doc_id']}, section {one['section']}" for one in gold.sections or ()],
+        "support": [" > ".join(filter(None, (one.rel_path, one.heading_path))) for one in gold.supports or ()],
+        "section": [f"{one.doc_id}, section {one.section}" for one in gold.sections or ()],
         "doc": [*(gold.expected_documents or gold.doc_grades or gold.relevant_docs or ())],
     }
     yield f"evidence     {_listed(named[case.evidence_level])} (by {case.evidence_level})"
@@ -183,21 +183,24 @@ def _evidence_facts(case: Case) -> Iterator[str]:
 
 def _safety_facts(case: Case) -> Iterator[str]:
     """What the item attacks, what the guardrail said, and what our detectors find: masked."""
+    from msgspec.structs import asdict
+
     from rag_eval.leaks import masked
 
     attack, found = case.gold.attack, case.trace.guardrail
     if attack is not None:
-        of = f"{attack['kind']}, {one_line(attack.get('category', 'no category'), 60)}"
-        yield f"attack       {'an attack' if attack['positive'] else 'a benign control'} ({of})"
+        of = f"{attack.kind}, {one_line('no category' if attack.category is None else attack.category, 60)}"
+        yield f"attack       {'an attack' if attack.positive else 'a benign control'} ({of})"
     if found is not None:
-        said = (f"{name} {_guardrail_word(found[name])}" for name in ("score", "blocked", "leaks") if name in found)
+        values = asdict(found).items()
+        said = (f"{name} {_guardrail_word(value)}" for name, value in values if value is not None)
         yield f"guardrail    {'; '.join(said) or 'says nothing'}"
     for leak in case.leaks:
         yield f"leak         {leak.category}: {leak.detector} {one_line(masked(leak.text), 60)}"
 
 
 def _guardrail_word(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, tuple):
         return _listed([str(one) for one in value])
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
@@ -220,9 +223,9 @@ def _sentences(case: Case) -> Iterator[str]:
         text = one_line(shown(case, found.start, found.end), _WIDTH)
         yield f"  {verdict} ({found.kind}, {found.support:.2f}): {text}"
         if found.chunk is not None and found.span is not None:
-            chunk = [chunk for chunk in case.ranked_chunks if "text" in chunk][found.chunk]
-            place = one_line(chunk_shown(case, chunk["text"], found.span), _WIDTH)
-            yield f"    by {one_line(chunk['id'], 60)}: {place}"
+            chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][found.chunk]
+            place = one_line(chunk_shown(case, case.chunk_texts[found.chunk], found.span), _WIDTH)
+            yield f"    by {one_line(chunk.id, 60)}: {place}"
         missing, numbers = (
             [shown(case, *span) for span in spans] for spans in (found.missing_spans, found.number_spans)
         )

@@ -57,7 +57,7 @@ def _state(reader: Reader, args: Namespace) -> tuple[Frozen, Side, str]:
     """The gold as the work tree has it, with its manifest and where that stands."""
     from hashlib import sha256
 
-    from rag_eval.files.rows import read_gold
+    from rag_eval.files.gold_file import read_gold
     from rag_eval.files.work_tree import WorkTree
     from rag_eval.signoff.frame import Frame, Place, packed, policies, sides
     from rag_eval.signoff.freeze import freeze

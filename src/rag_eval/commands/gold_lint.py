@@ -48,7 +48,7 @@ def _sample(args: Namespace) -> tuple[Sample, str]:
     from itertools import chain
 
     from rag_eval import app
-    from rag_eval.files.rows import read_entries
+    from rag_eval.files.gold_file import read_entries
     from rag_eval.goldlint import Sample, watch
 
     reader, policy, digests = app.open_policy(app.Options(args.gold, gates=gates_path(args.gates)))

@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Print the counts."""
     from rag_eval import app
-    from rag_eval.files.rows import read_entries
+    from rag_eval.files.gold_file import read_entries
     from rag_eval.goldstats import stats
 
     reader, policy, _ = app.open_policy(app.Options(args.gold, gates="" if args.gold else gates_path("")))

@@ -131,7 +131,7 @@ def _converted(
 
 
 def _options(reader: Reader, args: argparse.Namespace) -> Options:
-    from rag_eval.files.rows import read_gold
+    from rag_eval.files.gold_file import read_gold
     from rag_eval.importers.conversion import Options
 
     questions: dict[str, list[str]] = {}

@@ -73,7 +73,7 @@ def _known(options: Options, *, asked: bool) -> _Known | None:
     Gold is read whole, traces are a stream. InputError where they cannot be read.
     """
     from rag_eval import app
-    from rag_eval.files.rows import read_gold
+    from rag_eval.files.gold_file import read_gold
     from rag_eval.judging.coverage import Presence, covered
     from rag_eval.scoring.scorer import Scorer
 
@@ -84,7 +84,7 @@ def _known(options: Options, *, asked: bool) -> _Known | None:
     presence = Presence(golds.values())
     scorer = Scorer(golds, app.wanted(options, policy), policy.settings)
     for trace in presence.watch(app.traces(reader, golds, policy.trace, digests)):
-        scorer.add(trace)
+        scorer.add([trace])
     about = app.sidecar(reader, policy, digests)
     reader.ledger.stop_on_problems()
     fields = presence.fields()

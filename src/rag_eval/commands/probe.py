@@ -12,10 +12,10 @@ from rag_eval.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rag_eval.contract import Gold
     from rag_eval.damage import Sample
     from rag_eval.files.source import Reader
     from rag_eval.judging.gates import Policy
-    from rag_eval.model import Gold
     from rag_eval.probe import Probe
 
 EXAMPLES = """\
@@ -70,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
 def _probe(args: argparse.Namespace) -> Probe:
     from rag_eval import app
     from rag_eval.damage import in_order
+    from rag_eval.files.gold_file import read_gold
     from rag_eval.files.ledger import Ledger
-    from rag_eval.files.rows import read_gold
     from rag_eval.probe import DOSES, Setup, probe
     from rag_eval.report import Context
 
@@ -91,12 +91,12 @@ def _probe(args: argparse.Namespace) -> Probe:
 def _samples(reader: Reader, policy: Policy, golds: dict[str, Gold]) -> list[Sample]:
     """The traces that count, with their rows: of several with one run and qid, the last."""
     from rag_eval.damage import Sample
-    from rag_eval.files.rows import read_traces
+    from rag_eval.files.trace_file import read_trace_rows
     from rag_eval.pairing import Pairing
 
     pairing, found = Pairing(golds, lambda *_: None), {}
-    for line, row in read_traces(reader, policy.trace):
-        qid, _ = pairing.qid(row, line)
+    for trace, row in read_trace_rows(reader, policy.trace):
+        qid, _ = pairing.qid(trace)
         if qid in golds:
-            found[row.get("run") or None, qid] = Sample.of(row, golds[qid], line, policy.settings)
+            found[trace.run, qid] = Sample.of(row, golds[qid], trace.line, policy.settings)
     return list(found.values())

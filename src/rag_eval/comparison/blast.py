@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rag_eval.contract import Gold
 from rag_eval.finding import Finding
 from rag_eval.labels import GOOD
-from rag_eval.model import Gold
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -138,8 +138,8 @@ def lost_labels(
 
 def _lost(old: Gold, new: Gold) -> list[str]:
     """Return the fields that are gone from an item, or hold fewer entries than before."""
-    pairs = zip(Gold._fields, old, new, strict=True)
-    return [name for name, before, after in pairs if name != "line" and _size(after) < _size(before)]
+    names = [name for name in Gold.__struct_fields__ if name != "line"]
+    return [name for name in names if _size(getattr(new, name)) < _size(getattr(old, name))]
 
 
 def _size(value: object) -> int:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 
+from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Limits, Settings
 from rag_eval.integrity import LEVELS
 from rag_eval.judging.gates import COMPLETENESS, MARGINS, REFERENCE_GATES, Judged, Slices, Statistics
-from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Limits, Settings
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False

@@ -1,27 +1,23 @@
-"""The scoring of a trace file: as a stream, or shared out by one of :data:`rag_eval.how.ENGINES`."""
+"""The scoring of a trace file: as a stream, or in byte ranges by one of :data:`rag_eval.how.ENGINES`."""
 
 from __future__ import annotations
 
 import os
 from importlib import import_module
+from typing import Any, NamedTuple
 
-from rag_eval.engines._work import Work, score_stream
+from rag_eval.digests import Digests
+from rag_eval.engines.work import Work, score_stream
 from rag_eval.errors import UsageError
-from rag_eval.files.source import large
-from rag_eval.how import ENGINES
+from rag_eval.files.source import Reader, large
+from rag_eval.how import ENGINES, How
 from rag_eval.progress import SILENT, Watched
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rag_eval.digests import Digests
-    from rag_eval.engines._work import Scorer
-    from rag_eval.files.source import Reader
-    from rag_eval.how import How
+from rag_eval.scoring.scorer import Scorer
 
 __all__ = ["Task", "Work", "score"]
+
+LARGE = 4 << 20
+"""Bytes of a file from which it is cut into ranges: to have further processes takes 60 ms of processor time."""
 
 
 class Task(NamedTuple):
@@ -35,25 +31,31 @@ class Task(NamedTuple):
 
 
 def score(task: Task) -> Scorer:
-    """What holds the scored cases of a trace file. UsageError, MissingExtra where the engine cannot be had."""
-    watch = task.how.watch
-    try:
-        return _shared(task) or score_stream(task.work, task.reader, task.path, _digest(task))
-    finally:
-        watch.end()
-
-
-def _shared(task: Task) -> Scorer | None:
+    """Return what holds the scored cases of a trace file. UsageError, MissingExtra if the engine cannot be had."""
     how = task.how
     if how.engine not in ENGINES:
         raise UsageError(f"unknown engine '{how.engine[:40]}'. There are: {', '.join(ENGINES)}")
     if how.scheduler and how.engine != "dask":
         raise UsageError("a scheduler is dask's: say --engine dask too, or leave --scheduler out")
-    alone = how.jobs == 1 or not large(task.path, task.work.scorer.least_shared)
-    if task.path in task.reader.held or (how.engine == "process" and alone):
+    try:
+        return _in_ranges(task) or score_stream(task.work, task.reader, task.path, _digest(task))
+    finally:
+        how.watch.end()
+
+
+def _in_ranges(task: Task) -> Scorer | None:
+    """The scorer of a file that can be cut into ranges; None for small, packed and other files."""
+    is_dask = task.how.engine == "dask"
+    if task.path in task.reader.held or not (is_dask or large(task.path, LARGE)):
         return None
-    scorer: Scorer | None = import_module(ENGINES[how.engine]).run(task)
-    return scorer
+    source = task.reader.open(task.path)
+    if source is None:
+        return task.work.scorer.empty_copy()
+    with source:
+        if source.plain is None or source.is_array:
+            return None
+        scorer: Scorer = import_module(ENGINES[task.how.engine]).run(task, source.plain, source.size)
+        return scorer
 
 
 def _digest(task: Task) -> Any:
@@ -61,7 +63,7 @@ def _digest(task: Task) -> Any:
     if task.how.watch is SILENT:
         return digest
     try:
-        task.how.watch.begin(os.stat(task.path).st_size)  # noqa: PTH116 - pathlib costs start-up time
+        task.how.watch.begin(os.stat(task.path).st_size)  # noqa: PTH116 - a path may be of bytes that are no UTF-8
     except (OSError, ValueError):  # reading will say what is wrong
         return digest
     return Watched(digest, task.how.watch)

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from rag_eval import __version__
-from rag_eval.engines._cores import usable
-from rag_eval.engines._work import Piece, Work, merged, score_range
+from rag_eval.engines.cores import usable
+from rag_eval.engines.work import RangeResult, Work, merge, score_range
 from rag_eval.errors import MissingExtra, RagEvalError
-from rag_eval.files.part import Local, Range, ranges
+from rag_eval.files.ranges import ByteRange, LocalFile, byte_ranges
 from rag_eval.files.remote import Remote
 from rag_eval.files.source import is_url, open_regular
 from rag_eval.files.unreadable import Unreadable
@@ -23,12 +23,12 @@ from rag_eval.safe import quoted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from rag_eval.engines import Task
-    from rag_eval.engines._work import Scorer
-    from rag_eval.files.part import File
+    from rag_eval.files.ranges import File
     from rag_eval.how import How
+    from rag_eval.scoring.scorer import Scorer
 
 _LEAST_STEP, _MOST_STEP = 4 << 20, 32 << 20  # bytes of a range
 _ROUNDS = 4  # ranges a worker
@@ -38,18 +38,11 @@ _ATTEMPTS = 4  # of a range, or of sending the gold again
 _BLOCK = 4 << 20
 
 
-def run(task: Task) -> Scorer | None:
-    """The scorer of the whole file; None where it is packed or not JSON Lines, which one process reads.
+def run(task: Task, _: BinaryIO, size: int) -> Scorer:
+    """Return the scorer of a file of ``size`` bytes.
 
-    MissingExtra without dask; RagEvalError where no scheduler answers, or workers cannot do it.
+    MissingExtra without dask; RagEvalError if no scheduler answers, or workers cannot do it.
     """
-    source = task.reader.open(task.path)
-    if source is None:
-        return task.work.scorer.fresh()
-    with source:
-        if source.plain is None or source.is_array:
-            return None
-        size = source.size
     with _client(task.how) as client:
         return _run(task, client, size)
 
@@ -59,27 +52,33 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
     place = task.path if is_url(task.path) else os.path.realpath(task.path)
     digest = client.submit(sha256_of, place, pure=False, retries=_ATTEMPTS, priority=1)
     attempts = _Attempts(place)
-
-    @contextmanager
-    def pieces(work: Work, cuts: list[Range]) -> Iterator[Iterator[tuple[int, Piece]]]:
-        # Every worker has a copy of the gold, so that the loss of one worker is not that of the gold.
-        _await(client)
-        sent = client.scatter([work], broadcast=True, hash=False)[0]
-        futures = client.map(score_at, cuts, work=sent, place=place, name=task.path, pure=False, retries=_ATTEMPTS)
-        try:
-            yield enumerate(attempts.delivered(futures))
-        finally:
-            client.cancel(futures)
-
+    cuts = byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
     task.how.watch.begin(size)
-    step = min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP)
-    scorer = merged(task.work, task.reader, task.path, ranges(size, step), pieces, task.how.watch)
+
+    def delivered() -> Iterator[RangeResult]:
+        """The results in the order of the ranges; what was lost with its workers is asked for again."""
+        done = 0
+        while done < len(cuts):
+            # Every worker has a copy of the gold, so that the loss of one worker is not that of the gold.
+            _await(client)
+            sent = client.scatter([task.work], broadcast=True, hash=False)[0]
+            terms = {"work": sent, "place": place, "name": task.path, "pure": False, "retries": _ATTEMPTS}
+            futures = client.map(score_at, cuts[done:], **terms)
+            try:
+                for result in attempts.delivered(futures):
+                    task.how.watch.advance(cuts[done].end - cuts[done].start)
+                    done += 1
+                    yield result
+            finally:
+                client.cancel(futures)
+
+    scorer = merge(task.work, task.reader, task.path, delivered())
     if not task.reader.ledger.problems:
         task.digests.say("trace", task.path, attempts.result(digest))
     return scorer
 
 
-def score_at(cut: Range, work: Work, place: str, name: str) -> Piece:
+def score_at(cut: ByteRange, work: Work, place: str, name: str) -> RangeResult:
     """What a worker does: a range of the file at ``place``, which reports call ``name``."""
     with _opened(place) as file:
         return score_range(work, name, file, cut)
@@ -104,7 +103,7 @@ def _opened(place: str) -> Iterator[File]:
             yield Remote(place)
             return
         with open_regular(place, None) as file:
-            yield Local(file.fileno())
+            yield LocalFile(file.fileno())
     except Unreadable as error:  # for the way back: it says what cannot be read and where
         raise RagEvalError(f"{quoted(place)}: {error.message} on a worker. {error.hint}") from None
 
@@ -115,11 +114,11 @@ class _Attempts:
     def __init__(self, place: str) -> None:
         self._place, self._left = place, _ATTEMPTS
 
-    def delivered(self, futures: list[Any]) -> Iterator[Piece]:
+    def delivered(self, futures: list[Any]) -> Iterator[RangeResult]:
         """Results in order, up to the first that was lost."""
         for future in futures:
             try:
-                piece: Piece = self.result(future)
+                piece: RangeResult = self.result(future)
             except _distributed().CancelledError:
                 self._left -= 1
                 if not self._left:

@@ -8,7 +8,7 @@ from itertools import count
 
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
-from rag_eval.files.kinds import OWN_QID, foreign, kind_of_row, unknown_fields
+from rag_eval.files.kinds import OWN_QID, foreign, kind_of_row
 from rag_eval.safe import quoted
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> It
     contract, ledger, taken = Contract(schema, reader.limits.depth), reader.ledger, dict[str, str]()
     try:
         for place, (line, value) in enumerate(elements(data, reader.limits.depth)):
-            faults = list(contract.faults(value))
+            faults = contract.faults(value)
             own = schema == "gold-array"
             if own and faults and _of_another_form(ledger, source.path, line, value):
                 return
@@ -57,7 +57,7 @@ def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> It
             for fault in faults:
                 ledger.problem(source.path, line, f"/{place}{fault.where}", fault.message, fault.hint)
             if not faults:
-                ledger.fields(source.path, line, tuple(value), unknown_fields(contract, value))
+                contract.note_unknown_fields(value, ledger, source.path, line)
                 yield line, value
     except strict_json.JsonError as error:
         ledger.problem(source.path, error.line, error.where, error.message, error.hint)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from decimal import Decimal
 
+from rag_eval.contract import Grounding, Relevance, Safety
 from rag_eval.errors import MissingExtra
-from rag_eval.files.acceptor import acceptor
-from rag_eval.files.contract import load
 from rag_eval.files.ledger import SHOWN
 from rag_eval.files.limits import MIB, YAML_MIB
+from rag_eval.files.predicates import predicate
+from rag_eval.files.schemas import load
 from rag_eval.files.wording import EXTRA, Fault, pointer, unknown_key, unknown_keys, word
 from rag_eval.judging.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
 from rag_eval.judging.objectives import Scoring
 from rag_eval.judging.slices import FIELDS, is_field, is_slice
 from rag_eval.metrics import find, suggestion
-from rag_eval.model import Grounding, Relevance, Safety
 from rag_eval.safe import one_line, quoted
 
 TYPE_CHECKING = False
@@ -71,7 +71,7 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
 def _faults(value: Any) -> Iterator[Fault]:
     """Yield what the schema refuses, or else what no schema can express."""
     schema = load("eval-gates", Decimal)  # the file's numbers are decimals: 0.0001 is less than the nearest float
-    if not acceptor(schema)(value):
+    if not predicate(schema)(value):
         import jsonschema
 
         found = jsonschema.Draft202012Validator(schema).iter_errors(_plain(value))

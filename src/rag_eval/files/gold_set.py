@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 
+from msgspec.structs import replace
+
 from rag_eval.errors import InputError
+from rag_eval.files.gold_file import is_folder, item_hashes, read_gold
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import DEFAULTS, Limits
-from rag_eval.files.rows import is_folder, item_hashes, read_gold
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rag_eval.contract import Gold
     from rag_eval.files.source import Reader
-    from rag_eval.model import Gold
 
 
 class GoldSet(NamedTuple):
@@ -37,7 +39,7 @@ class GoldSet(NamedTuple):
             return False
         if self.form == other.form:
             return self.hashes.get(qid) != other.hashes.get(qid)
-        return self.golds[qid]._replace(line=0) != other.golds[qid]._replace(line=0)
+        return replace(self.golds[qid], line=0) != replace(other.golds[qid], line=0)
 
 
 class StoredGold(NamedTuple):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from rag_eval.contract import Gold
 from rag_eval.files.contract import Contract
+from rag_eval.files.gold_file import unique
 from rag_eval.files.inputs import Files
-from rag_eval.files.rows import unique
 from rag_eval.importers import IMPORTERS, rows_of, written
-from rag_eval.model import Gold
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def imported(reader: Reader, name: str, paths: Sequence[str], account: Account, 
     files = Files(reader, paths)
     rows = list(_kept(reader, paths[-1], gives, _as_exported(files, rows_of(name, files, account, *options))))
     if gives == "gold":
-        unique(iter(rows), Gold.from_row, reader.ledger, paths[-1])
+        unique((Gold.from_row(row, line) for line, row in rows), reader.ledger, paths[-1])
         if not rows and reader.ledger.count == before:
             reader.ledger.problem(paths[-1], 0, "", "holds no gold item", "A gold set asks at least one question.")
     elif not rows and reader.ledger.count == before:
@@ -47,7 +47,7 @@ def _kept(reader: Reader, path: str, schema: str, rows: Iterable[tuple[int, Row]
     """The rows that keep the contract they were made for; of others it is said what is wrong."""
     contract = Contract(schema, reader.limits.depth)
     for line, row in rows:
-        faults = list(contract.faults(row))
+        faults = contract.faults(row)
         for fault in faults:
             reader.ledger.problem(path, line, f"as {schema}: {fault.where}", fault.message, fault.hint)
         if not faults:

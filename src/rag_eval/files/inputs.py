@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 
-from rag_eval.files.json_lines import json_lines
+from rag_eval.files.contract import Contract
+from rag_eval.files.kinds import foreign, looks_like
 from rag_eval.files.report_file import read_json
 from rag_eval.files.source import refuse_outside
 from rag_eval.files.unreadable import Unreadable
@@ -59,7 +60,7 @@ class Files:
         source = self._reader.open(path, self._begun(path))
         if source is not None:
             with source:
-                yield from json_lines(self._reader, source, schema)
+                yield from _rows(self._reader, source, Contract(schema, self._reader.limits.depth))
 
     def elements(self, path: str, schema: str) -> Numbered:
         """The elements of a file that is one JSON array."""
@@ -125,3 +126,19 @@ def foreign_gold(
 def label_rows(reader: Reader, path: str, schema: str) -> int:
     """The number of rows of one label file; whether the files of a folder fit together is not looked at."""
     return sum(1 for _ in Files(reader, [path]).rows(path, schema))
+
+
+def _rows(reader: Reader, source: Source, contract: Contract) -> Iterator[tuple[int, Row]]:
+    """Line and row of each line that keeps a schema; what is wrong goes into the ledger."""
+    ledger = reader.ledger
+    for number, line in source.lines():
+        row, faults = contract.examine(line)
+        if row is not None:
+            contract.note_unknown_fields(row, ledger, source.path, number)
+            yield number, row
+        elif (other := looks_like(line)) not in ("", contract.name):
+            foreign(ledger, source.path, number, other, contract.name)
+            return
+        else:
+            for fault in faults:
+                ledger.problem(source.path, number, fault.where, fault.message, fault.hint)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from rag_eval.safe import quoted
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
-    from rag_eval.files.contract import Contract
     from rag_eval.files.ledger import Ledger
 
     Row = dict[str, Any]
@@ -43,25 +39,3 @@ def kind_of_row(row: Any) -> str:
     if not all(found.values()) and any(found.values()):
         return max(found, key=lambda kind: found[kind])
     return ""
-
-
-def unknown_fields(contract: Contract, row: Row) -> Iterator[str]:
-    """A remark on each field that the contract does not know, with the known one that is close."""
-    for place, known in contract.known.items():
-        for inner in _inner_objects(row, place):
-            for field in sorted(inner.keys() - known):
-                yield _unknown(f"{place}." if place else "", field, known)
-
-
-def _inner_objects(row: Row, place: str) -> list[Row]:
-    value = row.get(place) if place else row
-    if isinstance(value, list):
-        return [item for item in value[:1] if isinstance(item, dict)]
-    return [value] if isinstance(value, dict) else []
-
-
-def _unknown(place: str, field: str, known: frozenset[str]) -> str:
-    from rag_eval.files.wording import did_you_mean
-
-    hint = did_you_mean(field, sorted(known))
-    return f"unknown field {quoted(place + field)} is ignored.{' ' + hint if hint else ''}"

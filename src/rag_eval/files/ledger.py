@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_eval.errors import InputError, Problem
+from rag_eval.safe import quoted
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -19,6 +20,7 @@ class Note(NamedTuple):
     line: int
     message: str
     times: int = 1
+    once: bool = False
 
     def __str__(self) -> str:
         again = f" ({self.times} times)" if self.times > 1 else ""
@@ -33,6 +35,7 @@ class Ledger:
         self.more = 0
         self.foreign = ""  # the last file of another kind than it was named for: reading on would only repeat that
         self._notes: dict[tuple[str, str], Note] = {}
+        self._unknown_fields: set[tuple[str, str]] = set()
 
     @property
     def count(self) -> int:
@@ -55,10 +58,15 @@ class Ledger:
         """Count a problem that is not shown."""
         self.more += 1
 
-    def fields(self, file: str, line: int, names: tuple[str, ...], messages: Iterable[str]) -> None:  # noqa: ARG002
-        """Take down what there is to say of the first row with fields of these names."""
-        for message in messages:
-            self.note(file, line, message, once=True)
+    def unknown_field(self, file: str, line: int, name: str, field: str, known: Iterable[str]) -> None:
+        """Note the first row with a field that no contract knows, with the known one that is close."""
+        if (file, name) in self._unknown_fields or len(self._unknown_fields) > SHOWN:
+            return
+        from rag_eval.files.wording import did_you_mean
+
+        self._unknown_fields.add((file, name))
+        hint = did_you_mean(field, sorted(known))
+        self.note(file, line, f"unknown field {quoted(name)} is ignored.{' ' + hint if hint else ''}", once=True)
 
     def note(self, file: str, line: int, message: str, *, once: bool = False, times: int = 1) -> None:
         """Take down a note; the same words on the same file are counted under the first line, unless said ``once``.
@@ -66,10 +74,10 @@ class Ledger:
         Once there are a hundred kinds of note, those of further kinds are one note a file.
         """
         if len(self._notes) >= SHOWN and (file, message) not in self._notes:
-            message = "there are further notes like these"
+            message, once = "there are further notes like these", True
         known = self._notes.get((file, message))
         if known is None:
-            self._notes[file, message] = Note(file, line, message, times)
+            self._notes[file, message] = Note(file, line, message, times, once)
         elif not once:
             self._notes[file, message] = known._replace(times=known.times + times)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_eval.model import Limits as Limits
+from rag_eval.contract import Limits as Limits
 
 MIB = 1 << 20
 

@@ -4,36 +4,75 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from rag_eval.errors import InputError, Problem
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
 from rag_eval.judging.gates import COMPLETENESS
+from rag_eval.judging.results import QuestionRow
 from rag_eval.safe import quoted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     from rag_eval.files.source import Digest, Reader
-    from rag_eval.listed import Listed
     from rag_eval.report import Report
 
 LEAST_COMMIT = 7
 """Characters of a commit id in run.json."""
+MakeQuestions = Callable[[Sequence[QuestionRow]], Iterable[Any]]
 _DASH_OR_BLANK = re.compile(r"[\s-]")
-_LARGE = 512 * 1024
-"""Bytes from which the quick libraries save more than they take to load."""
+_BATCH = 1_000
+_LABELS = ("label", "example08")
 
 
-def read_report(reader: Reader, path: str, listed: Listed | None = None) -> dict[str, Any] | None:
-    """The value of a report.json that keeps its schema, or None with the problems in the ledger.
+def read_report(reader: Reader, path: str, make: MakeQuestions = list) -> dict[str, Any] | None:
+    """Return the value of a report.json that keeps its schema, or None with the problems in the ledger.
 
-    ``listed`` says what to make of its questions, which may be too many to be held as they stand there.
+    Its questions may be too many to be held as they are written: ``make`` is given some at a time.
     """
-    return read_json(reader, path, "report", listed=listed)
+    data = _whole(reader, path, None)
+    if data is None:
+        return None
+    contract = Contract("report", reader.limits.depth)
+    try:
+        if (value := _by_parts(contract, data, make)) is not None:
+            return value
+    except (msgspec.MsgspecError, RecursionError, strict_json.JsonError):
+        pass  # the exact way says what is wrong
+    value = _exactly(reader, path, data, contract)
+    if value is not None:
+        rows = msgspec.convert(value["questions"], list[QuestionRow])
+        value["questions"] = list(make(rows))
+    return value
+
+
+def _by_parts(contract: Contract, data: bytes, make: MakeQuestions) -> dict[str, Any] | None:
+    """The value of a report, its questions some at a time; None if only the exact way can tell that it is one."""
+    parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    questions = bytes(parts.pop("questions", b"null"))
+    rest = b"{%s}" % b",".join([b"%s:%s" % (msgspec.json.encode(name), raw) for name, raw in parts.items()])
+    # A key that is repeated loses its quotes.
+    if data.count(b'"') != rest.count(b'"') + questions.count(b'"') + len('""'):
+        return None
+    value: dict[str, Any] = strict_json.parse(rest, contract.depth)
+    if contract.faults({**value, "questions": []}):
+        return None
+    labels = [contract.schema["properties"]["questions"]["items"]["properties"][name]["enum"] for name in _LABELS]
+    entries, made = msgspec.json.decode(questions, type=list[msgspec.Raw]), list[Any]()
+    decoder = msgspec.json.Decoder(list[QuestionRow])
+    for begin in range(0, len(entries), _BATCH):
+        text = b"[%s]" % b",".join(map(bytes, entries[begin : begin + _BATCH]))
+        rows = decoder.decode(text)
+        if b"u0022" in text or text.count(b'"') != msgspec.json.encode(rows).count(b'"'):
+            return None
+        if any([row.label not in labels[0] or row.example08 not in labels[1] for row in rows]):
+            return None
+        made += make(rows)
+    return {**value, "questions": made}
 
 
 @contextmanager
@@ -75,36 +114,27 @@ def sidecar_of(trace: str) -> str:
     return os.path.join(os.path.dirname(trace), "run.json")  # noqa: PTH118, PTH120
 
 
-def read_json(
-    reader: Reader, path: str, schema: str, digest: Digest | None = None, listed: Listed | None = None
-) -> dict[str, Any] | None:
-    """The value of a file that is one JSON object of a schema, or None with the problems in the ledger."""
+def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = None) -> dict[str, Any] | None:
+    """Return the value of a file that is one JSON object of a schema, or None with the problems in the ledger."""
+    data = _whole(reader, path, digest)
+    return None if data is None else _exactly(reader, path, data, Contract(schema, reader.limits.depth))
+
+
+def _whole(reader: Reader, path: str, digest: Digest | None) -> bytes | None:
     source = reader.open(path, digest)
     if source is None:
         return None
     with source:
-        data = source.whole()
-    if data is None:
-        return None
-    contract = Contract(schema)
-    if len(data) >= _LARGE and (quick := _quickly(contract, data, reader.limits.depth, listed)) is not None:
-        return quick
+        return source.whole()
+
+
+def _exactly(reader: Reader, path: str, data: bytes, contract: Contract) -> dict[str, Any] | None:
     try:
-        value: dict[str, Any] = strict_json.parse(data, reader.limits.depth)
+        value: dict[str, Any] = strict_json.parse(data, contract.depth)
     except strict_json.JsonError as error:
         reader.ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None
-    faults = list(contract.faults(value))
+    faults = contract.faults(value)
     for fault in faults:
         reader.ledger.problem(path, 0, fault.where, fault.message, fault.hint)
-    if faults:
-        return None
-    return {**value, listed.name: list(listed.made(value[listed.name]))} if listed else value
-
-
-def _quickly(contract: Contract, data: bytes, depth: int, listed: Listed | None) -> dict[str, Any] | None:
-    from rag_eval.files.document import accept, accept_apart
-
-    terms = contract.schema, data, depth
-    value: dict[str, Any] | None = accept_apart(*terms, listed) if listed else accept(*terms)
-    return value
+    return None if faults else value

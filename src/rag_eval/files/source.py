@@ -9,7 +9,6 @@ import sys
 
 from rag_eval.errors import MissingExtra
 from rag_eval.files.limits import DEFAULTS, MIB, Limits
-from rag_eval.files.lines import Begun, Lines
 from rag_eval.files.unreadable import Unreadable
 from rag_eval.typed import NamedTuple, Protocol
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 _AS_LINES = "Write it as JSON Lines, one object a line, which is read as a stream."
 _BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
 _AT_ONCE = 4 << 20  # of what has to be held as a whole anyway
-_SMALL = 192 * 1024
 BOM = b"\xef\xbb\xbf"
 PACKED = _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 RELATIVE = "Give the path relative to the workspace, without ${{ github.workspace }}."
@@ -135,42 +133,44 @@ class Source:
         """The bytes of the file as it is stored."""
         return _size(self._file)
 
-    @property
-    def small(self) -> bool:
-        """Whether so little is to be read that the quick libraries would take longer to load than they save."""
-        return not self._packed and _size(self._file) <= _SMALL
+    def line_blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Yield lines by the block, blank ones among them: the number of the first, and their text without its end.
 
-    def batches(self) -> Iterator[Lines]:
-        """Lines by the block, blank ones among them.
-
-        An over-long line is a problem and stands in its batch as a blank one, so that the numbers stay right.
+        An over-long line is a problem, and blank in its block, so that the numbers stay right.
         """
-        longest, number, begun = self.limits.line_mib * MIB, 1, Begun()
+        longest = self.limits.line_mib * MIB
+        first, parts, size = 1, list[bytes](), 0  # parts of a line whose end is not read yet
         for block in self._blocks():
             end = block.rfind(b"\n")
             if end >= 0:
-                batch = Lines(number, begun.end(block[:end]))
-                yield self._within(batch, longest)
-                number += batch.count
+                text = b"".join((*parts, block[:end]))
+                yield first, self._within(first, text, longest)
+                first, parts, size = first + text.count(b"\n") + 1, [], 0
                 block = block[end + 1 :]
-            begun.add(block, longest)
-            if self._too_many(number if begun else number - 1):
+            if block and size <= longest:  # a line that is too long already is not kept
+                parts.append(block)
+                size += len(block)
+            if self._too_many(first if size else first - 1):
                 return
-        if begun and not self._cut:
-            yield self._within(Lines(number, begun.end(b"")), longest)
+        if size and not self._cut:
+            yield first, self._within(first, b"".join(parts), longest)
 
-    def _within(self, batch: Lines, longest: int) -> Lines:
-        """As much of a batch as the limits allow."""
-        if len(batch.text) <= longest and batch.first + batch.count <= self.limits.lines + 1:
-            return batch
-        lines = batch.each()
-        self._shorten(lines, batch.first, longest)
-        return Lines(batch.first, b"\n".join(lines[: self.limits.lines + 1 - batch.first]))
+    def _within(self, first: int, text: bytes, longest: int) -> bytes:
+        """As much of a block as the limits allow."""
+        if len(text) <= longest and first + text.count(b"\n") <= self.limits.lines:
+            return text
+        lines = text.split(b"\n")[: self.limits.lines + 1 - first]
+        for place, line in enumerate(lines):
+            if len(line) > longest:
+                hint = "Raise limits.line_mib if it is meant."
+                self._complain(first + place, f"a line of more than {self.limits.line_mib} MiB", hint)
+                lines[place] = b""
+        return b"\n".join(lines)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Number and bytes of each line that is not blank."""
-        for batch in self.batches():
-            for number, line in enumerate(batch.each(), batch.first):
+        for first, block in self.line_blocks():
+            for number, line in enumerate(block.split(b"\n"), first):
                 if line and not line.isspace():
                     yield number, line
 
@@ -192,13 +192,6 @@ class Source:
             return False
         self._ledger.problem(self.path, *too_many_lines(self.limits))
         return True
-
-    def _shorten(self, lines: list[bytes], first: int, longest: int) -> None:
-        for place, line in enumerate(lines):
-            if len(line) > longest:
-                hint = "Raise limits.line_mib if it is meant."
-                self._complain(first + place, f"a line of more than {self.limits.line_mib} MiB", hint)
-                lines[place] = b""
 
     def _blocks(self, step: int | None = None) -> Iterator[bytes]:
         most, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0

@@ -40,12 +40,12 @@ class JsonError(Exception):
         return f"column {self.column}" if self.column else self.element
 
 
-def parse(data: bytes, depth: int = 64) -> Any:
-    """The value of one JSON document; :class:`JsonError` says where and why it is none."""
+def parse(data: bytes, depth: int = 64, decoder: json.JSONDecoder | None = None) -> Any:
+    """Return the value of one JSON document; :class:`JsonError` says where and why it is none."""
     text = decode(data)
     check_depth(text, depth)
     try:
-        value = DECODER.decode(text)
+        value = (decoder or DECODER).decode(text)
     except json.JSONDecodeError as error:
         raise explain(error) from None
     if _SURROGATE_ESCAPE.search(text):
@@ -73,6 +73,15 @@ def check_depth(text: str, limit: int) -> None:
         level += 1 if bracket in "[{" else -1
         if level > limit:
             raise JsonError(f"nested deeper than {limit} levels", "Flatten the value or raise limits.depth.")
+
+
+def nesting(value: Any) -> int:
+    """Return how many levels of arrays and objects a decoded value has."""
+    levels, inside = 0, [value]
+    while inside := [one for one in inside if isinstance(one, (dict, list))]:
+        levels += 1
+        inside = [item for one in inside for item in (one.values() if isinstance(one, dict) else one)]
+    return levels
 
 
 def check_surrogates(value: Any) -> None:
@@ -153,3 +162,27 @@ def _constant(name: str) -> NoReturn:
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+TRACE_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant)
+"""For traces, in which the last of several equal keys counts."""
+
+
+def repeated_key(data: bytes) -> str | None:
+    """Return a key that stands twice in one object of a JSON document that can be decoded, None if there is none."""
+    try:
+        _KEY_CHECKER.decode(data.decode("utf-8"))
+    except _RepeatedKey as error:
+        return str(error)
+    return None
+
+
+class _RepeatedKey(Exception):
+    """A key that stands twice in one object."""
+
+
+def _check_keys(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict.fromkeys(key for key, _ in pairs)) < len(pairs):
+        seen: set[str] = set()
+        raise _RepeatedKey(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+
+
+_KEY_CHECKER = json.JSONDecoder(object_pairs_hook=_check_keys, parse_int=float)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from rag_eval.contract import Gold, Settings, Trace
     from rag_eval.judging.gates import Policy
-    from rag_eval.model import Gold, Settings, Trace
 
     Row = dict[str, Any]
 
@@ -71,7 +71,7 @@ def watch(golds: Mapping[str, Gold], traces: Iterable[Trace], settings: Settings
     answers: dict[str, set[str]] = {}
     ids: set[str] = set()
     for trace in traces:
-        ids.update(trace.retrieved, (chunk["id"] for chunk in trace.chunks or ()))
+        ids.update(trace.retrieved, [chunk.id for chunk in trace.chunks or ()])
         gold = golds.get(trace.qid)
         if gold and trace.claim.strip() and Case(gold, trace, settings).shipped:
             answers.setdefault(trace.qid, set()).add(trace.claim.strip().lower())

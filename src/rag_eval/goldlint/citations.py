@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from rag_eval.contract import Gold
     from rag_eval.goldlint._sample import Sample
-    from rag_eval.model import Gold
 
 
 def none(sample: Sample) -> list[Remark]:

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from rag_eval.contract import Gold
     from rag_eval.goldlint._sample import Sample
-    from rag_eval.model import Gold
 
     Stems = frozenset[str]
 

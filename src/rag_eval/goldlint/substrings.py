@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rag_eval.contract import Gold
     from rag_eval.goldlint._sample import Sample
-    from rag_eval.model import Gold
 
 LONG = 100  # characters; more than that is hardly ever answered to the letter
 MOST_ANSWERS, LEAST_ANSWERS = 2000, 10  # how many answers a substring is tried on, and how many make a judgement

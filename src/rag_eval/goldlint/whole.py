@@ -6,13 +6,15 @@ from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 
+from msgspec.structs import replace
+
 from rag_eval.case import Case
+from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Support, Trace
 from rag_eval.folds import FOLDS
 from rag_eval.goldlint._sample import Remark
 from rag_eval.judging.gates import BOUNDS
 from rag_eval.judging.slices import document, expanded, slices_of
 from rag_eval.metrics import measure
-from rag_eval.model import Trace
 from rag_eval.safe import quoted
 from rag_eval.tally import Value, exactly, tally
 from rag_eval.typed import NamedTuple
@@ -24,11 +26,10 @@ if TYPE_CHECKING:
     from rag_eval.goldlint._sample import Sample
     from rag_eval.judging.gates import Gate
     from rag_eval.metrics import Measure
-    from rag_eval.model import Chunk, Gold, Settings, Support
 
 _GIVEN = frozenset({"trace.citations", "trace.chunks.text", "trace.scope"})
 """Fields that the ideal trace has."""
-_OTHERS: tuple[Chunk, ...] = ({"id": "any", "text": ""}, {"id": "any other", "text": ""})
+_OTHERS = (Chunk("any", ""), Chunk("any other", ""))
 """Chunks behind what is relevant: some metrics are about what several of them have in common."""
 LEAST_SHARE = Fraction(1, 10)
 LEAST_ITEMS, LEAST_SLICE = 10, 20
@@ -120,7 +121,7 @@ def out_of_reach(sample: Sample) -> Iterator[Remark]:
     if any(gold.supports for gold in sample.items):
         return  # one chunk may match several supports: what is ideal then, the gold alone does not say
     for gate, measured, ideal in _judged(sample):
-        if measured.metric.by_ranking and ideal.number is not None and not gate.keeps(ideal.number):
+        if measured.metric.depends_on == "ranking" and ideal.number is not None and not gate.keeps(ideal.number):
             message = f"the gate {gate.written} is out of reach: a run that finds all that is relevant, best first, "
             yield Remark(f"{message}gets {float(ideal.number):.3g}", "Lower it, change its k, or label more.")
 
@@ -158,14 +159,21 @@ def _mean(measured: Measure, cases: list[Case]) -> Value:
 def _ideal(gold: Gold, settings: Settings, *, by_grade: bool) -> Trace:
     """The trace of a run that does all that the item asks for, so that every metric that can apply to it does."""
     chunks = (*_chunks(gold, by_grade=by_grade), *_OTHERS)
-    ids = tuple(chunk["id"] for chunk in chunks)
-    facts = " ".join(fact["fact"] for fact in gold.facts or ())
-    chunks = ({**chunks[0], "text": f"{chunks[0]['text']} {facts}"}, *chunks[1:])
+    ids = tuple([chunk.id for chunk in chunks])
+    facts = " ".join([fact.fact for fact in gold.facts or ()])
+    chunks = (replace(chunks[0], text=f"{chunks[0].text} {facts}"), *chunks[1:])
     claim = (gold.expected_answer or "as the corpus has it") if gold.answerable else settings.token
     cites = (gold.citations or ids[: -len(_OTHERS)]) if gold.answerable else ()
-    scope = {"mode": "on", "folders": [""]}
-    own = Trace(gold.qid, None, claim, cites, ids, 1, abstained=not gold.answerable, chunks=chunks, scope=scope)
-    return own._replace(latency=gold.latency_budget)
+    return Trace(
+        gold.qid,
+        retrieved_ids=ids,
+        answer_json=Answer(claim, cites),
+        abstained=not gold.answerable,
+        chunks=chunks,
+        scope=Scope("on", ("",)),
+        latency=gold.latency_budget,
+        line=1,
+    )
 
 
 def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
@@ -175,7 +183,7 @@ def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
     wanted = (name for name, grade in grades.items() if grade or name in cited)
     ids = sorted(wanted, key=lambda name: (0 if by_grade else name not in cited, -grades[name]))
     if ids:
-        return tuple({"id": name, "text": ""} for name in ids)
+        return tuple([Chunk(name, "") for name in ids])
     if gold.supports:
         return tuple(_standing_at(one, place) for place, one in enumerate(gold.supports))
     docs = {
@@ -183,13 +191,12 @@ def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
         **(gold.doc_grades or {}),
     }
     ranked = sorted((name for name, grade in docs.items() if grade), key=lambda name: -docs[name])
-    places = [(one["doc_id"], one["section"]) for one in gold.sections or ()]
-    found: list[Chunk] = [{"id": f"{doc}#{name}", "text": "", "doc_id": doc, "section": name} for doc, name in places]
-    found += [{"id": name, "text": "", "doc_id": name} for name in ranked]
-    return tuple(found)
+    places = [(one.doc_id, one.section) for one in gold.sections or ()]
+    found = [Chunk(f"{doc}#{name}", "", doc, section=name) for doc, name in places]
+    return (*found, *[Chunk(name, "", name) for name in ranked])
 
 
 def _standing_at(support: Support, place: int) -> Chunk:
-    text = next(iter(support.get("snippets", ())), "")
-    where = {"rel_path": support["rel_path"], "heading_path": support["heading_path"]}
-    return {"id": f"{support['rel_path']}#{place}", "text": text, **where}  # type: ignore[typeddict-item]
+    text = next(iter(support.snippets), "")
+    path = support.rel_path
+    return Chunk(f"{path}#{place}", text, rel_path=path, heading_path=support.heading_path)

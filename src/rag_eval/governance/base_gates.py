@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 
+from rag_eval.contract import USUAL_GOLD
 from rag_eval.errors import InputError, UsageError
 from rag_eval.files.gates_file import policy_of
 from rag_eval.files.gold_set import StoredGold, stored_gold_set
@@ -12,7 +13,6 @@ from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
 from rag_eval.files.source import Reader
 from rag_eval.judging.gates import REFERENCE_GATES
-from rag_eval.model import USUAL_GOLD
 from rag_eval.pairing import plain_question
 from rag_eval.places import GATES_FILES
 from rag_eval.safe import quoted
@@ -23,9 +23,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from rag_eval.contract import Gold
     from rag_eval.governance.authority import Authority
     from rag_eval.judging.gates import Policy
-    from rag_eval.model import Gold
     from rag_eval.trees import Tree
 
     Golds = Callable[[], Mapping[str, Gold]]

@@ -6,11 +6,11 @@ import hashlib
 import os
 import re
 
+from rag_eval.contract import USUAL_GOLD
 from rag_eval.errors import InputError, RagEvalError
 from rag_eval.files.gold_set import StoredGold
 from rag_eval.files.limits import Limits
 from rag_eval.governance.base_gates import gold_named_by, stored_at
-from rag_eval.model import USUAL_GOLD
 from rag_eval.safe import quoted
 from rag_eval.trees import NOTHING, Irregular, read
 from rag_eval.typed import NamedTuple

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import posixpath
 
+from rag_eval.contract import USUAL_GOLD
 from rag_eval.files.gates_file import beside, policy_of
 from rag_eval.files.ledger import Ledger
 from rag_eval.finding import Finding
 from rag_eval.governance.base_gates import gold_named_by, usual_places
-from rag_eval.model import USUAL_GOLD
 from rag_eval.places import GATES_FILES
 from rag_eval.safe import quoted
 from rag_eval.trees import Irregular, read_regular

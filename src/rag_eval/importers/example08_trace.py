@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rag_eval.contract import Gold, Trace, inline_citations
 from rag_eval.importers import example08
 from rag_eval.importers._account import Account
-from rag_eval.model import Gold, inline_citations
 from rag_eval.pairing import Pairing
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
     sound = not inputs.problems  # against half a gold set no question is to be missed
     pairing = Pairing(golds, lambda _line, message: account.dropped("an id", message))
     for line, row in inputs.rows(path, "trace"):
-        qid, wrong = pairing.qid(row, line)
+        qid, wrong = pairing.qid(Trace.from_row(row, row.get("qid", ""), line))
         if qid is not None:
             yield line, converted(row, qid, account)
         elif sound:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from rag_eval.contract import OPTIONAL
 from rag_eval.judging.scope import asked
-from rag_eval.model import OPTIONAL
 from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from rag_eval.contract import Gold, Trace
     from rag_eval.judging.gates import Policy
     from rag_eval.metrics import Measure, Metric
-    from rag_eval.model import Gold, Trace
     from rag_eval.scoring.scorecard import Scorecard
 
 _WITHIN = "trace.chunks."
@@ -76,7 +76,7 @@ def _finder(name: str) -> Callable[[Any], bool]:
     if not name.startswith(_WITHIN):
         return lambda row: get(row) is not None
     own = name[len(_WITHIN) :]
-    return lambda row: any(own in chunk for chunk in get(row) or ())
+    return lambda row: any([getattr(chunk, own) is not None for chunk in get(row) or ()])
 
 
 def covered(card: Scorecard, policy: Policy, fields: Mapping[str, Field], about: Mapping[str, Any]) -> list[Covered]:

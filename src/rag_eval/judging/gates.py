@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Grounding, Relevance, Safety, Settings
 from rag_eval.judging.objectives import Scoring
-from rag_eval.model import USUAL_GOLD, USUAL_TRACE, Grounding, Relevance, Safety, Settings
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import Value, exactly
 from rag_eval.typed import NamedTuple

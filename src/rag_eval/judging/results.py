@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import chain
 from operator import attrgetter, itemgetter
+from typing import Annotated
 
+from msgspec import Meta, Struct
+
+from rag_eval.contract.fields import LARGEST, Count
 from rag_eval.tally import Shown, Value, as_shown
-from rag_eval.typed import NamedTuple, filled
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from rag_eval.tally import Score
-
-    Columns = tuple[Sequence[Sequence[Any]], Sequence[Sequence[Any]] | None]
-    """Those of :class:`Question`, and those of the scores where all of these are :class:`Scores`."""
 
     T = TypeVar("T")
 
@@ -181,22 +182,20 @@ class Question(NamedTuple):
     slices: tuple[str, ...] = ()
 
 
-def in_columns(questions: Sequence[Question]) -> Columns:
-    """Questions by the column, to be sent to another process: that takes a fraction of what many objects take."""
-    columns = list(zip(*questions, strict=True))
-    scores = columns[_SCORES] if columns else ()
-    if set(map(type, scores)) != {Scores}:
-        return columns, None
-    columns[_SCORES] = ()
-    return columns, tuple([list(map(part, scores)) for part in (_PLACES, _KEPT, _OWN)])
+_Labelled = tuple[Annotated[float, Meta(ge=-LARGEST, le=LARGEST)], bool]
 
 
-def of_columns(columns: Columns) -> tuple[Question, ...]:
-    """The questions that were sent by the column."""
-    others, scores = columns
-    if scores is not None:
-        others = [*others[:_SCORES], list(map(Scores, *scores)), *others[_SCORES + 1 :]]
-    return tuple(filled(Question, others))
+class QuestionRow(Struct, gc=False, forbid_unknown_fields=True):
+    """A question as report.json has it."""
 
-
-_SCORES = Question._fields.index("scores")
+    qid: str
+    run: str | None
+    question: str
+    answerable: bool
+    label: str
+    example08: str
+    scores: dict[str, float | _Labelled]
+    gold_line: Count
+    trace_line: Count
+    gold_sha256: str
+    slices: tuple[str, ...]

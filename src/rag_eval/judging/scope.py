@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rag_eval.contract import Gold
     from rag_eval.judging.gates import Gate, Policy
-    from rag_eval.model import Gold
 
 SMOKE = "smoke"
 _SUITE = Later("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from rag_eval.contract import Gold
     from rag_eval.judging.results import Question
-    from rag_eval.model import Gold
 
 FIELDS = (
     "category",
@@ -73,14 +73,17 @@ def _found(gold: Gold, field: str) -> Any:
     if field == "document":
         return document(gold)
     noun, _, name = field.partition(".")
-    return (getattr(gold, noun) or {}).get(name) if name else getattr(gold, noun)
+    value = getattr(gold, noun)
+    if not name:
+        return value
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
 def doc_types(gold: Gold) -> tuple[str, ...]:
     """The endings, in lower case and sorted, of the documents that the gold names, by path or by id."""
-    paths = [support["rel_path"] for support in gold.supports or ()]
+    paths = [support.rel_path for support in gold.supports or ()]
     docs = [
-        *(section["doc_id"] for section in gold.sections or ()),
+        *(section.doc_id for section in gold.sections or ()),
         *(gold.relevant_docs or ()),
         *(gold.doc_grades or ()),
         *(gold.expected_documents or ()),
@@ -94,8 +97,8 @@ def document(gold: Gold) -> str | None:
     if gold.citations:
         return gold.citations[0].partition("#")[0] or gold.citations[0]
     named = [
-        *(support["rel_path"] for support in gold.supports or ()),
-        *(section["doc_id"] for section in gold.sections or ()),
+        *(support.rel_path for support in gold.supports or ()),
+        *(section.doc_id for section in gold.sections or ()),
         *(gold.relevant_docs or ()),
         *(gold.doc_grades or ()),
         *(gold.expected_documents or ()),

@@ -8,8 +8,13 @@ every optional field?
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_eval.case import Case
+from rag_eval.contract import Answer, Chunk, Gold, Guardrail, Scope, Settings, Trace, Usage
 from rag_eval.finding import Finding
 from rag_eval.integrity import levelled
 from rag_eval.judging.gates import Policy
@@ -17,8 +22,9 @@ from rag_eval.judging.results import Question, looked_up
 from rag_eval.judging.scope import asked
 from rag_eval.labels import REFUSED
 from rag_eval.metrics import Measure, measure
-from rag_eval.model import Chunk, Gold, Settings, Trace
 from rag_eval.typed import NamedTuple
+
+R = TypeVar("R", bound=Struct)
 
 PARTS = {
     "fact_dispersion": ("fact_coverage",),
@@ -38,8 +44,13 @@ _OF_ANSWERS = frozenset({"citations"})
 
 _STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folder_select", "judge", "total")
 _FIELDS = ("citations", "chunks.text", "chunks.doc_id", "scope", "timed_out", "latency_ms", "usage", "guardrail")
-_CHUNK: Chunk = {"id": "x", "text": "It took thirty days.", "doc_id": "x"}
-_ANSWER = Trace("", None, "It took thirty days.", ("x",), ("x", "y"), 1, chunks=(_CHUNK, {**_CHUNK, "id": "y"}))
+_TEXT = "It took thirty days."
+_ANSWER = Trace(
+    retrieved_ids=("x", "y"),
+    answer_json=Answer(_TEXT, ("x",)),
+    chunks=(Chunk("x", _TEXT, "x"), Chunk("y", _TEXT, "x")),
+    line=1,
+)
 
 
 class Partly(NamedTuple):
@@ -60,21 +71,27 @@ def filled(trace: Trace, but: str = "") -> Trace:
     """Return the trace with a value for every optional field that it lacks, except for the field ``but``."""
     chunks = trace.chunks
     if chunks is None and but != "chunks.text":
-        chunks = tuple([{"id": name} for name in trace.retrieved or ("x", "y")])
+        chunks = tuple([Chunk(name) for name in trace.retrieved or ("x", "y")])
     parts = {name: text for name, text in (("text", "thirty"), ("doc_id", "x")) if but != f"chunks.{name}"}
-    whole = trace._replace(
-        chunks=None if chunks is None else tuple([{**parts, **chunk} for chunk in chunks]),  # type: ignore[typeddict-item]
-        citations=trace.retrieved[:1] or ("x",) if trace.citations is None else trace.citations,
-        scope={"mode": "on", "folders": [], **(trace.scope or {})},
-        timed_out=bool(trace.timed_out),
-        latency={**dict.fromkeys(_STAGES, 0), **(trace.latency or {})},
-        usage={"cost_usd": 0, **(trace.usage or {})},
-        guardrail={"score": 0, "blocked": False, "leaks": [], **(trace.guardrail or {})},
-    )
-    kept = but.removesuffix("_ms")
-    return Trace._make(
-        [old if name == kept else new for name, old, new in zip(Trace._fields, trace, whole, strict=True)]
-    )
+    fields: dict[str, Any] = {
+        "chunks": chunks and tuple([_with(chunk, parts) for chunk in chunks]),
+        "scope": trace.scope or Scope("on"),
+        "timed_out": bool(trace.timed_out),
+        "latency": {**dict.fromkeys(_STAGES, 0.0), **(trace.latency or {})},
+        "usage": _with(trace.usage or Usage(), {"cost_usd": 0.0}),
+        "guardrail": _with(trace.guardrail or Guardrail(), {"score": 0.0, "blocked": False, "leaks": ()}),
+    }
+    fields.pop(but.removesuffix("_ms"), None)
+    if but != "citations" and trace.citations is None:
+        cites = trace.retrieved[:1] or ("x",)
+        answer = trace.answer_json
+        fields |= {"answer_json": replace(answer, citations=cites)} if answer else {"answer_citations": cites}
+    return replace(trace, **fields)
+
+
+def _with(record: R, values: Mapping[str, Any]) -> R:
+    """Return a record with values for those of its fields that it lacks."""
+    return replace(record, **{name: value for name, value in values.items() if getattr(record, name) is None})
 
 
 def lacked(one: Measure, case: Case) -> list[str]:
@@ -100,7 +117,9 @@ def watched(policies: Iterable[Policy], columns: Iterable[str]) -> dict[str, tup
     for gate in sorted((gate for policy in policies for gate in asked(policy)), key=lambda gate: gate.severity):
         for name in (gate.name, *PARTS.get(gate.name, ())):
             one = measure(name)
-            by_field = not one.metric.by_profile or any(need.startswith("trace.") for need in one.metric.needs)
+            by_field = one.metric.depends_on not in ("features", "ranking") or any(
+                need.startswith("trace.") for need in one.metric.needs
+            )
             if one.column in known and by_field:
                 found.setdefault(one.column, (one, gate.severity))
     return found
@@ -122,9 +141,9 @@ def suspects(
             if not question.trace_line or place in found or (score is None) is silent:
                 continue
             gold, refused = golds[question.qid], question.label in REFUSED
-            key = (gold.answerable, refused, gold.expected_answer) if gold.plain else (refused, gold.qid)
+            key = (gold.answerable, refused, gold.expected_answer) if gold.is_plain else (refused, gold.qid)
             if key not in known:
-                likely = Case(gold, filled(_ANSWER._replace(abstained=refused)), settings)
+                likely = Case(gold, filled(replace(_ANSWER, abstained=refused)), settings)
                 known[key] = one.score(likely) is not None
             if known[key]:
                 found[place] = question

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from rag_eval.contract import Safety
     from rag_eval.leaks.among import Search
-    from rag_eval.model import Safety
 
     Spans = Iterator[tuple[int, int]]
 

@@ -6,18 +6,15 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
-    from rag_eval.model import Chunk
     from rag_eval.tally import Score
-
-    Cited = Callable[[str, Sequence[str], Sequence[Chunk], Sequence[str]], Score | None]
-    """A score by the claim, the distinct ids that it cites, the chunks, and the ids that were retrieved."""
 
     Better = Literal["higher", "lower"]
     Scale = Literal["rate", "share", "real", "count", "amount", "labelled"]
     Level = Literal["case", "run"]
+    DependsOn = Literal["case", "features", "ranking", "leaks", "labels"]
 
 MEAN = {"": "mean"}
 UNBOUNDED = ("count", "amount")
@@ -31,16 +28,14 @@ class Metric(NamedTuple):
     from 0 to 1, ``count`` a whole number, ``amount`` a float of some ``unit``, neither below 0, ``labelled`` a score
     with whether it should be high. ``cutoff`` metrics take a k: ``recall@k`` in the table, ``recall@5`` in a report.
     ``folds`` says what is made of the scores, by what it adds to the name: ``{"": "mean", ".total": "total"}`` gives
-    two values. ``needs`` lists the gold and trace fields without which the metric applies to no case. ``by_ranking``
-    says that the score hangs on ``case.in_a`` and ``case.ranking`` alone, so that cases that rank alike are scored
-    once; ``by_profile`` that it hangs on what :mod:`rag_eval.scoring.profile` sees, as every score of a ranking does.
-    ``quietly`` that it does so for plain items (:attr:`rag_eval.model.Gold.plain`) and answers in which no detector
-    may find anything, where nothing is known of chunks, of the guardrail, or of policy flags. ``member`` says that it
-    is the number of this name in the one object that is needed, as a float, and None where that has none. ``leading``
-    says that of all that is relevant it looks at the first one found; with a cutoff, at none behind it.
-    ``cited`` is the score of an answer that is shipped and cites something, where nothing else decides it; of others
-    there is none. ``settings`` names the parts of :class:`~rag_eval.model.Settings` that a score hangs on. A metric of
-    the level ``run`` scores what run.json says instead of a case. ``version`` goes up when the definition changes.
+    two values. ``needs`` lists the gold and trace fields without which the metric applies to no case. ``settings``
+    names the parts of :class:`~rag_eval.contract.Settings` that a score depends on. A metric of the level ``run``
+    scores what run.json says instead of a case. ``version`` goes up when the definition changes.
+
+    ``depends_on`` says when a score need not be computed again: ``features`` if cases with equal
+    :mod:`rag_eval.scoring.features` score alike, ``ranking`` if ``case.in_a`` and ``case.ranking`` decide it, ``leaks``
+    if the features do unless a leak detector may find something, ``labels`` if there is none for items without optional
+    labels. Otherwise it is computed for each ``case`` that has the fields it needs.
     """
 
     name: str
@@ -53,18 +48,13 @@ class Metric(NamedTuple):
     needs: tuple[str, ...]
     source: str
     cutoff: bool
-    by_ranking: bool
     version: int
     score: Callable[..., Score | None]
     folds: Mapping[str, str] = MEAN
     settings: tuple[str, ...] = ("refusal",)
     unit: str = ""
     level: Level = "case"
-    by_profile: bool = False
-    quietly: bool = False
-    member: str = ""
-    leading: bool = False
-    cited: Cited | None = None
+    depends_on: DependsOn = "case"
 
     @property
     def bounded(self) -> bool:
@@ -80,18 +70,13 @@ def metric(
     scale: Scale = "rate",
     needs: str = "",
     cutoff: bool = False,
-    by_ranking: bool = False,
     version: int = 1,
     folds: Mapping[str, str] = MEAN,
     settings: str | None = None,
     unit: str = "",
     level: Level = "case",
     name: str = "",
-    by_profile: bool = False,
-    quietly: bool = False,
-    member: str = "",
-    leading: bool = False,
-    cited: Cited | None = None,
+    depends_on: DependsOn = "case",
 ) -> Callable[[Callable[..., Score | None]], Metric]:
     """Make a :class:`Metric` of a function: its name, its module's perspective, its docstring's words.
 
@@ -106,13 +91,11 @@ def metric(
         perspective = function.__module__.rsplit(".", 1)[-1]
         fields = tuple(needs.split())
         own = name or function.__name__
-        terms = better, scale, applies, fields, source, cutoff, by_ranking, version
-        usual = () if by_ranking or level == "run" else ("refusal",)
+        terms = better, scale, applies, fields, source, cutoff, version
+        usual = () if depends_on == "ranking" or level == "run" else ("refusal",)
         asked = usual if settings is None else tuple(settings.split())
-        more = function, folds, asked, unit, level
-        short = Metric(f"{own}@k" if cutoff else own, perspective, summary, text, *terms, *more)
-        hangs_on = by_profile or by_ranking
-        return short._replace(by_profile=hangs_on, quietly=quietly, member=member, leading=leading, cited=cited)
+        more = function, folds, asked, unit, level, depends_on
+        return Metric(f"{own}@k" if cutoff else own, perspective, summary, text, *terms, *more)
 
     return build
 

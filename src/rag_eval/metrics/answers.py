@@ -13,13 +13,13 @@ _PHRASE = Later(r"[a-z0-9][a-z0-9\-\s]{4,}")
 _SHORTEST_PHRASE = 5
 
 
-@metric("shipped answers", source="reference scorer", by_profile=True, version=2)
+@metric("shipped answers", source="reference scorer", depends_on="features", version=2)
 def precision(case: Case) -> bool | None:
     """Share of shipped answers that are right and rightly cited. The item is answerable, the claim holds a gold substring (or there are none), everything cited was retrieved, and gold evidence is cited as in chr."""  # noqa: E501
     return case.in_a and case.contained and case.hit if case.shipped and case.counts else None
 
 
-@metric("shipped answers", source="Markdown scorer of the RAG examples (Example 08)", by_profile=True, version=2)
+@metric("shipped answers", source="Markdown scorer of the RAG examples (Example 08)", depends_on="features", version=2)
 def hit_precision(case: Case) -> bool | None:
     """Share of shipped answers that cite gold evidence of an answerable item. The claim's text does not count."""
     return case.in_a and case.overlap if case.shipped and case.counts else None
@@ -36,13 +36,13 @@ def containment(case: Case) -> bool | None:
     return any(phrase in answer for phrase in phrases(case.gold.expected_answer))
 
 
-@metric("all items", source="Example 08", by_profile=True)
+@metric("all items", source="Example 08", depends_on="features")
 def compliance(case: Case) -> bool | None:
     """Share of answers that keep the form. The claim is the refusal token, or a list of citations was given."""
     return case.by_token or case.trace.citations is not None if case.counts else None
 
 
-@metric("all items", source="rag-eval", by_profile=True)
+@metric("all items", source="rag-eval", depends_on="features")
 def answered_rate(case: Case) -> bool | None:
     """Share of questions that got an answer instead of a refusal. Precision is never to be read without it."""
     return case.shipped if case.counts else None

@@ -8,23 +8,17 @@ from rag_eval.text import content_words, tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rag_eval.case import Case
-    from rag_eval.metrics._metric import Cited
-    from rag_eval.model import Chunk
-    from rag_eval.tally import Ratio, Score
-
-_NO_CHUNK: Chunk = {"id": ""}
+    from rag_eval.tally import Ratio
 
 
-@metric("shipped answers", source="reference scorer", by_profile=True, version=2)
+@metric("shipped answers", source="reference scorer", depends_on="features", version=2)
 def chr(case: Case) -> bool | None:  # noqa: A001 - the field's name for the citation hit rate
     """Citation hit rate: share of shipped answers whose citations hit. The item is answerable, everything cited was retrieved, and a gold citation is cited. Without gold citations, the evidence is chunks graded 1 or more, else supports, sections or documents; an item without any evidence wants an answer that cites nothing."""  # noqa: E501
     return case.in_a and case.hit if case.shipped and case.counts else None
 
 
-@metric("answerable items", source="Example 08", by_profile=True, version=2)
+@metric("answerable items", source="Example 08", depends_on="features", version=2)
 def chr_answerable(case: Case) -> bool | None:
     """Share of answerable items that were answered with a citation of gold evidence. Refusals count as misses."""
     return case.shipped and case.overlap if case.in_a else None
@@ -35,7 +29,7 @@ def chr_answerable(case: Case) -> bool | None:
     source="enterprise framework, form check",
     scale="share",
     needs="trace.citations",
-    by_profile=True,
+    depends_on="features",
 )
 def citation_validity(case: Case) -> Ratio | None:
     """Share of an answer's citations that were retrieved."""
@@ -44,25 +38,19 @@ def citation_validity(case: Case) -> Ratio | None:
     return len(set(case.cites).intersection(case.trace.retrieved)), len(case.cites)
 
 
-def _supported(claim: str, cites: Sequence[str], chunks: Sequence[Chunk], _: Sequence[str]) -> Ratio | None:
-    words = content_words(claim)
-    if not words or not any(["text" in chunk for chunk in chunks]):
-        return None
-    cited = [next((chunk for chunk in chunks if chunk["id"] == cite), _NO_CHUNK) for cite in cites]
-    shared = [len(words.intersection(tokens(chunk["text"]))) for chunk in cited if "text" in chunk]
-    return sum([2 * count >= len(words) for count in shared]), len(cites)
-
-
 @metric(
     "shipped answers with citations and chunk texts",
     source="enterprise framework, content check",
     scale="share",
     needs="trace.citations trace.chunks.text",
-    cited=_supported,
 )
-def citation_support(case: Case) -> Score | None:
+def citation_support(case: Case) -> Ratio | None:
     """Share of an answer's citations whose chunk holds at least half of the claim's content words. Content words are tokens without stop words; an answer without any has nothing to support."""  # noqa: E501
-    return _of_cited(case, _supported)
+    words = content_words(case.claim) if _cites(case) else None
+    if not words or not case.chunk_texts:
+        return None
+    shared = [len(words.intersection(tokens(chunk.text))) for chunk in case.cited_chunks if chunk.text is not None]
+    return sum([2 * count >= len(words) for count in shared]), len(case.cites)
 
 
 @metric(
@@ -70,7 +58,7 @@ def citation_support(case: Case) -> Score | None:
     source="RAG-server framework",
     scale="share",
     needs="trace.citations",
-    by_profile=True,
+    depends_on="features",
     version=2,
 )
 def citation_precision(case: Case) -> Ratio | None:
@@ -84,7 +72,7 @@ def citation_precision(case: Case) -> Ratio | None:
     "shipped answers to answerable items with gold evidence",
     source="RAG-server framework",
     scale="share",
-    by_profile=True,
+    depends_on="features",
     version=2,
 )
 def citation_recall(case: Case) -> Ratio | None:
@@ -104,8 +92,8 @@ def section_accuracy(case: Case) -> Ratio | None:
     """Share of an answer's citations whose document and section are a gold pair."""
     if not case.in_a or not case.gold.sections or not _cites(case):
         return None
-    wanted = {(section["doc_id"], section["section"]) for section in case.gold.sections}
-    return sum((chunk.get("doc_id"), chunk.get("section")) in wanted for chunk in case.cited_chunks), len(case.cites)
+    wanted = {(section.doc_id, section.section) for section in case.gold.sections}
+    return sum((chunk.doc_id, chunk.section) in wanted for chunk in case.cited_chunks), len(case.cites)
 
 
 @metric(
@@ -120,21 +108,18 @@ def document_citation_hit(case: Case) -> bool | None:
     return case.shipped and not case.cited_documents.isdisjoint(case.gold.expected_documents)
 
 
-def _retrieved(_: str, cites: Sequence[str], chunks: Sequence[Chunk], retrieved: Sequence[str]) -> Ratio | None:
-    documents = {chunk["doc_id"] for chunk in chunks if "doc_id" in chunk}
-    return (len(set(cites) & documents.union(retrieved)), len(cites)) if documents else None
-
-
 @metric(
     "shipped answers with citations, where a retrieved chunk says its document",
     source="enterprise framework, form check",
     scale="share",
     needs="trace.citations trace.chunks.doc_id",
-    cited=_retrieved,
 )
-def document_citation_validity(case: Case) -> Score | None:
+def document_citation_validity(case: Case) -> Ratio | None:
     """Share of an answer's citations that name what was retrieved: a chunk, or the document of one."""
-    return _of_cited(case, _retrieved)
+    documents = {chunk.doc_id for chunk in case.trace.chunks or () if chunk.doc_id is not None}
+    if not documents or not _cites(case):
+        return None
+    return len(documents.union(case.trace.retrieved).intersection(case.cites)), len(case.cites)
 
 
 @metric("answerable items with supports", source="core metrics", needs="gold.supports")
@@ -159,8 +144,3 @@ def recency_rule(case: Case) -> bool | None:
 
 def _cites(case: Case) -> bool:
     return case.shipped and case.counts and bool(case.cites)
-
-
-def _of_cited(case: Case, score: Cited) -> Score | None:
-    trace = case.trace
-    return score(case.claim, case.cites, trace.chunks or (), trace.retrieved) if _cites(case) else None

@@ -116,7 +116,7 @@ def _holders(case: Case) -> list[int] | None:
     if not case.counts or not facts or chunks is None or (chunks and not case.chunk_tokens):
         return None
     texts = [f" {' '.join(words)} " for words in case.chunk_tokens]
-    wordings = [[_wanted(wording) for wording in (fact["fact"], *fact.get("aliases", ()))] for fact in facts]
+    wordings = [[_wanted(wording) for wording in fact.wordings] for fact in facts]
     return [sum(any(wanted in text for wanted in own) for text in texts) for own in wordings]
 
 

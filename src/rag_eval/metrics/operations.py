@@ -10,10 +10,10 @@ from rag_eval.metrics._metric import metric
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from rag_eval.case import Case
+    from rag_eval.contract import Settings, Usage
     from rag_eval.metrics._metric import Metric
 
 _TERMS: dict[str, Any] = {"source": "core metrics", "better": "lower", "settings": ""}
@@ -21,7 +21,7 @@ _MILLION = 1_000_000
 _SPREAD = {".p50": "p50", ".p95": "p95", ".max": "max", ".mean": "mean"}
 
 
-@metric("questions with a trace", by_profile=True, **_TERMS)
+@metric("questions with a trace", depends_on="features", **_TERMS)
 def error_rate(case: Case) -> bool | None:
     """Share of questions that failed in operation. The trace has an error, its ok is false, it timed out, or its answer is empty."""  # noqa: E501
     if not _ran(case):
@@ -36,7 +36,7 @@ def timeout_rate(case: Case) -> bool | None:
     return case.trace.timed_out if _ran(case) else None
 
 
-@metric("questions with a trace", by_profile=True, **_TERMS)
+@metric("questions with a trace", depends_on="features", **_TERMS)
 def empty_rate(case: Case) -> bool | None:
     """Share of questions with an empty answer. White space is empty, and so is an abstention without words."""
     return not case.claim if _ran(case) else None
@@ -52,7 +52,7 @@ def _latency(stage: str, what: str) -> Metric:
 
     whole = f"Milliseconds from {what}. The sum over all cases is the time of the suite."
     latency.__doc__ = whole if stage == "total" else f"Milliseconds spent in {what}."
-    own: dict[str, Any] = {"name": f"latency_{stage}_ms", "folds": folds, "needs": "trace.latency_ms", "member": stage}
+    own: dict[str, Any] = {"name": f"latency_{stage}_ms", "folds": folds, "needs": "trace.latency_ms"}
     return metric("traces that time it, of attacks too", scale="amount", unit="ms", **own, **_TERMS)(latency)
 
 
@@ -78,25 +78,21 @@ latency_judge_ms = _latency("judge", "the judge")
 def cost_usd(case: Case) -> float | None:
     """US dollars for a question. What usage.cost_usd says, else the input and output tokens at the prices of the model in eval-gates.yml."""  # noqa: E501
     usage = case.trace.usage
-    if not usage:
+    if usage is None:
         return None
-    if "cost_usd" in usage:
-        return float(usage["cost_usd"])
-    price = case.settings.prices.get(usage.get("model", ""))
-    if price is None or not _counted(usage):
+    if usage.cost_usd is not None:
+        return usage.cost_usd
+    price = case.settings.prices.get(usage.model or "")
+    if price is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
-    return float(usage["input_tokens"] * price["input"] + usage["output_tokens"] * price["output"]) / _MILLION
+    return float(usage.input_tokens * price["input"] + usage.output_tokens * price["output"]) / _MILLION
 
 
-def unpriced(case: Case) -> str:
-    """The model of a trace that counts its tokens and whose model has no price; empty where there is none."""
-    usage = case.trace.usage or {}
-    model: str = usage.get("model", "")
-    return model if "cost_usd" not in usage and _counted(usage) and model not in case.settings.prices else ""
-
-
-def _counted(usage: Mapping[str, Any]) -> bool:
-    return "input_tokens" in usage and "output_tokens" in usage
+def unpriced(usage: Usage, settings: Settings) -> str:
+    """Return the model whose tokens are counted and have no price; empty if there is none."""
+    is_counted = usage.cost_usd is None and usage.input_tokens is not None and usage.output_tokens is not None
+    model = usage.model or ""
+    return model if is_counted and model not in settings.prices else ""
 
 
 def _ran(case: Case) -> bool:

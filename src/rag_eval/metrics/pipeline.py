@@ -61,7 +61,7 @@ def latency_ok(case: Case) -> bool | None:
     return False if not all(kept) else True if len(kept) == len(budget) else None
 
 
-@metric("questions to which one of the five above applies", quietly=True, **_TERMS)
+@metric("questions to which one of the five above applies", depends_on="labels", **_TERMS)
 def pipeline_pass(case: Case) -> bool | None:
     """Share of questions that pass all that is asked of the pipeline. That is outcome_match, required_flags, forbidden_flags, citations_ok and latency_ok, as far as they apply."""  # noqa: E501
     gold = case.gold

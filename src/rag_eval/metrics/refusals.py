@@ -9,25 +9,25 @@ if TYPE_CHECKING:
     from rag_eval.case import Case
 
 
-@metric("unanswerable items", source="reference scorer", better="lower", by_profile=True)
+@metric("unanswerable items", source="reference scorer", better="lower", depends_on="features")
 def under_refusal(case: Case) -> bool | None:
     """Share of unanswerable questions that were answered. Also called hallucination rate on unanswerable questions, and abstention false negative rate."""  # noqa: E501
     return case.shipped if case.in_u else None
 
 
-@metric("answerable items", source="reference scorer", better="lower", by_profile=True)
+@metric("answerable items", source="reference scorer", better="lower", depends_on="features")
 def over_refusal(case: Case) -> bool | None:
     """Share of answerable questions that were refused. Also called abstention false positive rate."""
     return case.refused if case.in_a else None
 
 
-@metric("all items", source="RAG-server framework (unanswerable_accuracy)", by_profile=True)
+@metric("all items", source="RAG-server framework (unanswerable_accuracy)", depends_on="features")
 def abstention_accuracy(case: Case) -> bool | None:
     """Share of questions where refusing or answering was the right choice. Not whether the answer was right."""
     return case.refused != case.gold.answerable if case.counts else None
 
 
-@metric("refusals", source="reference scorer's contract", by_profile=True)
+@metric("refusals", source="reference scorer's contract", depends_on="features")
 def exact_refusal(case: Case) -> bool | None:
     """Share of refusals that are the refusal token to the letter and cite nothing."""
     if not case.refused or not case.counts:

@@ -27,15 +27,15 @@ _LABELLED = "answerable items with relevance labels"
 )
 def scope_miss(case: Case) -> bool | None:
     """Share of scoped searches that chose no folder of any gold support."""
-    scope = case.trace.scope or {}
-    if not case.in_a or not case.gold.supports or scope.get("mode", "off") == "off":
+    scope = case.trace.scope
+    if not case.in_a or not case.gold.supports or scope is None or scope.mode == "off":
         return None
-    folders = [folder.strip("/").split("/") if folder.strip("/") else [] for folder in scope.get("folders", ())]
-    paths = [support["rel_path"].strip("/").split("/") for support in case.gold.supports]
+    folders = [folder.strip("/").split("/") if folder.strip("/") else [] for folder in scope.folders]
+    paths = [support.rel_path.strip("/").split("/") for support in case.gold.supports]
     return not any(path[: len(folder)] == folder for path in paths for folder in folders)
 
 
-@metric("answerable items", source="reference scorer (recall@k)", cutoff=True, by_ranking=True)
+@metric("answerable items", source="reference scorer (recall@k)", cutoff=True, depends_on="ranking")
 def recall_all(case: Case, k: int) -> bool | None:
     """Share of items with everything needed among the first k. That is every gold citation, or a member of every support group; an item without relevance labels needs nothing."""  # noqa: E501
     if not case.in_a:
@@ -44,28 +44,28 @@ def recall_all(case: Case, k: int) -> bool | None:
     return True if ranking is None else ranking.complete_at is not None and ranking.complete_at <= k
 
 
-@metric(_LABELLED, source="core metrics; also hit rate, success@k", cutoff=True, by_ranking=True)
+@metric(_LABELLED, source="core metrics; also hit rate, success@k", cutoff=True, depends_on="ranking")
 def recall_any(case: Case, k: int) -> bool | None:
     """Share of items with something relevant among the first k."""
     ranking = _labelled(case)
     return None if ranking is None else bool(ranking.found) and ranking.found[0] <= k
 
 
-@metric(_LABELLED, source="trec_eval (recall_k)", scale="share", cutoff=True, by_ranking=True)
+@metric(_LABELLED, source="trec_eval (recall_k)", scale="share", cutoff=True, depends_on="ranking")
 def recall(case: Case, k: int) -> Ratio | None:
     """Share of the relevant that stands among the first k."""
     ranking = _labelled(case)
     return None if ranking is None else _ratio(_within(ranking.found, k), ranking.relevant)
 
 
-@metric(_LABELLED, source="trec_eval (P_k)", scale="share", cutoff=True, by_ranking=True)
+@metric(_LABELLED, source="trec_eval (P_k)", scale="share", cutoff=True, depends_on="ranking")
 def precision(case: Case, k: int) -> Ratio | None:
     """Share of the first k that is relevant. Divided by k, not by the number returned."""
     ranking = _labelled(case)
     return None if ranking is None else (_within(ranking.matching, k), k)
 
 
-@metric(_LABELLED, source="enterprise framework", scale="share", cutoff=True, by_ranking=True)
+@metric(_LABELLED, source="enterprise framework", scale="share", cutoff=True, depends_on="ranking")
 def f1(case: Case, k: int) -> Ratio | None:
     """Harmonic mean of precision and recall among the first k. 0 when both are 0."""
     ranking = _labelled(case)
@@ -76,7 +76,7 @@ def f1(case: Case, k: int) -> Ratio | None:
     return (2 * matching * found, total) if total else (0, 1)
 
 
-@metric(_LABELLED, source="trec_eval (recip_rank)", scale="share", by_ranking=True, leading=True)
+@metric(_LABELLED, source="trec_eval (recip_rank)", scale="share", depends_on="ranking")
 def mrr(case: Case) -> Ratio | None:
     """Mean reciprocal rank: 1 over the rank of the first relevant. 0 if none was retrieved."""
     ranking = _labelled(case)
@@ -85,7 +85,7 @@ def mrr(case: Case) -> Ratio | None:
     return (1, ranking.found[0]) if ranking.found else (0, 1)
 
 
-@metric(_LABELLED, source="trec_eval (map)", scale="real", by_ranking=True)
+@metric(_LABELLED, source="trec_eval (map)", scale="real", depends_on="ranking")
 def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean average precision
     """Mean average precision: precision at the rank of each relevant one, averaged over all the relevant. One chunk may hold several supports: precision is 1 at most."""  # noqa: E501
     ranking = _labelled(case)
@@ -94,14 +94,14 @@ def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean a
     return fsum([min(place, rank) / rank for place, rank in enumerate(ranking.found, 1)]) / (ranking.relevant or 1)
 
 
-@metric(_LABELLED, source="trec_eval (Rprec)", scale="share", by_ranking=True)
+@metric(_LABELLED, source="trec_eval (Rprec)", scale="share", depends_on="ranking")
 def r_precision(case: Case) -> Ratio | None:
     """Share of the first R that is relevant, where R is the number of relevant ones."""
     ranking = _labelled(case)
     return None if ranking is None else _ratio(_within(ranking.found, ranking.relevant), ranking.relevant)
 
 
-@metric("answerable items with grades", source="trec_eval (bpref)", scale="real", by_ranking=True)
+@metric("answerable items with grades", source="trec_eval (bpref)", scale="real", depends_on="ranking")
 def bpref(case: Case) -> float | None:
     """Binary preference: how rarely something judged irrelevant stands above the relevant. Chunks that nobody judged count neither for nor against, so that a new retriever is not punished for finding them."""  # noqa: E501
     ranking = _labelled(case)
@@ -117,7 +117,7 @@ def bpref(case: Case) -> float | None:
     source="rag-eval; also judged@k",
     scale="share",
     cutoff=True,
-    by_ranking=True,
+    depends_on="ranking",
 )
 def judged(case: Case, k: int) -> Ratio | None:
     """Share of the first k that has a grade. If it falls, recall, precision and nDCG count unjudged chunks as irrelevant."""  # noqa: E501
@@ -133,7 +133,7 @@ def judged(case: Case, k: int) -> Ratio | None:
     source="trec_eval (ndcg_cut_k)",
     scale="real",
     cutoff=True,
-    by_ranking=True,
+    depends_on="ranking",
 )
 def ndcg(case: Case, k: int) -> float | None:
     """Normalised discounted cumulative gain among the first k. Linear gain, discount log2(rank + 1), over the ideal order of everything graded in the gold, cut at k."""  # noqa: E501

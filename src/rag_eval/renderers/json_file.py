@@ -8,26 +8,26 @@ from itertools import chain
 from operator import itemgetter
 from sys import intern
 
+import msgspec
+
 from rag_eval.comparison.baseline import Compared, Effect, Flip
 from rag_eval.comparison.blast import GateTurn, GoldChange
 from rag_eval.comparison.policy import PolicyChange
 from rag_eval.diagnosis import Diagnosis
 from rag_eval.finding import Finding
 from rag_eval.judging.gates import Comparison, Judged, Statistics
-from rag_eval.judging.results import MetricResult, Question, Scores
+from rag_eval.judging.results import MetricResult, Question, QuestionRow, Scores
 from rag_eval.judging.scope import Scope
-from rag_eval.listed import Halves, Listed
 from rag_eval.metrics import METRICS
-from rag_eval.quick_json import orjson
 from rag_eval.remarks import Input, Remark
 from rag_eval.report import FORMAT, Base, Report, SignedAt, SliceResult
 from rag_eval.safe import json_source
 from rag_eval.scoring.scorecard import Completeness
-from rag_eval.typed import NamedTuple, filled
+from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from rag_eval.tally import Shown
@@ -55,13 +55,13 @@ def render(report: Report) -> str:
     fields = _fields(report)
     try:
         data = _dumped(fields)
-    except orjson.JSONEncodeError:  # a path that is not UTF-8; what files hold was read strictly
+    except UnicodeEncodeError:  # a path that is not UTF-8; what files hold was read strictly
         data = _dumped({name: value if name == "questions" else _spelled(value) for name, value in fields.items()})
     return json_source(data.decode())
 
 
 def _dumped(fields: dict[str, Any]) -> bytes:
-    return orjson.dumps(fields, _plain, orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return msgspec.json.format(msgspec.json.encode(fields, enc_hook=_plain), indent=2) + b"\n"
 
 
 def _spelled(value: Any) -> Any:
@@ -102,79 +102,71 @@ def _plain(scores: Any) -> dict[str, Any]:
     return dict(scores)
 
 
-class _Shared(NamedTuple):
-    """Scores that cases share as they were read, and what is kept of them.
-
-    ``places`` says where a case's scores stand, by the names of those that are its own.
-    """
-
-    read: dict[str, Any]
-    kept: tuple[float, ...]
-    places: dict[tuple[str, ...], dict[str, int]]
-
-
 class Questions:
-    """Makes cases of the entries of reports, of which there may be many: what they have alike they share."""
+    """Makes cases of the questions of reports, of which there may be many: what they have alike they share."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, int]]] = {}
-        self._shared: dict[int, _Shared] = {}
-        self._kept: dict[tuple[tuple[str, ...], tuple[float, ...]], tuple[float, ...]] = {}
+        self._layouts: dict[tuple[str, ...], _Layout] = {}
+        self._shared: dict[tuple[Any, ...], tuple[Shown, ...]] = {}
 
-    @property
-    def listed(self) -> Listed:
-        """How the questions of a report are to be read."""
-        return Listed("questions", "scores", alike, self.made)
+    def made(self, rows: Sequence[QuestionRow]) -> list[Question]:
+        """Return the cases of questions."""
+        return [
+            Question(
+                row.qid,
+                row.run,
+                row.question,
+                row.answerable,
+                intern(row.label),
+                intern(row.example08),
+                self._scores(row.scores),
+                int(row.gold_line),
+                int(row.trace_line),
+                row.gold_sha256,
+                row.slices,
+            )
+            for row in rows
+        ]
 
-    def made(self, entries: Sequence[dict[str, Any]]) -> Iterator[Question]:
-        """The cases of entries that keep the schema: by the column, which takes a third of the time."""
-        if not entries:
-            return iter(())
-        columns = zip(*map(itemgetter(*Question._fields), entries), strict=True)
-        qids, runs, texts, answerable, labels, examples, scores, gold_lines, trace_lines, hashes, slices = columns
-        own = map(intern, labels), map(intern, examples), map(self._scores, scores)
-        lines = map(int, gold_lines), map(int, trace_lines)
-        return filled(Question, [qids, runs, texts, answerable, *own, *lines, hashes, map(tuple, slices)])
-
-    def _scores(self, entry: dict[str, Any] | Halves) -> Mapping[str, Shown]:
-        if not isinstance(entry, Halves):
-            entry = Halves(*({name: entry[name] for name in entry if alike(name) is side} for side in (True, False)))
-        shared, own = entry
-        found, more = self._of_shared(shared), tuple(own.values())
-        if found is None or not set(map(type, more)) <= {float}:
-            # JSON has no tuples, and whole numbers may be of any size.
-            return {
-                name: tuple(part) if name in LABELLED else part for name, part in chain(shared.items(), own.items())
-            }
-        names = tuple(own)
-        places = found.places.get(names)
-        if places is None:
-            places = found.places[names] = {name: place for place, name in enumerate(chain(shared, names))}
-        return Scores(places, found.kept, more)
-
-    def _of_shared(self, shared: dict[str, Any]) -> _Shared | None:
-        """The scores that cases share as one object; None where they are not all of the kind that we write."""
-        found = self._shared.get(id(shared))
-        if found is not None:
-            return found
-        kept = tuple(shared.values())
-        if not set(map(type, kept)) <= {float}:
-            return None
+    def _scores(self, scores: Mapping[str, Shown]) -> Scores:
+        names = tuple(scores)
+        layout = self._layouts.get(names)
+        if layout is None:
+            layout = self._layouts[names] = _Layout.of(names)
+        values = tuple(scores.values())
+        shared, own = layout.shared(values), layout.own(values)
+        key = names, shared
         if len(self._shared) > _SHARED:
             self._shared.clear()
-        # The same numbers under other names are not the same: whoever looks at each of the kept once takes them for it.
-        names = tuple(shared)
-        # What was read is held, so that no other one takes its id.
-        own = _Shared(shared, self._kept.setdefault((names, kept), kept), self._places.setdefault(names, {}))
-        self._shared[id(shared)] = own
-        return own
+        return Scores(layout.places, self._shared.setdefault(key, shared), own)
+
+
+class _Layout(NamedTuple):
+    """Where the scores of some columns are kept: those that many cases share first, then a case's own."""
+
+    places: Mapping[str, int]
+    shared: Callable[[tuple[Shown, ...]], tuple[Shown, ...]]
+    own: Callable[[tuple[Shown, ...]], tuple[Shown, ...]]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> _Layout:
+        """Return the layout of columns."""
+        sides = [[place for place, name in enumerate(names) if is_shared(name) is side] for side in (True, False)]
+        places = {names[at]: place for place, at in enumerate(chain(*sides))}
+        return cls(places, *map(_picker, sides))
+
+
+def _picker(places: Sequence[int]) -> Callable[[tuple[Shown, ...]], tuple[Shown, ...]]:
+    if len(places) < 2:
+        return lambda values: tuple([values[place] for place in places])
+    return itemgetter(*places)
 
 
 @cache
-def alike(column: str) -> bool:
-    """Whether many cases score alike in a column, as the profile of an answer says."""
+def is_shared(column: str) -> bool:
+    """Whether many cases score alike in a column, as the features of an answer decide its scores."""
     metric = METRICS.get(re.sub(r"@\d+$", "@k", column))
-    return metric is not None and (metric.by_profile or metric.quietly)
+    return metric is not None and metric.depends_on != "case"
 
 
 def from_json(value: dict[str, Any]) -> Report:
@@ -183,8 +175,9 @@ def from_json(value: dict[str, Any]) -> Report:
     for name, kind in _LISTS.items():
         fields[name] = tuple(_made(kind, entry) for entry in value[name])
     questions = value["questions"]
-    made_already = bool(questions) and isinstance(questions[0], Question)
-    fields["questions"] = tuple(questions if made_already else Questions().made(questions))
+    if questions and not isinstance(questions[0], Question):
+        questions = Questions().made(msgspec.convert(questions, list[QuestionRow]))
+    fields["questions"] = tuple(questions)
     fields["metrics"] = _metrics(value["metrics"])
     fields["statistics"] = _made(Statistics, value["statistics"])
     fields["gates"] = tuple(_gate(entry) for entry in value["gates"])

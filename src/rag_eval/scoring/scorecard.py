@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, TypeVar, overload
 
+    from rag_eval.contract import Gold
     from rag_eval.metrics import Measure
-    from rag_eval.model import Gold
-    from rag_eval.scoring.held import Held
-    from rag_eval.scoring.partial import Outcome
+    from rag_eval.scoring.outcomes import Outcome, RunOutcomes
     from rag_eval.tally import Score, Tally, Value
 
     Item = tuple[Gold, str | None, Outcome, int]
@@ -64,7 +63,7 @@ class Scored(NamedTuple):
 class Cases(Sequence[Scored]):
     """All cases of all runs, sorted by qid and run. Each is made when it is looked at: they may be many millions."""
 
-    def __init__(self, golds: Sequence[Gold], runs: Mapping[str | None, Held]) -> None:
+    def __init__(self, golds: Sequence[Gold], runs: Mapping[str | None, RunOutcomes]) -> None:
         self._golds = golds
         self._order = sorted(range(len(self._golds)), key=lambda slot: self._golds[slot].qid)
         self._counted: list[tuple[Outcome, int]] | None = None

@@ -11,8 +11,8 @@ level that the policy asks for.
 
 from __future__ import annotations
 
+from rag_eval.contract import item_hash as digest
 from rag_eval.errors import Problem
-from rag_eval.model import item_hash as digest
 from rag_eval.places import shell_line
 from rag_eval.safe import quoted
 from rag_eval.signoff import identity

@@ -1,4 +1,4 @@
-"""What a row's profile comes to is what its case would come to; whatever was met before."""
+"""Cases with equal features score alike: a trace has the outcome that its case has by the definitions."""
 
 import pytest
 from hypothesis import given
@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from cases import gold_row, trace_row
 from depth import examples
 from rag_eval.labels import example08
-from rag_eval.scoring.assessing import Assessor
-from rag_eval.scoring.profile import MARKS, Terms, has_profile, missing, seen
+from rag_eval.scoring.case_scorer import CaseScorer
+from rag_eval.scoring.features import FeatureConfig, extract_features, has_features
 from seams import METRICS, Case, Gold, Settings, Trace, label, measures
 from strategies import CLAIMS, IDS, chunk, gold_fields, ids, trace_fields
 
@@ -24,11 +24,11 @@ MANY = [f"x{number}" for number in range(12)]
 plain_golds = st.fixed_dictionaries(
     {
         "answerable": st.booleans(),
-        "gold_claim_substr": st.lists(st.sampled_from(["kept", "30 days", "Thirty"]), max_size=2),
+        "gold_claim_substr": st.lists(st.sampled_from(["kept ", "30 days", "Thirty"]), max_size=2),
         "gold_citations": ids | st.just([*MANY, "a", "b"]),
     },
     optional={"tags": st.just(["smoke"]), "category": st.just("faq")},
-)
+).map(lambda fields: fields if fields["answerable"] else {**fields, "gold_claim_substr": [], "gold_citations": []})
 cited = ids | st.just([*IDS, *MANY])
 LEAKING = ["30 days: jo@acme.org", "Call +49 30 901820.", "The api key is Zx81kk42qq", "AKIAIOSFODNN7EXAMPLF"]
 answers = st.one_of(
@@ -68,20 +68,19 @@ def outcome(gold, row, terms, columns=COLUMNS):
     return scores, label(case), example08(case), case.ranking.level if case.in_a and case.ranking else ""
 
 
-def found(assessor, came):
-    return dict(zip(assessor.columns, (*came.scores, *came.own), strict=True)), *came[1:4]
+def found(scorer, gold, row):
+    trace = Trace.from_row(row, gold.qid, 1)
+    result = scorer.score(gold, trace, gold.is_plain, bool(scorer.suspects([trace])))
+    return dict(zip(scorer.columns, (*result.scores, *result.own), strict=True)), *result[1:4]
 
 
 @examples(200)
 @given(st.lists(st.tuples(golds, traces), min_size=1, max_size=12), st.sampled_from(TERMS))
-def test_a_row_comes_to_what_its_case_comes_to_whatever_was_met_before(pairs, terms):
+def test_a_trace_has_the_outcome_of_its_case_whatever_was_scored_before(pairs, terms):
     made = [(Gold.from_row(gold_row(**gold), 1), trace_row(**trace)) for gold, trace in pairs]
-    assessor = Assessor({gold.qid: gold for gold, _ in made}, COLUMNS, terms)
+    scorer = CaseScorer({gold.qid: gold for gold, _ in made}, COLUMNS, terms)
     for gold, row in made:
-        assert found(assessor, assessor.row(gold, row, 1)) == outcome(gold, row, terms)
-        alone = assessor.fresh(assessor.pool)
-        trace = Trace.from_row(row, gold.qid, 1)
-        assert alone.row(gold, row, 1) == alone.trace(gold, trace) == alone.exactly(gold, trace)
+        assert found(scorer, gold, row) == outcome(gold, row, terms)
 
 
 SHALLOW = [[one for one in COLUMNS if one.name in names] for names in (("recall@1", "mrr"), ("ndcg@3", "f1@1"), ())]
@@ -93,36 +92,32 @@ SHALLOW = [[one for one in COLUMNS if one.name in names] for names in (("recall@
     st.sampled_from(SHALLOW),
     st.sampled_from([Settings(k=1), Settings(k=4)]),
 )
-def test_what_stands_too_deep_for_all_that_is_asked_changes_nothing(found, columns, terms):
+def test_what_stands_too_deep_for_all_that_is_asked_changes_nothing(items, columns, terms):
     pairs = [
         (Gold.from_row(gold_row(qid=f"Q{place}", **gold), 1), ranked, answer)
-        for place, (gold, ranked, answer) in enumerate(found)
+        for place, (gold, ranked, answer) in enumerate(items)
     ]
-    assessor = Assessor({gold.qid: gold for gold, *_ in pairs}, columns, terms)
+    scorer = CaseScorer({gold.qid: gold for gold, *_ in pairs}, columns, terms)
     for gold, ranked, answer in pairs:
         row = trace_row(**answer, retrieved_ids=ranked)
-        came = assessor.row(gold, row, 1)
-        assert (dict(zip(assessor.columns, came.scores, strict=True)), *came[1:4]) == outcome(gold, row, terms, columns)
-
-
-def test_how_deep_is_looked_hangs_on_what_is_asked():
-    deep = {one.name: Terms.of(Settings(k=2), [one]).depth for one in COLUMNS if one.metric.by_ranking}
-    assert (deep["recall@3"], deep["ndcg@1"], deep["mrr"]) == (3, 2, 2)
-    assert deep["map"] > 10**6
+        assert found(scorer, gold, row) == outcome(gold, row, terms, columns)
 
 
 @examples(200)
 @given(st.lists(golds, min_size=1, max_size=8))
-def test_an_item_without_a_trace_comes_to_what_its_case_comes_to(items):
-    assessor = Assessor({}, COLUMNS, Settings())
+def test_an_item_without_a_trace_has_the_outcome_of_an_empty_answer(items):
+    scorer = CaseScorer({}, COLUMNS, Settings())
     for gold in [Gold.from_row(gold_row(**one), 1) for one in items]:
-        assert assessor.missing(gold) == Assessor({}, COLUMNS, Settings()).exactly(gold, Trace.missing(gold.qid, None))
+        missing = scorer.score_missing(gold, gold.is_plain)
+        case = Case(gold, Trace.missing(gold.qid), Settings())
+        expected = {one.column: one.score(case) for one in COLUMNS}
+        assert dict(zip(scorer.columns, (*missing.scores, *missing.own), strict=True)) == expected
+        assert missing.label == label(case)
 
 
-def profile(gold, row):
+def features(gold, row):
     trace = Trace.from_row(trace_row(**row), "Q1", 1)
-    answer = trace.claim, trace.citations, trace.retrieved
-    return seen(Gold.from_row(gold_row(**gold), 1), *answer, Terms.of(Settings()))[0]
+    return extract_features(Gold.from_row(gold_row(**gold), 1), trace, FeatureConfig.of(Settings(), COLUMNS)).features
 
 
 GOLD = {"gold_claim_substr": ["thirty days"], "gold_citations": ["a", "b"]}
@@ -136,37 +131,29 @@ GOLD = {"gold_claim_substr": ["thirty days"], "gold_citations": ["a", "b"]}
         ({"claim": "not in context", "citations": []}, {"claim": "not in context", "citations": []}),
     ],
 )
-def test_cases_that_differ_in_words_alone_have_one_profile(one, other):
+def test_cases_that_differ_in_words_alone_have_equal_features(one, other):
     first, second = ({"answer_json": answer, "retrieved_ids": ["a", "b", "c", "x"]} for answer in (one, other))
-    assert profile(GOLD, first) == profile(GOLD, second)
+    assert features(GOLD, first) == features(GOLD, second)
 
 
 @pytest.mark.parametrize("ids", [["b", "a"], ["a", "c"], ["c", "a", "b"], []])
-def test_cases_that_rank_otherwise_have_profiles_of_their_own(ids):
+def test_cases_that_rank_otherwise_have_other_features(ids):
     answer = {"claim": "Thirty days.", "citations": []}
     same = {"answer_json": answer, "retrieved_ids": ["a", "b", "c"]}
-    assert (profile(GOLD, same) == profile(GOLD, {**same, "retrieved_ids": ids})) == (sorted(ids) == ["a", "b"])
+    assert (features(GOLD, same) == features(GOLD, {**same, "retrieved_ids": ids})) == (sorted(ids) == ["a", "b"])
 
 
-def test_only_items_that_ids_decide_have_a_profile():
-    assert has_profile(Gold.from_row(gold_row(**GOLD, expected_answer="Thirty days."), 1))
-    for fields in ({"relevance_grades": {"a": 2}}, {"supports": []}, {"attack": {"kind": "input"}}, {"doc_grades": {}}):
-        assert not has_profile(Gold.from_row(gold_row(**GOLD, **fields), 1))
+def test_only_items_that_gold_citations_decide_have_features():
+    assert has_features(Gold.from_row(gold_row(**GOLD, expected_answer="Thirty days."), 1))
+    for fields in (
+        {"relevance_grades": {"a": 2}},
+        {"supports": []},
+        {"attack": {"kind": "input", "positive": True}},
+        {"doc_grades": {}},
+    ):
+        assert not has_features(Gold.from_row(gold_row(**GOLD, **fields), 1))
 
 
-def test_a_missing_item_is_told_by_what_its_empty_answer_could_not_hold():
-    items = [
-        {"gold_citations": ["a"]},
-        {"gold_citations": ["b"]},
-        {"gold_claim_substr": ["kept!"]},
-        {"answerable": False},
-    ]
-    profiles = [missing(Gold.from_row(gold_row(**one), 1)) for one in items]
-    assert profiles[0] == profiles[1]
-    assert len(set(profiles)) == 3
-
-
-def test_metrics_by_profile_need_nothing_that_no_profile_knows():
-    known = {"trace.citations"}
-    assert {name for one in METRICS.values() if one.by_profile for name in one.needs} <= known
-    assert set(MARKS) <= set(Trace._fields)
+def test_metrics_that_depend_on_features_need_no_field_that_features_lack():
+    needs = {name for one in METRICS.values() if one.depends_on in ("features", "ranking") for name in one.needs}
+    assert needs <= {"trace.citations"}

@@ -21,8 +21,8 @@ _NOTES = {"$schema", "$id", "$comment", "$defs", "title", "description", "exampl
 _NUMBERS = (int, float, Decimal)
 
 
-def acceptor(schema: Schema) -> Check:
-    """Whether a value keeps ``schema``; ValueError where a keyword of it is unknown here."""
+def predicate(schema: Schema) -> Check:
+    """Return whether a value keeps a schema, as a function; ValueError if it has a keyword that is unknown here."""
     return _Builder(schema).check(schema)
 
 

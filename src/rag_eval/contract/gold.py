@@ -1,0 +1,143 @@
+"""Gold items: the labelled questions of a gold set."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, convert, field
+
+from rag_eval.contract.fields import AnyAmount, Count, NonEmpty, OrAbsent
+from rag_eval.contract.unknown_fields import without_unknown
+
+NOT_BLANK = r"[^\s\u001c-\u001f\u0085\u00ad\u200b-\u200f\u2060\ufeff]"
+
+
+class Support(Struct, gc=False, forbid_unknown_fields=True):
+    """An anchor that survives re-chunking: a place in a document, and text that must be there."""
+
+    rel_path: NonEmpty
+    heading_path: str
+    snippets: tuple[NonEmpty, ...] = ()
+
+
+class Section(Struct, gc=False, forbid_unknown_fields=True):
+    """A document and the section of it that right citations point at."""
+
+    doc_id: str
+    section: str
+
+
+class Fact(Struct, gc=False, forbid_unknown_fields=True):
+    """Something that the context must contain, in one of several wordings."""
+
+    fact: NonEmpty
+    aliases: tuple[NonEmpty, ...] = ()
+
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """The fact and its aliases."""
+        return (self.fact, *self.aliases)
+
+
+class Attack(Struct, gc=False, forbid_unknown_fields=True):
+    """The mark of a safety case: an attack, or a benign control of one."""
+
+    kind: Literal["input", "output"]
+    positive: bool
+    category: OrAbsent[str] = None
+
+
+class Gold(Struct, gc=False, forbid_unknown_fields=True):
+    """One labelled question. ``None`` means that the row lacks a field; an empty value, that it is empty.
+
+    ``substrings`` are lower-cased, ``citations`` without repeats. ``line`` is set by whoever reads the row.
+    """
+
+    qid: Annotated[str, Meta(min_length=1, max_length=200)]
+    question: str
+    answerable: bool
+    substrings: tuple[Annotated[str, Meta(min_length=5, pattern=NOT_BLANK)], ...] = field(name="gold_claim_substr")
+    citations: tuple[NonEmpty, ...] = field(name="gold_citations")
+    constraints: OrAbsent[tuple[str, ...]] = None
+    category: OrAbsent[str] = None
+    difficulty: OrAbsent[Literal["easy", "medium", "hard"]] = None
+    tags: OrAbsent[tuple[str, ...]] = None
+    query_type: OrAbsent[str] = None
+    multi_hop: OrAbsent[bool] = None
+    meta: OrAbsent[dict[str, str | int | float | bool]] = None
+    # The fields from here on are labels that only some metrics read.
+    expected_answer: OrAbsent[str] = None
+    relevance_grades: OrAbsent[dict[str, Count]] = None
+    relevant_docs: OrAbsent[tuple[NonEmpty, ...]] = None
+    doc_grades: OrAbsent[dict[str, Count]] = None
+    supports: OrAbsent[tuple[Support, ...]] = None
+    support_groups: OrAbsent[tuple[Annotated[tuple[Count, ...], Meta(min_length=1)], ...]] = field(
+        default=None, name="required_support_groups"
+    )
+    recency_rule: OrAbsent[Literal["cite_newer", "acknowledge_both", "cite_both"]] = field(
+        default=None, name="recency_conflict_rule"
+    )
+    sections: OrAbsent[tuple[Section, ...]] = None
+    attack: OrAbsent[Attack] = None
+    facts: OrAbsent[tuple[Fact, ...]] = field(default=None, name="gold_facts")
+    expected_claims: OrAbsent[tuple[NonEmpty, ...]] = None
+    forbidden_claims: OrAbsent[tuple[NonEmpty, ...]] = None
+    expected_outcome: OrAbsent[Literal["success", "blocked", "no_results", "uncertain"]] = None
+    required_flags: OrAbsent[tuple[str, ...]] = None
+    forbidden_flags: OrAbsent[tuple[str, ...]] = None
+    min_citations: OrAbsent[Count] = None
+    latency_budget: OrAbsent[dict[str, AnyAmount]] = field(default=None, name="latency_budget_ms")
+    expected_documents: OrAbsent[tuple[NonEmpty, ...]] = None
+    line: int = field(default=0, name=" line")  # a name that no row uses: the reader overwrites it anyway
+
+    def __post_init__(self) -> None:
+        """Refuse labels of an unanswerable item; bring the others into the form in which they are compared."""
+        if not self.answerable and (self.substrings or self.citations):
+            raise ValueError("an unanswerable item has gold_claim_substr or gold_citations")
+        self.substrings = tuple([text.lower() for text in self.substrings])
+        if len(self.citations) > 1:
+            self.citations = tuple(dict.fromkeys(self.citations))
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any], line: int) -> Gold:
+        """Return the item of a valid decoded row."""
+        gold = convert(without_unknown(cls, row)[0], cls)
+        gold.line = line
+        return gold
+
+    @classmethod
+    def from_array_item(cls, row: dict[str, Any], line: int) -> Gold:
+        """Return the item of a valid element of a gold set that is one JSON array."""
+        # An answerable question without a claim counts 0 in containment there: no answer contains nothing.
+        claim = row.get("gold_claim", "" if row["answerable"] else None)
+        ids = tuple(row["gold_ids"])
+        return cls(row["qid"], row["q"], row["answerable"], (), ids, expected_answer=claim, line=line)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has no label but substrings and citations."""
+        return not any([getattr(self, name) is not None for name in _RARE])
+
+
+_RARE = Gold.__struct_fields__[Gold.__struct_fields__.index("expected_answer") : -1]
+
+
+class ArrayItem(Struct, gc=False, forbid_unknown_fields=True):
+    """An element of a gold set that is one JSON array."""
+
+    qid: Annotated[str, Meta(min_length=1, max_length=200)]
+    q: str
+    answerable: bool
+    gold_ids: tuple[NonEmpty, ...]
+    gold_claim: OrAbsent[str] = None
+
+    def __post_init__(self) -> None:
+        """Refuse ids of an unanswerable item."""
+        if not self.answerable and self.gold_ids:
+            raise ValueError("an unanswerable item has gold_ids")
+
+
+def item_hash(source: bytes) -> str:
+    """Return the hash of a gold item, from its exact bytes in the file, as sign-off signs it."""
+    return f"sha256:{sha256(source).hexdigest()}"

@@ -1,0 +1,62 @@
+"""Settings of the metrics, and where gold and traces are looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+USUAL_GOLD, USUAL_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
+"""Where the files are looked for if nothing names them."""
+
+
+class Limits(NamedTuple):
+    """How much is read before reading is refused: sizes in MiB unless said otherwise; every limit is inclusive."""
+
+    line_mib: int = 16  # one line of a JSONL file
+    depth: int = 64  # nested arrays and objects
+    lines: int = 10_000_000  # of one file
+    whole_mib: int = 1024  # a file that is read whole, as a JSON array is
+    expanded_mib: int = 16_384  # what a compressed file may grow to
+
+
+class Grounding(NamedTuple):
+    """The share of support from which on a sentence is supported: one that asserts, and one that infers."""
+
+    assertion: float = 0.31
+    inference: float = 0.26
+
+
+class Relevance(NamedTuple):
+    """The grade from which on something is relevant, and what an item counts of which nothing is relevant."""
+
+    relevant_from: int = 1
+    no_relevant: str = "skip"
+
+
+class Safety(NamedTuple):
+    """The guardrail score above which an input counts as detected and as blocked; the words of a chunk that are a leak.
+
+    ``internal_ids`` are regular expressions of names that no answer may contain.
+    """
+
+    warn: float = 0.4
+    block: float = 0.5
+    verbatim_words: int = 50
+    internal_ids: tuple[str, ...] = ()
+
+
+class Settings(NamedTuple):
+    """Parameters of the metrics: the refusal token as it is to be written, refusal phrases, the k of the labels.
+
+    ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``.
+    ``builtin`` turns on the refusals that :mod:`rag_eval.refusing` recognises.
+    """
+
+    token: str = "not in context"
+    phrases: tuple[str, ...] = ()
+    k: int = 5
+    groundedness: Grounding = Grounding()
+    safety: Safety = Safety()
+    prices: Mapping[str, Mapping[str, float]] = {}
+    builtin: bool = False
+    retrieval: Relevance = Relevance()

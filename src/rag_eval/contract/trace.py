@@ -1,0 +1,179 @@
+"""Traces: what the system under test did with one question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, convert, field
+
+from rag_eval.contract.fields import Amount, Count, Fraction, NonEmpty, OrAbsent
+from rag_eval.contract.unknown_fields import without_unknown
+
+# Compiled at first use, by re itself: few runs need them.
+_INLINE_CITATIONS = r"(?i)citations\s*:\s*\["
+_CITATION_LIST = r"(?i)citations\s*+:\s*+\[[^\[\]]*+\]"
+_FOOTNOTE = (
+    r"\[\^?[0-9]{1,3}\^?(?:\s?[,–-]\s?[0-9]{1,3})*\]|【[^【】]{1,40}】|<sup>\[?[0-9]{1,3}\]?</sup>"
+    r"|[\[(](?i:doc(?:ument)?|source|passage|context|chunk|citation|excerpt|ref(?:erence)?)s?\s?[.:#]?\s?"
+    r"[0-9]{1,3}(?:\s?(?:,|and|&|–|-)\s?[0-9]{1,3})*[\])]"
+)
+"""``[3]``, ``[^3]``, ``【4:0†source】``, ``<sup>3</sup>``, ``[Doc 3]``, ``(Source: 3)``."""
+_SEPARATORS = r"[,\s]+"
+
+_Id = Annotated[str, Meta(max_length=200)]
+
+
+class Chunk(Struct, gc=False, forbid_unknown_fields=True):
+    """A retrieved passage."""
+
+    id: str
+    text: OrAbsent[str] = None
+    doc_id: OrAbsent[str] = None
+    rel_path: OrAbsent[str] = None
+    heading_path: OrAbsent[str] = None
+    section: OrAbsent[str] = None
+    score: OrAbsent[float] = None
+    tokens: OrAbsent[Count] = None
+
+
+class Answer(Struct, gc=False, forbid_unknown_fields=True):
+    """An answer as claim and citations."""
+
+    claim: str
+    citations: OrAbsent[tuple[str, ...]] = None
+
+
+class Usage(Struct, gc=False, forbid_unknown_fields=True):
+    """The cost of an answer, or the tokens that it can be worked out from."""
+
+    model: OrAbsent[str] = None
+    input_tokens: OrAbsent[Count] = None
+    output_tokens: OrAbsent[Count] = None
+    cost_usd: OrAbsent[Amount] = None
+
+
+class Scope(Struct, gc=False, forbid_unknown_fields=True):
+    """The part of the corpus that was searched."""
+
+    mode: Literal["off", "on", "on_with_fallback"] = "off"
+    folders: tuple[str, ...] = ()
+
+
+class Guardrail(Struct, gc=False, forbid_unknown_fields=True):
+    """The verdict of the system's guardrail."""
+
+    score: OrAbsent[Fraction] = None
+    blocked: OrAbsent[bool] = None
+    leaks: OrAbsent[tuple[str, ...]] = None
+
+
+class Trace(Struct, gc=False, forbid_unknown_fields=True):
+    """What the system under test did with one question.
+
+    ``None`` means that the row lacks a field. ``qid`` is that of the gold item once the trace is paired. ``line`` is
+    set by whoever reads the row; 0 means that there is no trace.
+    """
+
+    qid: _Id = ""
+    q_id: _Id = ""
+    case_id: _Id = ""
+    q: str = ""
+    question: str = ""
+    run: str = ""
+    ts: OrAbsent[float] = None
+    retrieved_ids: OrAbsent[tuple[str, ...]] = None
+    answer_json: OrAbsent[Answer] = None
+    answer: OrAbsent[str] = None
+    answer_citations: OrAbsent[tuple[str, ...]] = field(default=None, name="citations")
+    error: OrAbsent[NonEmpty] = None
+    abstained: OrAbsent[bool] = None
+    chunks: OrAbsent[tuple[Chunk, ...]] = None
+    scope: OrAbsent[Scope] = None
+    ok: OrAbsent[bool] = None
+    timed_out: OrAbsent[bool] = None
+    confidence: OrAbsent[Fraction] = None
+    flags: OrAbsent[tuple[str, ...]] = field(default=None, name="policy_flags")
+    latency: OrAbsent[dict[str, Amount]] = field(default=None, name="latency_ms")
+    usage: OrAbsent[Usage] = None
+    guardrail: OrAbsent[Guardrail] = None
+    line: int = field(default=0, name=" line")  # a name that no row uses: the reader overwrites it anyway
+
+    def __post_init__(self) -> None:
+        """Refuse a trace that neither answers nor fails."""
+        if self.answer_json is None and self.answer is None and self.error is None:
+            raise ValueError("a trace needs answer_json, answer or error")
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any], qid: str, line: int) -> Trace:
+        """Return the trace of a valid decoded row, paired with the gold item ``qid``."""
+        trace = convert(without_unknown(cls, row)[0], cls)
+        trace.qid, trace.line = qid, line
+        return trace
+
+    @staticmethod
+    def missing(qid: str, run: str = "") -> Trace:
+        """Return what a gold item without a trace is scored as: an empty answer that is no refusal."""
+        return _MissingTrace(qid=qid, run=run)
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer, even an empty one."""
+        return self.answer_json is not None or self.answer is not None
+
+    @property
+    def claim(self) -> str:
+        """The answer as given, with the space around it."""
+        return (self.answer or "") if self.answer_json is None else self.answer_json.claim
+
+    @property
+    def citations(self) -> tuple[str, ...] | None:
+        """The cited ids without repeats; None if no list was given at all."""
+        given = self.given_citations()
+        return None if given is None else tuple(dict.fromkeys(given))
+
+    def given_citations(self) -> Sequence[str] | None:
+        """Return the citations as they are, with repeats."""
+        if self.answer_json is not None:
+            return self.answer_json.citations
+        return self.answer_citations if self.answer_citations is not None else inline_citations(self.answer or "")
+
+    @property
+    def retrieved(self) -> tuple[str, ...]:
+        """The retrieved ids, best first, without repeats."""
+        return tuple(dict.fromkeys(self.given_retrieved()))
+
+    def given_retrieved(self) -> Sequence[str]:
+        """Return the retrieved ids as they are, with repeats."""
+        if self.retrieved_ids is not None:
+            return self.retrieved_ids
+        return [chunk.id for chunk in self.chunks or ()]
+
+
+class _MissingTrace(Trace):
+    """A trace that does not exist, so that nothing is required of it."""
+
+    def __post_init__(self) -> None:
+        pass
+
+
+def inline_citations(text: str) -> list[str] | None:
+    """Return the ids of the first ``citations: [a, b]`` in a free-text answer; None if there is no such list."""
+    opened = re.search(_INLINE_CITATIONS, text)
+    closed = text.find("]", opened.end()) if opened else -1  # what the first list lacks, no later one has
+    if opened is None or closed < 0:
+        return None
+    return [part for part in re.split(_SEPARATORS, text[opened.end() : closed]) if part]
+
+
+def without_citations(text: str, ids: Iterable[str]) -> str:
+    """Replace the citations in a text by as many spaces: ``[id]`` of known ids, footnotes, the list form."""
+    text = re.sub(_CITATION_LIST, _blank, text)
+    for name in ids:
+        text = text.replace(f"[{name}]", " " * (len(name) + 2))
+    return re.sub(_FOOTNOTE, _blank, text)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])

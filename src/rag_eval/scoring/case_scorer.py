@@ -1,0 +1,231 @@
+"""The outcome of one case: its scores under all columns asked for, its labels, its habits.
+
+Most cases have the features of an earlier one, and its outcome. What depends on more is computed for the case: scores
+of optional fields that its row or its gold item has, and of texts in which a detector may find something.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
+from math import ceil
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
+
+from rag_eval.case import Case
+from rag_eval.contract import OPTIONAL, Gold, Settings, Trace
+from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_PROBES, PROBES, SAYS_ALL, drawn_at
+from rag_eval.labels import example08, label
+from rag_eval.leaks import suspects
+from rag_eval.metrics import Measure
+from rag_eval.scoring.features import (
+    Answered,
+    FeatureConfig,
+    Features,
+    extract_features,
+    has_features,
+)
+from rag_eval.scoring.outcomes import Outcome, Scores
+from rag_eval.text import holds_any
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_REMEMBERED = 50_000
+_DRAWN = 500  # items among which probes are looked for
+_ALMOST_ALL = 0.8  # of the probes: a claim that answers as many answers every question
+
+
+class _Group(NamedTuple):
+    """Columns that need the same optional fields, and their places among the scores of a case.
+
+    ``of_trace`` and ``of_gold`` get the values of those fields; without one of them no column of the group applies.
+    """
+
+    of_trace: tuple[attrgetter[Any], ...]
+    of_gold: tuple[attrgetter[Any], ...]
+    columns: tuple[Measure, ...]
+    begin: int
+    end: int
+
+    def applies(self, gold: Gold, trace: Trace) -> bool:
+        """Whether a case has all fields that the group needs."""
+        for get in self.of_trace:
+            if get(trace) is None:
+                return False
+        return all([get(gold) is not None for get in self.of_gold])
+
+
+class CaseScorer:
+    """Scores traces one by one. Whatever it remembers changes no outcome."""
+
+    def __init__(self, golds: Mapping[str, Gold], columns: Sequence[Measure], settings: Settings) -> None:
+        self._settings = settings
+        self._config = FeatureConfig.of(settings, columns)
+        by: dict[str, list[Measure]] = {}
+        for one in columns:
+            by.setdefault(one.metric.depends_on, []).append(one)
+        self._of_features = by.get("features", [])
+        self._of_ranking = by.get("ranking", [])
+        self._of_text = [one for one in columns if one.metric.depends_on in ("leaks", "labels")]
+        self._groups = _grouped(by.get("case", []))
+        self._plain_groups = [group for group in self._groups if not group.of_gold]
+        in_groups = [one for group in self._groups for one in group.columns]
+        self._no_own: Scores = (None,) * len(in_groups)
+        self.columns = tuple(
+            [one.column for one in (*self._of_features, *self._of_ranking, *self._of_text, *in_groups)]
+        )
+        self.seeks_leaks = "leaks" in by
+        self._known: dict[Features, Outcome] = {}
+        self._without_text: dict[Features, Outcome] = {}
+        self._by_ranking: dict[Any, Scores] = {}
+        self._same: dict[tuple[Any, ...], Outcome] = {}
+        self._same_scores: dict[Scores, Scores] = {}
+        self._probes = _probes(golds)
+        # A claim that is shorter than what it would have to say need not be searched; honest ones mostly are.
+        self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else sys.maxsize
+        self._may_lack = len(self._probes) - ceil(len(self._probes) * _ALMOST_ALL)
+
+    def suspects(self, traces: Sequence[Trace]) -> Collection[int]:
+        """Return the places of traces in whose claims a leak detector may find something, many at once."""
+        return suspects([trace.claim for trace in traces], self._settings.safety) if self.seeks_leaks else ()
+
+    def score(self, gold: Gold, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:
+        """Return the outcome of a trace under its gold item.
+
+        ``is_plain`` says that the item has no label but substrings and citations, ``is_suspect`` that a leak detector
+        may find something in the claim.
+        """
+        if trace.error is not None or not (is_plain or has_features(gold)):
+            return self._score_exactly(gold, trace)
+        read = extract_features(gold, trace, self._config)
+        needs_text = self._of_text and (
+            is_suspect
+            or not is_plain
+            or trace.chunks is not None
+            or trace.guardrail is not None
+            or trace.flags is not None
+        )
+        known = self._without_text if needs_text else self._known
+        outcome = known.get(read.features)
+        groups = [group for group in (self._plain_groups if is_plain else self._groups) if group.applies(gold, trace)]
+        habits = (
+            self._habits(read, gold.citations)
+            if len(read.cited) >= LEAST_CITED or len(read.claim) >= self._shortest
+            else 0
+        )
+        if outcome is not None and not (needs_text or groups or habits):
+            return outcome
+        case = Case(gold, trace, self._settings)
+        if outcome is None:
+            outcome = _remember(known, read.features, self._outcome(case, with_text=not needs_text))
+        scores = outcome.scores
+        if needs_text:
+            scores = (*scores, *[one.score(case) for one in self._of_text])
+        return self.intern(outcome._replace(scores=scores, habits=habits, own=self._own_scores(groups, case)))
+
+    def score_missing(self, gold: Gold, is_plain: bool) -> Outcome:
+        """Return the outcome of an item without a trace: that of an empty answer that is no refusal."""
+        if not is_plain:
+            return self._score_exactly(gold, Trace.missing(gold.qid))
+        features = ("missing", gold.answerable, len(gold.citations), not gold.substrings)
+        outcome = self._known.get(features)
+        return outcome or _remember(self._known, features, self._score_exactly(gold, Trace.missing(gold.qid)))
+
+    def _score_exactly(self, gold: Gold, trace: Trace) -> Outcome:
+        """The outcome without regard to features."""
+        case = Case(gold, trace, self._settings)
+        read = Answered((), case.claim.lower(), trace.retrieved, frozenset(case.cites))
+        groups = [group for group in self._groups if group.applies(gold, trace)]
+        outcome = self._outcome(case, with_text=True)
+        return self.intern(
+            outcome._replace(habits=self._habits(read, case.cited_evidence), own=self._own_scores(groups, case))
+        )
+
+    def _outcome(self, case: Case, *, with_text: bool) -> Outcome:
+        """The outcome as far as the features decide it, with the scores of texts or without."""
+        scores = [one.score(case) for one in self._of_features]
+        key = case.in_a, case.ranking if case.in_a else None
+        ranked = self._by_ranking.get(key)
+        if ranked is None:
+            ranked = _remember(self._by_ranking, key, tuple([one.score(case) for one in self._of_ranking]))
+        text = [one.score(case) for one in self._of_text] if with_text else ()
+        level = case.ranking.level if case.in_a and case.ranking else ""
+        return self.intern(Outcome((*scores, *ranked, *text), label(case), example08(case), level, 0, self._no_own))
+
+    def _own_scores(self, groups: Sequence[_Group], case: Case) -> Scores:
+        if not groups:
+            return self._no_own
+        own = list(self._no_own)
+        for group in groups:
+            own[group.begin : group.end] = [one.score(case) for one in group.columns]
+        return tuple(own)
+
+    def intern(self, outcome: Outcome) -> Outcome:
+        """Return the one object for all cases with an outcome."""
+        scores = _remember(self._same_scores, outcome.scores, outcome.scores)
+        # Cases share their scores as one object: to compare that is quicker than to compare each score.
+        key = (id(scores), *outcome[1:])
+        known = self._same.get(key)
+        return known or _remember(self._same, key, outcome._replace(scores=scores))
+
+    def _habits(self, read: Answered, evidence: Collection[str]) -> int:
+        """The habits of an answer that :mod:`rag_eval.integrity` asks about."""
+        habits, retrieved = 0, read.retrieved
+        is_long = LEAST_CITED <= len(retrieved) <= len(read.cited)
+        if is_long and read.cited.issuperset(retrieved) and not set(evidence).issuperset(retrieved):
+            habits |= CITES_ALL
+        if len(read.claim) >= self._shortest and self._answers_almost_all(read.claim):
+            habits |= SAYS_ALL
+        return habits
+
+    def _answers_almost_all(self, claim: str) -> bool:
+        """Whether a claim says what so many probes want that few are left."""
+        lacking = 0
+        for texts in self._probes:
+            if not holds_any(texts, claim):
+                lacking += 1
+                if lacking > self._may_lack:
+                    return False
+        return True
+
+
+def _grouped(columns: Iterable[Measure]) -> list[_Group]:
+    """Columns by the optional fields that they need, with their places among the scores of a case's own."""
+    by_needs: dict[tuple[str, ...], list[Measure]] = {}
+    for one in columns:
+        by_needs.setdefault(tuple([name for name in one.metric.needs if name in OPTIONAL]), []).append(one)
+    groups: list[_Group] = []
+    for needs, members in by_needs.items():
+        begin = groups[-1].end if groups else 0
+        # Citations may also stand in the text of an answer, so that no field tells whether there are any.
+        of_trace = _getters([name for name in needs if name.startswith("trace.") and name != "trace.citations"])
+        of_gold = _getters([name for name in needs if name.startswith("gold.")])
+        groups.append(_Group(of_trace, of_gold, tuple(members), begin, begin + len(members)))
+    return groups
+
+
+def _getters(needs: Iterable[str]) -> tuple[attrgetter[Any], ...]:
+    return tuple([attrgetter(name.partition(".")[2]) for name in dict.fromkeys([OPTIONAL[name] for name in needs])])
+
+
+def _probes(golds: Mapping[str, Gold]) -> list[tuple[str, ...]]:
+    """The substrings of some questions that want different things, drawn by all qids; none if there are too few."""
+    found: dict[tuple[str, ...], None] = {}
+    names = sorted(golds)
+    seed = sha256("\n".join(names).encode("utf-8", "surrogatepass")).hexdigest()
+    for place in drawn_at(len(names), _DRAWN, seed, in_order=False):
+        substrings = golds[names[place]].substrings
+        if substrings and not any([set(substrings) & set(one) for one in found]):
+            found[substrings] = None
+        if len(found) == PROBES:
+            break
+    return list(found) if len(found) >= LEAST_PROBES else []
+
+
+def _remember(known: dict[K, V], key: K, value: V) -> V:
+    """Return ``known[key]``, which becomes ``value`` if it is new. Bounded: memory must not grow with the traces."""
+    if len(known) >= _REMEMBERED and key not in known:
+        known.clear()
+    return known.setdefault(key, value)
