@@ -311,3 +311,21 @@ def test_hostile_names_stay_words(form):
             html = cmarkgfm.github_flavored_markdown_to_html(text)
             assert not any(tag in html for tag in ("<img", "<a "))
             assert "@team" not in html
+
+
+def test_the_error_rates_of_regression_gates_are_those_of_so_many_questions(rag, tmp_path):
+    folder = ROOT / "examples" / "quickstart"
+    gates = tmp_path / "eval-gates.yml"
+    gates.write_text(
+        f"version: 1\ngold: {folder / 'gold.jsonl'}\ntrace: {folder / 'good.jsonl'}\ngates:\n"
+        "  precision: {max_drop: 0.02}\n  mrr: {max_drop: 0.02, test: non_inferiority}\n"
+        "  latency_total_ms.p95: {max_rise: 100}\n"
+    )
+    code, out, _ = rag("probe", "--gates", gates, "--format", "json", "--doses", "100")
+    first, second = json.loads(out)["errors"]
+    assert code == 1  # ten questions without a change do not rule out a drop
+    assert (first["gate"], first["test"], first["n"]) == ("precision max_drop 0.02", "regression", 10)
+    assert (second["gate"], second["unchanged"], second["missed"]) == ("mrr max_drop 0.02", 1.0, 0.0)
+    assert first["unchanged"] < 0.05 < 0.9 < first["missed"]
+    shown = rag("probe", "--gates", gates, "--format", "table")[1]
+    assert "fails at 3/4 of the margin" in shown

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rag_eval.stats import cases_needed, fail_probability, mcnemar, minimum_effect, noise_bound
+from rag_eval.stats import (
+    cases_needed,
+    fail_probability,
+    fail_rates,
+    mcnemar,
+    mean_difference,
+    minimum_effect,
+    noise_bound,
+)
 from rag_eval.stats.power import POWER
 from table import each_row
 
@@ -106,3 +116,22 @@ def test_the_bound_of_the_noise_is_the_exact_one_at_80_percent(n, share):
     moves = min(n, round(share * n))
     expected = stats.beta.ppf(0.8, moves + 1, n - moves) if moves < n else 1.0
     assert noise_bound(moves, n) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("test", ["none", "regression", "non_inferiority"])
+def test_the_rates_at_which_a_gate_fails_are_those_of_the_outcomes_themselves(test):
+    chance, n, noise, drops = np.random.default_rng(4), 120, 0.1, (0.0, 0.015, 0.05)
+    rates = fail_rates(n, noise, drops, TWO, 0.05, test, 2)
+    for drop, rate in zip(drops, rates, strict=True):
+        rows = chance.multinomial(n, [noise / 2 + drop, noise / 2, 1 - noise - drop], 3000)
+        counts = Counter(map(tuple, rows.tolist()))
+        failed = sum(times for (worse, better, same), times in counts.items() if fails(test, worse, better, same))
+        assert rate == pytest.approx(failed / 3000, abs=0.03)
+
+
+def fails(test, worse, better, same):
+    if test == "non_inferiority":
+        pairs = Counter({(1.0, 0.0): worse, (0.0, 1.0): better, (1.0, 1.0): same})
+        return mean_difference(+pairs).high > TWO
+    beyond = Fraction(worse - better, worse + better + same) > TWO
+    return beyond and (test == "none" or mcnemar(worse, better) <= 0.05 / 2)

@@ -6,8 +6,9 @@ from fractions import Fraction
 
 from rag_eval.damage import KINDS, cases_of
 from rag_eval.judging.gates import MARGINS
+from rag_eval.judging.regression import error_rates
 from rag_eval.metrics import measure
-from rag_eval.report import Earlier, build
+from rag_eval.report import Earlier, build, evidence
 from rag_eval.scoring.scorer import Scorer
 from rag_eval.typed import NamedTuple
 
@@ -74,6 +75,23 @@ class Probed(NamedTuple):
         return bool(self.cases) and self.read and self.stops is None
 
 
+class Errors(NamedTuple):
+    """How often a regression gate errs over ``n`` units of which a share ``noise`` changes by chance.
+
+    ``unchanged`` and ``permitted`` are the probabilities that it fails without a change and at three quarters of its
+    margin, ``missed`` that it does not fail at a ``drop`` beyond it.
+    """
+
+    gate: str
+    test: str
+    n: int
+    noise: float
+    unchanged: float
+    permitted: float
+    drop: float
+    missed: float
+
+
 class Probe(NamedTuple):
     """A probe of a run of ``cases`` cases.
 
@@ -90,6 +108,7 @@ class Probe(NamedTuple):
     unequal: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
     kinds: tuple[Probed, ...] = ()
+    errors: tuple[Errors, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -122,11 +141,24 @@ def probe(setup: Setup, samples: Sequence[Sample], own: Report, doses: Sequence[
     against = setup.context.earlier.path if setup.context.earlier else ""
     names = tuple(dict.fromkeys(gate.gate.written for gate in whole.gates if not gate.name.startswith("completeness.")))
     found = Probe(len(own.questions), against, tuple(doses), names, unequal(alike), failing(whole, own))
+    found = found._replace(errors=tuple(_errors(setup, whole, own)))
     if found.exit_code:
         return found
     if not setup.context.earlier:
         setup = setup._replace(context=setup.context._replace(earlier=itself(own)))
     return found._replace(kinds=tuple(_probed(kind, setup, samples, whole, doses) for kind in KINDS))
+
+
+def _errors(setup: Setup, whole: Report, own: Report) -> Iterator[Errors]:
+    """How often each regression gate on a mean errs, with the noise between the run and its baseline."""
+    statistics = setup.policy.statistics
+    now = evidence(own, setup.context.earlier or itself(own), cluster=statistics.cluster)
+    count = sum(gate.comparison is not None and gate.comparison.adjusted is not None for gate in whole.gates)
+    for gate in whole.gates:
+        if gate.direction in MARGINS and gate.comparison is not None:
+            found = error_rates(gate.gate, gate.comparison.test, now, float(statistics.alpha), max(1, count))
+            if found:
+                yield Errors(gate.gate.written, gate.comparison.test, *found)
 
 
 def itself(report: Report) -> Earlier:

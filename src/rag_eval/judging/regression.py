@@ -323,6 +323,28 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     return row._replace(comparison=found._replace(mde=mde, needed=needed))
 
 
+def error_rates(
+    gate: Gate, test: str, evidence: Evidence, alpha: float, count: int
+) -> tuple[int, float, float, float, float, float] | None:
+    """Return the units, their noise, and how often a gate fails without a change and at 3/4 of its margin.
+
+    Then the drop to be seen, and how often the gate does not fail at it. None for what has no formula.
+    """
+    row, measured = _compare(gate.name, gate.slice, evidence), measure(gate.name)
+    if measured.fold != "mean" or not row.pairs or row.comparison is None:
+        return None
+    from rag_eval import stats
+
+    effects = stats.effects(row.swapped, (0.0, 1.0) if measured.metric.bounded else (0.0, None))  # type: ignore[arg-type]
+    if not effects.unit:
+        return None
+    n, unit, margin = effects.counts.total(), exactly(round(effects.unit, DECIMALS)), Decimal(gate.threshold)
+    noise, wanted = stats.noise_bound(effects.moves, n), aim(margin, bounded=measured.metric.bounded)
+    drops = [0.0, float(Fraction(margin) * 3 / 4 / unit), float(Fraction(wanted) / unit)]
+    rates = stats.fail_rates(n, noise, drops, Fraction(margin) / unit, alpha, test, count)
+    return n, round(noise, 6), round(rates[0], 4), round(rates[1], 4), wanted, round(1 - rates[2], 4)
+
+
 def testable(pairs: Units | Pairs) -> Units | Pairs:
     """The pairs that a test of means uses: if few have both scores, only those."""
     from rag_eval import stats

@@ -15,11 +15,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rag_eval.probe import At, Catch, Move, Probe, Probed
+    from rag_eval.probe import At, Catch, Errors, Move, Probe, Probed
 
 _MOVES, _IDLE, _NAME = 6, 20, 120
 _NOTHING = "nothing would stop this"
 _DAMAGE = ["damage", "what is done", "cases", "stopped from", "by"]
+_ERRORS = ["gate", "test", "n", "noise", "fails unchanged", "fails at 3/4 of the margin", "misses a drop"]
 _CATCHES = ["gate or finding", "damage", "caught from", "effect"]
 
 
@@ -48,6 +49,7 @@ def _parts(probe: Probe, name: Callable[[str], str], style: str, head: str) -> I
     if probe.exit_code:
         yield head + "Probing a failing run shows nothing"
         yield from _refused(probe, name)
+        yield from _error_rates(probe, name, style)
         return
     passing = [kind for kind in probe.kinds if kind.passes]
     yield head + _headline(probe, passing)
@@ -55,10 +57,22 @@ def _parts(probe: Probe, name: Callable[[str], str], style: str, head: str) -> I
     yield tabulate([_damage(kind, name) for kind in probe.kinds], _DAMAGE, style, disable_numparse=True)
     rows = list(_caught(probe, name))
     yield tabulate(rows, _CATCHES, style, disable_numparse=True) if rows else "No gate caught any of it."
+    yield from _error_rates(probe, name, style)
     yield from _unguarded(probe, name)
     if probe.idle:
         more = f" and {len(probe.idle) - _IDLE} more" if len(probe.idle) > _IDLE else ""
         yield f"Caught none of it: {', '.join(map(name, probe.idle[:_IDLE]))}{more}."
+
+
+def _error_rates(probe: Probe, name: Callable[[str], str], style: str) -> Iterator[str]:
+    if probe.errors:
+        yield "How often each regression gate errs, with as much noise as the run and its baseline allow for:"
+        yield tabulate([_errors(one, name) for one in probe.errors], _ERRORS, style, disable_numparse=True)
+
+
+def _errors(one: Errors, name: Callable[[str], str]) -> list[str]:
+    rates = [f"{rate:.1%}" for rate in (one.noise, one.unchanged, one.permitted)]
+    return [name(one.gate), one.test, str(one.n), *rates, f"{one.missed:.1%} at {one.drop:.3g}"]
 
 
 def _refused(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:

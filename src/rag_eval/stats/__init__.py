@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rag_eval.stats.intervals import Interval, clopper_pearson, interval, small_sample
     from rag_eval.stats.paired import holm, mcnemar, paired_p, sign_flip
     from rag_eval.stats.paired_swap import swap
-    from rag_eval.stats.power import cases_needed, fail_probability, minimum_effect, noise_bound
+    from rag_eval.stats.power import cases_needed, fail_probability, fail_rates, minimum_effect, noise_bound
     from rag_eval.stats.roc import auc_interval, hit_rate_interval
     from rag_eval.stats.thresholds import Asked, expressible
     from rag_eval.stats.units import Units
@@ -23,7 +23,7 @@ _HOMES = {
     "intervals": ("Interval", "clopper_pearson", "interval", "small_sample"),
     "paired": ("holm", "mcnemar", "paired_p", "sign_flip"),
     "paired_swap": ("swap",),
-    "power": ("cases_needed", "fail_probability", "minimum_effect", "noise_bound"),
+    "power": ("cases_needed", "fail_probability", "fail_rates", "minimum_effect", "noise_bound"),
     "roc": ("auc_interval", "hit_rate_interval"),
     "thresholds": ("Asked", "expressible"),
     "units": ("Units",),
@@ -41,6 +41,7 @@ __all__ = [
     "enough_in_both",
     "expressible",
     "fail_probability",
+    "fail_rates",
     "has_gaps",
     "hit_rate_interval",
     "holm",

@@ -8,11 +8,13 @@ loss, which is the hardest drop to see: fewer cases carry it. See docs/statistic
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import exp, floor, sqrt
 
+from rag_eval.stats.intervals import interval
 from rag_eval.stats.special import beta_quantile, binomial_tail, log_binomial
 
 TYPE_CHECKING = False
@@ -64,6 +66,40 @@ def fail_probability(n: int, noise: float, drop: float, margin: Fraction | Decim
         return [max(least, (lead + k + 1) // 2) for k, least in enumerate(significant, first)]
 
     return tail_probability(n, noise, drop, needed)
+
+
+def fail_rates(
+    n: int, noise: float, drops: Sequence[float], margin: Fraction | Decimal, alpha: float, test: str, tests: int = 1
+) -> list[float]:
+    """Return the probability that a gate fails at each drop, for what it asks: see rag_eval.judging.regression."""
+    if test == "regression":
+        return [fail_probability(n, noise, drop, margin, alpha / tests) for drop in drops]
+    if test == "none":
+        return [fail_probability(n, noise, drop, margin, 1.0) for drop in drops]
+    return [_not_ruled_out(n, noise, min(drop, 1 - noise / 2), margin, alpha) for drop in drops]
+
+
+def _not_ruled_out(n: int, noise: float, drop: float, margin: Fraction | Decimal, alpha: float) -> float:
+    """Return the probability that the interval of the drop reaches beyond the margin."""
+    share = min(1.0, noise + drop)
+    first, last = _reach(n, share)
+    failing, least = 0.0, 0
+    for changed in range(first, last + 1):
+        while least and not _ruled_out(n, least - 1, changed, margin, alpha):
+            least -= 1
+        while least <= changed and _ruled_out(n, least, changed, margin, alpha):
+            least += 1
+        for_worse = (noise / 2 + drop) / share if share else 0.0
+        failing += exp(log_binomial(changed, n, share)) * binomial_tail(least, changed, for_worse)
+    return failing
+
+
+@lru_cache(maxsize=4096)
+def _ruled_out(n: int, worse: int, changed: int, margin: Fraction | Decimal, alpha: float) -> bool:
+    """Whether the interval of the drop lies within the margin."""
+    counts = Counter({1.0: worse, -1.0: changed - worse, 0.0: n - changed})
+    found = interval(+counts, "mean", (-1.0, 1.0), 1 - alpha)
+    return found is not None and found.high is not None and found.high <= margin
 
 
 def tail_probability(n: int, noise: float, drop: float, needed: Callable[[int, int], Sequence[int]]) -> float:
