@@ -85,8 +85,8 @@ def test_standing_gives_each_change_the_label_of_its_case_on_both_sides():
     ]
 
 
-def said(changes, touched=()):
-    return [(one.code, one.level, one.message) for one in findings(changes, "eval/gold.jsonl", touched)]
+def said(changes, touched=(), answered=("A1", "B1")):
+    return [(one.code, one.level, one.message) for one in findings(changes, "eval/gold.jsonl", touched, answered)]
 
 
 def test_gold_that_is_fitted_to_the_output_is_named_with_what_else_the_change_touches():
@@ -115,6 +115,8 @@ def test_what_nobody_answers_and_nobody_has_known_is_not_called_failing():
     assert said([change(None, None, "removed", "B2"), change("OK", None, "removed", "B1")]) == [
         ("removed-items-unseen", "warning", f"1 question is dropped from the gold: B2, {unknown}")
     ]
+    passed = [change("OK", None, "removed", "B3")]
+    assert said(passed) == [("removed-items-unseen", "warning", f"1 question is dropped from the gold: B3, {unknown}")]
 
 
 def test_gates_that_fail_on_the_old_gold_alone_are_named_once_each():

@@ -78,12 +78,12 @@ class _Case:
         answer = self.trace.get("answer_json") or {}
         self.claim = (answer.get("claim") or "").strip().lower()
         self.cited, self.retrieved = answer.get("citations") or [], self.trace.get("retrieved_ids") or []
-        self.failed = trace is None or "error" in self.trace or not self.claim
+        blocked = bool((self.trace.get("guardrail") or {}).get("blocked"))
+        self.failed = trace is None or "error" in self.trace or not (self.claim or blocked)
         self.k, refusal = gates.get("k", 5), gates.get("refusal", {})
         phrases = [phrase.lower() for phrase in refusal.get("phrases", ())] if len(self.claim) <= LONGEST_PHRASE else []
         token = refusal.get("token", "not in context").strip().lower()
         said = self.claim == token or any(phrase in self.claim for phrase in phrases)
-        blocked = bool((self.trace.get("guardrail") or {}).get("blocked"))
         self.refused = not self.failed and (blocked or self.trace.get("abstained", said))
 
     def hit(self):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from depth import DEEP
@@ -22,6 +22,7 @@ from red_team.edits import (
     ATTACKS,
     COMPARED,
     EDITS,
+    FAILING,
     FAULTS,
     GATES,
     HONEST,
@@ -92,9 +93,17 @@ def judged(change, event, commits):
         repository.commit("first", who="eve")
     change.write()
     repository.commit("the pull request", who="eve")
+    if event == "behind":
+        repository.git("checkout", "--quiet", "main")
+        repository.write("elsewhere.md", "somebody else was at work\n")
+        repository.commit("something else")
+        repository.git("checkout", "--quiet", "topic")
     base, head = repository.git("rev-parse", "main", "topic").split()
-    merge = repository.git("commit-tree", "topic^{tree}", "-p", base, "-p", head, "-m", "merge")
-    tested = {"pull_request": merge, "merge_group": head if event == "squash" else merge}.get(event, head)
+    tree = repository.git("merge-tree", "--write-tree", base, head)
+    merge = repository.git("commit-tree", tree, "-p", base, "-p", head, "-m", "merge")
+    repository.git("read-tree", "-u", "-m", "HEAD", merge)
+    squashed = repository.git("commit-tree", tree, "-p", base, "-m", "squashed")
+    tested = squashed if event == "squash" else merge
     repository.git("update-ref", "--no-deref", "HEAD", tested)
     for path in {GATES["trace"], change.gates.get("trace", GATES["trace"])} - {"eval/answers.jsonl"}:
         repository.write(change.below + path, lines(change.traces))
@@ -114,7 +123,7 @@ def environ_of(change, event, base, head, tested):
         "pull_request": {"pull_request": {"number": 2, "head": {"sha": head}, "base": {"ref": "main", "sha": base}}},
         "merge_group": {"merge_group": {"base_sha": base, "base_ref": "refs/heads/main", "head_sha": tested}},
     }
-    name = "merge_group" if event == "squash" else event
+    name = {"squash": "merge_group", "behind": "pull_request"}.get(event, event)
     file = change.repository.path.parent / "event.json"
     file.write_text(json.dumps({**told[name], "repository": {"default_branch": "main"}}))
     ref = {"pull_request": "refs/pull/2/merge", "merge_group": f"refs/heads/gh-readonly-queue/main/pr-2-{base}"}[name]
@@ -138,12 +147,13 @@ def drawn(draw, edits, most):
     return [(name, draw(edits[name][1])) for name in names]
 
 
+EVENTS = ["pull_request", "merge_group", "squash", "behind"]
 KINDS = st.sampled_from(sorted(FAULTS))
 GROUPS = st.sampled_from([ANSWERABLE, OTHERS, ATTACKS])
 TROUBLE = st.dictionaries(st.sampled_from(QIDS), KINDS, max_size=8) | st.builds(
     lambda group, count, kind: dict.fromkeys(group[:count], kind), GROUPS, st.integers(1, 8), KINDS
 )
-PLACES = st.tuples(st.sampled_from(BASES), st.booleans(), st.sampled_from(["pull_request", "merge_group", "squash"]))
+PLACES = st.tuples(st.sampled_from(BASES), st.booleans(), st.sampled_from(EVENTS))
 
 
 def played(bases, place, faults, edits, commits):
@@ -162,12 +172,20 @@ def played(bases, place, faults, edits, commits):
         return verdict(base_gates, golds, change.traces, kind[1] and [answer(gold) for gold in golds]), ending
 
 
+DROPPED = [("drop", FAILING), ("drop_failing_traces", "")]
+
+
+@example((("apps/a/", True, True), True, "pull_request"), {"X00": "answers"}, [("rename_qids", FAILING)], 1)
+@example((("", False, True), False, "merge_group"), {"A05": "wrong"}, DROPPED, 1)
+@example((("", True, False), True, "squash"), {"X00": "undetected"}, [("leave_out_guardrail", FAILING)], 1)
+@example((("", True, False), True, "behind"), {"A00": "slow", "A01": "slow"}, [("leave_out_latency", FAILING)], 2)
 @EXAMPLES
 @given(PLACES, TROUBLE, drawn(EDITS | HONEST, 4), st.integers(1, 2))
 def test_a_pull_request_that_is_worse_fails_or_is_named(bases, place, faults, edits, commits):
     broken, (code, report, said) = played(bases, place, faults, edits, commits)
     assert code in (0, 1, 2), said
-    assert not broken or code or report["findings"], (broken, said)
+    named = {finding["code"] for finding in report["findings"]} - {"gold-not-governed"} if code == 0 else set()
+    assert not broken or code or named, (broken, said)
 
 
 @EXAMPLES

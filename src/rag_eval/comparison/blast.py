@@ -11,7 +11,7 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
     from typing import Literal
 
     from rag_eval.judging.gates import Judged
@@ -80,8 +80,13 @@ def _counts(gate: str) -> bool:
     return gate.startswith("completeness.")
 
 
-def findings(changed: Sequence[GoldChange], file: str, touched: Sequence[str]) -> Iterator[Finding]:
-    """What is to be said of a change of the gold, signed or not; ``touched`` is what else the change touches."""
+def findings(
+    changed: Sequence[GoldChange], file: str, touched: Sequence[str], answered: Container[str] = ()
+) -> Iterator[Finding]:
+    """Yield what to look at in a change of the gold, signed or not.
+
+    ``touched`` is what else the change touches, ``answered`` are the questions of the base that this run answers.
+    """
     mended = [change.qid for change in changed if change.mends]
     if mended:
         also = f"; the same change touches {_listed(touched)}" if touched else ""
@@ -91,10 +96,14 @@ def findings(changed: Sequence[GoldChange], file: str, touched: Sequence[str]) -
     if gone:
         message = f"{_dropped(gone)}, which this run or the baseline fails"
         yield Finding("failing-items-removed", "warning", message, "Keep the questions, or say why they go.", file)
-    unseen = [change.qid for change in changed if change.verb == "removed" and change.before is None]
+    unseen = [
+        change.qid
+        for change in changed
+        if change.verb == "removed" and change.before in {*GOOD, None} and change.qid not in answered
+    ]
     if unseen:
         message = f"{_dropped(unseen)}, which no trace of this run answers: whether the system fails them is not known"
-        yield Finding("removed-items-unseen", "warning", message, "A baseline would tell: docs/baselines.md.", file)
+        yield Finding("removed-items-unseen", "warning", message, "Keep the questions, or say why they go.", file)
 
 
 def turning(gates: Iterable[str], file: str) -> Iterator[Finding]:

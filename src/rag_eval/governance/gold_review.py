@@ -129,7 +129,8 @@ def _radius(scene: Scene, diff: GoldDiff, found: list[Finding]) -> Look:
     past = scene.session.before(diff.old) if diff.changes and diff.old else None
     before, after = (blast.labels(one.questions) if one else {} for one in (past and past.report, scene.report))
     stands = blast.standing(diff.changes, {**_recorded(scene, diff.changes), **before} if past else {}, after)
-    found += blast.findings(stands, scene.head.gold, _touched(scene)) if stands else []
+    answered = {case.qid for case in past.report.questions if case.trace_line} if past else set()
+    found += blast.findings(stands, scene.head.gold, _touched(scene), answered) if stands else []
     if past is None or diff.old is None or diff.new is None:
         return Look(tuple(stands), (), tuple(found))
     sides, policy = (past, Past(scene.report, scene.earlier)), scene.base or scene.head
