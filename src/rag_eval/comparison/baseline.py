@@ -196,9 +196,10 @@ def ungated_regressions(
     gates: Iterable[Judged], names: Iterable[str], now: Evidence, alpha: float
 ) -> Iterator[Finding]:
     """Up to three metrics without a regression gate that got significantly worse, and the gates that would fail."""
-    gated = {gate.name for gate in gates if gate.direction in MARGINS and not gate.slice}
+    whole = [gate for gate in gates if not gate.slice]
+    gated = {gate.name for gate in whole if gate.direction in MARGINS}
     wanted = [name for name in names if name not in gated and estimates(name)]
-    worse = ungated(wanted, now, alpha)[:MOST_UNGATED]
+    worse = ungated(wanted, {gate.name for gate in whole}, now, alpha)[:MOST_UNGATED]
     if not worse:
         return
     moves = [f"{row.name} from {_shown(row, 'baseline')} to {_shown(row, 'value')}" for row in worse]
@@ -221,7 +222,8 @@ def less_judged(names: Iterable[str], k: int, now: Evidence) -> Iterator[Finding
 
 
 def _shown(row: Tested, side: str) -> str:
-    return f"{getattr(row.comparison, side):.3g}"
+    value: float = getattr(row.comparison, side)
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
 
 
 def _margin(row: Tested) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
-from math import fsum, sqrt
+from math import erfc, fsum, sqrt
 
 from rag_eval import folds
 from rag_eval.judging.gates import Comparison, Judged
@@ -21,7 +21,7 @@ from rag_eval.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
     from rag_eval.judging.evidence import Evidence, Pairs
     from rag_eval.judging.gates import Gate, Outcome, Statistics
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
 
 
-_NOISE = 1.5
+_NOISE, _MANY = 1.5, 1_000
 
 
 class Tested(NamedTuple):
@@ -108,7 +108,7 @@ def family(
 ) -> list[Tested]:
     """Test comparisons as one family: columns that move alike are one test, and count once.
 
-    With ``quick`` a comparison that is far from significant gets p = 1 without a test.
+    With ``quick`` the normal approximation decides where it can.
     """
     groups: dict[Hashable, list[int]] = {}
     for place, key in enumerate(_keys(rows, _moves)):
@@ -117,7 +117,7 @@ def family(
     level = alpha / sides / (max(1, len(first)) if corrected else 1)
     order = sorted(range(len(first)), key=lambda place: -len(first[place].pairs))  # the longest first, for processes
     each = first[0].evidence.each if first else map
-    drawn = list(each(lambda place: 1.0 if quick and _is_noise(first[place]) else _p(first[place], level), order))
+    drawn = list(each(lambda place: (_quick_p if quick else _p)(first[place], level), order))
     ps = [0.0] * len(first)
     for place, p in zip(order, drawn, strict=True):
         ps[place] = min(1.0, sides * p)
@@ -134,27 +134,33 @@ def family(
     return found
 
 
-def ungated(names: Sequence[str], evidence: Evidence, alpha: float) -> list[Tested]:
-    """Return the metrics that got significantly worse, one of each definition, the most significant first."""
+def ungated(names: Sequence[str], bounded: Collection[str], evidence: Evidence, alpha: float) -> list[Tested]:
+    """Return the metrics that got significantly worse, one of each definition.
+
+    Those that have another gate (``bounded``) come first, then the most significant.
+    """
     rows = [row for row in (_compare(name, "", evidence) for name in names) if row.comparison and row.pairs]
+    worse = [one for one in family(rows, alpha, quick=True) if one.comparison and one.comparison.result == "worse"]
     found: dict[str, Tested] = {}
-    for row in sorted(family(rows, alpha, quick=True), key=lambda row: (row.comparison and row.comparison.p) or 0.0):
-        if row.comparison and row.comparison.result == "worse":
-            found.setdefault(measure(row.name).metric.name, row)
+    for row in sorted(worse, key=lambda one: (one.name not in bounded, (one.comparison and one.comparison.p) or 0.0)):
+        found.setdefault(measure(row.name).metric.name, row)
     return list(found.values())
 
 
-def _is_noise(row: Tested) -> bool:
-    """Whether a mean did not fall by 1.5 standard errors: no exact test of it is significant at 0.05."""
+def _quick_p(row: Tested, level: float) -> float:
+    """Return p, of a mean by the normal approximation where it decides: for noise, and for many units that move."""
     if row.comparison is None or (row.comparison.worsening or 0.0) <= 0:
-        return True
+        return 1.0
     if measure(row.name).fold != "mean":
-        return False
+        return _p(row, level)
     from rag_eval import stats
 
     counts = stats.effects(row.swapped).counts  # type: ignore[arg-type]
     moved = fsum(effect * count for effect, count in counts.items())
-    return moved <= _NOISE * sqrt(fsum(effect * effect * count for effect, count in counts.items()))
+    z = moved / (sqrt(fsum(effect * effect * count for effect, count in counts.items())) or 1.0)
+    if z <= _NOISE:
+        return 1.0
+    return erfc(z / sqrt(2)) / 2 if counts.total() - counts[0.0] > _MANY else _p(row, level)
 
 
 def distinct(rows: Sequence[Tested], key: Key) -> int:
