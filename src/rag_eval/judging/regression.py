@@ -108,10 +108,10 @@ def family(
 ) -> list[Tested]:
     """Test comparisons as one family: columns that move alike are one test, and count once.
 
-    With ``quick`` the normal approximation decides where it can.
+    With ``quick`` every column counts, and the normal approximation decides where it can.
     """
     groups: dict[Hashable, list[int]] = {}
-    for place, key in enumerate(_keys(rows, _moves)):
+    for place, key in enumerate(range(len(rows)) if quick else _keys(rows, _moves)):
         groups.setdefault(key, []).append(place)
     first = [rows[places[0]] for places in groups.values()]
     level = alpha / sides / (max(1, len(first)) if corrected else 1)
