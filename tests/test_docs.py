@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +20,7 @@ from rag_eval import __version__
 from rag_eval.app import Options, run
 from rag_eval.damage import KINDS
 from rag_eval.parser import module_of
-from seams import COMMANDS, REPOSITORY, Ledger, Reader, build_parser, main, policy_of, read_gold, render
+from seams import COMMANDS, REPOSITORY, Ledger, Reader, build_parser, main, policy_of, read_gold
 from table import each_row
 
 ROOT = Path(__file__).parent.parent
@@ -53,6 +60,158 @@ def test_every_link_inside_the_repository_leads_to_a_file(page):
     assert [target for target in inside if not (page.parent / target).exists()] == []
 
 
+def anchors(page):
+    """Return the anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@each_row("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_heading_leads_to_one(page):
+    links = re.findall(r"\]\(([^)#:]*\.md)?#([^)]+)\)", page.read_text("utf-8"))
+    targets = [(page.parent / name if name else page, anchor) for name, anchor in links]
+    assert [(path.name, anchor) for path, anchor in targets if anchor not in anchors(path)] == []
+
+
+def test_the_readme_is_short_and_says_in_its_first_screen_what_people_search_for():
+    text = (ROOT / "README.md").read_text("utf-8")
+    first = text.partition("## Install")[0]
+    words = (
+        "fails the build|comment|pull request|confidence intervals|inconclusive|LLM|key|missing answer|flaky|hit rate"
+    )
+    assert text.count("\n") <= 150
+    assert [
+        word for word in [*words.split("|"), "faithfulness", "regression"] if word.lower() not in first.lower()
+    ] == []
+    assert (ROOT / re.search('<img src="([^"]+)"', first)[1]).exists()
+
+
+def table_after(page, heading):
+    """Return the rows of the first table after a heading, each as its cells."""
+    rows = re.findall(
+        r"^\| (.*) \|$", page.read_text("utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0], re.MULTILINE
+    )
+    return [[cell.strip().strip("`") for cell in row.split(" | ")] for row in rows[1:]]
+
+
+def test_the_glossary_has_every_outcome_and_verdict():
+    page = ROOT / "docs" / "glossary.md"
+    schema = (ROOT / "schemas" / "report.schema.json").read_text("utf-8")
+    outcomes = json.loads(schema)["properties"]["gates"]["items"]["properties"]["outcome"]["enum"]
+    assert sorted(row[0] for row in table_after(page, "Outcomes")) == sorted(outcomes)
+    assert [row[:2] for row in table_after(page, "Verdicts")] == [["passed", "0"], ["failed", "1"], ["invalid", "2"]]
+
+
+def test_the_page_of_commands_has_every_command():
+    rows = [row[0] for row in table_after(ROOT / "docs" / "commands.md", "All commands")]
+    assert {row.split()[1] for row in rows} == set(COMMANDS)
+
+
+# --- blocks that are run ----------------------------------------------------------------------------------------------
+
+shell = pytest.mark.skipif(os.name == "nt", reason="the blocks are for a POSIX shell")
+
+
+def steps(block):
+    """Return the commands of a console block, each with the lines that it is shown to print."""
+    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+    return [(part.split("\n")[0], part.split("\n")[1:]) for part in parts]
+
+
+def run_step(command, shown, folder):
+    """Run a command, check that it prints the lines shown, in their order, and return its exit code.
+
+    A line that ends with an ellipsis is the beginning of a printed one; a line of only that stands for any lines.
+    """
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        command, shell=True, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    printed = iter(line.rstrip() for line in done.stdout.splitlines())
+    for line in filter(str.strip, shown):
+        start, cut, _ = line.rstrip().partition("…")
+        assert (cut and not start) or any(one.startswith(start) if cut else one == line for one in printed), (
+            f"{command} does not print {line!r}, or not there:\n{done.stdout}"
+        )
+    return done.returncode
+
+
+def gates_of(page, folder):
+    """Write the gates file that a page shows."""
+    for block in [one for one in blocks(page, "yaml") if one.startswith("version: 1")][:1]:
+        (folder / "eval-gates.yml").write_text(block, "utf-8")
+
+
+FOREIGN = sorted(ROOT.glob("docs/coming-from-*.md"))
+
+
+@shell
+@pytest.mark.parametrize("page", FOREIGN, ids=lambda page: page.stem)
+def test_the_imports_shown_print_what_the_page_says(page, tmp_path):
+    text = page.read_text("utf-8")
+    runs = re.findall(r"<!-- run in (\S+) -->\n+```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert runs
+    for number, (inputs, block) in enumerate(runs):
+        folder = tmp_path / str(number)
+        shutil.copytree(ROOT / inputs, folder)
+        gates_of(page, folder)
+        assert [run_step(command, shown, folder) for command, shown in steps(block)] == [0] * len(steps(block))
+
+
+@shell
+def test_use_it_of_the_readme_works_in_an_empty_folder(tmp_path):
+    block = (ROOT / "README.md").read_text("utf-8").split("## Use it")[1].split("```console\n")[1].split("```")[0]
+    done = [run_step(command, shown, tmp_path) for command, shown in steps(block)]
+    assert done == [0, 0, 0]
+
+
+class Server:
+    """The server of the tutorial on a free port, in a folder."""
+
+    def __init__(self, folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = str(free.getsockname()[1])
+        self.process = subprocess.Popen([sys.executable, "server.py", self.port], cwd=folder)
+        for _ in range(200):
+            with socket.socket() as client:
+                if client.connect_ex(("127.0.0.1", int(self.port))) == 0:
+                    return
+            time.sleep(0.05)
+        raise AssertionError("the server does not start")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+@shell
+def test_the_tutorial_prints_what_it_says(tmp_path):
+    pytest.importorskip("httpx")
+    page, folder = ROOT / "docs" / "tutorial.md", tmp_path / "rag-server"
+    shutil.copytree(ROOT / "examples" / "rag-server", folder)
+    [change] = blocks(page, "diff")
+    before, after = (line[1:] for line in change.splitlines())
+    server, codes = None, {}
+    gates_of(page, folder)
+    try:
+        for command, shown in [step for block in blocks(page, "console") for step in steps(block)]:
+            if command == "python server.py 8000 &":
+                server = Server(folder)
+            elif command == "kill %1":
+                server.stop()
+                text = (folder / "server.py").read_text("utf-8")
+                assert text.count(before) == 1
+                (folder / "server.py").write_text(text.replace(before, after), "utf-8")
+            elif not command.startswith(("pip ", "cd ")):
+                codes[command] = run_step(command.replace("8000", server.port), shown, folder)
+    finally:
+        server.stop()
+    failing = [command for command, code in codes.items() if code]
+    assert failing == [f"rag-eval score --format table --trace runs/{name}.jsonl" for name in ("broken", "short")]
+
+
 def gates_shown():
     for page in PAGES:
         for block in blocks(page, "yaml"):
@@ -67,13 +226,14 @@ def test_every_gates_file_shown_is_valid(text):
 
 
 def test_the_workflow_and_the_hooks_shown_are_yaml_of_their_kind():
-    workflow, hooks = (yaml.safe_load(block) for block in blocks(ROOT / "README.md", "yaml")[1:3])
+    workflow = yaml.safe_load(blocks(ROOT / "docs" / "action.md", "yaml")[0])
+    hooks = yaml.safe_load(blocks(ROOT / "README.md", "yaml")[2])
     assert workflow["jobs"]["rag-eval"]["steps"][-1] == {"uses": f"{REPOSITORY}@v1"}
     shipped = {hook["id"] for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))}
     assert {hook["id"] for hook in hooks["repos"][0]["hooks"]} == shipped
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/several.md", "docs/forks.md"])
+@pytest.mark.parametrize("page", ["docs/action.md", "docs/several.md", "docs/forks.md"])
 def test_every_workflow_shown_runs_in_a_merge_queue_and_keeps_its_entries_apart(page):
     """A required check that no workflow gives leaves the queue waiting; one group for all of it cancels its entries."""
     shown = [yaml.safe_load(block) for block in blocks(ROOT / page, "yaml")]
@@ -94,7 +254,7 @@ def test_the_workflow_for_several_systems_keeps_them_apart():
 
 
 WORKFLOWS = {
-    "README": ("README.md", "rag-eval"),
+    "action": ("docs/action.md", "rag-eval"),
     "several": ("docs/several.md", "rag-eval"),
     "forks": ("docs/forks.md", "score"),
 }
@@ -117,8 +277,8 @@ def test_in_every_workflow_shown_the_job_that_judges_runs_no_code_of_the_change(
     assert all("write" not in str(job["permissions"]) for job in (answered,))
 
 
-def test_the_workflow_that_init_writes_is_the_one_of_the_readme():
-    assert (ROOT / "src/rag_eval/templates/workflow.yml").read_text("utf-8") in blocks(ROOT / "README.md", "yaml")
+def test_the_workflow_that_init_writes_is_the_one_of_the_docs():
+    assert (ROOT / "src/rag_eval/templates/workflow.yml").read_text("utf-8") in blocks(ROOT / "docs/action.md", "yaml")
 
 
 def test_the_gold_and_traces_shown_pass_the_four_default_gates(tmp_path):
@@ -128,14 +288,6 @@ def test_the_gold_and_traces_shown_pass_the_four_default_gates(tmp_path):
     report = run(Options(str(tmp_path / "gold.jsonl"), str(tmp_path / "trace.jsonl")))
     assert report.passed
     assert report.notes == ()
-
-
-def test_the_report_shown_is_that_of_the_example():
-    shown = blocks(ROOT / "README.md", "text")[0].splitlines()[1:]
-    report = run(Options(*(str(EXAMPLE / name) for name in ("gold.jsonl", "bad.jsonl", "eval-gates.yml"))))
-    printed = render(report, "table").splitlines()
-    lines = [line for line in shown if line.strip() and line != "…"]
-    assert [line for line in lines if line not in printed] == []
 
 
 def test_the_gold_set_that_init_writes_is_valid():

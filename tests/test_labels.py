@@ -1,6 +1,7 @@
 """Every case gets one label: the first whose condition holds."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -121,3 +122,9 @@ def test_the_report_schema_knows_the_same_labels():
 )
 def test_example_08s_label_follows_its_own_definitions(name, gold, trace):
     assert example08(make_case(gold, trace)) == name
+
+
+def test_the_glossary_has_every_label_with_the_part_to_look_at():
+    page = (ROOT / "docs" / "glossary.md").read_text("utf-8").split("\n## Labels\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \| [A-Z].+\. \|$", page, re.MULTILINE)
+    assert rows == [(label, STAGE.get(label, "–")) for label in MEANING]

@@ -230,10 +230,10 @@ def copy_with_a_new_metric(tmp_path_factory):
     copy = tmp_path_factory.mktemp("copy")
     for name in ("src", "schemas", "tools", "examples", "tests/examples", "tests/gaming"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("README.md", "action.yml"):
-        shutil.copy(ROOT / name, copy)
+    shutil.copy(ROOT / "action.yml", copy)
     (copy / "docs").mkdir()
-    shutil.copy(ROOT / "docs" / "limits.md", copy / "docs")
+    for name in ("action.md", "commands.md", "limits.md"):
+        shutil.copy(ROOT / "docs" / name, copy / "docs")
     answers = copy / "src" / "rag_eval" / "metrics" / "answers.py"
     text = answers.read_text(encoding="utf-8")
     text = text.replace(
@@ -292,7 +292,7 @@ def test_a_new_metric_can_be_gated_and_is_reported(copy_with_a_new_metric):
 
 
 def test_a_new_metric_touches_two_hand_written_files(copy_with_a_new_metric):
-    generated = {"docs/metrics.md", "schemas/eval-gates.schema.json", "README.md", "src/rag_eval/metrics/examples.json"}
+    generated = {"docs/metrics.md", "schemas/eval-gates.schema.json", "src/rag_eval/metrics/examples.json"}
     assert changed_files(copy_with_a_new_metric) - generated == {
         "src/rag_eval/metrics/answers.py",
         "tests/examples/brevity.jsonl",
@@ -303,7 +303,7 @@ def changed_files(copy):
     """Files of the copied folders that are not as they are in the repository."""
     folders = ("src", "schemas", "tools", "examples", "tests", "docs")
     files = [path for folder in folders for path in (copy / folder).rglob("*") if path.is_file()]
-    files += [copy / "README.md", copy / "action.yml"]
+    files.append(copy / "action.yml")
     names = [path.relative_to(copy).as_posix() for path in files]
     return {name for name in names if digest(ROOT / name) != digest(copy / name)}
 

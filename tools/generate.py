@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from action_types import action_types
 from gates_schema import gates_schema
@@ -17,10 +17,15 @@ from rag_eval import REPOSITORY, __version__
 from rag_eval.folds import values_in_words
 from rag_eval.metrics import METRICS, PERSPECTIVES, Metric, range_in_words, score_in_words
 from rag_eval.metrics._examples import Example, examples_of
+from rag_eval.parser import build_parser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parent.parent
 _SCENARIOS, _SCENARIOS_END = "<!-- scenarios: generated from tests/gaming -->", "<!-- /scenarios -->"
-_INPUTS, _END = "<!-- inputs and outputs: generated from action.yml -->", "<!-- /inputs and outputs -->"
+_INPUTS, _INPUTS_END = "<!-- inputs and outputs: generated from action.yml -->", "<!-- /inputs and outputs -->"
+_OPTIONS, _OPTIONS_END = "<!-- options: generated from the parser -->", "<!-- /options -->"
 
 
 def main() -> int:
@@ -46,7 +51,8 @@ def generated() -> dict[str, str]:
         "schemas/eval-gates.schema.json": json.dumps(gates_schema(), indent=2, ensure_ascii=False) + "\n",
         "src/rag_eval/metrics/examples.json": examples_file(),
         "docs/metrics.md": metrics_page(),
-        "README.md": readme(),
+        "docs/action.md": action_page(),
+        "docs/commands.md": commands_page(),
         "action-types.yml": action_types(_action()),
         "docs/limits.md": limits_page(),
     }
@@ -54,12 +60,55 @@ def generated() -> dict[str, str]:
     return {name: with_name(text, REPOSITORY, __version__) for name, text in {**named, **made}.items()}
 
 
-def readme() -> str:
-    """The README with the inputs and outputs of action.yml in their place."""
+def action_page() -> str:
+    """Return docs/action.md with the inputs and outputs of action.yml."""
     action = _action()
     tables = [_described(kind, action[f"{kind}s"]) for kind in ("input", "output")]
-    before, rest = (ROOT / "README.md").read_text(encoding="utf-8").split(_INPUTS)
-    return f"{before}{_INPUTS}\n{''.join(tables)}{_END}{rest.split(_END)[1]}"
+    return _with_part("docs/action.md", _INPUTS, "".join(tables), _INPUTS_END)
+
+
+def commands_page() -> str:
+    """Return docs/commands.md with the options of every command."""
+    sections = [line for name, parser in _parsers("rag-eval", build_parser()) for line in _options(name, parser)]
+    return _with_part("docs/commands.md", _OPTIONS, "\n".join(["", *sections, ""]), _OPTIONS_END)
+
+
+def _with_part(name: str, start: str, text: str, end: str) -> str:
+    """Return the page with ``text`` between its two comments."""
+    before, rest = (ROOT / name).read_text(encoding="utf-8").split(start)
+    return f"{before}{start}\n{text}{end}{rest.split(end)[1]}"
+
+
+def _parsers(name: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield the commands without further sub-commands, by their full names."""
+    nested = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not nested:
+        yield name, parser
+    for action in nested:
+        for word, inner in action.choices.items():
+            yield from _parsers(f"{name} {word}", inner)
+
+
+def _options(name: str, parser: argparse.ArgumentParser) -> list[str]:
+    rows = [f"| `{_invocation(action)}` | {_help(action)} |" for action in parser._actions if action.dest != "help"]
+    about = (parser.description or "").strip()
+    table = ["| option | |", "|---|---|", *rows, ""] if rows else []
+    return [f"### {name}", "", about, "", *table]
+
+
+def _invocation(action: argparse.Action) -> str:
+    """Return an option as it is typed, such as ``--gold FILE``."""
+    value = ""
+    if action.nargs != 0:
+        words = action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest)
+        value = " ".join(words) if isinstance(words, tuple) else words
+        value = f"[{value}]" if action.nargs == "?" else f"{value}…" if action.nargs in ("+", "*") else value
+    return " ".join(filter(None, [", ".join(action.option_strings), value])).replace("|", "\\|")
+
+
+def _help(action: argparse.Action) -> str:
+    text = (action.help or "") % {**vars(action), "prog": "rag-eval"}
+    return text.replace("|", "\\|")
 
 
 def _action() -> dict[str, Any]:
@@ -76,10 +125,9 @@ def _described(kind: str, entries: dict[str, dict[str, str]]) -> str:
 
 def limits_page() -> str:
     """docs/limits.md with the scenarios of tests/gaming in their place."""
-    before, rest = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8").split(_SCENARIOS)
     rows = [_scenario(file) for file in sorted((ROOT / "tests" / "gaming").glob("*/scenario.yml"))]
     table = "\n".join(["| what is tried | what comes of it |", "|---|---|", *rows])
-    return f"{before}{_SCENARIOS}\n{table}\n{_SCENARIOS_END}{rest.split(_SCENARIOS_END)[1]}"
+    return _with_part("docs/limits.md", _SCENARIOS, f"{table}\n", _SCENARIOS_END)
 
 
 def _scenario(file: Path) -> str:
