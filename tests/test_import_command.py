@@ -251,3 +251,30 @@ def test_cases_of_somebody_else_are_not_taken_for_labels(tmp_path):
 def test_a_folder_that_cannot_be_listed_is_a_problem():
     found = Files(reader(), [str(HERE / "nothing")])
     assert (found.names(str(HERE / "nothing")), found.problems) == ([], 1)
+
+
+# --- a foreign file where ours is wanted ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "file", "command_line"),
+    [
+        ("langfuse-api", "trace.json", "rag-eval import langfuse"),
+        ("otlp-console-exporter", "spans.json", "rag-eval import otlp"),
+        ("ragas-trace", "samples.jsonl", "rag-eval import ragas-trace"),
+        ("promptfoo-trace", "results.json", "rag-eval import promptfoo-trace"),
+        ("trec-run-ordered-by-score", "run.txt", "rag-eval import trec-run"),
+    ],
+)
+def test_score_names_the_command_that_reads_the_export_of_another_tool(command, form, file, command_line):
+    gold, path = ROOT / "examples" / "quickstart" / "gold.jsonl", ROOT / "tests" / "foreign" / form / file
+    code, out, err = command("score", "--gold", gold, "--trace", path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"{command_line} {path} --out runs/trace.jsonl" in err
+
+
+def test_a_broken_trace_file_of_ours_is_no_export_of_another_tool(command, tmp_path):
+    path = tmp_path / "trace.jsonl"
+    path.write_text('{"qid": "Q01", "answer_json": {"claim": 1}}\n')
+    code, _, err = command("score", "--gold", ROOT / "examples" / "quickstart" / "gold.jsonl", "--trace", path)
+    assert (code, "another tool" in err, "/answer_json/claim" in err) == (2, False, True)

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 
 from rag_eval.digests import Digests, by_line_ends
-from rag_eval.errors import UsageError
+from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files.gold_file import item_hashes, read_gold
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
@@ -97,7 +97,10 @@ def run(options: Options, authority: Authority | None = None) -> Report:
     reader, policy, digests = open_policy(options)
     base = _base(options, reader, policy, authority) if authority else None
     session = Session(options, reader, policy, base, digests)
-    report = session.first(authority)
+    try:
+        report = session.first(authority)
+    except InputError as error:
+        raise _of_another_tool(reader, policy, error) or error from None
     if authority is None:
         return report
     from rag_eval.governance.goalposts import review
@@ -105,6 +108,26 @@ def run(options: Options, authority: Authority | None = None) -> Report:
 
     named = Named(options.gold, options.trace, options.gates, options.cutoffs, options.folder)
     return review(Scene(authority, named, policy, base, report, session))
+
+
+def _of_another_tool(reader: Reader, policy: Policy, error: InputError) -> InputError | None:
+    """One problem in place of hundreds if gold or traces are the export of another tool: the command that reads it."""
+    from rag_eval.importers.detect import detect
+
+    found = []
+    for kind, path in (("gold", policy.gold), ("trace", policy.trace)):
+        source = (
+            reader._replace(ledger=Ledger()).open(path) if any(one.file == path for one in error.problems) else None
+        )
+        if source is None:
+            continue
+        with source:
+            form = detect(source.head)
+        if form and (name := getattr(form, kind)):
+            out = "eval/gold.jsonl" if kind == "gold" else "runs/trace.jsonl"
+            hint = f"Convert it: rag-eval import {name} {path} --out {out}"
+            found.append(Problem(path, 0, "", f"is an export of another tool ({name}: it has {form.why})", hint))
+    return InputError(found) if found else None
 
 
 class Session:

@@ -51,9 +51,11 @@ def run(args: argparse.Namespace) -> int:
     form, reader = EXPORTERS[args.format], Reader(Ledger())
     gold = _rows(Files(reader, [args.gold]), args.gold, "gold") if {"gold", "trace"} & {*form.needs} else []
     traces = _rows(Files(reader, [args.trace]), args.trace, "trace") if "trace" in form.needs else []
-    report = read_report(reader, args.report) if "report" in form.needs else {}
+    if "report" in form.needs:
+        read_report(reader, args.report)  # its problems are the command's
     reader.ledger.stop_on_problems()
-    files = form.write(Contents(gold, traces, json.loads(json.dumps(report)) if report else {}))
+    report = json.loads(Path(args.report).read_bytes()) if "report" in form.needs else {}
+    files = form.write(Contents(gold, traces, report))
     for name, text in files.items():
         path = os.path.join(args.out, name)  # noqa: PTH118
         if os.path.lexists(path) and not args.force:

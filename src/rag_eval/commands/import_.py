@@ -229,15 +229,14 @@ def _coverage(rows: Sequence[dict[str, Any]]) -> list[str]:
     fields |= {f"trace.chunks.{name}" for row in rows for chunk in row.get("chunks", ()) for name in chunk}
     fields |= {"trace.citations" for row in rows if "citations" in row.get("answer_json", row)}
     lacking: dict[str, list[str]] = {}
-    given: dict[str, int] = {}
+    given: dict[str, None] = {}
     for metric in METRICS.values():
         missing = [field for field in metric.needs if field.startswith("trace.") and field not in fields]
         if missing:
             lacking.setdefault(" and ".join(missing), []).append(metric.name)
         elif metric.level == "case":
-            given[metric.perspective] = given.get(metric.perspective, 0) + 1
-    groups = ", ".join(f"{name} ({count})" for name, count in given.items())
-    lines = [f"metrics that these traces give: {groups}"]
+            given[metric.perspective] = None
+    lines = [f"metrics that these traces give: {', '.join(given)}"]
     for field, metrics in lacking.items():
         named = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
         lines.append(f"to get {named}: record {field.replace('trace.', '')}")

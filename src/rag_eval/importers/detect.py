@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rag_eval.importers import unwrap
+
 Row = dict[str, Any]
 _LONGEST = 1 << 20
 
@@ -95,8 +97,9 @@ def _of_json(text: bytes) -> Recognised | None:
     ):
         if needed <= keys:
             return Recognised(*form, f"the keys {why}" if " " in why else f"the key {why}")
-    if isinstance(context, dict) and "trace_id" in context:
-        console = str(context["trace_id"]).startswith("0x")
+    cut = "context" in keys and context is None and b'"trace_id": "0x' in text[:_LONGEST]
+    if cut or (isinstance(context, dict) and "trace_id" in context):
+        console = cut or str(unwrap.as_dict(context).get("trace_id")).startswith("0x")
         return Recognised("otlp" if console else "phoenix", "", "spans with a context")
     if isinstance(record.get("data"), list) and "span_kind" in keys:
         return Recognised("phoenix", "", "spans in data")
