@@ -35,7 +35,7 @@ def asides(report: Report, voice: Voice = PLAIN) -> list[str]:
         _seen(gates, voice),
         words.beyond(report.gates),
         words.counted_aside(report.gates),
-        _tries(report),
+        _tries(report, voice),
         _small(report),
     )
     return [line for line in [*lines, *more] if line]
@@ -123,11 +123,12 @@ def _listed(texts: Sequence[str], most: int = _MOST) -> str:
     return ", ".join([*texts[:most], *([f"and {cut} more"] if cut > 0 else [])])
 
 
-def _tries(report: Report) -> str:
+def _tries(report: Report, voice: Voice) -> str:
     """What intervals and tests count, and what a single run leaves open."""
     several, cluster = words.several(report), report.statistics.cluster
     if cluster:
-        return f"Clusters: intervals and paired tests count the values of {cluster}, all questions of one together."
+        field = voice.code(cluster)
+        return f"Clusters: intervals and paired tests count the values of {field}, all questions of one together."
     if several:
         return "Several runs: intervals, paired tests and sizes of slices go by questions, all tries at one together."
     measured = any(result.low is not None for result in report.metrics.values())
