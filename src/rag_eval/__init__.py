@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from rag_eval.app import score
     from rag_eval.errors import InputError, Problem, RagEvalError, UsageError

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.digests import Digests, by_line_ends
 from rag_eval.errors import InputError, Problem, UsageError
@@ -15,13 +17,8 @@ from rag_eval.files.source import Reader
 from rag_eval.files.trace_file import pair_finder, paired, read_traces
 from rag_eval.how import USUAL
 from rag_eval.judging.narrowing import narrowed
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
-
     from rag_eval.baseline_file import BaselineFile
     from rag_eval.case import Case
     from rag_eval.contract import Gold, Settings, Trace

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from operator import index
+from typing import Any
 
 from rag_eval.errors import UsageError
 from rag_eval.safe import quoted
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Path = str | os.PathLike[str]
+Path = str | os.PathLike[str]
 
 _MOST = 999_999
 

@@ -5,8 +5,10 @@ The base's file decides, as with gates: to replace the baseline in the same chan
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.digests import by_line_ends
 from rag_eval.errors import InputError, Problem
@@ -18,14 +20,9 @@ from rag_eval.renderers.json_file import Questions, from_json
 from rag_eval.report import Earlier
 from rag_eval.safe import quoted
 from rag_eval.trees import read, read_regular
-from rag_eval.typed import NamedTuple
 from rag_eval.validation import json_kind
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from typing import Any
-
     from rag_eval.files.limits import Limits
     from rag_eval.files.source import Reader
     from rag_eval.governance.authority import Authority

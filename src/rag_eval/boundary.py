@@ -6,18 +6,16 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO
 
 from rag_eval import __version__
 from rag_eval.errors import BUG, CANNOT_JUDGE, InputError, RagEvalError
 from rag_eval.places import WINDOWS, misread_names
 from rag_eval.safe import log_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TextIO
-
     from _typeshed import ReadableBuffer
 
 OUT_OF_MEMORY = "there is not enough memory for this run. Give it more, or score a part of the traces at a time."

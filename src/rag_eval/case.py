@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-from functools import lru_cache
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from itertools import compress
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.contract import Chunk, Gold, Guardrail, Settings, Support, Trace, without_citations
-from rag_eval.later import lazy
 from rag_eval.text import heading_parts, holds_any, tokens
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-
     from rag_eval.contract import Relevance
     from rag_eval.leaks import Leak
     from rag_eval.textual.evidence import Evidence
@@ -74,7 +71,7 @@ class Case:
             return self.trace.abstained
         return self.by_token or (self.trace.answered and refused_in_words(self.claim, self.settings))
 
-    @lazy
+    @cached_property
     def _recognised(self) -> Refusal | None:
         from rag_eval.textual.refusals import recognise
 
@@ -106,7 +103,7 @@ class Case:
         """Whether there is no trace."""
         return self.trace.line == 0
 
-    @lazy
+    @cached_property
     def contained(self) -> bool:
         """C: some gold substring occurs in the claim, without regard to case; true when there are none."""
         if not self.gold.substrings:
@@ -114,22 +111,22 @@ class Case:
         lowered = self.claim.lower()
         return any(text in lowered for text in self.gold.substrings)
 
-    @lazy
+    @cached_property
     def evidence_level(self) -> str:
         """By what the item names its evidence: ``chunk``, ``support``, ``section`` or ``doc``; empty if it does not."""
         return evidence_level(self.gold)
 
-    @lazy
+    @cached_property
     def cited_evidence(self) -> frozenset[str]:
         """The citations that point at the item's evidence."""
         return frozenset([cite for cite in self.cites if self._is_evidence(self._chunk(cite))])
 
-    @lazy
+    @cached_property
     def overlap(self) -> bool:
         """Whether a part of the item's evidence is cited."""
         return bool(self.cited_evidence)
 
-    @lazy
+    @cached_property
     def evidence_rank(self) -> int | None:
         """The rank of the first evidence that was retrieved, 0 if none was; None for an item that names none."""
         if not self.evidence_level:
@@ -138,7 +135,7 @@ class Case:
             return next(ranks_of(self._documents, dict.fromkeys(map(_document, self._units))), 0)
         return next((rank for rank, chunk in enumerate(self._units, 1) if self._is_evidence(chunk)), 0)
 
-    @lazy
+    @cached_property
     def evidence_cited(self) -> tuple[int, int]:
         """How many parts of the item's evidence are cited, and how many there are."""
         gold, cited = self.gold, [self._chunk(cite) for cite in self.cites]
@@ -153,11 +150,11 @@ class Case:
             return len(ids.intersection(self.cites)), len(ids)
         return len(documents.intersection(map(_document, cited))), len(documents)
 
-    @lazy
+    @cached_property
     def _evidence_ids(self) -> frozenset[str]:
         return _evidence_ids(self.gold)
 
-    @lazy
+    @cached_property
     def _documents(self) -> frozenset[str]:
         return _documents(self.gold)
 
@@ -173,7 +170,7 @@ class Case:
             return _section(chunk) in _sections(gold)
         return chunk.id in self._evidence_ids or _document(chunk) in self._documents
 
-    @lazy
+    @cached_property
     def grounded_ids(self) -> bool:
         """Whether everything cited was retrieved; an item that names documents may be answered with their ids."""
         others = set(self.cites).difference(self.trace.retrieved)
@@ -181,27 +178,27 @@ class Case:
             others.difference_update(map(_document, self._units))
         return not others
 
-    @lazy
+    @cached_property
     def hit(self) -> bool:
         """H: everything cited was retrieved, and evidence is cited, or nothing where the item names none."""
         return self.grounded_ids and (self.overlap if self.evidence_level else not self.cites)
 
-    @lazy
+    @cached_property
     def chunks_by_id(self) -> Mapping[str, Chunk]:
         """The retrieved chunks by id, the first of each."""
         return {chunk.id: chunk for chunk in reversed(self.trace.chunks or ())}
 
-    @lazy
+    @cached_property
     def ranked_chunks(self) -> tuple[Chunk, ...]:
         """The retrieved chunks as ranked, the first of each id."""
         return tuple([self.chunks_by_id[name] for name in _in_order(self.trace.chunks)])
 
-    @lazy
+    @cached_property
     def chunk_tokens(self) -> tuple[list[str], ...]:
         """The tokens of every chunk that says its text, as ranked."""
         return tuple([tokens(text) for text in self.chunk_texts])
 
-    @lazy
+    @cached_property
     def grounded(self) -> list[Checked] | None:
         """The sentences of a shipped answer with their support by the chunks; None where no chunk says its text."""
         if not self.shipped or not self.counts or self.trace.chunks is None:
@@ -212,7 +209,7 @@ class Case:
 
         return ground(self.prose, self.chunk_texts, self.gold.question)
 
-    @lazy
+    @cached_property
     def evidence(self) -> list[Evidence]:
         """For each sentence of a shipped answer what bears it out; it costs more than the scores, which need it not."""
         from rag_eval.textual.evidence import evidence
@@ -221,29 +218,29 @@ class Case:
         limits = self.settings.groundedness
         return [evidence(one, self.prose, self.chunk_texts, supported(one, *limits)) for one in self.grounded or ()]
 
-    @lazy
+    @cached_property
     def prose(self) -> str:
         """The claim with spaces in the place of the citations in it: ``[id]``, ``[Doc 3]``, ``citations: [a, b]``."""
         if not holds_any("[(【<", self.claim):
             return self.claim
         return without_citations(self.claim, (*self.cites, *self.trace.retrieved))
 
-    @lazy
+    @cached_property
     def chunk_texts(self) -> tuple[str, ...]:
         """The texts of the chunks that say them, as ranked."""
         return tuple([chunk.text for chunk in self.ranked_chunks if chunk.text is not None])
 
-    @lazy
+    @cached_property
     def cited_chunks(self) -> tuple[Chunk, ...]:
         """The cited chunks that are at hand."""
         return tuple(self.chunks_by_id[cite] for cite in self.cites if cite in self.chunks_by_id)
 
-    @lazy
+    @cached_property
     def cited_documents(self) -> frozenset[str]:
         """The documents of the cited chunks, and what is cited itself: that may be a document's id."""
         return frozenset([*[chunk.doc_id for chunk in self.cited_chunks if chunk.doc_id is not None], *self.cites])
 
-    @lazy
+    @cached_property
     def ranking(self) -> Ranking | None:
         """Where the relevant stands among the retrieved; None for an item without relevance labels."""
         gold = self.gold
@@ -257,16 +254,16 @@ class Case:
             return _rank_documents(gold, tuple(dict.fromkeys(docs)), self.settings.retrieval)
         return None
 
-    @lazy
+    @cached_property
     def _units(self) -> tuple[Chunk, ...]:
         """What was retrieved, in its ranks: of an id without a chunk nothing is known, and it takes its rank."""
         return tuple(map(self._chunk, self.trace.retrieved))
 
-    @lazy
+    @cached_property
     def _by_supports(self) -> Ranking:
         return _rank_supports(self.gold, self._units)
 
-    @lazy
+    @cached_property
     def leaks(self) -> tuple[Leak, ...]:
         """What our detectors find in the claim, less what question and gold item say themselves; see docs/safety.md."""
         from rag_eval.leaks import leaks_of

@@ -5,19 +5,16 @@ A row is damaged as it was decoded, so that what reads traces later reads the da
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from hashlib import sha256
 from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.case import Case, matches
 from rag_eval.contract import Trace
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from fractions import Fraction
-    from typing import Any
-
     from rag_eval.contract import Gold, Settings
 
     Row = dict[str, Any]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.labels import ABSENT
 from rag_eval.metrics import measure
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import exactly, shown
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
     from rag_eval.finding import Finding
     from rag_eval.judging.gates import Judged
 

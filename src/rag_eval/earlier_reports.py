@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.errors import UsageError
 from rag_eval.files.ledger import Ledger
@@ -14,13 +16,8 @@ from rag_eval.git import Git
 from rag_eval.possible import impossible
 from rag_eval.renderers.json_file import Questions, from_json
 from rag_eval.safe import quoted
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
-
     from rag_eval.report import Report
 
 _FILES, _IN_FOLDERS = (".json", ".json.gz", ".json.zst"), "report.json"

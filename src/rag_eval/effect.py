@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rag_eval.app import Session, open_policy, policy_in
 from rag_eval.digests import Digests
 from rag_eval.errors import InputError
@@ -9,7 +11,6 @@ from rag_eval.files.gold_set import StoredGold
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.source import Reader
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.app import Options
     from rag_eval.comparison.blast import GateTurn

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 PASSED, GATE_FAILED, CANNOT_JUDGE, BUG = 0, 1, 2, 3
 """The exit codes: all gates passed; a gate failed; input or configuration cannot be judged; a defect of rag-eval."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 from rag_eval.judging.gates import BOUNDS
 from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.metrics import measure, of_column
 from rag_eval.tally import as_float
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
     from rag_eval.case import Case
     from rag_eval.judging.gates import Judged
     from rag_eval.judging.results import Question

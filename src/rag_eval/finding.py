@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from rag_eval.typed import NamedTuple
+from typing import Literal, NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Literal
-
-    Level = Literal["error", "warning"]
+Level = Literal["error", "warning"]
 
 
 class Finding(NamedTuple):

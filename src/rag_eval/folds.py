@@ -8,17 +8,14 @@ highest true positive rate at a false positive rate of at most 1 % or 5 %, over 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from math import ceil, fsum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.tally import DECIMALS, Tally, Value, as_float, mean
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
-
     from rag_eval.judging.tries import Tries
     from rag_eval.metrics import Measure, Metric
     from rag_eval.stats import Interval

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from rag_eval.errors import RagEvalError
 from rag_eval.object_ids import is_object_id
 from rag_eval.places import misread_names, shell_line, trust_no_program_here
 from rag_eval.safe import one_line, quoted
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 INDEX = "the index"
 """Names the index where a commit could be named."""

@@ -7,15 +7,13 @@ git's own chain of hashes, so that it is what that commit holds or nothing.
 from __future__ import annotations
 
 import os
+from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from rag_eval.git import GitError
 from rag_eval.trees import Entry, Walked
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
-    from typing import Protocol
-
     from rag_eval.git import Git
 
     class Objects(Protocol):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rag_eval.progress import SILENT
-from rag_eval.typed import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-TYPE_CHECKING = False
+from rag_eval.progress import SILENT
+
 if TYPE_CHECKING:
     from rag_eval.progress import Watch
 

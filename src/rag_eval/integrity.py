@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.case import evidence_level
 from rag_eval.finding import Finding
 from rag_eval.labels import ABSENT, REFUSED
-from rag_eval.later import Later
 from rag_eval.safe import quoted
 from rag_eval.text import holds_any, tokens
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
-
     from rag_eval.case import Case
     from rag_eval.contract import Gold
     from rag_eval.finding import Level
@@ -53,8 +50,8 @@ _ALMOST = 0.9  # of the cases; one decoy is not to hide a habit
 _FEWEST = 3  # cases; below that, one kind of answer throughout may be chance
 _SILENT = ("MISSING", "ERROR", "ATTACK")
 _CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
-_DESCRIBED = Later(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(?:-dirty|-broken)?")
-_UNCUT = Later(r"(?:recall|recall_all|recall_any)@([0-9]+)")
+_DESCRIBED = re.compile(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(?:-dirty|-broken)?")
+_UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 
 
 class Run(NamedTuple):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rag_eval.later import Later
+import re
 
-_ID = Later("[0-9a-f]{40}|[0-9a-f]{64}")  # by SHA-1 or by SHA-256
+_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # by SHA-1 or by SHA-256
 
 
 def is_object_id(text: str) -> bool:

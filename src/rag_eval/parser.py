@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 from rag_eval import __version__
 from rag_eval.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import ModuleType
-    from typing import Any
 
 COMMANDS = {
     "demo": "score the packaged example and show where to go next",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.comparison.operations import MOST
 from rag_eval.judging.results import Scores
 from rag_eval.metrics import of_column
 from rag_eval.safe import quoted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from typing import Any
-
     from rag_eval.judging.results import Question
 
 _SCORES, _KEPT, _OWN = map(attrgetter, ("scores", "kept", "own"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.damage import KINDS, cases_of
 from rag_eval.judging.gates import MARGINS
@@ -10,12 +12,8 @@ from rag_eval.judging.regression import error_rates
 from rag_eval.metrics import measure
 from rag_eval.report import Earlier, build, evidence
 from rag_eval.scoring.scorer import Scorer
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rag_eval.contract import Gold, Trace
     from rag_eval.damage import Kind, Sample
     from rag_eval.judging.gates import Policy

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from time import monotonic
-
-from rag_eval.typed import Protocol
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 _PATIENCE, _PAUSE = 1.0, 0.2  # seconds until the first line, and between two
 _BAR = 24

@@ -8,13 +8,12 @@ pytest was started; the settings ``rag_eval_trace`` and the like say it from pyt
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rag_eval.app import Options
     from rag_eval.report import Report
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 from rag_eval.metrics import measure
 from rag_eval.metrics.index import contradictions
 from rag_eval.safe import quoted
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
     from rag_eval.contract import Gold
     from rag_eval.judging.gates import Policy
     from rag_eval.scoring.scorecard import Scorecard

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from operator import attrgetter, eq
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval import __version__, integrity
 from rag_eval.comparison import baseline as earlier
@@ -19,13 +21,8 @@ from rag_eval.judging.scope import Scope, asked, scope_of
 from rag_eval.judging.tries import Tries
 from rag_eval.metrics import measure
 from rag_eval.remarks import Input, Remark, remarks
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Literal
-
     from rag_eval.comparison.blast import GateTurn, GoldChange
     from rag_eval.comparison.policy import PolicyChange
     from rag_eval.contract import Gold

@@ -10,28 +10,26 @@ from __future__ import annotations
 
 import re
 
-from rag_eval.later import Later
-
 _ZERO_WIDTH_SPACE = "\u200b"
 # C0 and C1 controls, line and paragraph separators, zero-width and bidirectional controls, BOM, lone surrogates, tags,
 # and noncharacters, two of which XML cannot hold.
-_INVISIBLE = Later(
+_INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
 )
 # Most of what there is to show, on which the rest would be spent for nothing.
-_HARMLESS = Later("[A-Za-z0-9 .,:;!?()%/_=+*-]*")
+_HARMLESS = re.compile("[A-Za-z0-9 .,:;!?()%/_=+*-]*")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _SPACE = re.compile(r"\s+")
-_BREAK = Later("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+_BREAK = re.compile("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 # A colon only before a space: between letters it makes an emoji or an address.
-_WORDS = Later("(?:[A-Za-z0-9 ,.;()'%/_…–-]|:(?= |$))+")
-_LINKED = Later(r"(?i)www\.|\bgh-[0-9]|\b[0-9a-f]{7,}\b|_{2}")
-_RETURN = Later(r"\r\n?")
-_COMMAND = Later(r"(?m)^(?=\s*::)")
+_WORDS = re.compile("(?:[A-Za-z0-9 ,.;()'%/_…–-]|:(?= |$))+")
+_LINKED = re.compile(r"(?i)www\.|\bgh-[0-9]|\b[0-9a-f]{7,}\b|_{2}")
+_RETURN = re.compile(r"\r\n?")
+_COMMAND = re.compile(r"(?m)^(?=\s*::)")
 # What a formula begins with, and the blanks and separators before it. Spreadsheets in Asian locales take the full-width
 # forms for the same.
-_FORMULA = Later("^(?=[\t\n])|(?:^|(?<![;\\s]))[;\\s]*+(?=[=+@\uff1d\uff0b\uff0d\uff20-])")
+_FORMULA = re.compile("^(?=[\t\n])|(?:^|(?<![;\\s]))[;\\s]*+(?=[=+@\uff1d\uff0b\uff0d\uff20-])")
 
 
 def one_line(text: str, limit: int = 80) -> str:

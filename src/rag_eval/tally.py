@@ -10,17 +10,12 @@ is made of those, see :mod:`rag_eval.folds`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from math import fsum
+from typing import Any, NamedTuple, TypeVar
 
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 Ratio = tuple[int, int]
 Labelled = tuple[float, bool]

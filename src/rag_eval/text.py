@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
-
-from rag_eval.later import Later
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _WORD = re.compile(r"\w+")
 _APART = "".join(chr(code) if chr(code).isalnum() or chr(code) == "_" else " " for code in range(128))
-_CJK = Later("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
 
 STOP_WORDS = frozenset(
     (

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple, Protocol
 
 from rag_eval.errors import RagEvalError
 from rag_eval.safe import quoted
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-    from typing import Protocol
 
-    class Tree(Protocol):
-        """Files by path, relative to the root of the repository, with forward slashes."""
+class Tree(Protocol):
+    """Files by path, relative to the root of the repository, with forward slashes."""
 
-        def files(self, *paths: str) -> dict[str, str]:
-            """The regular files at ``paths`` as {path: object id}; a path that ends in / means what is directly in it.
+    def files(self, *paths: str) -> dict[str, str]:
+        """The regular files at ``paths`` as {path: object id}; a path that ends in / means what is directly in it.
 
-            What is not there is left out; a link, a folder or a submodule in the place of a file is an error.
-            """
+        What is not there is left out; a link, a folder or a submodule in the place of a file is an error.
+        """
 
-        def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
-            """The bytes of files by object id."""
+    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of files by object id."""
 
-    class Snapshot(Tree, Protocol):
-        """The tree of a commit, whose folders have ids too."""
 
-        def entries(self, folder: str) -> dict[str, str]:
-            """What stands directly in ``folder`` (empty: the root): the object id of each name, folders included."""
+class Snapshot(Tree, Protocol):
+    """The tree of a commit, whose folders have ids too."""
+
+    def entries(self, folder: str) -> dict[str, str]:
+        """What stands directly in ``folder`` (empty: the root): the object id of each name, folders included."""
 
 
 class _Nothing(NamedTuple):

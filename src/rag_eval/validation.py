@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.files import strict_json
 from rag_eval.files.gold_file import is_folder, read_gold
@@ -14,11 +16,7 @@ from rag_eval.files.trace_file import NO_QID, read_traces
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.pairing import UNNAMED, is_named
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from rag_eval.files.source import Reader
 
 _NAMED = {

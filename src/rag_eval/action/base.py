@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rag_eval import git_objects
 from rag_eval.errors import RagEvalError, UsageError
@@ -19,13 +21,8 @@ from rag_eval.object_ids import is_object_id
 from rag_eval.safe import one_line, quoted
 from rag_eval.signoff.identity import approvals, authors
 from rag_eval.trees import NOTHING
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, Protocol
-
     from rag_eval.files.work_tree import WorkTree
     from rag_eval.github.api import GitHub
     from rag_eval.governance.authority import Signoff

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
 from rag_eval.commands._shared import cutoffs
 from rag_eval.errors import UsageError
 from rag_eval.github.comment import UNFIT, USUAL, fits, of_folder
 from rag_eval.safe import quoted
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
 
 CHOICES = {
     "comment": ("always", "on-change", "on-failure", "off"),

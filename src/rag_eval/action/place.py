@@ -6,16 +6,12 @@ import json
 import os
 import re
 import stat
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from rag_eval.action.base import Trigger
 from rag_eval.github.comment import attempt
 from rag_eval.github.workflow import annotation
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 
 class Place(NamedTuple):

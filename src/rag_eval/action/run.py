@@ -6,10 +6,12 @@ The verdict is the exit code. What cannot be posted never changes it.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval import app
 from rag_eval.action.base import ApiHistory, GitHistory, authority, head_of, who
@@ -26,12 +28,8 @@ from rag_eval.places import usual_gates
 from rag_eval.renderers import RENDERERS, markdown, render, words
 from rag_eval.renderers.pointers import of_findings, of_gates, of_questions
 from rag_eval.safe import log_line, quoted
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
     from rag_eval.action.place import Place
     from rag_eval.github.api import GitHub
     from rag_eval.github.comment import Mode, Posted

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
 from rag_eval.commands._segments import MASKED, Mark, Segment, answer_marks, segments
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
     from rag_eval.case import Case
     from rag_eval.leaks import Leak
     from rag_eval.metrics import Measure

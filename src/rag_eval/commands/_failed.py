@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,11 +17,7 @@ from rag_eval.files.gold_file import read_entries
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.trace_file import read_trace_rows
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     from rag_eval.app import Options
     from rag_eval.files.source import Reader
     from rag_eval.judging.gates import Policy

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rag_eval.git import INDEX, Git
 from rag_eval.safe import log_line
 from rag_eval.signoff.frame import Frame, Place, between, untouched
 from rag_eval.trees import NOTHING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Iterable
-
     from rag_eval.signoff.checking import Policy
     from rag_eval.signoff.record import Change
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from rag_eval.commands._gold import complain, effect, frame_since, place, say
 from rag_eval.errors import GATE_FAILED, PASSED
@@ -14,10 +16,7 @@ from rag_eval.signoff.frame import Frame, between, findings, policies, untouched
 from rag_eval.signoff.identity import NO_PROOF
 from rag_eval.trees import NOTHING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from rag_eval.signoff.checking import Policy
 
 _SHOWN = 100

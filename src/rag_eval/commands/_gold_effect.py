@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from rag_eval.contract import USUAL_TRACE
 from rag_eval.errors import RagEvalError
 from rag_eval.places import from_here
 from rag_eval.trees import read
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from rag_eval.comparison.blast import GateTurn
     from rag_eval.comparison.policy import PolicyChange
     from rag_eval.git import Git

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import unicodedata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rag_eval.errors import UsageError
 from rag_eval.places import GATES_FILES
 from rag_eval.safe import one_line, quoted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rag_eval.signoff.frame import Place
 
 

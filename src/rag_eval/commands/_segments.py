@@ -5,14 +5,11 @@ The pieces, joined, are the text again, but for what is masked.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from rag_eval.textual.evidence import Evidence
 
 PLAIN, MASKED = "plain", "masked"

@@ -8,17 +8,16 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_eval.errors import UsageError
 from rag_eval.places import GATES_FILES, usual_gates
 from rag_eval.safe import log_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
     from rag_eval.how import How
     from rag_eval.report import Report
 

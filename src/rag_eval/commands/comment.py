@@ -7,15 +7,14 @@ GITHUB_REPOSITORY, and GITHUB_EVENT_PATH, GITHUB_API_URL as GitHub Actions sets 
 
 from __future__ import annotations
 
+import argparse
 import os
+from typing import TYPE_CHECKING
 
 from rag_eval.commands._shared import remark
 from rag_eval.errors import UsageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
-
     from rag_eval.github.api import GitHub
     from rag_eval.github.posting import Origin
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rag_eval.commands._shared import cutoffs, gates_path, remark
 from rag_eval.errors import UsageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
     from rag_eval.app import Options
     from rag_eval.comparison.repeats import Repeats
     from rag_eval.comparison.runs import Column

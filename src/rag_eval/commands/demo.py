@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
 
 EXAMPLES = """\
   rag-eval demo

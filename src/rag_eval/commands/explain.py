@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.commands._shared import add_inputs, gates_path
 from rag_eval.errors import UsageError
 from rag_eval.safe import log_line, one_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
     from rag_eval.case import Case
     from rag_eval.metrics import Measure, Metric
     from rag_eval.tally import Score

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+from typing import TYPE_CHECKING
+
 from rag_eval.commands._shared import add_outputs, put, remark
 from rag_eval.errors import RagEvalError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
-
     from rag_eval.judging.gates import Policy
     from rag_eval.report import Report
 

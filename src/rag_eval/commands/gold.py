@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from importlib import import_module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Sequence
 
 EXAMPLES = """\
   rag-eval gold diff

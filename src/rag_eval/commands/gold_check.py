@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace
 
 EXAMPLE = "example: rag-eval gold check --base origin/main"
 _STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"

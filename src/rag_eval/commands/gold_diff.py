@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.commands._gold import counted, effect, frame_since, place, say
 from rag_eval.errors import PASSED
@@ -11,12 +14,7 @@ from rag_eval.safe import quoted
 from rag_eval.signoff import checking
 from rag_eval.signoff.frame import policies, sides
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping
-    from typing import Any
-
     from rag_eval.signoff.checking import Side
     from rag_eval.signoff.record import Change
 

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
 from rag_eval.safe import log_line, quoted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
     from rag_eval.files.source import Reader
     from rag_eval.signoff.checking import Side
     from rag_eval.signoff.freeze import Frozen

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser, Namespace
 from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rag_eval.commands._shared import gates_path, remark
 from rag_eval.errors import GATE_FAILED, PASSED
 from rag_eval.safe import log_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator
-
     from rag_eval.goldlint import GoldFinding, Sample
 
 EXAMPLE = "example: rag-eval gold lint --gold eval/gold.jsonl --trace runs/trace.jsonl"

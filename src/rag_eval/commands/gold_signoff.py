@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from rag_eval.commands._gold import counted, frame_since, place, say
 from rag_eval.commands._gold_elsewhere import refuse_alike
@@ -16,10 +18,7 @@ from rag_eval.signoff.frame import Frame, policies, read_record, sides, spent
 from rag_eval.signoff.record import Change, Record
 from rag_eval.trees import NOTHING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-
     from rag_eval.signoff.checking import Policy, Side
 
 EXAMPLE = "example: rag-eval gold signoff --reason 'the new manual says 31 days'"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from typing import Any
 
 from rag_eval.commands._shared import gates_path
 from rag_eval.safe import log_line, one_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator
-    from typing import Any
 
 EXAMPLE = "example: rag-eval gold stats --gold eval/gold.jsonl"
 _SHOWN = 20

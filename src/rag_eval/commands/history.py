@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rag_eval.commands._shared import remark
 from rag_eval.errors import UsageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Sequence
-
     from rag_eval.comparison.history import Point
     from rag_eval.earlier_reports import Found, Stored
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from pathlib import Path
 
 from rag_eval.commands._shared import write
 from rag_eval.places import GATES_FILES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
 
 EXAMPLES = """\
   rag-eval init

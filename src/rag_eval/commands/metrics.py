@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.commands._shared import add_inputs, gates_path, names, uncollected
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
-    from typing import Any
-
     from rag_eval.app import Options
     from rag_eval.judging.coverage import Covered, Field
     from rag_eval.renderers.page import Section

@@ -6,11 +6,11 @@ import argparse
 import gc
 import sys
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from rag_eval.commands._shared import add_baseline, add_inputs, gates_path, remark
 from rag_eval.errors import UsageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
     from rag_eval.damage import Sample

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from rag_eval.commands._shared import (
     add_baseline,
@@ -18,10 +20,7 @@ from rag_eval.commands._shared import (
 )
 from rag_eval.errors import UsageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
-
     from rag_eval.app import Options
     from rag_eval.governance.authority import Authority
 

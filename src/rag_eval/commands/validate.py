@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from rag_eval.safe import log_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
 
 EXAMPLES = """\
   rag-eval validate eval/gold.jsonl runs/trace.jsonl eval-gates.yml

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.finding import Finding
 from rag_eval.folds import FOLDS, folded
@@ -13,12 +15,8 @@ from rag_eval.labels import GOOD
 from rag_eval.metrics import measure
 from rag_eval.safe import quoted
 from rag_eval.tally import DECIMALS
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from rag_eval.judging.evidence import Baseline, Evidence
     from rag_eval.judging.gates import Judged
     from rag_eval.judging.regression import Tested

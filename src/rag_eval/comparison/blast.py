@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rag_eval.contract import Gold
 from rag_eval.finding import Finding
 from rag_eval.labels import GOOD
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
-    from typing import Literal
-
     from rag_eval.judging.gates import Judged
     from rag_eval.judging.results import Question
 

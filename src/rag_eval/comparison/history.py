@@ -7,19 +7,17 @@ with the oldest, with the best, and each one with the one before it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, starmap, takewhile
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.judging.evidence import Baseline, Evidence
 from rag_eval.judging.gates import Statistics
 from rag_eval.judging.regression import comparison, contrasts
 from rag_eval.metrics import find, measure
 from rag_eval.reference import CEILINGS, FLOORS
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rag_eval.judging.gates import Comparison
     from rag_eval.judging.results import MetricResult, Question
     from rag_eval.report import Report

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from math import ceil, fsum
-
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 MOST = 1e15
 """Greater numbers are no dollars, milliseconds or tokens; sums of so many questions stay finite below it."""

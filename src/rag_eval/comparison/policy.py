@@ -6,22 +6,17 @@ A change whose direction cannot be told makes another thing pass than before, so
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import Any, Literal, NamedTuple
 
 from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Limits, Settings
 from rag_eval.integrity import LEVELS
 from rag_eval.judging.gates import COMPLETENESS, MARGINS, REFERENCE_GATES, Judged, Slices, Statistics
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any, Literal
-
-    Key = tuple[str, ...]
-    Rule = Callable[[Any, Any], "Kind"]
-
-    Kind = Literal["looser", "stricter", "neutral"]
+Key = tuple[str, ...]
+Rule = Callable[[Any, Any], "Kind"]
+Kind = Literal["looser", "stricter", "neutral"]
 
 
 class PolicyChange(NamedTuple):

@@ -9,16 +9,14 @@ Code", 2021, arXiv:2107.03374). From c passes of n tries the unbiased estimates 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import comb
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.labels import GOOD
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from rag_eval.judging.results import Question
 
 ATTACK = "ATTACK"

@@ -7,6 +7,8 @@ all runs have under the same gold item, byte for byte. What cannot be compared i
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval import __version__, folds
 from rag_eval.comparison.baseline import Flip, flips
@@ -21,12 +23,8 @@ from rag_eval.labels import GOOD
 from rag_eval.metrics import METRICS, find, measure
 from rag_eval.safe import quoted
 from rag_eval.scoring.scorecard import Completeness
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from rag_eval.judging.gates import Comparison
     from rag_eval.judging.results import Question
     from rag_eval.tally import Shown

@@ -7,8 +7,10 @@ that is lost costs time, and nothing is counted twice or left out.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rag_eval import __version__
 from rag_eval.engines.cores import usable
@@ -20,11 +22,7 @@ from rag_eval.files.source import is_url, open_regular
 from rag_eval.files.unreadable import Unreadable
 from rag_eval.safe import quoted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, BinaryIO
-
     from rag_eval.engines import Task
     from rag_eval.files.ranges import File
     from rag_eval.how import How

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from itertools import count
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.files import strict_json
 from rag_eval.files.contract import Contract
 from rag_eval.files.kinds import OWN_QID, foreign, kind_of_row
 from rag_eval.safe import quoted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Reader, Source
     from rag_eval.files.wording import Fault

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.contract import Grounding, Relevance, Safety
 from rag_eval.errors import MissingExtra
@@ -18,11 +20,7 @@ from rag_eval.judging.slices import FIELDS, is_field, is_slice
 from rag_eval.metrics import find, suggestion
 from rag_eval.safe import one_line, quoted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     from rag_eval.files.ledger import Ledger
     from rag_eval.files.source import Digest, Reader
     from rag_eval.files.yaml_file import Document

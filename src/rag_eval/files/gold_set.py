@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -10,12 +12,8 @@ from rag_eval.errors import InputError
 from rag_eval.files.gold_file import is_folder, item_hashes, read_gold
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import DEFAULTS, Limits
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rag_eval.contract import Gold
     from rag_eval.files.source import Reader
 

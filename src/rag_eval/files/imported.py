@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
 from rag_eval.contract import Gold
 from rag_eval.files.contract import Contract
 from rag_eval.files.gold_file import unique
 from rag_eval.files.inputs import Files
 from rag_eval.importers import IMPORTERS, rows_of, written
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
-
     from rag_eval.files.source import Reader
     from rag_eval.importers._account import Account
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.files.contract import Contract
 from rag_eval.files.kinds import foreign, looks_like
@@ -13,11 +15,7 @@ from rag_eval.files.unreadable import Unreadable
 from rag_eval.importers import rows_of
 from rag_eval.importers._account import Account
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
     from rag_eval.files.source import Digest, Reader, Source
     from rag_eval.importers import Numbered
 

@@ -7,15 +7,12 @@ pattern is the end of the text, as JSON Schema has it; for Python it may stand b
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sized
 from decimal import Decimal
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sized
-    from typing import Any
-
-    Schema = dict[str, Any]
-    Check = Callable[[Any], bool]
+Schema = dict[str, Any]
+Check = Callable[[Any], bool]
 
 _NOTES = {"$schema", "$id", "$comment", "$defs", "title", "description", "examples", "then"}
 _NUMBERS = (int, float, Decimal)

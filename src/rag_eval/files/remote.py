@@ -6,16 +6,13 @@ does: rag-eval is told none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any, BinaryIO
 
 from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.files.unreadable import Unreadable
 from rag_eval.safe import quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, BinaryIO
 
 _AHEAD = 4 << 20
 PROTOCOLS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "hdfs", "file", "memory")

@@ -6,17 +6,14 @@ import io
 import os
 import stat
 import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
 from rag_eval.errors import MissingExtra
 from rag_eval.files.limits import DEFAULTS, MIB, Limits
 from rag_eval.files.unreadable import Unreadable
-from rag_eval.typed import NamedTuple, Protocol
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import BinaryIO, Self
-
     from rag_eval.files.ledger import Ledger
 
 _AS_LINES = "Write it as JSON Lines, one object a line, which is read as a stream."

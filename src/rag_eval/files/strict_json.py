@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any, NoReturn
 
 from rag_eval.safe import one_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+# jsonschema types what a keyword holds as "anything or unset"; here the keyword is always set.
 import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from rag_eval.safe import one_line, quoted
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    # jsonschema types what a keyword holds as "anything or unset"; here the keyword is always set.
-    ValidationError = Any
+ValidationError = Any
 
 _TYPES = {
     "string": "a string",

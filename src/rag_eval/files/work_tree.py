@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from rag_eval.errors import InputError, Problem, RagEvalError
 from rag_eval.trees import blob_id, object_id
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from rag_eval.trees import Snapshot
 
 

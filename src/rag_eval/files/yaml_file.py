@@ -6,19 +6,15 @@ Numbers with a point stay :class:`~decimal.Decimal`, as written: a threshold of 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any, NamedTuple
 
 import yaml
 
 from rag_eval.safe import one_line
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    Event = Any
+Event = Any
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)

@@ -6,6 +6,8 @@ What an answer says is checked before it is passed on: anything else than what w
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from rag_eval import git_objects
@@ -17,12 +19,6 @@ from rag_eval.github.raw_objects import commit_bytes, tree_bytes
 from rag_eval.object_ids import is_object_id
 from rag_eval.safe import quoted
 from rag_eval.trees import object_id
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any
 
 BOT = "github-actions[bot]"
 """The login that writes with a workflow's own token."""

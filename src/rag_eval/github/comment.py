@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
 from rag_eval.errors import UsageError
 from rag_eval.github.http_client import GitHubError
 from rag_eval.safe import quoted
-from rag_eval.typed import NamedTuple, Protocol
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Literal
-
     from rag_eval.github.api import Comment
 
     Mode = Literal["always", "on-change", "on-failure", "off"]

@@ -14,22 +14,18 @@ import queue
 import re
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+
+from urllib3 import BaseHTTPResponse, PoolManager
 
 from rag_eval import __version__
 from rag_eval.errors import MissingExtra, RagEvalError, UsageError
 from rag_eval.safe import one_line, quoted
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any, TypeVar
-
-    from urllib3 import BaseHTTPResponse, PoolManager
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 PATIENCE = 300.0
 """Seconds that one ``GitHub`` takes in all, for answers and for faults to pass: no job should hang for a comment."""

@@ -7,6 +7,9 @@ pull request it belongs to is asked of GitHub by the commit that the event names
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files.ledger import Ledger
 from rag_eval.files.limits import Limits
@@ -16,13 +19,8 @@ from rag_eval.github.comment import MOST_CHARACTERS, Posted, last_line, marker, 
 from rag_eval.renderers import markdown
 from rag_eval.renderers.json_file import from_json
 from rag_eval.report import again
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from rag_eval.github.api import GitHub, OpenPull
     from rag_eval.github.comment import Mode
 

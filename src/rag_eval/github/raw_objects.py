@@ -6,15 +6,12 @@ the line break at the end of a message. Only bytes that give the id are taken, s
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import product
+from typing import Any
 
 from rag_eval.trees import object_id
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
 
 _ZONES = tuple(
     f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}{abs(minutes) % 60:02}" for minutes in range(-720, 841, 15)

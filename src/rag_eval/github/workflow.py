@@ -5,11 +5,9 @@ Whatever comes from data is made safe before it gets here or in here: a log line
 
 from __future__ import annotations
 
-from rag_eval.safe import log_line
+from collections.abc import Iterable, Iterator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from rag_eval.safe import log_line
 
 MOST_ANNOTATIONS = 10
 """What the runner keeps of one level in one step."""

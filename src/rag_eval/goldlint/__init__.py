@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
 from rag_eval.goldlint import answers, citations, questions, substrings, whole
 from rag_eval.goldlint._sample import Remark, Sample, Seen, watch
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 __all__ = ["CHECKS", "GoldFinding", "Sample", "Seen", "lint", "watch"]
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.case import Case
-from rag_eval.later import lazy
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
-
     from rag_eval.contract import Gold, Settings, Trace
     from rag_eval.judging.gates import Policy
 
@@ -50,17 +47,17 @@ class Sample:
         self.rows = {gold.qid: row for gold, row in both}
         self.policy, self.seen = policy, seen
 
-    @lazy
+    @cached_property
     def settings(self) -> Settings:
         """What the scorer would be told."""
         return self.policy.settings
 
-    @lazy
+    @cached_property
     def answerable(self) -> list[Gold]:
         """The items that have an answer."""
         return [gold for gold in self.items if gold.answerable]
 
-    @lazy
+    @cached_property
     def labels(self) -> list[tuple[Gold, str]]:
         """Each item with each of its gold substrings, as the scorer looks for them: lower-cased."""
         return [(gold, text) for gold in self.answerable for text in dict.fromkeys(gold.substrings)]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from rag_eval.goldlint._sample import Remark, fold
 from rag_eval.metrics.answers import phrases
 from rag_eval.safe import quoted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rag_eval.goldlint._sample import Sample
 
 

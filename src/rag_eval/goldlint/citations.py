@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from rag_eval.case import evidence_level
 from rag_eval.goldlint._sample import Remark, few_or_most
 from rag_eval.safe import quoted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from rag_eval.contract import Gold
     from rag_eval.goldlint._sample import Sample
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from rag_eval.goldlint._sample import Remark
 from rag_eval.safe import quoted
 from rag_eval.text import tokens
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from rag_eval.contract import Gold
     from rag_eval.goldlint._sample import Sample
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rag_eval.case import PHRASE_LIMIT
 from rag_eval.goldlint._sample import INVISIBLE, TYPOGRAPHIC, Remark, few_or_most, fold, tidy
@@ -15,10 +17,7 @@ from rag_eval.safe import quoted
 from rag_eval.text import content_words
 from rag_eval.textual.refusals import recognise
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rag_eval.contract import Gold
     from rag_eval.goldlint._sample import Sample
 

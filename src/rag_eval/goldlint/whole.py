@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,12 +19,8 @@ from rag_eval.judging.slices import document, expanded, slices_of
 from rag_eval.metrics import measure
 from rag_eval.safe import quoted
 from rag_eval.tally import Value, exactly, tally
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rag_eval.goldlint._sample import Sample
     from rag_eval.judging.gates import Gate
     from rag_eval.metrics import Measure

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rag_eval.files.work_tree import WorkTree
 from rag_eval.git import Git
 from rag_eval.places import from_here
 from rag_eval.signoff.frame import Frame, named
 from rag_eval.trees import NOTHING
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Literal
-
     from rag_eval.signoff.frame import People
     from rag_eval.trees import Snapshot, Tree
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from rag_eval.contract import USUAL_GOLD
 from rag_eval.errors import InputError, UsageError
@@ -19,10 +21,7 @@ from rag_eval.safe import quoted
 from rag_eval.signoff import frame
 from rag_eval.trees import Irregular, left_near_changes, lost, named_files, read, read_regular
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from rag_eval.contract import Gold
     from rag_eval.governance.authority import Authority
     from rag_eval.judging.gates import Policy

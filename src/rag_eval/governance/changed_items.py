@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
 from rag_eval.finding import Finding
 from rag_eval.goldlint import CHECKS, Sample
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from rag_eval.files.gold_set import GoldSet
     from rag_eval.goldlint import Seen
     from rag_eval.governance.gold_before import GoldDiff

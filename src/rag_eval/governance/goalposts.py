@@ -6,6 +6,8 @@ Both sides' gates apply: a change may tighten at once, and what it loosens takes
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from rag_eval.comparison.policy import Effects, PolicyChange, changes, freed
 from rag_eval.files.gates_file import policy_of
@@ -20,11 +22,7 @@ from rag_eval.report import Base, concluded, diagnosed, habits, levels, rejudge
 from rag_eval.safe import quoted
 from rag_eval.trees import read_regular
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Literal
-
     from rag_eval.governance.scene import Scene
     from rag_eval.judging.gates import Judged, Policy
     from rag_eval.report import Report

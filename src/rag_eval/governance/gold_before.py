@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.contract import USUAL_GOLD
 from rag_eval.errors import InputError, RagEvalError
@@ -13,9 +14,7 @@ from rag_eval.files.limits import Limits
 from rag_eval.governance.base_gates import gold_named_by, stored_at
 from rag_eval.safe import quoted
 from rag_eval.trees import NOTHING, Irregular, read
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.comparison.blast import Verb
     from rag_eval.files.gold_set import GoldSet

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.comparison import blast
 from rag_eval.comparison.policy import PolicyChange, freed
@@ -17,12 +19,8 @@ from rag_eval.signoff.identity import NO_PROOF, unchecked
 from rag_eval.signoff.policy import proves
 from rag_eval.signoff.policy_file import beside
 from rag_eval.trees import NOTHING, Irregular, differing, read, read_regular
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from rag_eval.comparison.blast import GateTurn, GoldChange
     from rag_eval.finding import Level
     from rag_eval.governance.gold_before import Change, GoldDiff

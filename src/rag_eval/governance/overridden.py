@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rag_eval.contract import USUAL_GOLD
 from rag_eval.files.gates_file import beside, policy_of
@@ -14,10 +16,7 @@ from rag_eval.places import GATES_FILES
 from rag_eval.safe import quoted
 from rag_eval.trees import Irregular, read_regular
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rag_eval.governance.scene import Scene
     from rag_eval.trees import Tree
 

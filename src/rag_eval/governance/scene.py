@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rag_eval.typed import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.app import Session
     from rag_eval.governance.authority import Authority

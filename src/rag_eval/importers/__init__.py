@@ -7,17 +7,14 @@ report), and its line in the table. Converters are pure: files are read through 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from rag_eval.errors import UsageError
 from rag_eval.safe import json_source
-from rag_eval.typed import NamedTuple, Protocol
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any, Literal
-
     from rag_eval.importers._account import Account
     from rag_eval.report import Report
 

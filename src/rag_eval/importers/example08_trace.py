@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from rag_eval.contract import Gold, Trace, inline_citations
 from rag_eval.importers import example08
 from rag_eval.importers._account import Account
 from rag_eval.pairing import Pairing
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rag_eval.importers import Inputs, Numbered
 
     Row = dict[str, Any]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from rag_eval.safe import quoted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rag_eval.importers import Inputs, Numbered
     from rag_eval.importers._account import Account
 

@@ -7,6 +7,7 @@ and under no contract, so that nothing is compared with them.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
 from rag_eval.comparison.operations import MOST
@@ -18,10 +19,7 @@ from rag_eval.report import Report, contract
 from rag_eval.safe import quoted
 from rag_eval.scoring.scorecard import Completeness
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rag_eval.importers import Inputs
     from rag_eval.importers._account import Account
     from rag_eval.metrics import Measure

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.contract import OPTIONAL
 from rag_eval.judging.scope import asked
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
-
     from rag_eval.contract import Gold, Trace
     from rag_eval.judging.gates import Policy
     from rag_eval.metrics import Measure, Metric

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from rag_eval import folds
 from rag_eval.judging import tries
 from rag_eval.judging.results import Layouts, apart, looked_up
 from rag_eval.metrics import measure
 from rag_eval.tally import Value, weighed
-from rag_eval.typed import NamedTuple, Protocol
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, TypeVar
-
     from rag_eval.judging.results import MetricResult, Question
     from rag_eval.judging.tries import Tries
     from rag_eval.scoring.scorecard import Completeness
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
     Pairs = Counter[Pair]
     Scores = Mapping[str, Shown]
     Key = tuple[str, str | None]
-
     S = TypeVar("S")
     T = TypeVar("T")
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Grounding, Relevance, Safety, Settings
 from rag_eval.judging.objectives import Scoring
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import Value, exactly
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Literal
-
     from rag_eval.finding import Finding
 
     Outcome = Literal["passed", "failed", "inconclusive", "no_data"]

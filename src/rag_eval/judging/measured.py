@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import repeat
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.folds import FOLDS, enclosed_together
 from rag_eval.judging.evidence import CONFIDENCE, enclosed
 from rag_eval.judging.results import MetricResult, Question, Scores
 from rag_eval.judging.slices import slices_of
 from rag_eval.metrics import METRICS
+from rag_eval.scoring.scorecard import filled
 from rag_eval.tally import Value, as_shown, tally
-from rag_eval.typed import filled
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
-
     from rag_eval.judging.tries import Tries
     from rag_eval.metrics import Measure
     from rag_eval.scoring.scorecard import Scorecard

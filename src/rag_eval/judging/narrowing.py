@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
     from rag_eval.judging.gates import Policy
     from rag_eval.judging.results import Question
     from rag_eval.metrics import Measure

@@ -5,16 +5,12 @@ It is there to choose among runs and decides no gate: a weighted mean hides what
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import fsum
+from typing import NamedTuple
 
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Column = Sequence[float | None]
-    """A value by run, None where a run has none."""
+Column = Sequence[float | None]
+"""A value by run, None where a run has none."""
 
 QUALITY = {
     "accuracy": ("precision", "abstention_accuracy", "answer_correctness"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from rag_eval.judging.evidence import CONFIDENCE, counted, is_rate
 from rag_eval.judging.gates import BOUNDS, COMPLETENESS, MARGINS, Gate, Judged
@@ -11,10 +13,7 @@ from rag_eval.judging.regression import by_comparison, compared
 from rag_eval.judging.scope import asked
 from rag_eval.judging.slices import expanded
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rag_eval.judging.evidence import Evidence
     from rag_eval.judging.gates import Outcome, Policy
     from rag_eval.scoring.scorecard import Completeness

@@ -9,20 +9,18 @@ significant is inconclusive. ``non_inferiority``: it passes only if the interval
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import erfc, fsum, sqrt
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval import folds
 from rag_eval.judging.gates import Comparison, Judged
 from rag_eval.metrics import measure
 from rag_eval.tally import DECIMALS, exactly, weighed
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-
     from rag_eval.judging.evidence import Evidence, Pairs
     from rag_eval.judging.gates import Gate, Outcome, Statistics
     from rag_eval.stats.units import Units

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
 from rag_eval.contract.fields import LARGEST, Count
 from rag_eval.tally import Shown, Value, as_shown
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import TypeVar
-
     from rag_eval.tally import Score
 
     T = TypeVar("T")

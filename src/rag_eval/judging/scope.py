@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.errors import UsageError
 from rag_eval.judging.gates import FULL
-from rag_eval.later import Later
 from rag_eval.metrics import measure
 from rag_eval.safe import quoted
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from rag_eval.contract import Gold
     from rag_eval.judging.gates import Gate, Policy
 
 SMOKE = "smoke"
-_SUITE = Later("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)
+_SUITE = re.compile("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)
 _USUAL_SIZE = 50
 
 

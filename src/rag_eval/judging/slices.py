@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from rag_eval.later import Later
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
-
     from rag_eval.contract import Gold
     from rag_eval.judging.results import Question
 
@@ -30,7 +28,7 @@ FIELDS = (
 """
 
 ANY = "*"
-_ENDING = Later(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
+_ENDING = re.compile(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
 
 
 def is_field(name: str) -> bool:

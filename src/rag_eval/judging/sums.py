@@ -8,15 +8,13 @@ Scores are taken to fifteen decimals, and their sums are exact, so that no order
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.tally import DECIMALS, weighed
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from rag_eval.tally import Shown
 
     Scored = Sequence[Shown | None]

@@ -7,20 +7,17 @@ them did.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, repeat
 from math import fsum
 from operator import attrgetter, itemgetter, ne
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.judging.results import Layouts, apart, looked_up
 from rag_eval.judging.slices import clusters
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
-
     from rag_eval.judging.results import Question
     from rag_eval.judging.sums import Sums
     from rag_eval.stats.units import Units

@@ -8,7 +8,7 @@ every optional field?
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +22,6 @@ from rag_eval.judging.results import Question, looked_up
 from rag_eval.judging.scope import asked
 from rag_eval.labels import REFUSED
 from rag_eval.metrics import Measure, measure
-from rag_eval.typed import NamedTuple
 
 R = TypeVar("R", bound=Struct)
 

@@ -6,13 +6,12 @@ a run of its characters begins, and repeats nothing that repeats. docs/safety.md
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
 from rag_eval.leaks import copied, internal, personal, secrets
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from rag_eval.contract import Safety
     from rag_eval.leaks.among import Search
 

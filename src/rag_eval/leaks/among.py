@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import wraps
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Search = Callable[[Sequence[str]], list[int]]
+Search = Callable[[Sequence[str]], list[int]]
 
 
 def among(has: Callable[[str], bool]) -> Search:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from rag_eval.later import Later
 from rag_eval.leaks.among import among
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+Spans = Iterator[tuple[int, int]]
 
-    Spans = Iterator[tuple[int, int]]
-
-_MAIL = Later(
+_MAIL = re.compile(
     r"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9][A-Za-z0-9._%+\-]{0,63}"
     r"@(?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24})(?![A-Za-z0-9-])"
 )
@@ -25,27 +21,27 @@ _FIGURES = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x41 if 0x41 <= byte <= 0x5A 
 """All figures as 0 and all capital letters as A, of a text's bytes."""
 _GAP = r"[ .\-/()]{0,2}"
 _BEFORE, _AFTER = r"(?<![\w.,:+/\-])", r"(?![\w\-]|[.,:/][0-9])"
-_INTERNATIONAL = Later(rf"(?<![\w+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])")
-_INTERNATIONAL_00 = Later(rf"{_BEFORE}00[1-9][0-9]{{0,2}}(?=[ \-/(])(?:{_GAP}[0-9]){{6,13}}(?![0-9])")
-_AMERICAN = Later(
+_INTERNATIONAL = re.compile(rf"(?<![\w+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])")
+_INTERNATIONAL_00 = re.compile(rf"{_BEFORE}00[1-9][0-9]{{0,2}}(?=[ \-/(])(?:{_GAP}[0-9]){{6,13}}(?![0-9])")
+_AMERICAN = re.compile(
     rf"{_BEFORE}(?:1[ .\-])?"
     rf"(?:\([2-9][0-9]{{2}}\) ?[2-9][0-9]{{2}}[\-. ]|[2-9][0-9]{{2}}([\-.])[2-9][0-9]{{2}}\1)[0-9]{{4}}{_AFTER}"
 )
-_PAIRS = Later(rf"{_BEFORE}0[1-9](?:([ .\-])[0-9][0-9])(?:\1[0-9][0-9]){{3}}{_AFTER}")
-_NATIONAL = Later(rf"{_BEFORE}\(?0[1-9][0-9]{{1,4}}\)?(?: ?/ ?| )[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}")
-_HYPHENED = Later(rf"{_BEFORE}0[1-9][0-9]{{0,3}}-[0-9]{{1,4}}-[0-9]{{4}}{_AFTER}")
-_ANNOUNCED = Later(
+_PAIRS = re.compile(rf"{_BEFORE}0[1-9](?:([ .\-])[0-9][0-9])(?:\1[0-9][0-9]){{3}}{_AFTER}")
+_NATIONAL = re.compile(rf"{_BEFORE}\(?0[1-9][0-9]{{1,4}}\)?(?: ?/ ?| )[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}")
+_HYPHENED = re.compile(rf"{_BEFORE}0[1-9][0-9]{{0,3}}-[0-9]{{1,4}}-[0-9]{{4}}{_AFTER}")
+_ANNOUNCED = re.compile(
     r"(?i)(?<!\w)(?:tel(?:ephone|efon|[ée]fono|[ée]phone)?|phone|mobile|cell|fax|whatsapp|hotline|mobil|handy"
     r"|call(?: us| me| him| her| them)? (?:at|on|under))\.?(?: (?:no|nr|number|nummer|is|at|us|under)\b\.?){0,3}"
     r"[ .:#=]{0,3}(\(?[0-9](?:[ \-/()]{0,2}[0-9]){6,14})(?!\w|[.,:][0-9])"
 )
-_DATE = Later(
+_DATE = re.compile(
     r"(?:19|20)[0-9][0-9][ \-/](?:0?[1-9]|1[0-2])[ \-/][0-9]{1,2}(?:\D.*)?|[0-9]{1,2}[ \-/][0-9]{1,2}[ \-/][0-9]{2,4}"
 )
 
-_SSN = Later(r"(?<![\w\-.])(?!000|666|9[0-9][0-9])[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![\w\-]|\.[0-9])")
+_SSN = re.compile(r"(?<![\w\-.])(?!000|666|9[0-9][0-9])[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![\w\-]|\.[0-9])")
 
-_CARD = Later(
+_CARD = re.compile(
     r"(?<![\w.,+/\-])(?:[0-9]{13,19}|[0-9]{4}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
     r"|[0-9]{4}([ \-])[0-9]{6}\2[0-9]{4,5})(?![\w\-]|[.,][0-9])"
 )
@@ -58,7 +54,7 @@ _ISSUERS = (
 )
 """Lengths, and ranges of the first digits, of Visa; Mastercard; American Express; Discover, JCB, UnionPay; Diners."""
 
-_IBAN = Later(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?: ?[A-Z0-9]){11,30}")
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?: ?[A-Z0-9]){11,30}")
 _IBAN_LENGTHS = {
     country: int(entry[2:])
     for entry in (

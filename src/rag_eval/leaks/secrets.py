@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from math import log2
 
-from rag_eval.later import Later
 from rag_eval.leaks.among import among
 from rag_eval.text import holds_any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Spans = Iterator[tuple[int, int]]
+Spans = Iterator[tuple[int, int]]
 
 _WORD = r"A-Za-z0-9_\-"
 FORMATS = {
@@ -49,30 +46,30 @@ FORMATS = {
 """The forms in which keys are issued, by issuer. All are at least twenty characters of one word."""
 
 # A key begins where its word does: so nothing is scanned twice.
-_STARTS = Later("|".join(rf"(?<![{_WORD}])(?:{form})" for form in FORMATS.values()))
+_STARTS = re.compile("|".join(rf"(?<![{_WORD}])(?:{form})" for form in FORMATS.values()))
 _SHORTEST, _SHORT = 20, 8
 _SIGNS = bytes(0x78 if 0x21 <= byte <= 0x7E else 0x20 for byte in range(256))
 """All that a word of ASCII is made of as x, of a text's bytes."""
-_LONG_WORD = Later(rf"[!-~]{{{_SHORTEST},}}")
-_PRIVATE = Later(
+_LONG_WORD = re.compile(rf"[!-~]{{{_SHORTEST},}}")
+_PRIVATE = re.compile(
     r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
 )
-_IN_URL = Later(r"(?<=://)[^\s:@/]{0,64}:([^\s:@/]{3,128})@")
-_STATED = Later(
+_IN_URL = re.compile(r"(?<=://)[^\s:@/]{0,64}:([^\s:@/]{3,128})@")
+_STATED = re.compile(
     r"(?i)(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?"
     r"|(?:api|access|secret|private|account|auth)[_ \-]?key)"
     r"[\"'`*]{0,3}\s{0,3}(?:[:=]|:=|=>|\bis\b)\s{0,3}[\"'`*]{0,3}([!#-&(-_a-~]{8,200})"
 )
-_BEARER = Later(r"(?i)(?<!\w)bearer\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)")
+_BEARER = re.compile(r"(?i)(?<!\w)bearer\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)")
 _CUES = ("pass", "pwd", "secret", "token", "credential", "bearer")
 _KINDS, _APART = ("api", "access", "private", "account", "auth"), " _-"
 """Which keys are meant, besides *secret* ones, and what parts the words: *key* alone stands in every other answer."""
 _ENDS = "\"'`*.,;:)]}>"
-_NO_VALUE = Later(
+_NO_VALUE = re.compile(
     r"(?i)[<{$\[(*]|^%.*%$|x{4}|\.{3}|your|example|placeholder|changeme|redacted|://|^/"
     r"|^(?:pass(?:word|wd)?|pwd|secret|token)\d{0,4}$"
 )
-_WORDS = Later(r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[\-_./:,](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)){0,99}")
+_WORDS = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[\-_./:,](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)){0,99}")
 LEAST_ENTROPY = 2.5
 """Bits a character: six that all differ have a little more, eight that all differ have three."""
 

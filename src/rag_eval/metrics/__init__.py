@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import re
+from collections.abc import Callable, Iterable
 
 from rag_eval.errors import UsageError
 from rag_eval.metrics import (
@@ -20,10 +21,6 @@ from rag_eval.metrics import (
 )
 from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
 from rag_eval.safe import quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 __all__ = [
     "METRICS",

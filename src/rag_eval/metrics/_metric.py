@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from rag_eval.typed import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any, Literal
-
     from rag_eval.tally import Score
 
     Better = Literal["higher", "lower"]

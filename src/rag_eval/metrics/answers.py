@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from rag_eval.later import Later
+import re
+from typing import TYPE_CHECKING
+
 from rag_eval.metrics._metric import metric
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.case import Case
 
-_PHRASE = Later(r"[a-z0-9][a-z0-9\-\s]{4,}")
+_PHRASE = re.compile(r"[a-z0-9][a-z0-9\-\s]{4,}")
 _SHORTEST_PHRASE = 5
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rag_eval.case import matches
 from rag_eval.metrics._metric import metric
 from rag_eval.text import content_words, tokens
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.case import Case
     from rag_eval.tally import Ratio

@@ -7,18 +7,17 @@ Of every item but attacks, refused or not, over the chunks that say their text; 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain, combinations
 from math import fsum, log, sqrt
+from typing import TYPE_CHECKING
 
 from rag_eval.metrics._metric import metric
 from rag_eval.tally import DECIMALS
 from rag_eval.text import tokens
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rag_eval.case import Case
     from rag_eval.tally import Ratio
 

@@ -5,10 +5,11 @@ docs/groundedness.md describes how sentences are compared with chunks, and how f
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rag_eval.metrics._metric import metric
 from rag_eval.tally import DECIMALS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.case import Case
     from rag_eval.tally import Ratio

@@ -6,12 +6,11 @@ Time and money are spent on attacks too.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from rag_eval.metrics._metric import metric
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rag_eval.case import Case
     from rag_eval.contract import Settings, Usage
     from rag_eval.metrics._metric import Metric

@@ -6,12 +6,11 @@ metric does not apply: what cannot fail would only lift the value. A missing tra
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from rag_eval.metrics._metric import metric
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rag_eval.case import Case
 
 _UNSURE = 0.5

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rag_eval.metrics._metric import metric
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.case import Case
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import fsum, log2
+from typing import TYPE_CHECKING
 
 from rag_eval.metrics._metric import metric
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.case import Case, Ranking
     from rag_eval.tally import Ratio

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from rag_eval.judging.regression import aim
 from rag_eval.metrics import column_of, of_column
@@ -10,10 +12,7 @@ from rag_eval.renderers import words
 from rag_eval.renderers.figures import SMALL, at_least, number, worsening
 from rag_eval.renderers.words import PLAIN, Voice
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from rag_eval.judging.gates import Comparison, Judged
     from rag_eval.report import Report
 

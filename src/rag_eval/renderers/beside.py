@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
 from rag_eval.labels import GOOD
 from rag_eval.renderers.figures import metric, metric_interval, moved, value
 from rag_eval.renderers.words import PLAIN, Voice, counted
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rag_eval.comparison.baseline import Compared, Effect, Flip
     from rag_eval.judging.gates import Judged
     from rag_eval.judging.results import MetricResult, Question

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 
 class Paragraph(NamedTuple):

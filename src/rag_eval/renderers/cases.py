@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from rag_eval.labels import MEANING, STAGE
 from rag_eval.renderers import words
 from rag_eval.renderers.blocks import Paragraph, Table, paragraphs
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rag_eval.judging.results import Question
     from rag_eval.renderers.blocks import Block
     from rag_eval.renderers.words import Voice

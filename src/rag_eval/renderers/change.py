@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from rag_eval.renderers.blocks import Bullets, Item, Paragraph, Table, listed, more, paragraphs
 from rag_eval.renderers.words import signed_label
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rag_eval.comparison.blast import GateTurn, GoldChange
     from rag_eval.comparison.policy import PolicyChange
     from rag_eval.finding import Finding

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import TYPE_CHECKING
 
 from rag_eval.renderers import values
 from rag_eval.renderers.page import MARKDOWN, PLAIN, marked, plain
 from rag_eval.renderers.side_by_side import sections
 from rag_eval.safe import spreadsheet
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.comparison.runs import SideBySide
 

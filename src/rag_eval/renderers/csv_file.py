@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import TYPE_CHECKING
 
 from rag_eval.labels import GOOD
 from rag_eval.metrics import METRICS, column_of
 from rag_eval.safe import spreadsheet
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.judging.results import Question
     from rag_eval.report import Report

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from rag_eval.judging.gates import MARGINS
 from rag_eval.metrics import column_of, of_column
 from rag_eval.tally import DECIMALS, exactly, shown
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from rag_eval.judging.gates import Judged
     from rag_eval.judging.results import MetricResult
     from rag_eval.report import Report

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from rag_eval.renderers.trend import markdown, table
 from rag_eval.renderers.values import json_text, plain
 from rag_eval.safe import spreadsheet
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from rag_eval.comparison.history import Reading, Series
 
 

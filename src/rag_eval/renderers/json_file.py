@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from operator import itemgetter
 from sys import intern
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -23,13 +25,8 @@ from rag_eval.remarks import Input, Remark
 from rag_eval.report import FORMAT, Base, Report, SignedAt, SliceResult
 from rag_eval.safe import json_source
 from rag_eval.scoring.scorecard import Completeness
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
     from rag_eval.tally import Shown
 
 LABELLED = tuple(name for name, metric in METRICS.items() if metric.scale == "labelled")

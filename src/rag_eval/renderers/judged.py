@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rag_eval.renderers import words
 from rag_eval.renderers.asides import asides
 from rag_eval.renderers.blocks import Table, listed, paragraphs
 from rag_eval.renderers.figures import enclosed, move_of, moves, threshold
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.judging.gates import Judged
     from rag_eval.renderers.blocks import Block

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from rag_eval.renderers import words
@@ -9,7 +10,6 @@ from rag_eval.renderers.figures import bound
 from rag_eval.renderers.words import PLAIN
 from rag_eval.safe import one_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.judging.gates import Judged
     from rag_eval.report import Report

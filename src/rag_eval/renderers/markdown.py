@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from rag_eval.metrics import PERSPECTIVES
 from rag_eval.renderers import cases, change, judged, moved, provenance, remarks, sections, words
@@ -10,10 +12,7 @@ from rag_eval.renderers.marks import SIGNS, VOICE, escaped, folded, glued, laid,
 from rag_eval.safe import markdown as safe
 from rag_eval.safe import prose, untabled
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from rag_eval.errors import InputError
     from rag_eval.renderers.blocks import Block
     from rag_eval.report import Report

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rag_eval.renderers.blocks import Bullets, Table
 from rag_eval.renderers.words import Voice
 from rag_eval.safe import markdown as safe
 from rag_eval.safe import prose, untabled
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from rag_eval.renderers.blocks import Block
 
 SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from rag_eval.labels import GOOD, STAGE
 from rag_eval.renderers import beside, words
 from rag_eval.renderers.blocks import Paragraph, Table, more, paragraphs
 from rag_eval.renderers.figures import FEW
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rag_eval.comparison.baseline import Flip
     from rag_eval.judging.results import Question
     from rag_eval.renderers.blocks import Block

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
 from tabulate import tabulate
 
 from rag_eval.safe import log_line, markdown, one_line, prose, untabled
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 
 class SectionVoice(NamedTuple):

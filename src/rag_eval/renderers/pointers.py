@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
 from rag_eval.labels import GOOD, MEANING
 from rag_eval.renderers import words
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Literal
-
     from rag_eval.report import Report
 
 

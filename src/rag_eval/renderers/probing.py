@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
@@ -11,10 +13,7 @@ from rag_eval.renderers.values import json_text, plain
 from rag_eval.safe import log_line, one_line
 from rag_eval.safe import markdown as safe
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from rag_eval.probe import At, Catch, Errors, Move, Probe, Probed
 
 _MOVES, _IDLE, _NAME = 6, 20, 120

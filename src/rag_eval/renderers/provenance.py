@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from rag_eval.renderers.blocks import Paragraph, Table
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.renderers.blocks import Block
     from rag_eval.renderers.words import Voice

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rag_eval.renderers.blocks import listed
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.renderers.blocks import Block
     from rag_eval.renderers.words import Voice

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rag_eval import __version__
 from rag_eval.renderers import values
@@ -11,10 +13,7 @@ from rag_eval.renderers.comparison import FORMAT
 from rag_eval.renderers.page import MARKDOWN, PLAIN, Section, marked, plain
 from rag_eval.safe import spreadsheet
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from rag_eval.comparison.repeats import Estimate, Repeats, Tried
     from rag_eval.renderers.page import SectionVoice
 

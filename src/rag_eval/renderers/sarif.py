@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.labels import MEANING
 from rag_eval.places import GATES_FILES
@@ -12,10 +13,7 @@ from rag_eval.renderers.pointers import of_findings, of_gates, of_questions
 from rag_eval.renderers.values import json_text
 from rag_eval.safe import one_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rag_eval.renderers.pointers import Pointer
     from rag_eval.report import Report
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rag_eval.metrics import column_of, measure
 from rag_eval.renderers.figures import metric_interval
 from rag_eval.renderers.words import counted, value_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rag_eval.judging.results import MetricResult
     from rag_eval.metrics import Metric
     from rag_eval.report import Report

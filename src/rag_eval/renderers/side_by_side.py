@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
 from rag_eval.labels import GOOD
 from rag_eval.renderers import figures
 from rag_eval.renderers.figures import between
 from rag_eval.renderers.page import Section
 from rag_eval.renderers.scatter import mark, scatter
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from rag_eval.comparison.operations import Spread
     from rag_eval.comparison.runs import Against, Cell, Row, SideBySide, Standing
     from rag_eval.judging.objectives import Dropped, Front

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from tabulate import tabulate
 
 from rag_eval.labels import MEANING
@@ -12,10 +15,7 @@ from rag_eval.renderers.figures import FEW, enclosed, move_of, moves, threshold
 from rag_eval.renderers.words import PLAIN
 from rag_eval.safe import log_line, one_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rag_eval.judging.results import Question
     from rag_eval.report import Report
 

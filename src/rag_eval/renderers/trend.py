@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, floor
+from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
@@ -11,10 +13,7 @@ from rag_eval.renderers.figures import between, probability
 from rag_eval.safe import log_line, one_line
 from rag_eval.safe import markdown as safe
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from rag_eval.comparison.history import Contrast, GoldDiff, Reading, Series
 
 _BARS = "▁▂▃▄▅▆▇█"

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from rag_eval.safe import json_source
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def plain(value: Any) -> Any:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import compress
 from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.judging import tries
 from rag_eval.judging.gates import FULL
@@ -24,12 +26,8 @@ from rag_eval.renderers.figures import (
     worsening_interval,
 )
 from rag_eval.safe import one_line
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
     from rag_eval.finding import Finding
     from rag_eval.judging.gates import Judged
     from rag_eval.judging.results import MetricResult, Question

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from operator import add, attrgetter, eq
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from rag_eval.folds import FOLDS
 from rag_eval.tally import weighed
-from rag_eval.typed import NamedTuple, filled
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any, TypeVar, overload
-
     from rag_eval.contract import Gold
     from rag_eval.metrics import Measure
     from rag_eval.scoring.outcomes import Outcome, RunOutcomes
@@ -24,9 +20,15 @@ if TYPE_CHECKING:
     Item = tuple[Gold, str | None, Outcome, int]
     T = TypeVar("T")
 
+NT = TypeVar("NT", bound=tuple[Any, ...])
 _SCORES, _OWN, *_BESIDE = map(attrgetter, ("scores", "own", "label", "example08", "level", "habits"))
 _LABEL, _EXAMPLE, _LEVEL, _HABITS = _BESIDE
 _QID, _LINE = map(attrgetter, ("qid", "line"))
+
+
+def filled(kind: type[NT], columns: Iterable[Iterable[Any]]) -> Iterator[NT]:
+    """Make named tuples of columns, without a call in Python for each: there may be millions."""
+    return map(tuple.__new__, repeat(kind), zip(*columns, strict=True))
 
 
 class Completeness(NamedTuple):

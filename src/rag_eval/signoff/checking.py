@@ -11,6 +11,9 @@ level that the policy asks for.
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
 from rag_eval.contract import item_hash as digest
 from rag_eval.errors import Problem
 from rag_eval.places import shell_line
@@ -23,14 +26,8 @@ from rag_eval.signoff.policy import Advice as Advice
 from rag_eval.signoff.policy import Breach as Breach
 from rag_eval.signoff.policy import Policy as Policy
 from rag_eval.signoff.record import LONGEST_QID, Change, Record
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping
-    from typing import Any
-
-    Edge = tuple[str | None, str | None, bool]
+Edge = tuple[str | None, str | None, bool]
 
 _SHOWN = 10
 

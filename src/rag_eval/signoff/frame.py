@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import posixpath
 import time
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.files import strict_json
@@ -21,13 +23,8 @@ from rag_eval.signoff.identity import NO_PROOF
 from rag_eval.signoff.policy_file import beside, signoff_policy
 from rag_eval.signoff.record import Record
 from rag_eval.trees import NOTHING, Irregular, read
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from typing import Any
-
     from rag_eval.git import Git
     from rag_eval.signoff.identity import Author, Proof
     from rag_eval.trees import Tree

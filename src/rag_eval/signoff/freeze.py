@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.safe import quoted
 from rag_eval.signoff.checking import Side, unsigned
 from rag_eval.signoff.record import Change, Record
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
     from rag_eval.signoff.checking import Policy
 
 VERSION = 1

@@ -7,14 +7,12 @@ compared without regard to case, as GitHub does.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.safe import quoted
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
     from rag_eval.github.api import Authorship, Review
     from rag_eval.signoff.policy import Policy
     from rag_eval.signoff.record import Record

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
 LEVELS = ("record", "review", "signature")
 

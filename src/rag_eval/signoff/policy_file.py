@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.errors import InputError, Problem
 from rag_eval.files.limits import MIB, YAML_MIB
@@ -10,10 +11,7 @@ from rag_eval.safe import quoted
 from rag_eval.signoff.policy import LEVELS, SETTINGS, Policy
 from rag_eval.signoff.record import PATTERNS, matches
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rag_eval.files.yaml_file import Document
 
 LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})"

@@ -9,13 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from typing import Any, Literal, NamedTuple
 
 from rag_eval.safe import quoted
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal
 
 VERSION = 1
 LONGEST_QID = 200

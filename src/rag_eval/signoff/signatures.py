@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from rag_eval.errors import InputError, Problem, RagEvalError
 from rag_eval.places import trust_no_program_here
@@ -20,10 +22,7 @@ from rag_eval.signoff.allowed_signers import allowed_signers
 from rag_eval.signoff.identity import Proof
 from rag_eval.signoff.record import NAMESPACE
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from rag_eval.signoff.policy import Policy
     from rag_eval.signoff.record import Record
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from rag_eval.stats.differences import above_percentile, effects, mean_difference, other_difference
     from rag_eval.stats.draws import within_reach

@@ -13,17 +13,14 @@ The quantile needs no chance: the weighted mean is below t exactly when a sum of
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from math import fsum, inf, log, sqrt
 from operator import mul, truediv
 
 from rag_eval.stats.special import beta_quantile, normal_quantile
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Tries = Mapping[tuple[float, int], int]
-    """The total of so many scores and their number, each with how often they occur together."""
+Tries = Mapping[tuple[float, int], int]
+"""The total of so many scores and their number, each with how often they occur together."""
 
 Points = list[tuple[float, int]]
 """Distinct scores, each with how often it occurs."""

@@ -8,18 +8,16 @@ scores, the effect is simply the first score less the second.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from math import fsum, sqrt
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.stats.bounded import DECIMALS
 from rag_eval.stats.gaps import mean, share
 from rag_eval.stats.intervals import UNIT, Interval, interval, settled
 from rag_eval.stats.units import Units, units_of
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rag_eval.stats.intervals import Ends
     from rag_eval.stats.paired import Pair
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256, shake_256
 from math import ceil
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 DRAWS = 9_999
 """The least p is then 0.0001."""

@@ -8,16 +8,14 @@ its own mean.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 from math import fsum
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.stats.units import Units, units_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
     from rag_eval.stats.units import Unit
 
 LEAST_IN_BOTH = 0.5

@@ -8,18 +8,16 @@ bench/statistics/coverage.py.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import accumulate
 from math import cbrt, fsum, log, sqrt
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.stats.bounded import DECIMALS, mean_at_least, mean_at_most
 from rag_eval.stats.special import beta_quantile, binomial_tail, student_quantile
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from rag_eval.stats.bounded import Points
 
 CONFIDENCE = 0.95

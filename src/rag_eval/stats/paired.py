@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import frexp
 from operator import getitem
 from struct import unpack
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.stats.draws import DRAWS, chance, enough, key_of, p_value
 from rag_eval.stats.gaps import complete, enough_in_both, has_gaps, moves
 from rag_eval.stats.special import binomial_tail
 from rag_eval.stats.units import units_of
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from rag_eval.stats.units import Units
 
 Pair = tuple[float | None, float | None]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.stats.draws import chance, enough, key_of, p_value
 from rag_eval.stats.units import units_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
-
     from rag_eval.stats.units import Unit, Units
 
     Pairs = list[tuple[Any, Any]]

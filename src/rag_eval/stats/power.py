@@ -9,6 +9,8 @@ loss, which is the hardest drop to see: fewer cases carry it. See docs/statistic
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -16,11 +18,6 @@ from math import exp, floor, sqrt
 
 from rag_eval.stats.intervals import interval
 from rag_eval.stats.special import beta_quantile, binomial_tail, log_binomial
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from decimal import Decimal
 
 POWER = 0.8
 NOISE_CONFIDENCE = 0.8

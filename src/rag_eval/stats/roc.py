@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from itertools import accumulate
 from math import inf
 
 from rag_eval.stats.intervals import CONFIDENCE, Interval, clopper_pearson, percentile_ranks, settled
 from rag_eval.stats.special import beta_quantile
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Sequence
 
 
 def auc_interval(positives: Counter[float], negatives: Counter[float], confidence: float = CONFIDENCE) -> Interval:

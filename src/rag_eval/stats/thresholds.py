@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
-
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from decimal import Decimal
-    from typing import Literal
+from typing import Literal, NamedTuple
 
 
 class Asked(NamedTuple):

@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from math import fsum, sqrt
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.stats.bounded import DECIMALS, ratio_at_least, ratio_at_most
 from rag_eval.stats.intervals import CONFIDENCE, UNIT, Interval, interval, percentile, settled, small_sample
 from rag_eval.stats.roc import area, area_interval
 from rag_eval.stats.special import student_quantile
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from rag_eval.stats.bounded import Tries
     from rag_eval.stats.intervals import Ends
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    Unit = tuple[tuple[tuple[Any, Any], int], ...]
-    """Pairs of scores, in order, each with how many tries at the question have it."""
+Unit = tuple[tuple[tuple[Any, Any], int], ...]
+"""Pairs of scores, in order, each with how many tries at the question have it."""
 
 
 class Units(Counter["Unit"]):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rag_eval.renderers import cases, change, judged, moved, provenance, remarks, words
 from rag_eval.renderers.html import metrics, plots, questions
 from rag_eval.renderers.html.element import VOICE, Markup, inline, joined, shown, sign, tag
 from rag_eval.renderers.html.layout import folded, headed, laid, section
 from rag_eval.renderers.html.shell import page
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rag_eval.report import Report
 

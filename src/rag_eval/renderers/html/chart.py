@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, floor, isfinite, log10
+from typing import NamedTuple
 
 from rag_eval.renderers.html.element import Markup, joined, tag
 from rag_eval.renderers.html.layout import scrolled
-from rag_eval.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _WIDTH, _HEIGHT = 880.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 850.0, 34.0, 250.0

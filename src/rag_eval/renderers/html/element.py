@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from rag_eval.renderers.words import Voice
 from rag_eval.safe import hypertext, one_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _VOID = frozenset({"meta", "input", "br", "hr"})
 _CUT = 1_000

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
 from rag_eval.renderers.blocks import Bullets, Table
 from rag_eval.renderers.html.element import Markup, inline, joined, tag
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from rag_eval.renderers.blocks import Block, Item
 
 

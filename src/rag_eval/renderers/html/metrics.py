@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from rag_eval.metrics import PERSPECTIVES
 from rag_eval.renderers import sections
 from rag_eval.renderers.blocks import Table
 from rag_eval.renderers.html.element import VOICE, Markup, inline, joined, shown, tag
 from rag_eval.renderers.html.layout import folded, table
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rag_eval.report import Report
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
 from rag_eval.judging.gates import MARGINS
 from rag_eval.renderers import beside, words
 from rag_eval.renderers.figures import bound, enclosed, is_count, metric_interval, value
@@ -10,10 +13,7 @@ from rag_eval.renderers.html.layout import folded
 from rag_eval.renderers.html.svg import Mark, figure, is_share
 from rag_eval.renderers.judged import kind
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from rag_eval.judging.gates import Judged
     from rag_eval.judging.results import MetricResult
     from rag_eval.report import Report, SliceResult

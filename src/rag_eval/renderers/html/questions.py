@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.labels import GOOD, MEANING, STAGE
 from rag_eval.renderers import cases, words
 from rag_eval.renderers.blocks import Table
 from rag_eval.renderers.html.element import VOICE, Markup, joined, shown, tag
 from rag_eval.renderers.html.layout import caption, laid, scrolled
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from rag_eval.judging.results import Question
     from rag_eval.report import Report
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
 from rag_eval.renderers.blocks import Paragraph, Table, listed
 from rag_eval.renderers.html.chart import Axes, Dot, chart
 from rag_eval.renderers.html.element import VOICE, Markup, inline, joined, shown, tag
@@ -11,10 +14,7 @@ from rag_eval.renderers.page import SectionVoice
 from rag_eval.renderers.scatter import mark
 from rag_eval.renderers.side_by_side import sections
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from rag_eval.comparison.runs import SideBySide
     from rag_eval.judging.objectives import Front
     from rag_eval.renderers.page import Section

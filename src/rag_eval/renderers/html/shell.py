@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from pkgutil import get_data
 
 from rag_eval.renderers.html.element import Markup, joined, tag
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def page(title: str, version: str, header: Markup, sections: Sequence[tuple[str, str, Markup]]) -> str:

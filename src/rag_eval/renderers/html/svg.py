@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import isfinite
+from typing import NamedTuple
 
 from rag_eval.renderers.html.element import Markup, joined, tag
 from rag_eval.renderers.html.layout import scrolled
 from rag_eval.renderers.words import OUTCOMES
-from rag_eval.typed import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Ends = tuple[float, float]
+Ends = tuple[float, float]
 
 _WIDTH, _LEFT, _RIGHT = 960.0, 300.0, 700.0
 _ROW, _TOP, _BOTTOM = 26.0, 26.0, 8.0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
 from rag_eval import __version__
 from rag_eval.renderers import trend
 from rag_eval.renderers.blocks import Table, listed
@@ -10,10 +13,7 @@ from rag_eval.renderers.html.element import VOICE, Markup, joined, shown, tag
 from rag_eval.renderers.html.layout import folded, laid, section
 from rag_eval.renderers.html.shell import page
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from rag_eval.comparison.history import Reading, Series
 
 _LEGEND = (
