@@ -14,7 +14,7 @@ from rag_eval.errors import UsageError
 
 COMMANDS = {
     "demo": "score the packaged example and show where to go next",
-    "init": "write a first gold set, gates, workflow and hooks, never over what is there",
+    "init": "write a first gold set, sample traces, gates, workflow and hooks; keep files that exist",
     "collect": "ask a system the questions of the gold set and write its answers as traces",
     "dataset": "turn a public data set into a gold set, its chunks and traces",
     "validate": "check gold, trace, gates and report files",
