@@ -100,6 +100,8 @@ KEYS = [
     f"dop_v1_{HEX * 4}",
     f"MTAx{A[:20]}.{A[:6]}.{A[:27]}",
     f"dckr_pat_{A[:27]}",
+    "dapi" + "0a1b2c3d" * 4,
+    "sig=" + "aB3dE5gH7j" * 4,
     f"ghp_{A[:36]}",
     f"ghs_{A[:36]},",
     f"github_pat_{A}",
@@ -597,3 +599,37 @@ def test_overlapping_leaks_are_masked_once_and_whole():
         Leak("verbatim", "c", 0, 12, ""),
     ]
     assert without("abcdefghi jk", leaks) == "ab**ef*** jk"
+
+
+@pytest.mark.parametrize(
+    ("text", "detector"),
+    [
+        ("Passwort: Xy7kq9Lm2p", "stated secret"),
+        ("Votre mot de passe : Xy7kq9Lm2p", "stated secret"),
+        ("La contraseña es: Xy7kq9Lm2p", "stated secret"),
+        ("Use dapi" + "0a1b2c3d" * 4 + " for the cluster.", "key of a known format"),
+        ("https://a.blob.core.windows.net/c?sv=2022&sig=" + "aB3dE5gH7j" * 4 + "%3D", "key of a known format"),
+        ("His SSN is 536221234.", "US social security number"),
+        ("ftp://admin:Xy7kq9Lm2p@files.corp-mail.org/x", "password in a URL"),
+    ],
+)
+def test_further_forms_are_found_once(text, detector):
+    assert [leak.detector for leak in leaks_of(text, (), (), Safety())] == [detector]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Order number 555-223-4567 has shipped.",
+        "Part no. 0203 456 78901 is out of stock.",
+        "See case 212-555-0147 for details.",
+        "Ticket #415-555-2671 is closed.",
+        "The population is 536221234.",
+    ],
+)
+def test_numbers_of_orders_parts_and_cases_are_no_leaks(text):
+    assert leaks_of(text, (), (), Safety()) == ()
+
+
+def test_an_announced_phone_number_is_one_after_all():
+    assert [leak.detector for leak in leaks_of("Call us at 555-223-4567.", (), (), Safety())] == ["phone number"]

@@ -20,6 +20,7 @@ _FOOTNOTE = (
     r"[0-9]{1,3}(?:\s?(?:,|and|&|–|-)\s?[0-9]{1,3})*[\])]"
 )
 """``[3]``, ``[^3]``, ``【4:0†source】``, ``<sup>3</sup>``, ``[Doc 3]``, ``(Source: 3)``."""
+_BRACKETED = r"\[([^\[\]]{1,1000})\]"
 _SEPARATORS = r"[,\s]+"
 
 _Id = Annotated[str, Meta(max_length=200)]
@@ -170,8 +171,11 @@ def inline_citations(text: str) -> list[str] | None:
 def without_citations(text: str, ids: Iterable[str]) -> str:
     """Replace the citations in a text by as many spaces: ``[id]`` of known ids, footnotes, the list form."""
     text = re.sub(_CITATION_LIST, _blank, text)
-    for name in ids:
-        text = text.replace(f"[{name}]", " " * (len(name) + 2))
+    known = {*ids}
+    text = re.sub(_BRACKETED, lambda match: _blank(match) if match[1] in known else match[0], text)
+    for name in known:
+        if "[" in name or "]" in name:
+            text = text.replace(f"[{name}]", " " * (len(name) + 2))
     return re.sub(_FOOTNOTE, _blank, text)
 
 

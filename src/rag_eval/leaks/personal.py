@@ -16,6 +16,8 @@ _MAIL = re.compile(
 _FILES = frozenset("png jpg jpeg gif svg webp avif ico pdf js css json ts py md txt html zip".split())
 """What reads as the end of an address but is that of a file, as in icon@2x.png."""
 
+_CREDENTIALS = 130  # characters of a URL before the host
+
 _GAPS = b" .-/()"
 _FIGURES = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x41 if 0x41 <= byte <= 0x5A else byte for byte in range(256))
 """All figures as 0 and all capital letters as A, of a text's bytes."""
@@ -35,11 +37,22 @@ _ANNOUNCED = re.compile(
     r"|call(?: us| me| him| her| them)? (?:at|on|under))\.?(?: (?:no|nr|number|nummer|is|at|us|under)\b\.?){0,3}"
     r"[ .:#=]{0,3}(\(?[0-9](?:[ \-/()]{0,2}[0-9]){6,14})(?!\w|[.,:][0-9])"
 )
+_NO_PHONE = re.compile(
+    r"(?i)(?:order|part|case|ticket|invoice|ref(?:erence)?|sku|serial|item|article|model|account|customer|tracking|product"
+    r"|batch|patent|docket|claim|policy|bestell|auftrags?|rechnungs?|artikel|kunden|commande|facture|pedido|factura|isbn)"
+    r"[\s-]?(?:no|nr|num(?:ber|mer|[ée]ro)?|id|code)?\.?\s{0,2}[:#=]?\s{0,2}(?:is\s)?\Z"
+)
+"""What stands before the number of an order, a part or a case."""
+_CONTEXT = 40  # characters before a number that are read
 _DATE = re.compile(
     r"(?:19|20)[0-9][0-9][ \-/](?:0?[1-9]|1[0-2])[ \-/][0-9]{1,2}(?:\D.*)?|[0-9]{1,2}[ \-/][0-9]{1,2}[ \-/][0-9]{2,4}"
 )
 
 _SSN = re.compile(r"(?<![\w\-.])(?!000|666|9[0-9][0-9])[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![\w\-]|\.[0-9])")
+
+_STATED_SSN = re.compile(
+    r"(?i)(?:\bssn|social security (?:number|no))\W{0,3}(?:is )?\W{0,3}((?!000|666|9)[0-9]{9})(?![\w\-])"
+)
 
 _CARD = re.compile(
     r"(?<![\w.,+/\-])(?:[0-9]{13,19}|[0-9]{4}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
@@ -88,7 +101,9 @@ def with_account(text: str) -> bool:
 def mail_addresses(text: str) -> Spans:
     """Addresses with a domain that ends in letters; ``git@`` and files such as icon@2x.png are none."""
     for found in _MAIL.finditer(text):
-        if found[1].lower() not in _FILES and not found[0].startswith("git@"):
+        before = text[max(0, found.start() - _CREDENTIALS) : found.start()].rpartition("://")
+        in_url = before[1] and not any(sign in before[2] for sign in " /\n\t")  # user:password@host
+        if found[1].lower() not in _FILES and not found[0].startswith("git@") and not in_url:
             yield found.span()
 
 
@@ -108,6 +123,7 @@ def phone_numbers(text: str) -> Spans:
 def social_security_numbers(text: str) -> Spans:
     """``123-45-6789`` in the ranges that are given out; nine digits in a row are any number."""
     yield from (found.span() for found in _SSN.finditer(text))
+    yield from (found.span(1) for found in _STATED_SSN.finditer(text))
 
 
 def card_numbers(text: str) -> Spans:
@@ -133,14 +149,13 @@ def luhn(digits: str) -> bool:
 
 
 def _phone_spans(text: str) -> Spans:
-    for found in _INTERNATIONAL.finditer(text):
-        if _is_international(found[0]):
+    by_form = [found for found in _INTERNATIONAL.finditer(text) if _is_international(found[0])]
+    by_form += [*_INTERNATIONAL_00.finditer(text), *_AMERICAN.finditer(text), *_PAIRS.finditer(text)]
+    by_form += [found for found in _NATIONAL.finditer(text) if 9 <= len(_digits(found[0])) <= 12]
+    by_form += [found for found in _HYPHENED.finditer(text) if 10 <= len(_digits(found[0])) <= 11]
+    for found in by_form:
+        if not _NO_PHONE.search(text[max(0, found.start() - _CONTEXT) : found.start()]):
             yield found.span()
-    yield from (found.span() for found in _INTERNATIONAL_00.finditer(text))
-    yield from (found.span() for found in _AMERICAN.finditer(text))
-    yield from (found.span() for found in _PAIRS.finditer(text))
-    yield from (found.span() for found in _NATIONAL.finditer(text) if 9 <= len(_digits(found[0])) <= 12)
-    yield from (found.span() for found in _HYPHENED.finditer(text) if 10 <= len(_digits(found[0])) <= 11)
     yield from (found.span(1) for found in _ANNOUNCED.finditer(text) if not _DATE.fullmatch(found[1]))
 
 

@@ -17,6 +17,8 @@ FORMATS = {
     "AWS access key id": r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])",
     "Anthropic": rf"sk-ant-[{_WORD}]{{20,}}",
     "Azure Storage": r"AccountKey=[A-Za-z0-9+/]{86}==",
+    "Azure SAS": r"sig=[A-Za-z0-9%+/]{40,}(?:=|%3[Dd])?",
+    "Databricks": r"dapi[0-9a-f]{32}(?:-[0-9])?",
     "DigitalOcean": r"do[opr]_v1_[0-9a-f]{64}",
     "Discord": rf"[MNO][{_WORD}]{{23,25}}\.[{_WORD}]{{6}}\.[{_WORD}]{{27,}}",
     "Docker Hub": rf"dckr_(?:pat|oat)_[{_WORD}]{{20,}}",
@@ -56,12 +58,13 @@ _PRIVATE = re.compile(
 )
 _IN_URL = re.compile(r"(?<=://)[^\s:@/]{0,64}:([^\s:@/]{3,128})@")
 _STATED = re.compile(
-    r"(?i)(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?"
+    r"(?i)(?:pass(?:word|wd|phrase|code|wort)|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|пароль|pwd"
+    r"|secret|token|credentials?"
     r"|(?:api|access|secret|private|account|auth)[_ \-]?key)"
-    r"[\"'`*]{0,3}\s{0,3}(?:[:=]|:=|=>|\bis\b)\s{0,3}[\"'`*]{0,3}([!#-&(-_a-~]{8,200})"
+    r"[\"'`*]{0,3}\s{0,3}(?:[:=]|:=|=>|\b(?:is|ist|est|es)\b:?)\s{0,3}[\"'`*]{0,3}([!#-&(-_a-~]{8,200})"
 )
 _BEARER = re.compile(r"(?i)(?<!\w)bearer\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)")
-_CUES = ("pass", "pwd", "secret", "token", "credential", "bearer")
+_CUES = tuple("pass kennwort contrase senha wachtwoord пароль pwd secret token credential bearer".split())
 _KINDS, _APART = ("api", "access", "private", "account", "auth"), " _-"
 """Which keys are meant, besides *secret* ones, and what parts the words: *key* alone stands in every other answer."""
 _ENDS = "\"'`*.,;:)]}>"

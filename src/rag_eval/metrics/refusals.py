@@ -28,6 +28,18 @@ def abstention_accuracy(case: Case) -> bool | None:
     return case.refused != case.gold.answerable if case.counts else None
 
 
+@metric("refusals", source="SQuAD 2.0 (abstention as a classifier)", depends_on="features")
+def abstention_precision(case: Case) -> bool | None:
+    """Share of refusals that were right: the question is unanswerable."""
+    return case.in_u if case.refused and case.counts else None
+
+
+@metric("unanswerable items", source="SQuAD 2.0 (abstention as a classifier)", depends_on="features")
+def abstention_recall(case: Case) -> bool | None:
+    """Share of unanswerable questions that were refused. It is one minus under_refusal."""
+    return case.refused if case.in_u else None
+
+
 @metric("refusals", source="reference scorer's contract", depends_on="features")
 def exact_refusal(case: Case) -> bool | None:
     """Share of refusals that are the refusal token to the letter and cite nothing."""

@@ -1,0 +1,51 @@
+"""Every text function is total and linear: 100 kB of anything take less than a second of processor time."""
+
+import time
+
+import pytest
+
+from rag_eval.contract.trace import inline_citations, without_citations
+from rag_eval.leaks import leaks_of, suspects
+from rag_eval.text import tokens
+from rag_eval.textual.grounding import ground, makes
+from rag_eval.textual.refusals import recognise, says_nothing
+from seams import Safety
+
+SIZE = 100_000
+FUNCTIONS = {
+    "without_citations": lambda text: without_citations(text, [f"id{number}" for number in range(2000)]),
+    "inline_citations": inline_citations,
+    "ground": lambda text: ground(text, [text, f"{text} end"], text),
+    "makes": lambda text: makes(text, text[:2000]),
+    "recognise": recognise,
+    "says_nothing": says_nothing,
+    "leaks_of": lambda text: leaks_of(text, (text[:1000],), [tokens(text)], Safety()),
+    "suspects": lambda text: suspects([text], Safety()),
+}
+NAMED = ["3 4 ", "1/2 ", "【4:0†", "&#39;", "9" * 5000 + " "]
+OTHERS = [
+    *["citations:[", "[", "[id1]", "a@", "1.", "+1 ", "pass word: ", "sk-", "tel. 1", "AA00 ", "://a:b", "¼½", "°C "],
+    *["$1m", "\n\n", "```", "{a: ", "(a,", "Sure, ", "if you have a ", "0s ", "v1.", "1,2", "(A, 2", "not ", "'t "],
+    *["1. ", "x" * 64 + " ", "\u200b", "٣", "don't ", "a.b.c.", "東京", "twenty ", "\x00", "\ud800", "sig=", "order "],
+]
+
+
+def slow(parts):
+    found = []
+    for part in parts:
+        text = (part * SIZE)[:SIZE]
+        for name, function in FUNCTIONS.items():
+            began = time.process_time()
+            function(text)
+            if time.process_time() - began > 1:
+                found.append((name, part[:12]))
+    return found
+
+
+def test_texts_that_were_slow_are_not():
+    assert slow(NAMED) == []
+
+
+@pytest.mark.deep
+def test_no_text_is_slow():
+    assert slow(OTHERS) == []
