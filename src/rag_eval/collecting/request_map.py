@@ -69,6 +69,7 @@ PRESETS: dict[str, RequestMap] = {
         citations="/citations",
         chunks="/sources",
         chunk={"id": "/chunk_id", "text": "/text", "doc_id": "/doc_id", "score": "/score"},
+        latency_ms={"retrieve": "/timings/retrieve_ms"},
         health="/health",
         config="/config",
     ),

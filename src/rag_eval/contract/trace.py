@@ -70,6 +70,13 @@ class Guardrail(Struct, gc=False, forbid_unknown_fields=True):
     leaks: OrAbsent[tuple[str, ...]] = None
 
 
+class Source(Struct, gc=False, forbid_unknown_fields=True):
+    """The tool that recorded a trace, and the id that it gave it: kept to find the trace again."""
+
+    tool: OrAbsent[str] = None
+    id: OrAbsent[str] = None
+
+
 class Trace(Struct, gc=False, forbid_unknown_fields=True):
     """What the system under test did with one question.
 
@@ -99,6 +106,7 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
     latency: OrAbsent[dict[str, Amount]] = field(default=None, name="latency_ms")
     usage: OrAbsent[Usage] = None
     guardrail: OrAbsent[Guardrail] = None
+    source: OrAbsent[Source] = None
     line: int = field(default=0, name=" line")  # a name that no row uses: the reader overwrites it anyway
 
     def __post_init__(self) -> None:

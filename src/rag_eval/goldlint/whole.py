@@ -131,8 +131,9 @@ def _judged(sample: Sample) -> list[Judged]:
     found = []
     for gate in _bounds(sample):
         measured = measure(gate.name)
-        if not all(name in _GIVEN or name.startswith("gold.") for name in measured.metric.needs):
-            continue  # whether there is something to judge, the gold alone does not say
+        needs = measured.metric.needs
+        if "gold.attack" in needs or not all(name in _GIVEN or name.startswith("gold.") for name in needs):
+            continue  # attacks are no items of a sample; of trace fields the gold says nothing
         values = [_mean(measured, [case for case in some if _is_in(gate, case.gold)]) for some in cases]
         found.append(Judged(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
     return found
