@@ -26,6 +26,10 @@ class Contract:
         self._accepts = predicate(self.schema)
         self._known = _known_fields(self.schema)
 
+    def accepts(self, value: Any) -> bool:
+        """Return whether a decoded value keeps the schema."""
+        return self._accepts(value)
+
     def examine(self, data: bytes) -> tuple[Any, list[Fault]]:
         """Return the value of a JSON text and no faults, or None and everything that is wrong with it."""
         try:

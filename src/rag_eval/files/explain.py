@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import islice
 from json import JSONDecoder
 from typing import Any
@@ -25,10 +26,14 @@ def explain_line(line: bytes, schema: str, depth: int, decoder: JSONDecoder) -> 
 
 def explain_value(value: Any, schema: str) -> list[Fault]:
     """Return what jsonschema finds wrong with a decoded value."""
+    errors = list(islice(_validator(schema).iter_errors(value), _MOST))
+    return [word(error) for error in sorted(errors, key=lambda error: [str(part) for part in error.absolute_path])]
+
+
+@cache
+def _validator(schema: str) -> Any:
     import jsonschema
     import referencing
 
     # A registry that knows no address: a $ref to elsewhere fails instead of being fetched.
-    validator = jsonschema.Draft202012Validator(load(schema), registry=referencing.Registry())
-    errors = list(islice(validator.iter_errors(value), _MOST))
-    return [word(error) for error in sorted(errors, key=lambda error: [str(part) for part in error.absolute_path])]
+    return jsonschema.Draft202012Validator(load(schema), registry=referencing.Registry())

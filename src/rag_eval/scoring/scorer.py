@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from copy import copy
 
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.integrity import LEAST_POOL
@@ -51,7 +50,8 @@ class Scorer:
 
     def empty_copy(self) -> Scorer:
         """Return a scorer of the same kind that has seen no trace."""
-        other = copy(self)
+        other = object.__new__(type(self))  # copy.copy would make a ReferenceScorer anew, gold and all
+        other.__dict__.update(self.__dict__)
         other._reset()
         return other
 
