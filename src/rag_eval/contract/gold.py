@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert, field
@@ -117,10 +118,11 @@ class Gold(Struct, gc=False, forbid_unknown_fields=True):
     @property
     def is_plain(self) -> bool:
         """Whether it has no label but substrings and citations."""
-        return not any([getattr(self, name) is not None for name in _RARE])
+        return _RARE(self) == _NO_LABELS
 
 
-_RARE = Gold.__struct_fields__[Gold.__struct_fields__.index("expected_answer") : -1]
+_LABELS = Gold.__struct_fields__[Gold.__struct_fields__.index("expected_answer") : -1]
+_RARE, _NO_LABELS = attrgetter(*_LABELS), (None,) * len(_LABELS)
 
 
 class ArrayItem(Struct, gc=False, forbid_unknown_fields=True):
