@@ -197,7 +197,7 @@ def test_an_inconclusive_gate_that_fails_the_run_looks_like_it(report):
 
 def test_a_significant_worsening_is_said_to_be_one(report):
     found = next(gate for gate in report.gates if gate.unclear and gate.comparison is not None)
-    sure = found._replace(outcome="failed", comparison=found.comparison._replace(adjusted=0.0123, visible=None))
+    sure = found._replace(outcome="failed", comparison=found.comparison._replace(adjusted=0.0123, mde=None))
     text = markdown.render(concluded(report._replace(gates=(sure,))))
     assert "- `precision`: significant, p = 0.01 after correction; 12 cases could not show any drop, 1401" in text
     assert "`precision` fell by 0.418 (0.818 → 0.400; allowed: 0.02)" in text
@@ -212,5 +212,5 @@ def test_a_gate_of_the_base_that_chance_explains_is_not_called_small(report):
 
 def test_without_a_baseline_there_is_no_column_for_it(report):
     gates = tuple(gate for gate in report.gates if gate.comparison is None)
-    text = markdown.render(report._replace(gates=gates, baseline=None, flips=(), effects=()))
+    text = markdown.render(report._replace(gates=gates, baseline=None, flips=(), effects=(), findings=()))
     assert "baseline" not in text.partition("<details>")[0].partition("**Completeness")[0].replace("no baseline", "")

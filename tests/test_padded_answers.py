@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from msgspec import structs
 
 from cases import gold_row, trace_row
 from rag_eval.integrity import LEAST_PROBES, Run, findings
@@ -40,8 +41,7 @@ def found(asked, answer, shuffle=None):
     if shuffle is not None:
         random.Random(shuffle).shuffle(traces)
     scorer = Scorer(asked, [measure("precision")], Settings())
-    for one in traces:
-        scorer.add(one)
+    scorer.add(traces)
     card = scorer.close()
     return [(one.code, one.level) for one in findings(Run(card.cases.outcomes(), GATES, card.pool), {})]
 
@@ -78,7 +78,7 @@ def test_some_honest_answers_keep_the_rest_from_being_a_habit():
 
 
 def test_questions_that_want_the_same_are_no_sample():
-    asked = {qid: gold._replace(substrings=("fact 1.",)) for qid, gold in golds(10, 0).items()}
+    asked = {qid: structs.replace(gold, substrings=("fact 1.",)) for qid, gold in golds(10, 0).items()}
     assert found(asked, honest) == []
 
 

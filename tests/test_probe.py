@@ -45,8 +45,7 @@ def made(rows, policy):
     ]
     wanted = measures((1, 2), [gate.name for gate in policy.gates])
     scorer = Scorer(golds, wanted, policy.settings)
-    for sample in samples:
-        scorer.add(sample.case.trace)
+    scorer.add([sample.case.trace for sample in samples])
     context = Context(hashes=dict.fromkeys(golds, "0"), fields=policy.fields)
     setup, card = Setup(golds, policy, wanted, context), scorer.close()
     return setup, in_order(samples), card, build(card, golds, policy, context)

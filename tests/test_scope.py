@@ -25,7 +25,7 @@ def item(qid, answerable=True, attack=False, tags=None):
 
 
 KINDS = {"plain": {}, "unanswerable": {"answerable": False}, "attack": {"attack": True}}
-gold_sets = st.dictionaries(st.text(max_size=6), st.sampled_from(sorted(KINDS)), min_size=1, max_size=80)
+gold_sets = st.dictionaries(st.text(min_size=1, max_size=6), st.sampled_from(sorted(KINDS)), min_size=1, max_size=80)
 sizes = st.integers(1, 60)
 
 
@@ -57,7 +57,7 @@ def test_the_order_of_lines_changes_no_sample(kinds, size, random):
     assert sorted(sample(listed, size)) == sorted(sample(shuffled, size))
 
 
-@given(gold_sets, st.text(max_size=6), st.sampled_from(sorted(KINDS)), sizes)
+@given(gold_sets, st.text(min_size=1, max_size=6), st.sampled_from(sorted(KINDS)), sizes)
 def test_a_question_more_changes_few_members_of_a_sample(kinds, qid, kind, size):
     before, after = (set(sample(items(each), size)) for each in (kinds, {**kinds, qid: kinds.get(qid, kind)}))
     assert len(before - after) <= 3

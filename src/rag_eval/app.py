@@ -109,6 +109,7 @@ def run(options: Options, authority: Authority | None = None) -> Report:
 
 def _of_another_tool(reader: Reader, policy: Policy, error: InputError) -> InputError | None:
     """One problem in place of hundreds if gold or traces are the export of another tool: the command that reads it."""
+    from rag_eval.importers import IMPORTERS
     from rag_eval.importers.detect import detect
 
     found = []
@@ -120,7 +121,7 @@ def _of_another_tool(reader: Reader, policy: Policy, error: InputError) -> Input
             continue
         with source:
             form = detect(source.head)
-        if form and (name := getattr(form, kind)):
+        if form and (name := getattr(form, kind)) and IMPORTERS[name].function:  # others are read in place
             out = "eval/gold.jsonl" if kind == "gold" else "runs/trace.jsonl"
             hint = f"Convert it: rag-eval import {name} {path} --out {out}"
             found.append(Problem(path, 0, "", f"is an export of another tool ({name}: it has {form.why})", hint))
