@@ -181,7 +181,7 @@ def test_gates_on_what_every_trace_has_read_nothing_again(score, monkeypatch):
 
     monkeypatch.setattr(Session, "_read_again", lambda *_: pytest.fail("read again"))
     rows = [trace(n) for n in range(5)]
-    for gate in ("precision: {min: 0.1}", "chr: {min: 0.1}", "latency_total_ms.p95: {max: 500}"):
+    for gate in ("compliance: {min: 0.1}", "chr: {min: 0.1}", "latency_total_ms.p95: {max: 500}"):
         score(gate, rows)
 
 

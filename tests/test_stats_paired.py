@@ -270,8 +270,9 @@ def percentile_p(pairs, percent=95):
 
 
 @given(PAIRS, st.sampled_from([10, 50, 75, 95]))
-def test_a_percentile_is_tested_as_the_rate_above_that_of_both_runs_together(pairs, percent):
-    limit = np.percentile([s for pair in pairs for s in pair if s is not None], percent, method="inverted_cdf")
+def test_a_percentile_is_tested_as_the_rate_above_that_of_the_lower_scores(pairs, percent):
+    lower = [min(present) for pair in pairs if (present := [score for score in pair if score is not None])]
+    limit = np.percentile(lower, percent, method="inverted_cdf") if lower else 0.0
     rates = [tuple(None if score is None else float(score > limit) for score in pair) for pair in pairs]
     assert percentile_p(pairs, percent) == pytest.approx(by_swapping(rates))
 

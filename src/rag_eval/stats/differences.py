@@ -99,17 +99,17 @@ def _apart(value: float, end: float | None, other: float, its_end: float | None)
 
 
 def above_percentile(pairs: Iterable[Pair] | Units, percent: int) -> Units:
-    """Return the pairs as 0/1 scores: whether a score is above the percentile of the scores of both runs together.
+    """Return the pairs as 0/1 scores: whether a score is above the percentile of the lower score of each case.
 
-    Swapping a case does not change that percentile, so that the sign-flip test of these scores is exact.
+    Swapping a case does not change that percentile, so that the sign-flip test of these scores is exact. It is near the
+    percentile of the better run; that of both runs together lets too few scores above it to show that all rose.
     """
     units = units_of(pairs)
     scores: Counter[float] = Counter()
     for unit, count in units.items():
         for pair, times in unit:
-            for score in pair:
-                if score is not None:
-                    scores[score] += times * count
+            if present := [score for score in pair if score is not None]:
+                scores[min(present)] += times * count
     rank, passed, limit = -(-scores.total() * percent // 100), 0, 0.0
     for limit in sorted(scores):
         passed += scores[limit]
