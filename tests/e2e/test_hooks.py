@@ -84,7 +84,7 @@ def project(world, tmp_path):
     stages = [word for stage in ("pre-commit", "pre-merge-commit", "pre-push") for word in ("-t", stage)]
     code, said = project.run("pre-commit", "install", "--install-hooks", *stages)
     assert code == 0, said
-    (command,) = Path(world.environment["PRE_COMMIT_HOME"]).glob("repo*/py_env-*/bin/rag-eval")
+    command, *_ = Path(world.environment["PRE_COMMIT_HOME"]).glob("repo*/py_env-*/bin/rag-eval")
     project.environment = {**world.environment, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}"}
     return project
 
