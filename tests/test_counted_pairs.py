@@ -42,7 +42,7 @@ def plain_p(name, pairs):
     both = [pair for pair in pairs if pair != (None, None)]
     if name.startswith("latency"):
         whole = [pair for pair in both if None not in pair]
-        scores = sorted(score for pair in whole for score in pair)
+        scores = sorted(map(min, whole))
         limit = scores[-(-len(scores) * 95 // 100) - 1] if scores else 0
         both = [(float(b > limit), float(a > limit)) for a, b in whole]
         return mcnemar(both.count((1.0, 0.0)), both.count((0.0, 1.0)))

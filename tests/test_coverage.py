@@ -121,7 +121,7 @@ def test_only_the_perspective_asked_for(folder, metrics):
     put(folder)
     found = metrics("--perspective", "refusals", "--format", "json")
     assert {one["perspective"] for one in found["metrics"]} == {"refusals"}
-    assert "precision" not in metrics("--perspective", "refusals")
+    assert "hit_precision" not in metrics("--perspective", "refusals")
 
 
 def test_markdown_is_a_table_too(folder, metrics):
