@@ -106,8 +106,7 @@ def test_each_dose_is_scored_as_from_scratch(rows, kind):
         assert at.cases == ceil(Fraction(at.percent) * len(damaged) / 100)
         worse = {one.case.gold.qid: trace for one, trace in damaged[: at.cases]}
         scorer = Scorer(setup.golds, setup.measures, setup.policy.settings)
-        for one in samples:
-            scorer.add(worse.get(one.case.gold.qid, one.case.trace))
+        scorer.add([worse.get(one.case.gold.qid, one.case.trace) for one in samples])
         expected = build(scorer.close(), setup.golds, setup.policy, setup.context)
         assert report.metrics == expected.metrics
         assert report.questions == expected.questions

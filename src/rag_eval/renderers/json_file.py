@@ -197,7 +197,8 @@ def _made(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
 @cache
 def _whole(kind: Callable[..., Any]) -> frozenset[str]:
     """The fields of a noun that are whole numbers."""
-    return frozenset(name for name, said in kind.__annotations__.items() if said in ("int", "int | None"))
+    texts = {name: getattr(hint, "__forward_arg__", hint) for name, hint in kind.__annotations__.items()}
+    return frozenset(name for name, text in texts.items() if text in ("int", "int | None"))
 
 
 def _fit(part: Any, whole: bool) -> Any:
