@@ -422,7 +422,8 @@ def test_a_number_that_ends_a_sentence_is_no_item():
 
 
 @given(
-    text=st.text(max_size=200) | st.sampled_from(["a\0b", "1,\0000", "U.S.\0", "caf\u00e9 \u2013 25%", "1½", "$3.5m"])
+    text=st.text(max_size=200)
+    | st.sampled_from(["a\0b", "È𠀀è", "ｶﾞ発売中", "1,\0000", "U.S.\0", "caf\u00e9 \u2013 25%", "1½", "$3.5m"])
 )
 def test_words_are_the_keys_with_their_characters(text):
     assert [word.key for word in words(text)] == keys(text) == keys_of_chunk(text)

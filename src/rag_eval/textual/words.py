@@ -76,6 +76,7 @@ _NUMBER = (
 _TOKEN = re.compile(rf"[^\W\d_]+(?:['’]t\b)?|{_NUMBER}")
 _TOKEN_WITH_HIDDEN = re.compile(rf"[^\W\d_](?:[{_HIDDEN}]*[^\W\d_])*(?:['’]t\b)?|{_NUMBER}")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
+_NOT = ("'t", "’t")
 _DATE = re.compile(r"([0-3]?[0-9])\.(0?[1-9]|1[0-2])\.([12][0-9]{3})")
 _SIGNS = {"%": "percent", "°": "degree", "½": "half", "¼": "quarter", "¾": "0.75", **CURRENCIES}
 _MONEY = {"k": 3, "m": 6, "b": 9, "t": 12}
@@ -154,16 +155,14 @@ def _grouped(text: str) -> str:
 
 
 def _placed(token: re.Match[str], shift: int) -> Iterator[Word]:
-    folded = _fold(token[0])
+    folded, written = _fold(token[0]), len(token[0])
     start, end = token.start() + shift, token.end() + shift
-    if len(folded) == 1 or not _CJK.search(token[0]):
+    word = _folded_word(token[0])
+    if len(folded) == 1 or not _CJK.search(word) or word.endswith(_NOT):
         yield from [Word(key, start, end) for key in folded]
         return
-    position = 0
-    for key in folded:  # pairs overlap: the next one begins at the second character of this one
-        first = max(token[0].find(key, position), position)
-        position = first + 1
-        yield Word(key, start + first, min(start + first + len(key), end))
+    for key, first, last in _runs(word):  # where folding changed the length, characters are counted in proportion
+        yield Word(key, start + first * written // len(word), start - (-last * written // len(word)))
 
 
 def _fold(token: str) -> tuple[str, ...]:
@@ -181,9 +180,13 @@ def _fold(token: str) -> tuple[str, ...]:
     if token[0].isdigit() or token[0] == ".":
         return _number(token)
     word = token.casefold()
-    if word.endswith(("'t", "’t")):
+    if word.endswith(_NOT):
         return ("not",) if word[-3] == "n" else (word[:-2], "t")
-    return tuple(_pairs(word)) if _CJK.search(word) else (_word(word),)
+    return tuple([key for key, _, _ in _runs(word)]) if _CJK.search(word) else (_word(word),)
+
+
+def _folded_word(token: str) -> str:
+    return unicodedata.normalize("NFKC", _HIDES.sub("", token)).casefold()
 
 
 def _word(word: str) -> str:
@@ -200,13 +203,16 @@ def _word(word: str) -> str:
     return word if stemmed in _AS_WRITTEN else stemmed  # "sure" is not French "sur"
 
 
-def _pairs(word: str) -> Iterator[str]:
-    """Yield a run of Chinese or Japanese script as overlapping pairs, and other runs whole."""
-    for run in re.findall(f"{_CJK.pattern}+|[^{_CJK.pattern[1:]}+", word):
-        if _CJK.match(run) and len(run) > 1:
-            yield from [run[place : place + 2] for place in range(len(run) - 1)]
+def _runs(word: str) -> Iterator[tuple[str, int, int]]:
+    """Yield a run of Chinese or Japanese script as overlapping pairs, and other runs whole, with their places."""
+    for run in re.finditer(f"{_CJK.pattern}+|[^{_CJK.pattern[1:]}+", word):
+        start, end = run.span()
+        if not _CJK.match(run[0]):
+            yield _word(run[0]), start, end
+        elif end - start == 1:
+            yield run[0], start, end
         else:
-            yield run if _CJK.match(run) else _word(run)
+            yield from [(word[place : place + 2], place, place + 2) for place in range(start, end - 1)]
 
 
 def _number(token: str) -> tuple[str, ...]:
