@@ -39,7 +39,8 @@ class JsonLines(Generic[R]):
         for first, block in source.line_blocks():
             records = self._block(first, block)
             if records is None:
-                yield [record for record, _ in self._lines(first, block)]
+                for record, _ in self._lines(first, block):
+                    yield [record]  # singly, so that what its reader finds wrong stands before problems further down
             else:
                 for number, record in enumerate(records, first):
                     record.line = number
