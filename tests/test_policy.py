@@ -97,7 +97,7 @@ EXAMPLES = {
     "signoff/records": [("eval/gold.signoff", "eval/other", *BOTH_WAYS)],
     "signoff/dataset": [("7b0c4e", "other", *BOTH_WAYS)],
     "limits": [(None, {"depth": 64}, "looser", "looser")],
-    "limits/depth": [(64, 32, "looser", "neutral")],
+    "limits/depth": [(64, 32, "looser", "stricter")],
 }
 
 
@@ -292,7 +292,7 @@ def test_thresholds_that_differ_by_a_hair_are_shown_with_it():
 def test_loosest_first():
     base = {"k": 5, "gates": {"precision": {"min": Decimal("0.8")}, "chr": {"min": Decimal("0.5")}}}
     gates = {"precision": {"min": Decimal("0.9")}, "chr": {"min": Decimal("0.4")}}
-    found = changes(base, {"limits": {"depth": 99}, "k": 5, "gates": gates})
+    found = changes(base, {"version": 2, "k": 5, "gates": gates})
     assert [change.kind for change in found] == ["looser", "stricter", "neutral"]
 
 

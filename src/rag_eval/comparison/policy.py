@@ -178,7 +178,9 @@ def _json(value: Any) -> str:
 
 def _reading(old: Any, new: Any) -> Kind:
     """Less is read: more of the gold and of the baseline may be beyond a lower limit."""
-    return "looser" if new < old else "neutral"
+    if old is None or new is None:  # the limit that goes without saying is in neither file
+        return "looser"
+    return "looser" if new < old else "stricter"
 
 
 def _neutral(_old: Any, _new: Any) -> Kind:
