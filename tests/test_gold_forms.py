@@ -7,7 +7,7 @@ import json
 import pytest
 
 import rag_eval
-from cases import gold_row, make_case, write_rows
+from cases import gold_row, make_case, trace_row, write_rows
 from rag_eval.files.gold_file import read_entries
 from rag_eval.goldlint import Sample, lint
 from seams import Ledger, Policy, Reader, label
@@ -250,3 +250,17 @@ def test_answers_marked_as_blocked_are_no_way_to_be_right_and_to_leak(tmp_path):
     marked = [{**row, "guardrail": {"blocked": True}} for row in traces]
     report = rag_eval.score(gold, write_rows(tmp_path / "trace.jsonl", marked), gates)
     assert [gate.name for gate in report.failed_gates] == ["precision"]
+
+
+@pytest.mark.parametrize("level", ["relevance_grades", "doc_grades"])
+def test_a_grade_below_0_is_as_if_not_judged(tmp_path, level):
+    """As in trec_eval: in the pool, and not judged."""
+    chunks = [{"id": name, "doc_id": name} for name in ("u", "x", "a")]
+    trace = trace_row(retrieved_ids=["u", "x", "a"], chunks=chunks, answer="30 days")
+    found = []
+    for grades in ({"a": 2, "x": 0, "u": -2}, {"a": 2, "x": 0}):
+        gold = write_rows(tmp_path / "gold.jsonl", [gold_row(**TEXTS, gold_citations=[], **{level: grades})])
+        report = rag_eval.score(gold, write_rows(tmp_path / "trace.jsonl", [trace]))
+        found.append({name: one.value for name, one in report.metrics.items() if one.perspective == "retrieval"})
+    assert found[0] == found[1]
+    assert found[0]["map"] == pytest.approx(1 / 3)

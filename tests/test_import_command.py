@@ -278,3 +278,20 @@ def test_a_broken_trace_file_of_ours_is_no_export_of_another_tool(command, tmp_p
     path.write_text('{"qid": "Q01", "answer_json": {"claim": 1}}\n')
     code, _, err = command("score", "--gold", ROOT / "examples" / "quickstart" / "gold.jsonl", "--trace", path)
     assert (code, "another tool" in err, "/answer_json/claim" in err) == (2, False, True)
+
+
+def test_a_topic_without_anything_relevant_counts_0_if_asked_to(tmp_path, command):
+    """The mean of trec_eval is over all judged topics, ours over those of which something is relevant."""
+    (tmp_path / "qrels").write_text("1 0 a 1\n1 0 b 0\n2 0 a 0\n3 0 b 1\n3 0 c -1\n")
+    (tmp_path / "run").write_text("1 Q0 a 1 2 x\n1 Q0 b 2 1 x\n2 Q0 a 1 1 x\n3 Q0 c 1 2 x\n3 Q0 b 2 1 x\n")
+    for kind, source, made in (("trec-qrels", "qrels", "gold.jsonl"), ("trec-run", "run", "trace.jsonl")):
+        assert command("import", kind, str(tmp_path / source), "--out", str(tmp_path / made))[0] == 0
+    values = {}
+    for terms in ("", "retrieval: {no_relevant: zero}\n"):
+        (tmp_path / "gates.yml").write_text(f"version: 1\n{terms}gates: {{map: {{min: 0}}}}\n")
+        files = (
+            f"--{name}={tmp_path / name}.{kind}"
+            for name, kind in (("gold", "jsonl"), ("trace", "jsonl"), ("gates", "yml"))
+        )
+        values[terms] = json.loads(command("score", *files, "--format", "json")[1])["metrics"]["map"]["value"]
+    assert list(values.values()) == [0.75, 0.5]

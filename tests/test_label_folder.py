@@ -156,8 +156,8 @@ GARBAGE = [
     pytest.param("retrieval_labels.jsonl", '{"case_id": "k01"}\n', ["'k01' is already used on line 1"]),
     pytest.param(
         "retrieval_labels.jsonl",
-        '{"case_id": "k04", "relevance_grades": {"d": -1}}\n',
-        ["/relevance_grades/d", "-1 is less than 0"],
+        '{"case_id": "k04", "relevance_grades": {"d": 1.5}}\n',
+        ["/relevance_grades/d", "1.5 is not a whole number"],
     ),
     pytest.param(
         "retrieval_labels.jsonl", '{"case_id": "k04", "relevant_docs": null}\n', ["/relevant_docs", "is not a list"]

@@ -90,7 +90,11 @@ def _parsers(name: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, 
 
 
 def _options(name: str, parser: argparse.ArgumentParser) -> list[str]:
-    rows = [f"| `{_invocation(action)}` | {_help(action)} |" for action in parser._actions if action.dest != "help"]
+    rows = [
+        f"| `{_invocation(action)}` | {_help(action)} |"
+        for action in parser._actions
+        if action.help != argparse.SUPPRESS and action.dest != "help"
+    ]
     about = (parser.description or "").partition("\n")[0]
     table = ["| option | |", "|---|---|", *rows, ""] if rows else []
     return [f"### {name}", "", about, "", *table]

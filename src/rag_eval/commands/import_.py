@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--last-only", action="store_true", help="only the last trace of each question")
     parser.add_argument("--turns", choices=("last",), default="", help="read the last turn of each conversation")
-    parser.add_argument("--keep-empty", action="store_true", help="keep TREC topics without a relevant document")
+    parser.add_argument("--keep-empty", action="store_true", help=argparse.SUPPRESS)  # which is now the only way
     parser.add_argument(
         "--answers", metavar="FILE", default="", help="answers of a TREC run: JSON Lines of qid and answer"
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert, field
 
-from rag_eval.contract.fields import AnyAmount, Count, NonEmpty, OrAbsent
+from rag_eval.contract.fields import AnyAmount, Count, Grade, NonEmpty, OrAbsent
 from rag_eval.contract.unknown_fields import without_unknown
 
 NOT_BLANK = r"[^\s\u001c-\u001f\u0085\u00ad\u200b-\u200f\u2060\ufeff]"
@@ -69,9 +69,9 @@ class Gold(Struct, gc=False, forbid_unknown_fields=True):
     meta: OrAbsent[dict[str, str | int | float | bool]] = None
     # The fields from here on are labels that only some metrics read.
     expected_answer: OrAbsent[str] = None
-    relevance_grades: OrAbsent[dict[str, Count]] = None
+    relevance_grades: OrAbsent[dict[str, Grade]] = None
     relevant_docs: OrAbsent[tuple[NonEmpty, ...]] = None
-    doc_grades: OrAbsent[dict[str, Count]] = None
+    doc_grades: OrAbsent[dict[str, Grade]] = None
     supports: OrAbsent[tuple[Support, ...]] = None
     support_groups: OrAbsent[tuple[Annotated[tuple[Count, ...], Meta(min_length=1)], ...]] = field(
         default=None, name="required_support_groups"
@@ -99,6 +99,11 @@ class Gold(Struct, gc=False, forbid_unknown_fields=True):
         self.substrings = tuple([text.lower() for text in self.substrings])
         if len(self.citations) > 1:
             self.citations = tuple(dict.fromkeys(self.citations))
+        # A grade below 0 is that of trec_eval for what is in the pool and was not judged.
+        if self.relevance_grades:
+            self.relevance_grades = {name: grade for name, grade in self.relevance_grades.items() if grade >= 0}
+        if self.doc_grades:
+            self.doc_grades = {name: grade for name, grade in self.doc_grades.items() if grade >= 0}
 
     @classmethod
     def from_row(cls, row: dict[str, Any], line: int) -> Gold:

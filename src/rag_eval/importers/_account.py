@@ -29,7 +29,8 @@ class Account:
 
     def lacking(self, what: str, count: int = 1) -> None:
         """Take down something that the rows made lack."""
-        self._lacking[one_line(what, _TOLD)] += count
+        if count:
+            self._lacking[one_line(what, _TOLD)] += count
 
     @property
     def left_out(self) -> list[str]:

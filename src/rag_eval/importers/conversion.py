@@ -42,7 +42,6 @@ class Options:
     since: str = ""  # ISO 8601; earlier traces are left out
     last_only: bool = False
     turns: str = ""  # or "last": read the last turn of a conversation
-    keep_empty: bool = False
     answers: str = ""  # a file of qid and answer
     corpus: str = ""  # a file of chunk texts
     map: str = ""

@@ -153,22 +153,21 @@ def _gold(
 ) -> Iterator[tuple[int, Row]]:
     account = conversion.account
     # Irrelevant ones are judged too, which bpref and judged@k count.
-    graded = any(grade not in (1, -1) for grades in judged.values() for grade in grades.values())
+    graded = any(grade != 1 for grades in judged.values() for grade in grades.values())
     for topic, grades in judged.items():
         relevant = [document for document, grade in grades.items() if grade >= 1]
-        account.dropped("judgements below 0", "in the pool, not judged", sum(grade < 0 for grade in grades.values()))
-        if not relevant and not conversion.options.keep_empty:
-            account.dropped(
-                "topics without a relevant document", "retrieval cannot be scored on them; --keep-empty keeps them"
+        account.lacking("judgements below 0: they count as not judged", sum(grade < 0 for grade in grades.values()))
+        if not relevant:
+            account.lacking(
+                "topics without a relevant document: to count them as 0, as trec_eval does, write in eval-gates.yml: "
+                "retrieval: {no_relevant: zero}"
             )
-            continue
         question = questions.get(topic)
         if question is None:
             account.lacking("topics without a text: their id stands as the question")
-        kept = {document: grade for document, grade in grades.items() if grade >= 0}
         yield (
             lines[topic],
-            conversion.gold_row(topic, question or topic, None, relevant, relevance_grades=kept if graded else None),
+            conversion.gold_row(topic, question or topic, None, relevant, relevance_grades=grades if graded else None),
         )
     if left := len(questions.keys() - judged.keys()):
         account.dropped("topics without a judgement", "retrieval cannot be scored on them", left)
