@@ -1,4 +1,4 @@
-# make demo | test | check-deep | mutants | lint | e2e | bench | watch | generate | accept
+# make demo | test | check-deep | mutants | lint | docs | e2e | bench | watch | generate | accept
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -10,7 +10,7 @@ MUTANTS ?=
 FIRST := tests/test_[a-f]*.py tests/test_g[ai]*.py
 CONTAINERS := $(addprefix tests/e2e/,test_act.py test_action_gold.py test_action_image.py test_harness.py test_image.py)
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-published e2e-rest e2e-tools bench watch generate pins accept format clean
+.PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-published e2e-rest e2e-tools docs docs-serve bench watch generate pins accept format clean
 
 help:
 	@echo "make demo      install into $(VENV) and score the packaged example"
@@ -18,6 +18,7 @@ help:
 	@echo "make check-deep  simulations of error rates, one text at a time, and more examples of every property"
 	@echo "make mutants   small faults in the lines changed since BASE: which of them does no test notice"
 	@echo "make lint      ruff, mypy --strict, import contracts, generated files, workflow and image linters"
+	@echo "make docs      build the docs site into site/, with every link checked; make docs-serve shows it while you write"
 	@echo "make e2e       the real image, a workflow runner, GitHub's API description, the hooks (make e2e-tools installs them)"
 	@echo "make bench     measure against the peers and write bench/RESULTS.md; BENCH='--quick' and more: BENCH=--help"
 	@echo "make watch     instructions of small runs against BASE, main where not said (needs valgrind)"
@@ -45,6 +46,10 @@ $(VENV)/.frameworks: $(VENV)/.test
 
 $(VENV)/.lint: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --group lint
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 demo: $(VENV)/.run
@@ -93,9 +98,16 @@ lint: $(VENV)/.lint
 	$(BIN)/pre-commit validate-manifest .pre-commit-hooks.yaml
 	$(BIN)/pre-commit validate-config .pre-commit-config.yaml src/rag_eval/templates/pre-commit.yaml
 
+docs docs-serve: export NO_MKDOCS_2_WARNING = 1
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict --quiet
+
+docs-serve: $(VENV)/.docs
+	$(BIN)/mkdocs serve
+
 # Builds the real image and runs it, the workflow and the hooks. What is missing here is said and skipped; with CI=true it
 # must be there.
-e2e: $(VENV)/.frameworks
+e2e: $(VENV)/.frameworks $(VENV)/.docs
 	$(MAKE) -k -j2 --output-sync=target e2e-image e2e-rest
 
 # What starts containers, and what does not: the two share nothing, and wait a good deal.
@@ -106,7 +118,7 @@ e2e-image: $(VENV)/.test
 e2e-published: $(VENV)/.test
 	$(BIN)/python -m pytest tests/e2e/test_action_gold.py tests/e2e/test_action_image.py
 
-e2e-rest: $(VENV)/.frameworks
+e2e-rest: $(VENV)/.frameworks $(VENV)/.docs
 	$(BIN)/python -m pytest tests/e2e $(CONTAINERS:%=--ignore=%)
 
 # Installs what make e2e needs: as root, on Debian.
@@ -133,7 +145,7 @@ generate: $(VENV)/.run
 
 # The versions that CI and the image install, raised to the newest ones (needs uv).
 pins:
-	printf 'pip\nsetuptools\n' | uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --no-header --all-extras --group test --group frameworks --group lint pyproject.toml - --output-file requirements/ci.txt
+	printf 'pip\nsetuptools\n' | uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --no-header --all-extras --group test --group frameworks --group lint --group docs pyproject.toml - --output-file requirements/ci.txt
 	uv pip compile --quiet --upgrade --universal --python-version 3.12 --generate-hashes --no-header --extra action --extra zstd --extra patterns pyproject.toml --output-file requirements/action.txt
 
 accept: $(VENV)/.test
@@ -144,4 +156,4 @@ format: $(VENV)/.lint
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis

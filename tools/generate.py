@@ -96,7 +96,7 @@ def _options(name: str, parser: argparse.ArgumentParser) -> list[str]:
         if action.help != argparse.SUPPRESS and action.dest != "help"
     ]
     about = (parser.description or "").partition("\n")[0]
-    table = ["| option | |", "|---|---|", *rows, ""] if rows else []
+    table = ["| option | meaning |", "|---|---|", *rows, ""] if rows else []
     return [f"### {name}", "", about, "", *table]
 
 
@@ -124,7 +124,7 @@ def _action() -> dict[str, Any]:
 
 def _described(kind: str, entries: dict[str, dict[str, str]]) -> str:
     rows = [f"| `{name}` | {entry['description']} |" for name, entry in entries.items()]
-    return "\n".join([f"| {kind} | |", "|---|---|", *rows]) + "\n\n"
+    return "\n".join([f"| {kind} | meaning |", "|---|---|", *rows]) + "\n\n"
 
 
 def limits_page() -> str:

@@ -1,0 +1,73 @@
+"""Add README, CONTRIBUTING, SECURITY and CHANGELOG to the docs site, and link files outside docs/ to the repository.
+
+MkDocs loads this module as a hook (mkdocs.yml). On GitHub the same pages work as they are.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mkdocs.structure.files import File
+
+from rag_eval import REPOSITORY
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parent.parent
+_PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changelog.md",
+}
+_LINK = re.compile(r"(\]\(|<img src=\"|<a href=\")(?![a-z]+:|#)([^)\"#\s]+)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Name the site and the repository after the one that releases."""
+    owner, name = REPOSITORY.split("/")
+    config.site_url = f"https://{owner}.github.io/{name}/"
+    config.extra["social"] = [{"icon": "fontawesome/brands/github", "link": f"https://github.com/{REPOSITORY}"}]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages of the repository's root."""
+    for source, target in _PAGES.items():
+        files.append(File.generated(config, target, content=(ROOT / source).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+    """Let every relative link lead to a page of the site or to a file on GitHub."""
+    sources = {target: source for source, target in _PAGES.items()}
+    path = sources.get(page.file.src_uri, f"docs/{page.file.src_uri}")
+    return _LINK.sub(lambda link: link[1] + link_target(path, link[2]), markdown)
+
+
+def on_post_page(output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
+    """Load the script for searching in local files from the site, and name what the theme leaves without a name."""
+    changes = {
+        "https://unpkg.com/iframe-worker/shim": "../" * page.url.count("/") + "js/worker.js",
+        'data-md-component="search" role="dialog"': 'data-md-component="search" role="dialog" aria-label="Search"',
+    }
+    for before, after in changes.items():
+        output = output.replace(before, after)
+    return output
+
+
+def link_target(page: str, link: str) -> str:
+    """Return where a link of a page leads on the site; paths are relative to the repository's root."""
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+    site = _PAGES.get(target) or (target.removeprefix("docs/") if target.startswith("docs/") else "")
+    if not site:
+        kind = "tree" if (ROOT / target).is_dir() else "blob"
+        return f"https://github.com/{REPOSITORY}/{kind}/main/{target}"
+    folder = posixpath.dirname(page.removeprefix("docs/")) if page.startswith("docs/") else ""
+    return posixpath.relpath(site, folder or ".")
