@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import gold_row
+from cases import gold_row, trace_row, write_rows
 from rag_eval.judging.outcomes import spread
 from rag_eval.judging.slices import FIELDS, expanded, is_field, is_slice, slices_of
 from runs import evidence, question, questions
-from seams import Gate, Gold, Policy, Slices, Statistics, judge_all
+from seams import Gate, Gold, Policy, Slices, Statistics, judge_all, main
 
 NAMES = st.sampled_from(["category=a", "category=b", "tags=x", "tags=*", "categoryb=c"])
 
@@ -208,3 +212,54 @@ def test_slices_of_one_value_each_add_up_to_the_whole(rows):
 )
 def test_the_document_type_is_the_ending_of_what_the_gold_points_at(fields, types):
     assert slices_of(gold(**fields), ["doc_type"]) == types
+
+
+# --- every metric by slice --------------------------------------------------------------------------------------------
+
+
+def cut(tmp_path, *options, form="json"):
+    labels = {"gold_citations": ["c#1"], "meta": {"vault": "hr"}}
+    golds = [gold_row(qid=f"Q{i}", difficulty="easy" if i < 12 else "hard", **labels) for i in range(15)]
+    write_rows(tmp_path / "gold.jsonl", golds)
+    write_rows(
+        tmp_path / "trace.jsonl",
+        [trace_row(qid=f"Q{i}", answer="x", retrieved_ids=["c#1"][: i % 2]) for i in range(15)],
+    )
+    files = ["--gold", str(tmp_path / "gold.jsonl"), "--trace", str(tmp_path / "trace.jsonl")]
+    return main(["score", *files, *options, "--format", form])
+
+
+def test_every_metric_is_cut_by_the_fields_asked_for_the_largest_slice_first(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cut(tmp_path, "--by", "difficulty,vault")
+    slices = json.loads(capsys.readouterr().out)["slices"]
+    assert [(part["slice"], part["n"]) for part in slices] == [
+        ("difficulty=easy", 12),
+        ("difficulty=hard", 3),
+        ("meta.vault=hr", 15),
+    ]
+    assert {"precision", "mrr", "recall_any@5", "empty_rate"} <= slices[1]["metrics"].keys()  # gated and not
+    assert (slices[0]["metrics"]["mrr"]["n"], slices[1]["metrics"]["mrr"]["n"]) == (12, 3)
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "html"])
+def test_every_format_shows_the_metrics_by_slice_and_marks_small_ones(tmp_path, capsys, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)
+    cut(tmp_path, "--by", "difficulty", form=form)
+    shown = capsys.readouterr().out
+    assert "Every metric by" in shown or form == "table"
+    assert "3‡" in shown
+    assert "12‡" not in shown
+
+
+def test_the_csv_names_the_slices_of_a_question(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cut(tmp_path, "--by", "difficulty,vault", form="csv")
+    row = next(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert (row["slices"], row["precision"]) == ("difficulty=easy; meta.vault=hr", "0.0")
+
+
+def test_a_field_that_no_item_has_is_an_error(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cut(tmp_path, "--by", "dificulty") == 2
+    assert "no gold item has 'meta.dificulty'" in capsys.readouterr().err

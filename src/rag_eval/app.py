@@ -52,6 +52,7 @@ class Options(NamedTuple):
     perspectives: tuple[str, ...] = ()  # measure and judge these alone; none: all
     suite: str = "full"  # or smoke, smoke:N: a part of the questions
     how: How = USUAL  # what the report does not show
+    by: tuple[str, ...] = ()  # fields to cut the metrics by, besides those of the gates file
 
 
 def score(
@@ -63,6 +64,7 @@ def score(
     k: int | Sequence[int] | None = None,
     perspectives: str | Sequence[str] = (),
     suite: str = "full",
+    by: str | Sequence[str] = (),
 ) -> Report:
     """Score a trace file against a gold file and judge the gates.
 
@@ -70,20 +72,33 @@ def score(
     without which the reference scorer's defaults hold; ``baseline`` is the report.json of an earlier run, in place of
     the one that the gates file names. ``k`` gives the cutoffs of the retrieval metrics (1, 3, 5 and 10 if not said).
     ``perspectives`` (such as ``["retrieval"]``) and ``suite`` (``smoke``, ``smoke:30``) narrow the run to a part, which
-    ``report.scope`` then tells. Raises :class:`~rag_eval.errors.InputError` with every problem where the files cannot
-    be judged, and :class:`~rag_eval.errors.UsageError` where an argument cannot be; a failed gate is no error: read
-    ``report.passed``.
+    ``report.scope`` then tells. ``by`` names gold fields (such as ``["difficulty", "tags"]``) by which
+    ``report.slices`` has every metric. Raises :class:`~rag_eval.errors.InputError` with every problem where the files
+    cannot be judged, and :class:`~rag_eval.errors.UsageError` where an argument cannot be; a failed gate is no error:
+    read ``report.passed``.
 
     >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl")
     >>> report.verdict, report.metrics["precision"].exact
     ('passed', '1')
     """
-    from rag_eval.arguments import cutoffs, name, names, path
+    from rag_eval.arguments import cutoffs, fields, name, names, path
 
     policy = "" if gates is None else path(gates, "gates")
     earlier = "" if baseline is None else path(baseline, "baseline")
     part = names(perspectives, "perspectives"), name(suite, "suite")
-    return run(Options(path(gold, "gold"), path(trace, "trace"), policy, cutoffs(k), None, "", earlier, *part))
+    return run(
+        Options(
+            path(gold, "gold"),
+            path(trace, "trace"),
+            policy,
+            cutoffs(k),
+            None,
+            "",
+            earlier,
+            *part,
+            by=fields(names(by, "by")),
+        )
+    )
 
 
 def run(options: Options, authority: Authority | None = None) -> Report:
@@ -468,7 +483,8 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     reader = reader._replace(limits=Limits(**policy.limits))
     k, gold, trace = headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
     policy = narrowed(policy, options.perspectives, options.suite)
-    return reader, policy._replace(k=k, gold=gold, trace=trace), digests
+    slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, *options.by])))
+    return reader, policy._replace(k=k, gold=gold, trace=trace, slices=slices), digests
 
 
 def score_traces(

@@ -45,6 +45,15 @@ def names(stated: object, what: str) -> tuple[str, ...]:
     return tuple(name(one, what) for one in several)
 
 
+def fields(stated: Iterable[str]) -> tuple[str, ...]:
+    """Return the gold fields that some names mean: ``tag`` is ``tags``, and an unknown name is one of ``meta``."""
+    from rag_eval.judging.slices import is_field
+
+    plain = ["tags" if one == "tag" else one for one in stated]
+    found = [one if is_field(one) else f"meta.{one}" for one in plain]
+    return tuple(dict.fromkeys(found))
+
+
 def name(stated: object, what: str) -> str:
     """A name."""
     if not isinstance(stated, str):

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from rag_eval.tally import Value
 
 FORMAT = 1
+WHOLE_SLICES = 200
+"""Slices that have every metric; the others have the gated ones."""
 _QID, _HASH = attrgetter("qid"), attrgetter("gold_sha256")
 
 
@@ -51,7 +53,7 @@ class Base(NamedTuple):
 
 
 class SliceResult(NamedTuple):
-    """The gated metrics over a slice of ``n`` questions."""
+    """The metrics over a slice of ``n`` questions."""
 
     slice: str
     n: int
@@ -310,7 +312,7 @@ def _judged(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
     report = report._replace(
         gates=gates,
         allowed=dict(policy.completeness),
-        slices=tuple(_slices(policy, now)),
+        slices=tuple(_slices(policy, now, report.metrics)),
         min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in asked(policy)) else 0,
         statistics=policy.statistics,
     )
@@ -363,11 +365,18 @@ def _compared(report: Report, before: Earlier, now: Evidence) -> Compared:
     )
 
 
-def _slices(policy: Policy, now: Evidence) -> list[SliceResult]:
-    """The gated metrics over each slice of the fields that the policy cuts by."""
-    fields, names = set(policy.slices.by), _gated(policy)
-    parts = sorted(part for part in now.present() if part.partition("=")[0] in fields)
-    return [SliceResult(part, now.size(part), {name: _part(now, name, part) for name in names}) for part in parts]
+def _slices(policy: Policy, now: Evidence, metrics: Mapping[str, MetricResult]) -> list[SliceResult]:
+    """Return the metrics of each slice, by field and then by size. Only gated ones have intervals, which take time."""
+    fields, names = policy.slices.by, _gated(policy)
+    parts = [part for part in now.present() if part.partition("=")[0] in fields]
+    parts.sort(key=lambda part: (fields.index(part.partition("=")[0]), -now.size(part), part))
+    others = [name for name, result in metrics.items() if result.n and name not in names]
+    others = [name for name in others if measure(name).metric.level == "case"]
+    found = [SliceResult(part, now.size(part), {name: _part(now, name, part) for name in names}) for part in parts]
+    for place, one in enumerate(found[:WHOLE_SLICES]):
+        values = {name: as_result(measure(name), now.value(name, one.slice), None) for name in others}
+        found[place] = one._replace(metrics={**one.metrics, **{name: own for name, own in values.items() if own.n}})
+    return found
 
 
 def _gated(policy: Policy) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.commands._shared import (
     add_baseline,
@@ -19,10 +20,12 @@ from rag_eval.commands._shared import (
     uncollected,
 )
 from rag_eval.errors import UsageError
+from rag_eval.safe import log_line
 
 if TYPE_CHECKING:
     from rag_eval.app import Options
     from rag_eval.governance.authority import Authority
+    from rag_eval.report import Report
 
 EXAMPLES = """\
   rag-eval score
@@ -30,6 +33,7 @@ EXAMPLES = """\
   rag-eval score --format markdown --out rag-eval-report
   rag-eval score --base origin/main
   rag-eval score --suite smoke --perspective retrieval,citations
+  rag-eval score --by difficulty,tag
   rag-eval score --save-trace
   rag-eval score --format scores --gates precision=0.80,chr=0.75,under=0.05,over=0.10
 """
@@ -54,6 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="traces",
         help="write the failed cases with all that debugging takes into DIR/failed.jsonl (traces)",
     )
+    parser.add_argument(
+        "--by", metavar="F[,F]", type=names, default=(), help="cut every metric by gold fields: difficulty,tag,…"
+    )
     add_engine(parser)
     add_outputs(parser, FORMATS)
 
@@ -74,6 +81,7 @@ def _run(args: argparse.Namespace) -> int:
     options = _options(args)
     report = app.run(options, _authority(args.base))
     remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
+    _check_fields(report, options.by)
     put(report, args.format, args.out)
     if args.save_trace is not None:
         from rag_eval.commands._failed import save
@@ -82,11 +90,23 @@ def _run(args: argparse.Namespace) -> int:
     return report.exit_code
 
 
+def _check_fields(report: Report, fields: Sequence[str]) -> None:
+    from rag_eval.judging.slices import FIELDS
+
+    known = {part.slice.partition("=")[0] for part in report.slices}
+    for field in fields:
+        if field not in known:
+            some = ", ".join(FIELDS)
+            raise UsageError(f"--by: no gold item has '{log_line(field)}'. Take one of {some}, or meta.NAME")
+
+
 def _options(args: argparse.Namespace) -> Options:
     from rag_eval.app import Options
+    from rag_eval.arguments import fields
 
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
-    return Options(*inputs, baseline=args.baseline, perspectives=args.perspective, suite=args.suite, how=how(args))
+    part: dict[str, Any] = {"perspectives": args.perspective, "suite": args.suite, "by": fields(args.by)}
+    return Options(*inputs, baseline=args.baseline, how=how(args), **part)
 
 
 def _authority(ref: str | None) -> Authority | None:
@@ -108,6 +128,8 @@ def _scores(args: argparse.Namespace) -> int:
         raise UsageError("--baseline is for gates that compare, which --format scores has none of. Leave it out")
     if args.perspective or args.suite != "full":
         raise UsageError("--format scores is always of everything: leave --perspective and --suite out")
+    if args.by:
+        raise UsageError("--format scores is not cut: leave --by out, or take --format json")
     if args.save_trace is not None:
         raise UsageError("--save-trace writes what a report knows: leave --format scores out")
     if args.out:

@@ -130,7 +130,7 @@ class Worst(NamedTuple):
 def worst(report: Report) -> list[Worst]:
     """The worst slice of each gated metric that is worse than the whole; small slices count where no other is."""
     bounds = bounds_of(report)
-    found = (_worst(report, name, result, bounds) for name, result in report.metrics.items())
+    found = (_worst(report, name, report.metrics[name], bounds) for name in gated(report))
     return [one for one in found if one is not None]
 
 
@@ -174,6 +174,20 @@ def _as_gated(bounds: Bounds, name: str, part: str, result: MetricResult) -> str
 
 
 def gated(report: Report) -> list[str]:
-    """The metrics that some slice has a value of."""
-    valued = {name for one in report.slices for name, result in one.metrics.items() if result.n}
-    return [name for name in report.metrics if name in valued]
+    """The gated metrics that some slice has a value of."""
+    names = {gate.name for gate in report.gates}
+    return [name for name in valued(report, report.slices) if name in names]
+
+
+def valued(report: Report, parts: Sequence[SliceResult]) -> list[str]:
+    """Return the metrics that some slice has a value of, in the order of the report."""
+    found = {name for one in parts for name, result in one.metrics.items() if result.n}
+    return [name for name in report.metrics if name in found]
+
+
+def by_field(report: Report) -> dict[str, list[SliceResult]]:
+    """Return the slices of each field, the largest first."""
+    found: dict[str, list[SliceResult]] = {}
+    for part in report.slices:
+        found.setdefault(part.slice.partition("=")[0], []).append(part)
+    return found

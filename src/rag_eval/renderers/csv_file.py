@@ -27,8 +27,12 @@ def render(report: Report) -> str:
     names, flips = list(_columns(report)), _flips(report)
     flip = [] if flips is None else ["flip"]
     own = ["qid", "run", "question", "answerable", "label", "example08", *flip, "gold_line", "trace_line"]
-    writer.writerow([*own, *names])
-    writer.writerows(_row(question, names, flips) for question in report.questions)
+    parts = ["slices"] if any(question.slices for question in report.questions) else []
+    writer.writerow([*own, *parts, *names])
+    for question in report.questions:
+        cells = _row(question, names, flips)
+        cells[len(own) : len(own)] = [spreadsheet("; ".join(question.slices))] if parts else []
+        writer.writerow(cells)
     return out.getvalue()
 
 

@@ -115,6 +115,7 @@ def _folds(report: Report, questions: int) -> list[str]:
     return [
         folded("All metrics", _metrics(report)),
         slices,
+        folded("Every metric by slice", laid(moved.every(report, VOICE))) if report.slices else "",
         folded(f"Questions ({len(report.questions)})", laid(cases.questions(report, VOICE, questions))),
         folded("Provenance", laid(provenance.provenance(report, VOICE))),
     ]

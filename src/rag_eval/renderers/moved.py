@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.labels import GOOD, STAGE
 from rag_eval.renderers import beside, words
 from rag_eval.renderers.blocks import Paragraph, Table, more, paragraphs
-from rag_eval.renderers.figures import FEW
+from rag_eval.renderers.figures import FEW, metric
 
 if TYPE_CHECKING:
     from rag_eval.comparison.baseline import Flip
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Questions = Mapping[tuple[str, str | None], Question]
 
-_BROKEN, _FIXED, _TEXT, _QID, _RUN, _SLICES = 10, 5, 60, 40, 24, 100
+_BROKEN, _FIXED, _TEXT, _QID, _RUN, _SLICES, _COLUMNS = 10, 5, 60, 40, 24, 100, 8
 
 
 def changed(report: Report, voice: Voice, place: str = "report.json") -> list[Block]:
@@ -102,6 +102,31 @@ def slices(report: Report, voice: Voice, most: int = _SLICES) -> list[Block]:
     headers = ["Slice", "Cases", *(voice.named(name, "") for name in names)]
     few = any(part.n < report.min_n for part in shown)
     return [Table("Gated metrics by slice", headers, rows), *more(len(report.slices) - most), *_legend(report, few)]
+
+
+def every(report: Report, voice: Voice, most: int = _COLUMNS) -> list[Block]:
+    """Return a table a field: every metric by the slices of it, the largest first."""
+    found: list[Block] = []
+    bounds = beside.bounds_of(report)
+    for field, parts in beside.by_field(report).items():
+        names, shown = beside.valued(report, parts), parts[:most]
+        rows = [
+            [voice.named(name, ""), metric(report.metrics[name], name), *_of_metric(bounds, shown, name)]
+            for name in names
+        ]
+        title = f"Every metric by {voice.own(field)}"
+        found += [Table(title, ["Metric", "All cases", *(of_slice(report, part, voice) for part in shown)], rows)]
+        found += more(len(parts) - most)
+    return [*found, *_legend(report, any(part.n < report.min_n for part in report.slices))]
+
+
+def of_slice(report: Report, part: SliceResult, voice: Voice) -> str:
+    """Return the name of a slice with its number of cases."""
+    return f"{voice.code(part.slice, _QID)} {_few(f'{part.n:,}', few=part.n < report.min_n)}"
+
+
+def _of_metric(bounds: beside.Bounds, parts: Sequence[SliceResult], name: str) -> list[str]:
+    return [beside.in_slice(bounds, part, name) if name in part.metrics else "" for part in parts]
 
 
 def _part(report: Report, part: SliceResult, voice: Voice) -> list[str]:

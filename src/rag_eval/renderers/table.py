@@ -9,8 +9,9 @@ from tabulate import tabulate
 
 from rag_eval.labels import MEANING
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.renderers import beside, sections, words
+from rag_eval.renderers import beside, moved, sections, words
 from rag_eval.renderers.asides import asides
+from rag_eval.renderers.blocks import Paragraph, Table
 from rag_eval.renderers.figures import FEW, enclosed, move_of, moves, threshold
 from rag_eval.renderers.words import PLAIN
 from rag_eval.safe import log_line, one_line
@@ -27,6 +28,7 @@ def render(report: Report) -> str:
     parts = [words.headline(report), _base(report), _gates(report), _findings(report), words.completeness(report)]
     parts += [beside.against(report), _flips(report), _policy(report), _gold(report), _effects(report)]
     parts += [words.usual(report), _failures(report), _worst(report), _diagnosis(report), _metrics(report)]
+    parts += [_slices(report)]
     text = "\n\n".join(part for part in parts if part)
     return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
 
@@ -116,6 +118,14 @@ def _worst(report: Report) -> str:
     ]
     few = f"\n  {FEW} fewer than {report.min_n} cases" if any(one.few for one in beside.worst(report)) else ""
     return _table(["metric", "worst slice", "value", "cases", "all cases"], rows) + few if rows else ""
+
+
+def _slices(report: Report) -> str:
+    if not report.slices:
+        return ""
+    blocks = moved.every(report, PLAIN)
+    parts = [_table([*one.headers], [[*row] for row in one.rows]) if isinstance(one, Table) else one for one in blocks]
+    return "\n\n".join(f"  {one.text}" if isinstance(one, Paragraph) else str(one) for one in parts)
 
 
 def _failures(report: Report) -> str:

@@ -82,7 +82,7 @@ def _slices(report: Report) -> Markup:
     every = laid(moved.slices(report, VOICE, _SLICES))
     few = len(report.slices) <= _UNFOLDED
     table = folded(f"All slices ({len(report.slices):,})", every, unfolded=few)
-    return joined([laid(moved.worst(report, VOICE)), *plots.slices(report), table])
+    return joined([laid(moved.worst(report, VOICE)), *plots.heat(report), *plots.slices(report), table])
 
 
 def _provenance(report: Report) -> Markup:

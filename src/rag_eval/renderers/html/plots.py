@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.judging.gates import MARGINS
-from rag_eval.renderers import beside, words
-from rag_eval.renderers.figures import bound, enclosed, is_count, metric_interval, value
-from rag_eval.renderers.html.element import Markup, joined, shown, tag
-from rag_eval.renderers.html.layout import folded
+from rag_eval.renderers import beside, moved, words
+from rag_eval.renderers.figures import bound, enclosed, is_count, metric, metric_interval, value
+from rag_eval.renderers.html.element import VOICE, Markup, inline, joined, shown, tag
+from rag_eval.renderers.html.layout import caption, folded, scrolled
 from rag_eval.renderers.html.svg import Mark, figure, is_share
 from rag_eval.renderers.judged import kind
 
@@ -22,6 +22,11 @@ _MOST = 40
 _SHAPES = "A disc passes, a cross fails, an open diamond is inconclusive, a triangle only warns"
 _KEPT = "the shaded side of the tick keeps the gate."
 _ENCLOSED = "the line is the 95\u00a0% interval or that of the gate's own confidence"
+_STEPS = (0.05, 0.15, 0.3)
+_HEAT = (
+    "Red is worse than all cases and green better, in three shades: from 0.05, 0.15 and 0.3 on; for amounts, that "
+    "share of the value over all cases."
+)
 _SLICED = (
     f"The dashed tick is the value over all cases; {_ENCLOSED}. A slice with a gate has the shape of its outcome; of "
     "the others an open disc has too few cases to judge by."
@@ -97,6 +102,38 @@ def slices(report: Report) -> Iterator[Markup]:
         cut = f"The worst {_MOST} of {len(found):,} are drawn; the table has all." if len(found) > _MOST else ""
         drawn = figure(f"slice-plot-{place}", title, _SLICED, marks)
         yield folded(title, drawn, tag("p", cut) if cut else Markup(""), unfolded=not place)
+
+
+def heat(report: Report) -> Iterator[Markup]:
+    """Yield a table a field, of every metric by slice: the colour says how far a value is from that of all cases."""
+    bounds = beside.bounds_of(report)
+    for field, parts in beside.by_field(report).items():
+        title, parts = f"Every metric by {shown(field)}", parts[:_MOST]
+        heads = ["Metric", "All cases", *(moved.of_slice(report, part, VOICE) for part in parts)]
+        head = tag("tr", *(tag("th", inline(text), scope="col") for text in heads))
+        rows = [_heated(report, name, parts, bounds) for name in beside.valued(report, parts)]
+        table = tag("table", caption(title), tag("thead", head), tag("tbody", joined(rows)), class_="heat")
+        yield folded(title, tag("p", _HEAT), scrolled(title, table))
+
+
+def _heated(report: Report, name: str, parts: Sequence[SliceResult], bounds: beside.Bounds) -> Markup:
+    whole = report.metrics[name]
+    cells = [tag("th", inline(VOICE.named(name, "")), scope="row"), tag("td", metric(whole, name))]
+    for part in parts:
+        own = part.metrics.get(name)
+        text = beside.in_slice(bounds, part, name) if own and own.n else "–"
+        cells.append(tag("td", text, class_=_colour(own, whole) if own else None))
+    return tag("tr", *cells)
+
+
+def _colour(own: MetricResult, whole: MetricResult) -> str | None:
+    """Return the class of a value by its distance from that of all cases; amounts are compared by their ratio."""
+    if own.value is None or whole.value is None:
+        return None
+    scale = 1.0 if max(abs(own.value), abs(whole.value)) <= 1 else abs(whole.value) or 1.0
+    move = (own.value - whole.value) / scale * (1 if own.better == "higher" else -1)
+    steps = sum(abs(move) >= step for step in _STEPS)
+    return f"{'better' if move > 0 else 'worse'}{steps}" if steps else None
 
 
 def _worst_first(report: Report, name: str) -> list[tuple[SliceResult, MetricResult]]:
