@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from rag_eval.contract import Judge
+from rag_eval.contract.verdict import parse_reply, verdict_hash
 from seams import Case, Gold, Grounding, Safety, Settings, Trace
 
 ROOT = Path(__file__).parent.parent
@@ -29,7 +31,15 @@ def make_case(gold, trace, settings=None):
 
 def subject(row):
     """What an example is about: the case of its gold and trace, or what its run.json says."""
-    return row["run"] if "run" in row else make_case(row["gold"], row["trace"], settings_of(row.get("settings", {})))
+    if "run" in row:
+        return row["run"]
+    settings = dict(row.get("settings", {}))
+    reply = settings.pop("verdict", None)
+    case = make_case(row["gold"], row["trace"], settings_of(settings))
+    if reply is None or case.judged_input is None:
+        return case
+    verdicts = {verdict_hash(Judge(), case.judged_input): parse_reply(json.dumps(reply))}
+    return make_case(row["gold"], row["trace"], case.settings._replace(verdicts=verdicts))
 
 
 def settings_of(stated):

@@ -68,6 +68,8 @@ groundedness: {assertion: 0.7}
 safety: {warn: 0.3, verbatim_words: 20, internal_ids: ["EMP-[0-9]{6}"]}
 prices: {small-1: {input: 0.15, output: 1}}
 retrieval: {relevant_from: 2, no_relevant: zero}
+verdicts: labels/verdicts.jsonl
+judge: {model: judge-1, prompt: "sha256:0a", rubric: "sha256:0b", floor: {kappa: 0.4}}
 """
 
 
@@ -86,6 +88,7 @@ def test_every_key_is_read():
     assert read.settings.groundedness == Grounding(0.7, Grounding().inference)
     assert read.settings.safety == Safety(0.3, Safety().block, 20, ("EMP-[0-9]{6}",))
     assert read.settings.prices == {"small-1": {"input": 0.15, "output": 1.0}}
+    assert (read.verdicts, read.judge) == ("labels/verdicts.jsonl", ("judge-1", "sha256:0a", "sha256:0b"))
     signed = signoff_policy(FULL.encode(), "gates.yml")
     assert (signed.dataset, signed.gold, signed.records) == ("7b0c4e", "labels/gold.jsonl", "labels/signoff")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rag_eval.contract import Grounding
+from rag_eval.contract.verdict import SCORES
 from rag_eval.files.limits import DEEPEST, DEFAULTS
 from rag_eval.folds import FOLDS
 from rag_eval.judging.gates import TESTS
@@ -50,7 +51,7 @@ def gates_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["version"],
         "additionalProperties": False,
-        "properties": {**_settings(), **_meaning(), **_comparison(), **_weighing(), "gates": described},
+        "properties": {**_settings(), **_meaning(), **_judge(), **_comparison(), **_weighing(), "gates": described},
         "$defs": {"gates": gates, **_bounds()},
     }
 
@@ -203,6 +204,65 @@ def _meaning() -> dict[str, Any]:
                 "properties": {
                     "input": {**price, "description": "A million tokens of input.", "examples": [0.15]},
                     "output": {**price, "description": "A million tokens of output.", "examples": [0.60]},
+                },
+            },
+        },
+    }
+
+
+def _judge() -> dict[str, Any]:
+    """The keys that the recorded verdicts of a judge are about."""
+    statistics = {
+        name: {"type": "number", "minimum": -1, "maximum": 1, "description": text, "examples": [0.6]}
+        for name, text in {"kappa": "Quadratic weighted kappa.", "auroc": "Area under the ROC curve."}.items()
+    }
+    agreement = {"type": "object", "additionalProperties": False, "minProperties": 1, "properties": statistics}
+    low = {**agreement, "description": "Lower ends of the 95 % intervals.", "examples": [{"kappa": 0.62}]}
+    whole = {"type": "integer", "minimum": 1, "description": "Number of answers with a label.", "examples": [150]}
+    score = {
+        "type": "object",
+        "description": "What was measured for a score.",
+        "examples": [{"n": 150, "low": {"kappa": 0.62}}],
+        "required": ["n", "low"],
+        "additionalProperties": False,
+        "properties": {"n": whole, "low": low},
+    }
+    return {
+        "verdicts": _text("Path of the verdict file, from the folder of this file.", "eval/verdicts.jsonl"),
+        "judge": {
+            "type": "object",
+            "description": "The judge whose recorded verdicts count, and how far people agree with it: docs/judge.md.",
+            "examples": [{"model": "judge-1", "prompt": "sha256:0a1b", "rubric": "sha256:2c3d"}],
+            "required": ["model", "prompt", "rubric"],
+            "additionalProperties": False,
+            "properties": {
+                "model": _text("Name of the model.", "judge-1"),
+                "prompt": _text("Hash of the prompt, as rag-eval judge prints it.", "sha256:0a1b"),
+                "rubric": _text("Hash of the rubric, as rag-eval judge prints it.", "sha256:2c3d"),
+                "floor": {
+                    **agreement,
+                    "description": "The agreement with people from which on gates on the judge may fail a run.",
+                    "examples": [{"kappa": 0.6}],
+                },
+                "calibration": {
+                    "type": "object",
+                    "description": "What rag-eval judge calibrate measured.",
+                    "examples": [
+                        {"judge": "sha256:4e5f", "scores": {"groundedness": {"n": 150, "low": {"kappa": 0.62}}}}
+                    ],
+                    "required": ["judge", "scores"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "judge": _text("Hash of model, prompt and rubric.", "sha256:4e5f"),
+                        "labels": _text("Hash of the labels.", "sha256:6a7b"),
+                        "scores": {
+                            "type": "object",
+                            "description": "By score of the judge.",
+                            "examples": [{"groundedness": {"n": 150, "low": {"kappa": 0.62}}}],
+                            "additionalProperties": False,
+                            "properties": dict.fromkeys(SCORES, score),
+                        },
+                    },
                 },
             },
         },
@@ -455,6 +515,8 @@ _INTEGRITY = {
     "partly-measured": "Cases are in no value of a gated metric, for their traces lack a field.",
     "stale-traces": "run.json names another commit than the one under test.",
     "other-gold": "run.json says that another gold set was answered.",
+    "stale-verdict": "Recorded verdicts of a gated judge are on other answers, questions, chunks or expected answers.",
+    "missing-verdict": "Answers have no recorded verdict of a gated judge.",
     "vacuous-gold": "Answerable items say nothing by which an answer could be wrong. warning where not said.",
 }
 

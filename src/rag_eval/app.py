@@ -53,6 +53,7 @@ class Options(NamedTuple):
     suite: str = "full"  # or smoke, smoke:N: a part of the questions
     how: How = USUAL  # what the report does not show
     by: tuple[str, ...] = ()  # fields to cut the metrics by, besides those of the gates file
+    verdicts: str = ""  # in place of the gates file's
 
 
 def score(
@@ -449,6 +450,8 @@ def wanted(options: Options, *policies: Policy | None) -> tuple[Measure, ...]:
     gates = [gate.name for policy in policies if policy for gate in policy.gates]
     labels = [f"recall_all@{policy.k}" for policy in policies if policy]
     found = measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
+    if not any(policy.verdicts for policy in policies if policy):
+        found = tuple([one for one in found if one.metric.perspective != "judge" or one.name in gates])
     return within(found, next(policy for policy in policies if policy))
 
 
@@ -469,11 +472,14 @@ def _base(options: Options, reader: Reader, head: Policy, authority: Authority) 
         return None
     gold, trace = options.gold or policy.gold, options.trace or policy.trace
     own = gold == head.gold or (os.path.lexists(gold) and is_unchanged(authority, gold))
-    return narrowed(policy, options.perspectives, options.suite)._replace(
+    policy = narrowed(policy, options.perspectives, options.suite)._replace(
         k=headline(options.cutoffs, policy.k),
         gold=gold if own else head.gold,
         trace=trace if os.path.lexists(trace) else head.trace,
     )
+    verdicts = options.verdicts or policy.verdicts
+    verdicts = verdicts if os.path.lexists(verdicts) else head.verdicts
+    return with_verdicts(policy._replace(verdicts=verdicts), reader._replace(ledger=Ledger()), Digests())
 
 
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
@@ -484,7 +490,18 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     k, gold, trace = headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
     policy = narrowed(policy, options.perspectives, options.suite)
     slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, *options.by])))
-    return reader, policy._replace(k=k, gold=gold, trace=trace, slices=slices), digests
+    policy = policy._replace(k=k, gold=gold, trace=trace, slices=slices, verdicts=options.verdicts or policy.verdicts)
+    return reader, with_verdicts(policy, reader, digests), digests
+
+
+def with_verdicts(policy: Policy, reader: Reader, digests: Digests) -> Policy:
+    """The policy with the recorded verdicts of its judge, or of the only judge in the file if it names none."""
+    if not policy.verdicts:
+        return policy
+    from rag_eval.files.verdict_file import read_replay
+
+    judge, replay = read_replay(reader, policy.verdicts, policy.judge, digests)
+    return policy._replace(judge=judge, replay=replay)
 
 
 def score_traces(

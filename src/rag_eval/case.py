@@ -6,13 +6,14 @@ import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.contract import Chunk, Gold, Guardrail, Settings, Support, Trace, without_citations
 from rag_eval.text import heading_parts, holds_any, tokens
 
 if TYPE_CHECKING:
     from rag_eval.contract import Relevance
+    from rag_eval.contract.verdict import Verdict
     from rag_eval.leaks import Leak
     from rag_eval.textual.evidence import Evidence
     from rag_eval.textual.grounding import Checked
@@ -283,6 +284,26 @@ class Case:
     def handed_out(self) -> bool:
         """Whether somebody got to read an answer that is no refusal."""
         return self.shipped and self.trace.answered and not self.blocked
+
+    @cached_property
+    def judged_input(self) -> dict[str, Any] | None:
+        """What a judge is shown of the case; None if there is no answer to judge: a refusal, an error, an attack."""
+        if not self.handed_out or not self.counts:
+            return None
+        texts = [{"id": chunk.id, "text": chunk.text} for chunk in self.ranked_chunks if chunk.text is not None]
+        shown = {"question": self.gold.question, "answer": self.claim, "citations": [*self.cites], "chunks": texts}
+        expected = self.gold.expected_answer
+        return shown if expected is None else {**shown, "expected_answer": expected}
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """The recorded verdict of the judge on exactly this answer, question, context and expected answer."""
+        shown = self.judged_input if self.settings.verdicts else None
+        if shown is None:
+            return None
+        from rag_eval.contract.verdict import verdict_hash
+
+        return self.settings.verdicts.get(verdict_hash(self.settings.judge, shown))
 
     @property
     def flagged_input(self) -> tuple[bool, bool] | None:

@@ -39,7 +39,9 @@ HABITS = (
 """Those that are about all cases together: a part of the questions may look so by chance."""
 
 LEVELS: Mapping[str, str] = {
-    **dict.fromkeys((*HABITS, "partly-measured", "stale-traces", "other-gold"), "error"),
+    **dict.fromkeys(
+        (*HABITS, "partly-measured", "stale-traces", "other-gold", "stale-verdict", "missing-verdict"), "error"
+    ),
     "vacuous-gold": "warning",
 }
 """What is looked for, and how grave it is; ``integrity`` in eval-gates.yml may say otherwise of each."""

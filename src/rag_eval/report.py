@@ -222,10 +222,19 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         inputs=tuple(context.inputs),
         contracts={one.name: contract(one, policy) for one in card.measures},
         run=context.about,
-        findings=_each_once([*habits(card, policy), *context.findings]),
+        findings=_each_once([*habits(card, policy), *_of_verdicts(policy, questions), *context.findings]),
         scope=scope_of([policy], card.cases.questions, len(golds)),
     )
     return _judged(report, policy, evidence(report, context.earlier, context.each, tries, cluster), context.earlier)
+
+
+def _of_verdicts(policy: Policy, questions: Sequence[Question]) -> list[Finding]:
+    """Find answers without a recorded verdict of the judge, and gates on it that only warn."""
+    if not (policy.verdicts or policy.uncalibrated):
+        return []
+    from rag_eval.judging.verdicts import findings
+
+    return findings(policy, questions, levels(policy))
 
 
 def _each_once(found: Sequence[Finding]) -> tuple[Finding, ...]:

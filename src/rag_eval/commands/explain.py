@@ -121,7 +121,9 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     found = {trace.run: trace for trace in app.traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid}
     reader.ledger.stop_on_problems()
     traces = list(found.values()) or [Trace.missing(gold.qid)]
-    return [Case(gold, trace, policy.settings) for trace in traces], [*measures(options.cutoffs or app.DEFAULT_CUTOFFS)]
+    every = measures(options.cutoffs or app.DEFAULT_CUTOFFS)
+    wanted = [one for one in every if policy.verdicts or one.metric.perspective != "judge"]
+    return [Case(gold, trace, policy.settings) for trace in traces], wanted
 
 
 def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:

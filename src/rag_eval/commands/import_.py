@@ -234,7 +234,7 @@ def _coverage(rows: Sequence[dict[str, Any]]) -> list[str]:
         missing = [field for field in metric.needs if field.startswith("trace.") and field not in fields]
         if missing:
             lacking.setdefault(" and ".join(missing), []).append(metric.name)
-        elif metric.level == "case":
+        elif metric.level == "case" and metric.perspective != "judge":
             given[metric.perspective] = None
     lines = [f"metrics that these traces give: {', '.join(given)}"]
     for field, metrics in lacking.items():

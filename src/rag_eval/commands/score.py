@@ -61,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by", metavar="F[,F]", type=names, default=(), help="cut every metric by gold fields: difficulty,tag,…"
     )
+    parser.add_argument(
+        "--verdicts", metavar="FILE", default="", help="recorded verdicts of a judge (as the gates file says)"
+    )
     add_engine(parser)
     add_outputs(parser, FORMATS)
 
@@ -106,7 +109,7 @@ def _options(args: argparse.Namespace) -> Options:
 
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
     part: dict[str, Any] = {"perspectives": args.perspective, "suite": args.suite, "by": fields(args.by)}
-    return Options(*inputs, baseline=args.baseline, how=how(args), **part)
+    return Options(*inputs, baseline=args.baseline, how=how(args), verdicts=args.verdicts, **part)
 
 
 def _authority(ref: str | None) -> Authority | None:

@@ -105,6 +105,7 @@ def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
         yield from (name for name in freed(effects.base, effects.head) if name == ".".join(key))
     elif key[0] in _MEANING:
         yield from freed(effects.base, effects.redefined)
+        yield from freed(effects.base, effects.head) if key[0] == "judge" else ()
         yield from effects.meaning
 
 
@@ -234,7 +235,7 @@ def _allowing(old: Any, new: Any) -> Kind:
     return "looser" if new is not None else "stricter" if old is not None else "neutral"
 
 
-_MEANING = ("k", "refusal", "gold", "trace", "groundedness", "safety", "retrieval", "prices")
+_MEANING = ("k", "refusal", "gold", "trace", "groundedness", "safety", "retrieval", "prices", "judge", "verdicts")
 """Keys that change what a value means rather than what is asked of it."""
 
 RULES: Mapping[str, Rule] = {
@@ -271,6 +272,9 @@ RULES: Mapping[str, Rule] = {
     "safety/*": _unclear,
     "retrieval": _unclear,
     "retrieval/*": _unclear,
+    "verdicts": _unclear,
+    "judge": _unclear,
+    "judge/**": _unclear,
     "prices": _unclear,
     "prices/**": _unclear,
     "score": _unclear,

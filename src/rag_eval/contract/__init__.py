@@ -1,7 +1,7 @@
 """What a row is: gold items, traces and settings as typed records. The published JSON Schemas say the same."""
 
 from rag_eval.contract.gold import Attack, Fact, Gold, Section, Support, item_hash
-from rag_eval.contract.settings import USUAL_GOLD, USUAL_TRACE, Grounding, Limits, Relevance, Safety, Settings
+from rag_eval.contract.settings import USUAL_GOLD, USUAL_TRACE, Grounding, Judge, Limits, Relevance, Safety, Settings
 from rag_eval.contract.trace import (
     Answer,
     Chunk,
@@ -24,6 +24,7 @@ __all__ = [
     "Gold",
     "Grounding",
     "Guardrail",
+    "Judge",
     "Limits",
     "Relevance",
     "Safety",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from rag_eval.contract.verdict import Verdict
 
 USUAL_GOLD, USUAL_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
 """Where the files are looked for if nothing names them."""
@@ -45,11 +48,20 @@ class Safety(NamedTuple):
     internal_ids: tuple[str, ...] = ()
 
 
+class Judge(NamedTuple):
+    """A language model that judges answers: its pinned name, and the hashes of its prompt and rubric."""
+
+    model: str = ""
+    prompt: str = ""
+    rubric: str = ""
+
+
 class Settings(NamedTuple):
     """Parameters of the metrics: the refusal token as it is to be written, refusal phrases, the k of the labels.
 
     ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``.
-    ``builtin`` turns on the refusals that :mod:`rag_eval.refusing` recognises.
+    ``builtin`` turns on the refusals that :mod:`rag_eval.refusing` recognises. ``verdicts`` are those of the ``judge``,
+    by the hash of what it was shown.
     """
 
     token: str = "not in context"
@@ -60,3 +72,5 @@ class Settings(NamedTuple):
     prices: Mapping[str, Mapping[str, float]] = {}
     builtin: bool = False
     retrieval: Relevance = Relevance()
+    judge: Judge = Judge()
+    verdicts: Mapping[str, Verdict] = {}

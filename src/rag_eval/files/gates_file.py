@@ -7,14 +7,24 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.contract import Grounding, Relevance, Safety
+from rag_eval.contract import Grounding, Judge, Relevance, Safety
 from rag_eval.errors import MissingExtra
 from rag_eval.files.ledger import SHOWN
 from rag_eval.files.limits import MIB, YAML_MIB
 from rag_eval.files.predicates import predicate
 from rag_eval.files.schemas import load
 from rag_eval.files.wording import EXTRA, Fault, pointer, unknown_key, unknown_keys, word
-from rag_eval.judging.gates import BOUNDS, COMPLETENESS, MARGINS, REFERENCE_GATES, Gate, Policy, Slices, Statistics
+from rag_eval.judging.gates import (
+    BOUNDS,
+    COMPLETENESS,
+    MARGINS,
+    REFERENCE_GATES,
+    Calibration,
+    Gate,
+    Policy,
+    Slices,
+    Statistics,
+)
 from rag_eval.judging.objectives import Scoring
 from rag_eval.judging.slices import FIELDS, is_field, is_slice
 from rag_eval.metrics import find, suggestion
@@ -200,12 +210,17 @@ def _policy(document: Document, path: str) -> Policy:
     own: dict[str, Any] = {name: _whole(value[name]) for name in ("k", "limits") if name in value}
     own |= {name: beside(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
     own |= {name: beside(path, earlier[key]) for name, key in _BASELINE.items() if key in earlier}
+    own |= {"verdicts": beside(path, value["verdicts"])} if "verdicts" in value else {}
+    judge, calibration = _judge(value.get("judge", {}))
+    gates, uncalibrated = _only_calibrated(_in_force(tuple(_gates(document))), judge, calibration)
     return Policy(
         file=path,
         token=refusal.get("token", Policy().token).strip(),
         phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
         builtin=refusal.get("builtin", False),
-        gates=_in_force(tuple(_gates(document))),
+        gates=gates,
+        judge=judge,
+        uncalibrated=uncalibrated,
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
         # YAML takes a bare off for false.
         integrity={name: level or "off" for name, level in value.get("integrity", {}).items()},
@@ -223,6 +238,29 @@ def _policy(document: Document, path: str) -> Policy:
 
 
 _BASELINE = {"baseline": "report", "baseline_trace": "trace"}
+
+
+def _judge(stated: dict[str, Any]) -> tuple[Judge, Calibration]:
+    """The judge, and how far people agree with it."""
+    recorded = stated.get("calibration", {})
+    measured = {name: _floats(part["low"]) for name, part in recorded.get("scores", {}).items()}
+    calibration = Calibration(_floats(stated.get("floor", {})), recorded.get("judge", ""), measured)
+    return Judge(**{name: stated[name] for name in Judge._fields if name in stated}), calibration
+
+
+def _only_calibrated(
+    gates: tuple[Gate, ...], judge: Judge, calibration: Calibration
+) -> tuple[tuple[Gate, ...], tuple[str, ...]]:
+    """The gates, of which those on the judge only warn where its agreement with people is not recorded as enough."""
+    if not any(gate.name.startswith("judge_") for gate in gates):
+        return gates, ()
+    from rag_eval.contract.verdict import SCORE_OF, digest_of
+
+    name_of = digest_of(judge._asdict())
+    scores = {gate.name: SCORE_OF.get(gate.name.partition(".")[0]) for gate in gates}
+    warns = {name for name, score in scores.items() if score and not calibration.covers(score, name_of)}
+    lost = dict.fromkeys(gate.name for gate in gates if gate.name in warns and gate.severity == "error")
+    return tuple(gate._replace(severity="warning") if gate.name in warns else gate for gate in gates), tuple(lost)
 
 
 def _statistics(stated: dict[str, Any]) -> Statistics:

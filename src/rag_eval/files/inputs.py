@@ -58,7 +58,7 @@ class Files:
         source = self._reader.open(path, self._begun(path))
         if source is not None:
             with source:
-                yield from _rows(self._reader, source, Contract(schema, self._reader.limits.depth))
+                yield from read_rows(self._reader, source, Contract(schema, self._reader.limits.depth))
 
     def elements(self, path: str, schema: str) -> Numbered:
         """The elements of a file that is one JSON array."""
@@ -126,7 +126,7 @@ def label_rows(reader: Reader, path: str, schema: str) -> int:
     return sum(1 for _ in Files(reader, [path]).rows(path, schema))
 
 
-def _rows(reader: Reader, source: Source, contract: Contract) -> Iterator[tuple[int, Row]]:
+def read_rows(reader: Reader, source: Source, contract: Contract) -> Iterator[tuple[int, Row]]:
     """Line and row of each line that keeps a schema; what is wrong goes into the ledger."""
     ledger = reader.ledger
     for number, line in source.lines():

@@ -7,12 +7,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Grounding, Relevance, Safety, Settings
+from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Grounding, Judge, Relevance, Safety, Settings
 from rag_eval.judging.objectives import Scoring
 from rag_eval.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.tally import Value, exactly
 
 if TYPE_CHECKING:
+    from rag_eval.contract.verdict import Verdict
     from rag_eval.finding import Finding
 
     Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
@@ -176,6 +177,30 @@ class Statistics(NamedTuple):
     cluster: str = ""
 
 
+class Replay(NamedTuple):
+    """The verdicts of the judge by the hash of what it was shown, and the questions that it has any verdict on."""
+
+    verdicts: Mapping[str, Verdict] = {}
+    qids: frozenset[str] = frozenset()
+
+
+class Calibration(NamedTuple):
+    """What a gate on the judge needs: the lowest agreement with people, and what was measured for a judge.
+
+    ``floor`` and the values of ``measured`` are by statistic (``kappa``, ``auroc``); those are the lower ends of their
+    intervals, by score, and count only for the judge whose hash is ``judge``.
+    """
+
+    floor: Mapping[str, float] = {}
+    judge: str = ""
+    measured: Mapping[str, Mapping[str, float]] = {}
+
+    def covers(self, score: str, judge: str) -> bool:
+        """Whether people agree enough with this judge on a score."""
+        lows = self.measured.get(score, {}) if judge == self.judge and self.floor else {}
+        return bool(lows) and all(lows.get(name, -1.0) >= limit for name, limit in self.floor.items())
+
+
 class Slices(NamedTuple):
     """What the cases are cut by. ``min_n``: a slice of fewer questions is inconclusive."""
 
@@ -205,6 +230,10 @@ class Policy(NamedTuple):
     must_pass: tuple[str, ...] = ()
     baseline: str = ""
     baseline_trace: str = ""
+    verdicts: str = ""
+    judge: Judge = Judge()
+    replay: Replay = Replay()  # what the verdict file says, once it is read
+    uncalibrated: tuple[str, ...] = ()  # metrics of the judge whose gates only warn
     statistics: Statistics = Statistics()
     score: Scoring = Scoring()
     stated: Mapping[str, Any] = {}  # the file's own keys and values, to compare two of them
@@ -213,9 +242,9 @@ class Policy(NamedTuple):
 
     @property
     def settings(self) -> Settings:
-        """What the scores themselves hang on."""
+        """What the scores themselves depend on."""
         own = self.groundedness, self.safety, self.prices, self.builtin, self.retrieval
-        return Settings(self.token, self.phrases, self.k, *own)
+        return Settings(self.token, self.phrases, self.k, *own, self.judge, self.replay.verdicts)
 
     @property
     def fields(self) -> tuple[str, ...]:

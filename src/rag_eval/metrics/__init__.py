@@ -13,6 +13,7 @@ from rag_eval.metrics import (
     context,
     groundedness,
     index,
+    judge,
     operations,
     pipeline,
     refusals,
@@ -37,7 +38,19 @@ __all__ = [
     "score_in_words",
 ]
 
-_PERSPECTIVES = (answers, refusals, citations, retrieval, context, groundedness, safety, pipeline, operations, index)
+_PERSPECTIVES = (
+    answers,
+    refusals,
+    citations,
+    retrieval,
+    context,
+    groundedness,
+    judge,
+    safety,
+    pipeline,
+    operations,
+    index,
+)
 
 
 def _about(text: str | None) -> str:

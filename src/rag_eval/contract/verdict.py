@@ -1,0 +1,64 @@
+"""Verdicts: what a language model that judges an answer said of it, and the hash of what it was shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from rag_eval.contract.settings import Judge
+
+MOST = 5
+"""The best score; 0 is the worst."""
+SCORES = ("groundedness", "correctness", "relevancy")
+SCORE_OF = {**{f"judge_{name}": name for name in SCORES}, "judge_unsupported_claims": "groundedness"}
+"""Metrics, and the score whose agreement with people speaks for them."""
+
+
+class Verdict(NamedTuple):
+    """The scores of one answer; None for a score that the judge could not give, such as groundedness without texts."""
+
+    groundedness: int | None
+    correctness: int | None
+    relevancy: int
+    unsupported_claims: tuple[str, ...]
+    reason: str = ""
+
+
+def verdict_hash(judge: Judge, shown: Mapping[str, Any]) -> str:
+    """Return the hash of a judge and of what it is shown: a verdict is replayed only for exactly that."""
+    return digest_of({"judge": judge._asdict(), "input": shown})
+
+
+def digest_of(value: Any) -> str:
+    """Return the hash of a JSON value, whatever the order of its keys."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def parse_reply(reply: str) -> Verdict:
+    """Return the verdict in a reply, which may stand in a code fence. Raises ValueError for anything else."""
+    begin, end = reply.find("{"), reply.rfind("}")
+    if begin < 0 or end < begin:
+        raise ValueError(f"no JSON object in the reply: {reply[:80]!r}")
+    try:
+        found = json.loads(reply[begin : end + 1])
+    except (ValueError, RecursionError):
+        raise ValueError(f"no valid JSON in the reply: {reply[begin : begin + 80]!r}") from None
+    groundedness, correctness, relevancy = (_score(name, found.get(name)) for name in SCORES)
+    if relevancy is None:
+        raise ValueError("the reply has no relevancy")
+    claims = found.get("unsupported_claims", [])
+    if not isinstance(claims, list) or not all(isinstance(claim, str) for claim in claims):
+        raise ValueError("unsupported_claims of the reply is no list of texts")
+    reason = found.get("reason", "")
+    return Verdict(groundedness, correctness, relevancy, tuple(claims), reason if isinstance(reason, str) else "")
+
+
+def _score(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1 or not 0 <= value <= MOST:
+        raise ValueError(f"{name} of the reply is no whole number from 0 to {MOST}: {str(value)[:40]!r}")
+    return int(value)

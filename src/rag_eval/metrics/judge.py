@@ -1,0 +1,54 @@
+"""Judge: the recorded verdicts of a language model on the answers. Scoring replays them and asks nobody.
+
+docs/judge.md describes how verdicts are recorded, and what a gate on one needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.metrics._metric import metric
+
+if TYPE_CHECKING:
+    from rag_eval.case import Case
+    from rag_eval.tally import Ratio
+
+_POINTS: dict[str, Any] = {"settings": "refusal judge", "scale": "count", "unit": "points"}
+
+
+@metric("shipped answers with chunk texts and a verdict", source="core metrics (groundedness, 0-5)", **_POINTS)
+def judge_groundedness(case: Case) -> int | None:
+    """Mean score of groundedness from 0 to 5. The judge says how far the chunk texts support the claims of the answer; 5 also requires a citation for every major claim."""  # noqa: E501
+    return case.verdict.groundedness if case.verdict else None
+
+
+@metric("shipped answers to answerable questions with a verdict", source="core metrics (correctness, 0-5)", **_POINTS)
+def judge_correctness(case: Case) -> int | None:
+    """Mean score of correctness from 0 to 5. The judge says how correct and complete the answer is, given the question, the chunk texts and the expected answer of the item if it has one."""  # noqa: E501
+    return case.verdict.correctness if case.verdict and case.in_a else None
+
+
+@metric(
+    "shipped answers with a verdict",
+    source="RAG-server framework (answer_relevancy)",
+    scale="share",
+    settings="refusal judge",
+)
+def judge_relevancy(case: Case) -> Ratio | None:
+    """Mean relevancy of the answer to the question. The judge gives 0 to 5 points, which count as shares of 5."""
+    return (case.verdict.relevancy, 5) if case.verdict else None
+
+
+@metric(
+    "shipped answers with chunk texts and a verdict",
+    source="core metrics (unsupported_claims)",
+    settings="refusal judge",
+    better="lower",
+    scale="count",
+    folds={"": "mean", ".total": "total"},
+    unit="claims",
+)
+def judge_unsupported_claims(case: Case) -> int | None:
+    """How many claims of an answer the judge names that the chunk texts do not support."""
+    verdict = case.verdict
+    return len(verdict.unsupported_claims) if verdict and verdict.groundedness is not None else None
