@@ -54,3 +54,14 @@ def test_a_gates_file_adds_only_yaml(project):
 def test_only_a_refused_row_loads_jsonschema(project):
     (project / TRACE).write_text('{"qid": "Q1"}\n')
     assert "jsonschema" in loaded_by(["score", "--format", "markdown"], project)
+
+
+def test_a_run_without_chunk_texts_reads_no_lexicon(project):
+    code = """
+import sys
+from rag_eval import cli
+cli.main(['score', '--format', 'markdown', '--out', 'report'])
+sys.exit('rag_eval.textual.words' in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
