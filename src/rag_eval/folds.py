@@ -1,6 +1,7 @@
 """Folds: what a metric makes of the scores of all cases. Each is a function of the multiset, so that order is nothing.
 
-``mean`` and ``total`` say themselves; ``p50``, ``p95`` and ``max`` are percentiles by nearest rank. ``auc``, ``fpr1``
+``mean`` and ``total`` say themselves. ``f1`` takes 0/1 scores of the true positives (1), false positives and false
+negatives (0) of a classifier. ``p50``, ``p95`` and ``max`` are percentiles by nearest rank. ``auc``, ``fpr1``
 and ``fpr5`` take labelled scores ``(score, positive)``: the area under the ROC curve, ties counted half, and the
 highest true positive rate at a false positive rate of at most 1 % or 5 %, over all thresholds "at least this score".
 """
@@ -8,7 +9,7 @@ highest true positive rate at a false positive rate of at most 1 % or 5 %, over 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -61,6 +62,14 @@ def percentile(percent: int) -> Callable[[Tally], Value]:
     return value
 
 
+def f1(scores: Tally) -> Value:
+    """F1 of a classifier whose true positives score 1, its false positives and false negatives 0."""
+    found = mean(scores)
+    if found.number is None:
+        return found
+    return Value(2 * found.number / (1 + found.number), found.n)
+
+
 def auc(scores: Tally) -> Value:
     """The share of pairs of a positive and a negative in which the positive scores higher, ties counted half."""
     positives, negatives = sides(scores)
@@ -94,6 +103,7 @@ def hit_rate(false_alarms: Fraction) -> Callable[[Tally], Value]:
 FOLDS: Mapping[str, Fold] = {
     "mean": Fold("the mean", mean),
     "total": Fold("the sum", total, estimates=False),
+    "f1": Fold("F1: twice the sum over the sum and the number of cases", f1),
     "p50": Fold("the median, by nearest rank", percentile(50)),
     "p95": Fold("the 95th percentile, by nearest rank", percentile(95)),
     "max": Fold("the greatest", percentile(100), estimates=False),
@@ -103,6 +113,8 @@ FOLDS: Mapping[str, Fold] = {
 }
 RANKED = {"p50": 50, "p95": 95, "max": 100}
 """Percentiles, by what stands for them."""
+MEANS = ("mean", "f1")
+"""Folds that rise and fall with the mean: the interval of the mean becomes theirs."""
 ALARMS = {"fpr1": 0.01, "fpr5": 0.05}
 
 
@@ -136,21 +148,30 @@ def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -
         if measure.fold == "auc":
             return stats.auc_interval(positives, negatives, confidence)
         return stats.hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)
-    kind = "rate" if measure.is_rate else measure.fold
-    bounds = (0.0, 1.0) if measure.metric.bounded else (0.0, None)
-    return stats.interval(Counter(scores), kind, bounds, confidence)  # type: ignore[arg-type]
+    kind = "rate" if measure.metric.scale == "rate" and measure.fold in MEANS else measure.fold
+    return _from_mean(measure, stats.interval(Counter(scores), kind, _bounds(measure), confidence))  # type: ignore[arg-type]
+
+
+def _from_mean(measure: Measure, found: Interval | None) -> Interval | None:
+    """Return the interval of a figure from that of the mean, if it depends only on the mean."""
+    if measure.fold != "f1" or found is None:
+        return found
+    low, high = [None if end is None else round(2 * end / (1 + end), DECIMALS) for end in (found.low, found.high)]
+    return found._replace(low=low, high=high)
 
 
 def enclosed_together(measure: Measure, tries: Tries, confidence: float) -> Interval | None:
     """The same where several scores are of one question or cluster."""
     if not FOLDS[measure.fold].estimates or measure.metric.level == "run":
         return None
-    if measure.fold == "mean":
+    if measure.fold in MEANS:
         from rag_eval.stats import together
 
         totals, bounds = tries.totals(measure.column), _bounds(measure)
         found = together.interval_of_totals(totals, bounds, confidence)
-        return found and together.between_runs(found, totals, tries.runs(measure.column), bounds, confidence)
+        if found:
+            found = together.between_runs(found, totals, tries.runs(measure.column), bounds, confidence)
+        return _from_mean(measure, found)
     return _enclosed_units(measure, tries.column(measure.column), confidence)
 
 
@@ -165,6 +186,11 @@ def _enclosed_units(measure: Measure, units: Mapping[Unit, int], confidence: flo
         if measure.fold == "auc":
             return together.auc_interval_of_questions(positives, negatives, confidence)
         return together.hit_rate_interval_of_questions(positives, negatives, ALARMS[measure.fold], confidence)
+    if measure.fold in MEANS:
+        totals = Counter[tuple[float, int]]()
+        for unit, count in units.items():
+            totals[sum([score * times for score, times in unit]), sum([times for _, times in unit])] += count
+        return _from_mean(measure, together.interval_of_totals(totals, _bounds(measure), confidence))
     return together.interval_of_questions(units, measure.fold, _bounds(measure), confidence)
 
 
@@ -240,10 +266,13 @@ def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, level:
 
     Exact McNemar where every case has a 0/1 score on both sides, else a permutation that swaps whole pairs. A
     percentile is tested as the rate of scores above the percentile of both runs together. Those with one score alone
-    have no part in the test of a percentile or an area.
+    have no part in the test of a percentile or an area. They count in that of F1: a case that is neither an error nor a
+    true positive in one of the runs moves F1 as well.
     """
     from rag_eval import stats
 
+    if fold == "f1":
+        return _chance_of_f1(worse_first, seed, level)
     if fold not in ("mean", "total") and stats.has_gaps(worse_first):
         worse_first = stats.complete(worse_first)
         if not _figures(fold, worse_first):
@@ -254,6 +283,27 @@ def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, level:
     if fold != "mean":
         return stats.swap(worse_first, lambda side: _number(fold, side), seed, level=level)
     return stats.paired_p(worse_first, seed, level=level)  # type: ignore[arg-type]
+
+
+def _chance_of_f1(pairs: Counter[Pair] | Units, seed: bytes, level: float) -> float:
+    """Swap the units that differ; the scores of the others stay as they are."""
+    from rag_eval.stats import swap
+    from rag_eval.stats.units import Units, units_of
+
+    moved = Units()
+    same: Counter[Shown | None] = Counter()
+    for unit, count in units_of(pairs).items():
+        if any([a != b for (a, b), _ in unit]):
+            moved[unit] = count
+        else:
+            same.update({a: times * count for (a, _), times in unit})
+
+    def figure(scores: Sequence[Shown | None]) -> float | None:
+        hits, errors = same[1] + scores.count(1), same[0] + scores.count(0)
+        return 2 * hits / (2 * hits + errors) if hits or errors else None
+
+    sides = [[pair[side] for unit in moved for pair, _ in unit] for side in (0, 1)]
+    return swap(moved, figure, seed, level=level) if moved and None not in map(figure, sides) else 1.0
 
 
 def _figures(fold: str, units: Units) -> bool:

@@ -40,6 +40,17 @@ def abstention_recall(case: Case) -> bool | None:
     return case.refused if case.in_u else None
 
 
+@metric(
+    "refusals, and unanswerable items",
+    source="SQuAD 2.0 (abstention as a classifier)",
+    depends_on="features",
+    folds={"": "f1"},
+)
+def abstention_f1(case: Case) -> bool | None:
+    """F1 of refusing as a classifier of unanswerable questions: the harmonic mean of abstention_precision and abstention_recall. A right refusal scores 1; a refusal of an answerable question and an answer to an unanswerable one score 0."""  # noqa: E501
+    return case.in_u and case.refused if case.counts and (case.refused or case.in_u) else None
+
+
 @metric("refusals", source="reference scorer's contract", depends_on="features")
 def exact_refusal(case: Case) -> bool | None:
     """Share of refusals that are the refusal token to the letter and cite nothing."""
