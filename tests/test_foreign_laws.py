@@ -13,7 +13,9 @@ from cases import ROOT
 CLEAN = [
     folder
     for folder in sorted((ROOT / "tests" / "foreign").iterdir())
-    if (folder / "expected").read_text("utf-8").startswith("exit 0") and "suggest" not in folder.name
+    if (folder / "args").exists()
+    and (folder / "expected").read_text("utf-8").startswith("exit 0")
+    and "suggest" not in folder.name
 ]
 
 
@@ -72,6 +74,8 @@ def test_every_top_level_field_is_read_or_named(command, tmp_path, monkeypatch):
         def add(data):
             if not data.lstrip().startswith(b"{"):
                 return data
+            if data.lstrip()[1:2] in (b"\n", b"\r"):
+                return data  # objects over several lines
             rows = [{**json.loads(line), "zebra": "stripes"} for line in data.splitlines()]
             return "".join(json.dumps(row) + "\n" for row in rows).encode()
 

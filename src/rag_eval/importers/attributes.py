@@ -17,6 +17,7 @@ from rag_eval.importers.spans import GENERATION, GUARDRAIL, OTHER, RERANKER, RET
 Attributes = dict[str, Any]
 CAPTURE = " For gen_ai.* spans set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
 _NESTED = re.compile(r"^(retrieval\.documents|reranker\.(in|out)put_documents|llm\.(in|out)put_messages)$")
+_METADATA = re.compile(r"(metadata|(?:retrieval\.|reranker\.output_)documents\.\d+\.document\.metadata)\.(.+)")
 _INDEX = re.compile(r"\.\d+(?=\.|$)")
 _KINDS = {
     "RETRIEVER": RETRIEVER, "RERANKER": RERANKER, "LLM": GENERATION, "GUARDRAIL": GUARDRAIL, "CHAIN": ROOT,
@@ -51,6 +52,10 @@ def flatten(value: Mapping[str, Any]) -> Attributes:
             stack += [(f"{key}.{name}", part) for name, part in reversed(list(inner.items()))]
         elif isinstance(inner, list) and _NESTED.match(key):
             stack += [(f"{key}.{place}", part) for place, part in reversed(list(enumerate(inner)))]
+        elif match := _METADATA.fullmatch(key):  # Phoenix writes metadata flat too
+            flat.setdefault(match[1], {})
+            if isinstance(flat[match[1]], dict):
+                flat[match[1]][match[2]] = inner
         else:
             flat[key] = inner
     return flat

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import unwrap
 from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Options
-from rag_eval.importers.documents import objects
 from rag_eval.importers.samples import question_id
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _NAMES = {"query": "question", "response": "answer", "ground_truth": "truth"}
+_JUDGED = ("answer_length", "has_citation", "citation_match")
 _READ = {"question", "answer", "truth", "context", "latency", "qid", "id", "question_id"}
 _PIECE = re.compile(r"(?m)^([^\s:]{1,200}\.[A-Za-z0-9]{2,5}(?:#[^\s:]{1,60})?): ?")
 _TRAILING = re.compile(r"(?:\s*\[([^\[\]\n]{1,200})\])+\s*$")
@@ -52,29 +52,21 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    for path in conversion.inputs.paths:
-        for line, value in objects(conversion.inputs, path, "a result"):
-            for raw in value["rows"] if isinstance(value.get("rows"), list) else [value]:
-                row = {}
-                for name, one in raw.items():
-                    plain = name.removeprefix("inputs.")
-                    if name.startswith(("outputs.", "gpt_")) or plain in (
-                        "answer_length",
-                        "has_citation",
-                        "citation_match",
-                    ):
-                        conversion.account.dropped(name, JUDGED)
-                    elif one is not None:
-                        row[_NAMES.get(plain, plain)] = one
-                        conversion.account.renamed(plain, _NAMES.get(plain, plain))
-                question = conversion.question(row.get("question"), row)
-                if question is None:
-                    conversion.inputs.problem(path, line, "", "has neither question nor query", _FORMS)
-                    continue
-                for name in row:
-                    if name not in _READ:
-                        conversion.account.dropped(name, "no metric reads it")
-                yield path, line, {**row, "question": question}
+    for path, line, raw in conversion.records("a result", "rows"):
+        row = {}
+        for name, one in raw.items():
+            plain = name.removeprefix("inputs.")
+            if name.startswith(("outputs.", "gpt_")) or plain in _JUDGED:
+                conversion.account.dropped(name, JUDGED)
+            elif one is not None:
+                row[_NAMES.get(plain, plain)] = one
+                conversion.account.renamed(plain, _NAMES.get(plain, plain))
+        question = conversion.question(row.get("question"), row)
+        if question is None:
+            conversion.inputs.problem(path, line, "", "has neither question nor query", _FORMS)
+            continue
+        conversion.left_out(row, _READ)
+        yield path, line, {**row, "question": question}
 
 
 def _draft(conversion: Conversion, path: str, line: int, row: Row) -> Draft:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from calendar import monthrange, timegm
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import unwrap
 from rag_eval.importers._account import Account
+from rag_eval.importers.documents import objects
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs
@@ -19,7 +20,10 @@ Row = dict[str, Any]
 _ISO = re.compile(
     r"([12]\d{3})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
 )
+_EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false say no more than an absent field
+_PAGING = ("meta", "cursors", "next_cursor", "parsed_query", "search_cursors")
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
+NOT_READ = "no metric reads it"
 JUDGED = "an LLM or a person judged it; rag-eval computes its own metrics"
 
 
@@ -79,6 +83,44 @@ class Conversion:
         self._pointed: Counter[str] = Counter()
         self._by_text = self._by_id = 0
 
+    def records(self, what: str, *lists: str) -> Iterator[tuple[str, int, Row]]:
+        """Yield path, line and value of each object in all files; of a page of an API each object in its list.
+
+        ``lists`` are the names that the list of a page may have. A page that is not the last one needs the others.
+        """
+        begun: list[tuple[str, int]] = []
+        pages, ended = 0, False
+        for path in self.inputs.paths:
+            for line, value in objects(self.inputs, path, what):
+                name = next((name for name in lists if isinstance(value.get(name), list)), None)
+                if name is None:
+                    yield path, line, value
+                    continue
+                meta, cursors = unwrap.as_dict(value.get("meta")), unwrap.as_dict(value.get("cursors"))
+                pages += 1
+                self.left_out(value, (name, *_PAGING), "", ("metrics",))
+                total = meta.get("totalPages")
+                more = value.get("next_cursor") or meta.get("cursor") or cursors.get("next")
+                if more or (isinstance(total, int) and pages < total):
+                    begun.append((path, line))
+                else:
+                    ended = True
+                for row in value[name]:
+                    if isinstance(row, dict):
+                        yield path, line, row
+                    else:
+                        hint = "Check that the file is whole: rag-eval import auto FILE"
+                        self.inputs.problem(path, line, f"/{name}", f"has an element that is not {what}", hint)
+        if begun and not ended:
+            message = "is one of several pages, and the last page is missing"
+            self.inputs.problem(*begun[-1], "", message, "Fetch the other pages too, and give all files at once.")
+
+    def left_out(self, row: Row, read: Collection[str], where: str = "", judged: Collection[str] = ()) -> None:
+        """Take down the fields of a row that are not ``read`` and not empty."""
+        for name, value in row.items():
+            if name not in read and value not in _EMPTY:
+                self.account.dropped(f"{name}{where}", JUDGED if name in judged else NOT_READ)
+
     def pointed(self, option: str, value: Any) -> Any:
         """What the option's JSON Pointer leads to in ``value``; None without the option."""
         pointer = getattr(self.options, option)
@@ -105,11 +147,11 @@ class Conversion:
     def qid(self, *places: Any) -> str | None:
         """The id of the gold item, from the first of ``places`` (mappings) that states one."""
         for place in places:
-            if (pointed := unwrap.as_id(self.pointed("qid", place))) is not None:
+            if (pointed := unwrap.as_plain_id(self.pointed("qid", place))) is not None:
                 return pointed
         for place in places:
             for name in unwrap.QID_KEYS if isinstance(place, dict) else ():
-                if found := unwrap.as_id(place.get(name)):
+                if found := unwrap.as_plain_id(place.get(name)):
                     return found
         return None
 
@@ -144,11 +186,13 @@ class Conversion:
             chunk["text"] = text
         if doc_id := unwrap.as_id(self.pointed("doc_id", whole)) or unwrap.document_id_in(plain, metadata):
             chunk["doc_id"] = doc_id
-        score = next((plain[name] for name in ("score", "relevance_score") if plain.get(name) is not None), None)
+        places = [(place, name) for place in (plain, metadata) for name in unwrap.SCORE_KEYS]
+        score = next((place[name] for place, name in places if place.get(name) is not None), None)
         if isinstance(score, (int, float)) and not isinstance(score, bool):
             chunk["score"] = score
         pointers = self.options.chunk_id, self.options.doc_id
-        for name in metadata.keys() - {*unwrap.CHUNK_KEYS, *unwrap.DOCUMENT_KEYS, "chunk_index", "page"}:
+        read = (*unwrap.CHUNK_KEYS, *unwrap.DOCUMENT_KEYS, *unwrap.SCORE_KEYS, "chunk_index", "page")
+        for name in metadata.keys() - {*read}:
             if f"/metadata/{name}" not in pointers:
                 self.account.dropped(f"metadata.{name} of chunks", "no metric reads it")
         return chunk
@@ -194,7 +238,7 @@ class Conversion:
             "answer_json": self._answer(draft, ids or []),
             "error": draft.error,
             "timed_out": True if draft.error is not None and _TIMEOUT.search(draft.error) else None,
-            "ts": None if draft.start_ns is None else draft.start_ns / 1e9,
+            "ts": None if draft.start_ns is None else draft.start_ns / 10**9,
             "chunks": draft.chunks,
             "ok": draft.ok,
             "abstained": draft.abstained,

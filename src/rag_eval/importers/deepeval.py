@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import unwrap
-from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Options, milliseconds, nanoseconds
-from rag_eval.importers.documents import csv_rows, is_csv, objects
-from rag_eval.importers.samples import question_id
+from rag_eval.importers.conversion import Conversion, Draft, Options, milliseconds, nanoseconds
+from rag_eval.importers.samples import question_id, samples
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
@@ -86,8 +85,7 @@ def _cases(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     """Path, line and fields of each single-turn case, in snake case."""
     inputs, account = conversion.inputs, conversion.account
     for path in inputs.paths:
-        source = _csv(conversion, path) if is_csv(inputs, path) else objects(inputs, path, "a golden or a test run")
-        for line, value in source:
+        for line, value in samples(inputs, path, "a golden or a test run"):
             several = next(
                 (value[name] for name in ("testCases", "test_cases", "goldens") if isinstance(value.get(name), list)),
                 None,
@@ -111,27 +109,19 @@ def _cases(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
                     )
                     continue
                 case["input"] = question
-                for name, one in case.items():
-                    if name not in _READ and one not in ([], {}, ""):
-                        account.dropped(
-                            name,
-                            JUDGED if name in ("metrics_data", "success", "evaluationCost") else "no metric reads it",
-                        )
+                _split(account, case)
+                conversion.left_out(case, _READ, "", ("metrics_data", "success", "evaluationCost"))
                 yield path, line, case
 
 
-def _csv(conversion: Conversion, path: str) -> Iterator[tuple[int, Row]]:
-    """Rows of CSV, whose lists are joined by ``|``: a text with a ``|`` of its own is cut there."""
-    for line, row in csv_rows(conversion.inputs, path):
-        found: Row = {name: cell for name, cell in row.items() if cell}
-        for name in ("context", "retrieval_context"):
-            if name in found:
-                found[name] = found[name].split("|")
-                conversion.account.lacking(f"cells of {name} were split at |; JSON keeps texts that hold one")
-        for name in ("tags", "tools_called", "expected_tools"):
-            if name in found:
-                found[name] = found[name].split(";")
-        yield line, found
+def _split(account: Account, case: Row) -> None:
+    """Take apart what CSV and JSON Lines join: lists at ``|``, also in a text that has one of its own, and objects."""
+    for name, separator in (("context", "|"), ("retrieval_context", "|"), ("tags", ";")):
+        if isinstance(case.get(name), str):
+            case[name] = case[name].split(separator)
+            account.lacking(f"texts of {name} were split at {separator}; file_type='json' keeps lists")
+    for name in ("additional_metadata", "custom_column_key_values", "metadata"):
+        case[name] = unwrap.decoded(case.get(name))
 
 
 def _draft(conversion: Conversion, path: str, line: int, case: Row) -> Draft:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import spans, unwrap
 from rag_eval.importers.attributes import flatten, indexed, read_attributes
-from rag_eval.importers.conversion import JUDGED, Conversion, Options, nanoseconds
-from rag_eval.importers.documents import objects
+from rag_eval.importers.conversion import Conversion, Options, nanoseconds
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
@@ -70,7 +69,6 @@ _READ_OF_TRACES = {
     "public",
     "bookmarked",
 }
-_EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)
 _FORMS = "Export traces with their observations: from the UI (JSON), GET /api/public/traces/ID, or blob storage."
 
 
@@ -79,16 +77,15 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     conversion = Conversion(inputs, options, account, _CAPTURE)
     traces: dict[str, tuple[str, int, Row]] = {}
     observations: dict[tuple[str, str], tuple[str, int, Row]] = {}
-    for path in inputs.paths:
-        for line, value in objects(inputs, path, "a trace"):
-            for kind, row in _records(conversion, path, line, value):
-                if kind == "trace":
-                    _, _, known = traces.get(str(row["id"]), (path, line, {}))
-                    traces[str(row["id"])] = (path, line, _newer(known, row))
-                else:
-                    key = str(row.get("traceId") or ""), str(row.get("id") or "")
-                    _, _, known = observations.get(key, (path, line, {}))
-                    observations[key] = (path, line, _newer(known, row))
+    for path, line, value in conversion.records("a trace or an observation", "data"):
+        for kind, row in _records(conversion, path, line, value):
+            if kind == "trace":
+                _, _, known = traces.get(str(row["id"]), (path, line, {}))
+                traces[str(row["id"])] = (path, line, _newer(known, row))
+            else:
+                key = str(row.get("traceId") or ""), str(row.get("id") or "")
+                _, _, known = observations.get(key, (path, line, {}))
+                observations[key] = (path, line, _newer(known, row))
     found = list(_spans(conversion, traces, observations))
     yield from conversion.rows("langfuse", spans.drafts(conversion, found))
 
@@ -96,12 +93,9 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and gold row of each dataset item."""
     conversion = Conversion(inputs, options, account)
-    for path in inputs.paths:
-        for line, value in objects(inputs, path, "a dataset item"):
-            items = value["data"] if isinstance(value.get("data"), list) else value.get("items", [value])
-            for item in items if isinstance(items, list) else [value]:
-                if isinstance(item, dict) and (row := _gold(conversion, path, line, _camel(item))):
-                    yield line, row
+    for path, line, item in conversion.records("a dataset item", "data", "items"):
+        if row := _gold(conversion, path, line, unwrap.camel(item)):
+            yield line, row
     conversion.finish()
 
 
@@ -123,9 +117,7 @@ def _gold(conversion: Conversion, path: str, line: int, item: Row) -> Row | None
         contexts = conversion.reference_ids(text for text in texts if isinstance(text, str))
     metadata = unwrap.as_dict(item.get("metadata"))
     meta = {name: value for name, value in metadata.items() if isinstance(value, (str, int, float, bool))}
-    for name in item:
-        if name not in ("id", "input", "expectedOutput", "metadata", "status"):
-            conversion.account.dropped(name, "no metric reads it")
+    conversion.left_out(item, ("id", "input", "expectedOutput", "metadata", "status"))
     expected_text = conversion.answer(expected) if expected is not None else None
     substrings = [text for text in fields.get("gold_claim_substr") or () if isinstance(text, str)]
     return conversion.gold_row(
@@ -141,22 +133,19 @@ def _gold(conversion: Conversion, path: str, line: int, item: Row) -> Row | None
 
 def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[tuple[str, Row]]:
     """Traces and observations, told apart by their keys; snake case as camel case."""
-    value = _camel(value)
-    if isinstance(value.get("data"), list):
-        for row in filter(unwrap.as_dict, value["data"]):
-            yield from _records(conversion, path, line, row)
-    elif isinstance(value.get("trace"), dict):
+    value = unwrap.camel(value)
+    if isinstance(value.get("trace"), dict):
         for name in value.keys() - {"trace", "observations"}:
             conversion.account.dropped(name, "no metric reads it")
         yield from _records(conversion, path, line, value["trace"])
         for row in value.get("observations") or ():
-            yield "observation", _camel(row)
+            yield "observation", unwrap.camel(row)
     elif "traceId" in value and "id" in value:
         yield "observation", value
     elif "id" in value and ("observations" in value or "timestamp" in value or "sessionId" in value):
         for row in value.get("observations") or ():
             if isinstance(row, dict):
-                yield "observation", {"traceId": value["id"], **_camel(row)}
+                yield "observation", {"traceId": value["id"], **unwrap.camel(row)}
             else:
                 conversion.account.dropped("ids in observations", "the observations are not in them; export them too")
         yield "trace", {name: inner for name, inner in value.items() if name != "observations"}
@@ -191,8 +180,16 @@ def _spans(
         found = [_span(conversion, trace, *record) for record in records]
         ids = {span.id for span in found}
         tops = [span for span in found if span.parent not in ids]
-        root = (tops or found)[0]
-        if len(tops) > 1:  # the trace itself is the root of several observations
+        marked = [
+            span
+            for span, (_, _, one) in zip(found, records, strict=True)
+            if span in tops and one.get("isRootObservation") is True
+        ]
+        root = (marked or tops or found)[0]
+        if len(marked) == 1:
+            for span in tops:
+                span.parent = root.id
+        elif len(tops) > 1:  # the trace itself is the root of several observations
             root = spans.Span(path, line, trace, f"trace:{trace}", "", str(row.get("name") or ""), spans.ROOT)
             starts, ends = [span.start for span in tops if span.start], [span.end for span in tops if span.end]
             root.start, root.end = min(starts, default=None), max(ends, default=None)
@@ -213,9 +210,8 @@ def _spans(
         root.line, root.path = line, path
         metadata = unwrap.decoded(row.get("metadata"))
         root.qid = conversion.qid(metadata, row) or next((span.qid for span in found if span.qid), None)
-        for name, value in row.items():
-            if name not in _READ_OF_TRACES and value not in _EMPTY:
-                conversion.account.dropped(name, JUDGED if name == "scores" else "no metric reads it")
+        conversion.left_out(row, _READ_OF_TRACES, "", ("scores",))
+        conversion.left_out(unwrap.as_dict(metadata), (*unwrap.QID_KEYS, "attributes"), " of metadata")
         yield from found
 
 
@@ -228,25 +224,22 @@ def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) ->
         str(row.get("parentObservationId") or ""),
         str(row.get("name") or ""),
     )
-    if row.get("isRootObservation") is True and not row.get("parentObservationId"):
-        span.parent = ""
     span.start, span.end = nanoseconds(row.get("startTime")), nanoseconds(row.get("endTime"))
     span.kind = _KINDS.get(str(row.get("type") or "").upper(), spans.OTHER)
-    metadata = unwrap.decoded(row.get("metadata"))
-    attributes = unwrap.decoded(metadata.get("attributes")) if isinstance(metadata, dict) else None
+    metadata = unwrap.as_dict(unwrap.decoded(row.get("metadata")))
+    conversion.left_out(metadata, (*unwrap.QID_KEYS, "attributes"), " of metadata")
+    attributes = unwrap.decoded(metadata.get("attributes"))
     if isinstance(attributes, dict):
         _kind_by_attributes(conversion, span, attributes)
     if span.name == conversion.options.retriever:
         span.kind = spans.RETRIEVER
     _read_contents(conversion, span, row)
-    span.qid = conversion.qid(metadata) if isinstance(metadata, dict) else None
+    span.qid = conversion.qid(metadata)
     span.failed = row.get("level") == "ERROR"
     span.error = unwrap.as_id(row.get("statusMessage")) if span.failed else None
     if span.kind == spans.GENERATION:
         _measure(span, row)
-    for name, value in row.items():
-        if name not in _READ and value not in _EMPTY:
-            conversion.account.dropped(f"{name} of observations", "no metric reads it")
+    conversion.left_out(row, _READ, " of observations")
     if span.end is None and isinstance(row.get("latency"), (int, float)) and row["latency"] > 0:
         span.latency_ms = row["latency"] * 1000
     return span
@@ -305,15 +298,3 @@ def _whole(*values: Any) -> int | None:
     return next(
         (int(one) for one in values if isinstance(one, (int, float)) and not isinstance(one, bool) and one >= 0), None
     )
-
-
-def _camel(row: Row) -> Row:
-    """A record with the keys of the API: blob storage writes them in snake case."""
-    if not isinstance(row, dict) or not any("_" in name for name in row):
-        return row
-    return {_camel_key(name): value for name, value in row.items()}
-
-
-def _camel_key(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import spans, unwrap
-from rag_eval.importers.conversion import JUDGED, Conversion, Options, nanoseconds
-from rag_eval.importers.documents import objects
+from rag_eval.importers.conversion import Conversion, Options, nanoseconds
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
@@ -15,7 +14,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _KINDS = {"retriever": spans.RETRIEVER, "llm": spans.GENERATION, "chain": spans.ROOT}
-_FORMS = "Export runs: json.dumps of run.dict() a line, for all runs of a trace (client.list_runs(trace_id=...))."
+_PROJECTS = ("session_name", "session_id", "project_id")
+_FORMS = "Export all runs of each trace, one a line: file.write(run.model_dump_json() + '\\n')"
 _READ = (
     "id",
     "trace_id",
@@ -37,6 +37,10 @@ _READ = (
     "total_cost",
     "status",
     "child_runs",
+    "parent_run_ids",
+    "metadata",
+    "project_id",
+    "is_root",
 )
 _JUDGED = ("feedback_stats", "feedback")
 
@@ -45,11 +49,10 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and trace row of each trace in the runs of all files."""
     conversion = Conversion(inputs, options, account, " Do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS.")
     runs: dict[str, tuple[str, int, Row]] = {}
-    for path in inputs.paths:
-        for line, value in objects(inputs, path, "a run"):
-            for run in _runs(conversion, path, line, value):
-                known = runs.get(str(run["id"]), (path, line, {}))
-                runs[str(run["id"])] = (known[0], known[1], _merged(known[2], run))
+    for path, line, value in conversion.records("a run", "runs", "items"):
+        for run in _runs(conversion, path, line, value):
+            known = runs.get(str(run["id"]), (path, line, {}))
+            runs[str(run["id"])] = (known[0], known[1], _merged(known[2], run))
     found = [span for path, line, run in runs.values() if (span := _span(conversion, path, line, run))]
     if len({span.run for span in found if not span.parent}) < 2:
         for span in found:
@@ -65,36 +68,31 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and gold row of each example."""
     conversion = Conversion(inputs, options, account)
-    for path in inputs.paths:
-        for line, value in objects(inputs, path, "an example"):
-            for example in value["examples"] if isinstance(value.get("examples"), list) else [value]:
-                question = conversion.question(example.get("inputs"), example)
-                qid = conversion.qid(example) or unwrap.as_id(example.get("id"))
-                if question is None or qid is None:
-                    hint = "Name it with --question POINTER, such as /inputs/question."
-                    inputs.problem(path, line, "", "an example has no id or no question", hint)
-                    continue
-                outputs = unwrap.as_dict(example.get("outputs"))
-                contexts: list[Any] = next(
-                    (outputs[name] for name in ("contexts", "reference_contexts", "documents") if outputs.get(name)), []
-                )
-                metadata = dict(unwrap.as_dict(example.get("metadata")))
-                splits = metadata.pop("dataset_split", None)
-                for name in example:
-                    if name not in ("id", "inputs", "outputs", "metadata"):
-                        account.dropped(name, "no metric reads it")
-                yield (
-                    line,
-                    conversion.gold_row(
-                        qid,
-                        question,
-                        conversion.answer(outputs, example),
-                        [chunk["id"] for chunk in conversion.chunks(contexts, path, line)],
-                        meta={name: one for name, one in metadata.items() if isinstance(one, (str, int, float, bool))},
-                        tags=[str(one) for one in (splits if isinstance(splits, list) else [splits] if splits else [])],
-                        answerable=outputs.get("answerable", True) is not False,
-                    ),
-                )
+    for path, line, example in conversion.records("an example", "examples", "items"):
+        question = conversion.question(example.get("inputs"), example)
+        qid = conversion.qid(example) or unwrap.as_id(example.get("id"))
+        if question is None or qid is None:
+            hint = "Name it with --question POINTER, such as /inputs/question."
+            inputs.problem(path, line, "", "an example has no id or no question", hint)
+            continue
+        outputs = unwrap.as_dict(example.get("outputs"))
+        cited = [str(one) for one in outputs.get("gold_citations") or ()]
+        contexts: list[Any] = next(
+            (outputs[name] for name in ("contexts", "reference_contexts", "documents") if outputs.get(name)), []
+        )
+        metadata = dict(unwrap.as_dict(example.get("metadata")))
+        splits = metadata.pop("dataset_split", None)
+        conversion.left_out(example, ("id", "inputs", "outputs", "metadata"))
+        row = conversion.gold_row(
+            qid,
+            question,
+            conversion.answer(outputs, example),
+            cited or [chunk["id"] for chunk in conversion.chunks(contexts, path, line)],
+            meta={name: one for name, one in metadata.items() if isinstance(one, (str, int, float, bool))},
+            tags=[str(one) for one in (splits if isinstance(splits, list) else [splits] if splits else [])],
+            answerable=outputs.get("answerable", True) is not False,
+        )
+        yield line, row
     conversion.finish()
 
 
@@ -106,9 +104,6 @@ def _runs(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[
         for half in ("post", "patch"):
             for run in value.get(half) or ():
                 yield from _runs(conversion, path, line, run)
-    elif isinstance(value.get("runs"), list):
-        for run in value["runs"]:
-            yield from _runs(conversion, path, line, run)
     elif "id" in value and ("run_type" in value or "trace_id" in value or "outputs" in value):
         yield value
         for child in value.get("child_runs") or ():
@@ -126,20 +121,21 @@ def _merged(known: Row, run: Row) -> Row:
 
 def _span(conversion: Conversion, path: str, line: int, run: Row) -> spans.Span | None:
     account = conversion.account
-    if run.get("status") == "pending" or (not run.get("end_time") and not run.get("outputs") and not run.get("error")):
+    ended = run.get("end_time") or run.get("outputs") or run.get("error")
+    if str(run.get("status")).lower() == "pending" or not ended:
         account.dropped("a pending run", "it has not ended")
         return None
     trace = unwrap.as_id(run.get("trace_id")) or str(run["id"])
-    span = spans.Span(
-        path, line, trace, str(run["id"]), unwrap.as_id(run.get("parent_run_id")) or "", str(run.get("name") or "")
-    )
+    ancestors = run.get("parent_run_ids") or ()  # the root first; runs.query() gives them in place of parent_run_id
+    parent = unwrap.as_id(run.get("parent_run_id")) or (str(ancestors[-1]) if ancestors else "")
+    span = spans.Span(path, line, trace, str(run["id"]), parent, str(run.get("name") or ""))
     span.order = str(run.get("dotted_order") or "")
-    span.kind = _KINDS.get(str(run.get("run_type")), spans.OTHER)
+    span.kind = _KINDS.get(str(run.get("run_type")).lower(), spans.OTHER)
     if span.name == conversion.options.retriever:
         span.kind = spans.RETRIEVER
     span.start, span.end = nanoseconds(run.get("start_time")), nanoseconds(run.get("end_time"))
     extra = unwrap.as_dict(run.get("extra"))
-    metadata = unwrap.as_dict(extra.get("metadata"))
+    metadata = unwrap.as_dict(extra.get("metadata")) | unwrap.as_dict(run.get("metadata"))
     outputs = run.get("outputs")
     if span.kind == spans.RETRIEVER:
         documents = unwrap.documents_in(outputs)
@@ -151,7 +147,7 @@ def _span(conversion: Conversion, path: str, line: int, run: Row) -> spans.Span 
         if not span.parent and isinstance(outputs, dict):
             _read_rag_outputs(conversion, span, outputs, path, line)
     span.qid = unwrap.as_id(run.get("reference_example_id")) or conversion.qid(metadata)
-    span.run = unwrap.as_id(run.get("session_name")) or unwrap.as_id(run.get("session_id"))
+    span.run = next((name for key in _PROJECTS if (name := unwrap.as_id(run.get(key)))), None)
     span.failed, span.error = bool(run.get("error")), unwrap.as_id(run.get("error"))
     if span.kind == spans.GENERATION:
         usage = _usage(outputs)
@@ -166,9 +162,9 @@ def _span(conversion: Conversion, path: str, line: int, run: Row) -> spans.Span 
             span.cost_usd = float(run["total_cost"]) if run.get("total_cost") is not None else None
         except (TypeError, ValueError):
             account.dropped("total_cost", "it is no number")
-    for name, value in run.items():
-        if name not in _READ and value not in (None, [], {}, ""):
-            account.dropped(name, JUDGED if name in _JUDGED else "no metric reads it")
+    conversion.left_out(run, _READ, "", _JUDGED)
+    conversion.left_out(extra, ("metadata", "invocation_params"), " of extra")
+    conversion.left_out(metadata, (*unwrap.QID_KEYS, "ls_model_name"), " of metadata")
     return span
 
 

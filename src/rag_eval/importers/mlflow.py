@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.importers import spans
+from rag_eval.importers import spans, unwrap
 from rag_eval.importers.conversion import Conversion, Options, nanoseconds
-from rag_eval.importers.documents import objects
 from rag_eval.importers.otlp import _hex
-from rag_eval.importers.unwrap import as_id, decoded, documents_in
+from rag_eval.importers.unwrap import as_dict, as_id, decoded, documents_in
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
@@ -20,6 +19,8 @@ _KINDS = {
     "RETRIEVER": spans.RETRIEVER, "RERANKER": spans.RERANKER, "LLM": spans.GENERATION, "CHAT_MODEL": spans.GENERATION,
     "CHAIN": spans.ROOT, "AGENT": spans.ROOT, "GUARDRAIL": spans.GUARDRAIL,
 }  # fmt: skip
+_READ = ("trace_id", "request_id", "tags", "trace_metadata", "state", "status", "request_preview", "response_preview")
+_REPEATED = ("trace_id", "spans", "request", "response", "state", "request_time", "trace_metadata", "tags")
 _EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'."
 
 
@@ -28,10 +29,8 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     conversion = Conversion(inputs, options, account, " mlflow.autolog() records inputs and outputs.")
     found = [
         span
-        for path in inputs.paths
-        for line, value in objects(inputs, path, "a trace")
-        for trace in (value["traces"] if isinstance(value.get("traces"), list) else [value])
-        for span in _spans(conversion, path, line, trace)
+        for path, line, value in conversion.records("a trace", "traces")
+        for span in _spans(conversion, path, line, as_dict(decoded(value.get("trace"))) or value)
     ]
     yield from conversion.rows("mlflow", spans.drafts(conversion, found))
 
@@ -76,8 +75,10 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
             if name not in ("mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs", "mlflow.chat.tokenUsage"):
                 conversion.account.dropped(f"attribute {name}", "no metric reads it")
         yield span
-    if info.get("assessments") or data.get("assessments"):
-        conversion.account.dropped("assessments", "an LLM or a person judged them")
+    conversion.left_out(value, ("info", "data", "trace", *_REPEATED), "", ("assessments",))
+    conversion.left_out(info, _READ, " of info", ("assessments",))
+    for place in ("tags", "trace_metadata"):
+        conversion.left_out(as_dict(info.get(place)), unwrap.QID_KEYS, f" of {place}")
 
 
 def _nanos(value: Any) -> int | None:

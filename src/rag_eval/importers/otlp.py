@@ -16,7 +16,7 @@ from rag_eval.importers import spans
 from rag_eval.importers.attributes import CAPTURE, read_attributes
 from rag_eval.importers.conversion import Conversion, Options, nanoseconds
 from rag_eval.importers.documents import Document, decode, documents, members
-from rag_eval.importers.unwrap import as_dict, decoded
+from rag_eval.importers.unwrap import as_dict, camel, decoded
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
@@ -95,18 +95,19 @@ def _of_resource(
             conversion.account.dropped(f"resource attribute {name}", "no metric reads it")
         for scope in resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans") or ():
             for raw in scope.get("spans") or ():
-                yield _span(conversion, part, raw, service, logs)
+                yield read_span(conversion, part.path, part.line, camel(raw), service, logs)
     except (TypeError, ValueError, AttributeError) as error:
         message = f"holds a span that is not OTLP/JSON: {str(error)[:80]}"
         conversion.inputs.problem(part.path, part.line, "/scopeSpans", message, _EXPORT_SPANS)
 
 
-def _span(
-    conversion: Conversion, part: Document, raw: Row, service: Any, logs: dict[tuple[str, str], Row]
+def read_span(
+    conversion: Conversion, path: str, line: int, raw: Row, service: Any, logs: dict[tuple[str, str], Row]
 ) -> spans.Span:
+    """A span of OTLP/JSON; ``service`` is the name of its resource, ``logs`` the contents recorded as log records."""
     status = as_dict(raw.get("status"))
     trace, identity, parent = (_hex(raw.get(name) or "") for name in ("traceId", "spanId", "parentSpanId"))
-    span = spans.Span(part.path, part.line, trace, identity, parent, str(raw.get("name") or ""))
+    span = spans.Span(path, line, trace, identity, parent, str(raw.get("name") or ""))
     if not span.trace or not span.id:
         raise ValueError("it has no traceId or spanId")
     span.start, span.end = _nanos(raw, "startTimeUnixNano"), _nanos(raw, "endTimeUnixNano")
@@ -182,16 +183,18 @@ def _any(value: Any) -> Any:
     if not isinstance(value, dict) or not value:
         return None if value == {} else value
     kind, inner = next(iter(value.items()))
+    if inner is None:  # Phoenix writes all of them, in snake case
+        kind, inner = next((one for one in value.items() if one[1] is not None), (kind, None))
     match kind:
-        case "stringValue" | "boolValue":
+        case "stringValue" | "boolValue" | "string_value" | "bool_value":
             found = inner
-        case "intValue":
+        case "intValue" | "int_value":
             found = int(str(inner)[:20])
-        case "doubleValue":
+        case "doubleValue" | "double_value":
             found = inner if isinstance(inner, (int, float)) else None
-        case "arrayValue":
+        case "arrayValue" | "array_value":
             found = [_any(item) for item in as_dict(inner).get("values") or ()]
-        case "kvlistValue":
+        case "kvlistValue" | "kvlist_value":
             found = _attributes(as_dict(inner).get("values"))
         case _:
             found = None

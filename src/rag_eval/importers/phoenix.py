@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.importers import otlp, spans
 from rag_eval.importers.attributes import CAPTURE, read_attributes
 from rag_eval.importers.conversion import Conversion, Options, nanoseconds
-from rag_eval.importers.documents import objects
-from rag_eval.importers.unwrap import as_dict, as_id
+from rag_eval.importers.unwrap import as_dict, as_id, camel
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
-_FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().reset_index().to_json(orient="records")'
+_FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().to_json(orient="records", date_format="iso")'
 _COLUMN = "attributes."
 _READ = {
     "id",
@@ -37,26 +36,24 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and trace row of each trace in the spans of all files."""
     conversion = Conversion(inputs, options, account, CAPTURE)
     found: list[spans.Span] = []
-    for path in inputs.paths:
-        for line, value in objects(inputs, path, "a span"):
-            if "resourceSpans" in value:
-                yield from otlp.rows(inputs, account, options)
-                return
-            found += _spans(conversion, path, line, value)
+    for path, line, value in conversion.records("a span", "data"):
+        if "resourceSpans" in value:
+            yield from otlp.rows(inputs, account, options)
+            return
+        found += _spans(conversion, path, line, value)
     yield from conversion.rows("phoenix", spans.drafts(conversion, found))
 
 
 def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.Span]:
     """The spans of a page, of a record of a data frame, or of an object of lists; one span as it is."""
     inputs = conversion.inputs
-    if value.get("next_cursor"):
-        message = "is one of several pages: next_cursor is not null"
-        inputs.problem(path, line, "/next_cursor", message, "Fetch the other pages too, and give all files at once.")
     context = as_dict(value.get("context"))
     trace = as_id(context.get("trace_id", value.get("context.trace_id")))
     identity = as_id(context.get("span_id", value.get("context.span_id")))
     if "document_position" in value:
         inputs.problem(path, line, "", "is a row a document, without answers", _FRAME)
+    elif "start_time_unix_nano" in value or "startTimeUnixNano" in value:  # GET …/spans/otlpv1
+        yield otlp.read_span(conversion, path, line, camel(value), None, {})
     elif trace is not None and identity is not None:
         span = spans.Span(
             path, line, trace, identity, as_id(value.get("parent_id")) or "", str(value.get("name") or "")

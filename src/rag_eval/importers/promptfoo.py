@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import unwrap
-from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Options
+from rag_eval.importers.conversion import Conversion, Draft, Options
 from rag_eval.importers.documents import objects
 
 if TYPE_CHECKING:
@@ -20,6 +20,11 @@ _CONTEXTS = ("context", "contexts", "documents", "retrieved", "chunks")
 _ONE_OF = ("contains", "icontains", "contains-any", "icontains-any")
 _EXPECTED = ("context-recall", "factuality", "similar", "equals", "answer-relevance")
 _FORMS = "Write the results with: promptfoo eval --output results.json"
+_READ = (
+    "vars", "testCase", "testIdx", "promptIdx", "provider", "response", "id", "error", "failureReason", "latencyMs",
+    "cost", "tokenUsage", "metadata",
+)  # fmt: skip
+_JUDGED = ("success", "score", "namedScores", "gradingResult")
 _ERROR = 2  # failureReason: the provider failed; 1 is an assertion
 
 
@@ -27,10 +32,11 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and trace row of each result; providers, prompts and repeats are runs."""
     conversion = Conversion(inputs, options, account, " Do not set PROMPTFOO_STRIP_RESPONSE_OUTPUT.")
     found = list(_results(conversion))
-    prompts = {result.get("promptIdx") for _, _, result in found}
-    providers = {_provider(result) for _, _, result in found}
+    prompts: dict[str, set[Any]] = {}  # promptIdx counts the columns: prompts times providers
+    for _, _, result in found:
+        prompts.setdefault(_provider(result), set()).add(result.get("promptIdx"))
     names = [
-        f"{_provider(result)}" + (f"-prompt{result.get('promptIdx')}" if len(prompts) > 1 else "")
+        f"{_provider(result)}" + (f"-prompt{result.get('promptIdx')}" if len(prompts[_provider(result)]) > 1 else "")
         for _, _, result in found
     ]
     seen: Counter[tuple[str, Any, str]] = Counter()
@@ -43,7 +49,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     for (path, line, result), name, key in zip(found, names, keys, strict=True):
         seen[key] += 1
         draft = _draft(conversion, path, line, result)
-        if repeated or len(providers) > 1 or len(prompts) > 1:
+        if repeated or len(set(names)) > 1:
             draft.run = f"{name}-{seen[key]}" if repeated else name
         drafts.append(draft)
     yield from conversion.rows("promptfoo", drafts)
@@ -80,6 +86,8 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
             inner = value.get("results")
             results = inner.get("results") if isinstance(inner, dict) else inner
             if isinstance(results, list):
+                conversion.left_out(value, ("results", "evalId"))
+                conversion.left_out(unwrap.as_dict(inner), ("results", "version"), " of results")
                 yield from ((path, line, one) for one in results if isinstance(one, dict))
             elif "response" in value or "vars" in value or "testCase" in value:
                 yield path, line, value
@@ -109,9 +117,7 @@ def _draft(conversion: Conversion, path: str, line: int, result: Row) -> Draft:
     _measure(draft, result, response, account)
     if isinstance(output, dict) and isinstance(output.get("citations"), list):
         draft.citations = [str(one) for one in output["citations"]]
-    for name in ("success", "score", "namedScores", "gradingResult"):
-        if name in result:
-            account.dropped(name, JUDGED)
+    conversion.left_out(result, _READ, "", _JUDGED)
     return draft
 
 

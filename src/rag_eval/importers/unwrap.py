@@ -18,6 +18,7 @@ _ANSWER_PLACES = (*ANSWER_KEYS, "messages", "outputs", "message", "kwargs", "ret
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
 DOCUMENT_KEYS = ("source", "file_name", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path")
+SCORE_KEYS = ("score", "relevance_score")
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
 REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
@@ -33,6 +34,7 @@ _LISTS = (
     "context",
     "contexts",
 )
+_WORD = re.compile(r"_([a-z0-9])")
 _ID = re.compile(r"[^\s\[\],]+")
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
 _NUMBERS = re.compile(r"\[\^?(\d{1,3}(?:\s*,\s*\d{1,3})*)\](?!\()|【(\d{1,3})[^】]{0,40}】")
@@ -98,6 +100,13 @@ def _part_text(part: Value) -> str | None:
 def as_dict(value: Value) -> dict[str, Value]:
     """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
+
+
+def camel(row: dict[str, Value]) -> dict[str, Value]:
+    """A record with its keys in camel case: some services write them in snake case."""
+    if not any("_" in name for name in row):
+        return row
+    return {_WORD.sub(lambda match: match[1].upper(), name): value for name, value in row.items()}
 
 
 def role_of(message: Value) -> str:
@@ -206,6 +215,12 @@ def as_id(value: Value) -> str | None:
     if isinstance(value, str):
         return value or None
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def as_plain_id(value: Value) -> str | None:
+    """An id as text; Langfuse's SDK records the text ``q1`` in metadata as the JSON text ``"q1"``."""
+    quoted = isinstance(value, str) and value[:1] == '"'
+    return as_id(decoded(value) if quoted else value)
 
 
 def text_id(text: str) -> str:
