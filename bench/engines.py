@@ -22,9 +22,9 @@ from pathlib import Path
 
 RUN = """
 import gc, hashlib, json, resource, sys, time
-from rag_eval import app
-from rag_eval.how import How
-from rag_eval.renderers import render
+from rag_eval import api
+from rag_eval.engines.options import How
+from rag_eval.rendering import render
 
 class Stopwatch:
     def begin(self, total):
@@ -40,7 +40,7 @@ if __name__ == "__main__":
     watch, begun = Stopwatch(), time.perf_counter()
     how = How(engine, int(jobs), scheduler, watch)
     narrow = tuple(filter(None, perspectives.split(",")))
-    text = render(app.run(app.Options(gold, trace, perspectives=narrow, how=how)), "json")
+    text = render(api.run(api.Options(gold, trace, perspectives=narrow, how=how)), "json")
     wall = time.perf_counter() - begun
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     own, child = (one.ru_maxrss // 1024 for one in used)

@@ -8,8 +8,8 @@ import sys
 import time
 
 from rag_eval.contract import Gold, Settings, Trace
-from rag_eval.goldlint import CHECKS, Sample, watch
-from rag_eval.judging.gates import REFERENCE_GATES, Policy
+from rag_eval.gates.policy import REFERENCE_GATES, Policy
+from rag_eval.gold.lint import CHECKS, Sample, watch
 
 # As many words as there are in a real set of this size, the frequent ones as frequent (Zipf's law).
 WORDS = [f"{head}{tail}" for head in "ba ke li mo nu pra stei vor".split() for tail in range(1000, 3500)]

@@ -30,11 +30,11 @@ def library():
 
 
 def main():
-    print(f"ours, import                   {spent(lambda: __import__('rag_eval.leaks')):9.1f} ms")
+    print(f"ours, import                   {spent(lambda: __import__('rag_eval.textual.leaks')):9.1f} ms")
     print(f"library, import and make       {spent(library):9.1f} ms", end=", brings ")
     print(*(name for name in ("requests", "ssl", "multiprocessing") if name in sys.modules))
     from rag_eval.contract import Safety
-    from rag_eval.leaks import DETECTORS, leaks_of
+    from rag_eval.textual.leaks import DETECTORS, leaks_of
 
     secrets, plugins = [one.spans for one in DETECTORS if one.category == "secrets"], library()
     rows = {

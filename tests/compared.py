@@ -3,7 +3,7 @@
 import json
 
 from cases import ROOT, gold_row, write_rows
-from rag_eval.comparison.baseline import Compared, Flip
+from rag_eval.analysis.baseline import Compared, Flip
 from seams import concluded, render, score_files
 
 EXAMPLE = ROOT / "examples" / "quickstart"

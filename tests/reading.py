@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from rag_eval.files.limits import DEFAULTS
+from rag_eval.readers.limits import DEFAULTS
 from seams import Ledger, Reader
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"

@@ -10,48 +10,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval import REPOSITORY, app
+from rag_eval import REPOSITORY, api
 from rag_eval.action.run import action
-from rag_eval.case import Case
+from rag_eval.analysis.report import concluded
+from rag_eval.cases.case import Case
+from rag_eval.cases.labels import GOOD, MEANING, label
 from rag_eval.cli import main
-from rag_eval.commands.init import PRESETS
+from rag_eval.cli.commands.init import PRESETS
+from rag_eval.cli.parser import COMMANDS, build_parser
 from rag_eval.contract import Gold, Grounding, Safety, Settings, Trace
 from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError
-from rag_eval.files.contract import Contract
-from rag_eval.files.gates_file import policy_of, read_policy
-from rag_eval.files.gold_file import read_gold
-from rag_eval.files.ledger import Ledger
-from rag_eval.files.schemas import load as load_schema
-from rag_eval.files.source import Reader
-from rag_eval.files.trace_file import read_traces
-from rag_eval.files.yaml_file import YamlError
-from rag_eval.files.yaml_file import parse as parse_yaml
-from rag_eval.folds import FOLDS
-from rag_eval.git import Git, GitError
+from rag_eval.gates.gate_inputs import Baseline, Evidence, folded
+from rag_eval.gates.outcomes import judge, judge_all
+from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
+from rag_eval.gates.results import MetricResult, Question
+from rag_eval.git.plumbing import Git, GitError
 from rag_eval.github.api import Comment, GitHub, GitHubError, Network
 from rag_eval.github.comment import marker, parse_marker
-from rag_eval.judging.evidence import Baseline, Evidence, folded
-from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
-from rag_eval.judging.outcomes import judge, judge_all
-from rag_eval.judging.results import MetricResult, Question
-from rag_eval.labels import GOOD, MEANING, label
+from rag_eval.gold.signoff.policy_file import signoff_policy
+from rag_eval.gold.signoff.signatures import sign, verify
 from rag_eval.metrics import METRICS, PERSPECTIVES, measure, measures
-from rag_eval.parser import COMMANDS, build_parser
-from rag_eval.renderers import RENDERERS, render
-from rag_eval.renderers.json_file import as_json, from_json
-from rag_eval.report import concluded
+from rag_eval.readers.gates_file import policy_of, read_policy
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.problems import Ledger
+from rag_eval.readers.schema_validation import Contract
+from rag_eval.readers.schemas import load as load_schema
+from rag_eval.readers.signoff_record import NAMESPACE, Change, Record
+from rag_eval.readers.source import Reader
+from rag_eval.readers.trace_file import read_traces
+from rag_eval.readers.yaml_file import YamlError
+from rag_eval.readers.yaml_file import parse as parse_yaml
+from rag_eval.rendering import RENDERERS, render
+from rag_eval.rendering.json_file import as_json, from_json
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.scoring.scorer import Scorer
 from rag_eval.scoring.scorer import score as score_rows
-from rag_eval.signoff.policy_file import signoff_policy
-from rag_eval.signoff.record import NAMESPACE, Change, Record
-from rag_eval.signoff.signatures import sign, verify
-from rag_eval.tally import Value, mean, tally
+from rag_eval.stats.aggregations import FOLDS
+from rag_eval.stats.tally import Value, mean, tally
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rag_eval.report import Report
+    from rag_eval.analysis.report import Report
 
 __all__ = [
     "COMMANDS",
@@ -131,7 +131,7 @@ __all__ = [
 
 def score_files(*files: str, authority: Any = None, **options: Any) -> Report:
     """Score files as the command line does: gold, trace and gates, and the options of a run by name."""
-    return app.run(app.Options(*files, **options), authority)
+    return api.run(api.Options(*files, **options), authority)
 
 
 class ReadResult(NamedTuple):

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, precision_score, recall_score
 
 from cases import gold_row, trace_row, write_rows
-from rag_eval import app
-from rag_eval.folds import chance, difference
-from rag_eval.stats.units import Units
+from rag_eval import api
+from rag_eval.stats.aggregations import chance, difference
+from rag_eval.stats.swap_units import Units
 from seams import as_json, measure
 
 REFUSAL = {"claim": "not in context", "citations": []}
@@ -48,7 +48,7 @@ def some(seed, cases=60):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_values_are_those_of_scikit_learn(tmp_path, seed):
     rows = some(seed)
-    report = app.score(*write(tmp_path, rows))
+    report = api.score(*write(tmp_path, rows))
     oracles = {"precision": precision_score, "recall": recall_score, "f1": f1_score}
     for name, oracle in oracles.items():
         value = report.metrics[f"abstention_{name}"]
@@ -57,15 +57,15 @@ def test_the_values_are_those_of_scikit_learn(tmp_path, seed):
 
 
 def test_several_runs_of_the_same_answers_have_the_same_value_and_interval(tmp_path):
-    one = app.score(*write(tmp_path / "one", some(1))).metrics["abstention_f1"]
-    two = app.score(*write(tmp_path / "two", some(1), runs=("a", "b"))).metrics["abstention_f1"]
+    one = api.score(*write(tmp_path / "one", some(1))).metrics["abstention_f1"]
+    two = api.score(*write(tmp_path / "two", some(1), runs=("a", "b"))).metrics["abstention_f1"]
     assert (one.value, two.n) == (two.value, 2 * one.n)
     assert two.low == pytest.approx(one.low, abs=0.03)
     assert two.high == pytest.approx(one.high, abs=0.03)
 
 
 def test_a_run_that_neither_refuses_nor_should_has_no_value(tmp_path):
-    report = app.score(*write(tmp_path, [(False, False)] * 4, "gates:\n  abstention_f1: {min: 0.8}\n"))
+    report = api.score(*write(tmp_path, [(False, False)] * 4, "gates:\n  abstention_f1: {min: 0.8}\n"))
     assert report.metrics["abstention_f1"].value is None
     assert [gate.outcome for gate in report.gates if gate.name == "abstention_f1"] == ["no_data"]
 
@@ -73,18 +73,18 @@ def test_a_run_that_neither_refuses_nor_should_has_no_value(tmp_path):
 @pytest.mark.parametrize(("wrong", "outcome"), [(0, "passed"), (4, "passed"), (30, "failed")])
 def test_a_gate_is_judged_by_its_value(tmp_path, wrong, outcome):
     rows = [(True, place >= wrong) for place in range(40)] + [(False, False)] * 40
-    report = app.score(*write(tmp_path, rows, "gates:\n  abstention_f1: {min: 0.9}\n"))
+    report = api.score(*write(tmp_path, rows, "gates:\n  abstention_f1: {min: 0.9}\n"))
     assert report.gates[0].outcome == outcome
 
 
 @pytest.mark.parametrize(("lost", "outcome"), [(0, "passed"), (2, "inconclusive"), (20, "failed")])
 def test_a_drop_against_the_baseline_is_tested(tmp_path, lost, outcome):
     rows = [(True, True)] * 40 + [(False, False)] * 40
-    before = app.score(*write(tmp_path / "before", rows, "gates:\n  abstention_f1: {min: 0.5}\n"))
+    before = api.score(*write(tmp_path / "before", rows, "gates:\n  abstention_f1: {min: 0.5}\n"))
     (tmp_path / "baseline.json").write_text(json.dumps(as_json(before)), encoding="utf-8")
     gates = "baseline: {report: baseline.json}\ngates:\n  abstention_f1: {max_drop: 0.005}\n"
     over_refused = [*rows[: 80 - lost], *[(False, True)] * lost]  # scored in this run only
-    report = app.score(*write(tmp_path, over_refused, gates))
+    report = api.score(*write(tmp_path, over_refused, gates))
     assert [gate.outcome for gate in report.gates if gate.name == "abstention_f1"] == [outcome]
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from fake_github import FakeGitHub, Fault
 from project import GATES, GOLD, Project, apart, besides_tracked, gates, gold_of, wrong
-from rag_eval.action.base import Against, ApiHistory, GitHistory, Trigger, authority, find
-from rag_eval.files.work_tree import WorkTree
-from rag_eval.trees import NOTHING
+from rag_eval.action.base_commit import Against, ApiHistory, GitHistory, Trigger, authority, find
+from rag_eval.git.snapshots import NOTHING
+from rag_eval.readers.work_tree import WorkTree
 from seams import Git, GitHub, RagEvalError, UsageError, action
 
 BASE, HEAD, MERGE, OLD, TIP = (digit * 40 for digit in "12345")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cases import ROOT
 from fake_github import FakeGitHub
 from rag_eval.action import run as action_run
-from rag_eval.boundary import guarded
+from rag_eval.cli.error_handling import guarded
 from seams import GitHub, Network, action, marker
 
 pytest.importorskip("urllib3")
@@ -128,7 +128,7 @@ def test_a_signal_leaves_one_set_of_reports(run, after):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     script = f"""
 import os, pathlib, signal, sys
-from rag_eval.commands import _shared
+from rag_eval.cli.commands import _shared
 count, replace = 0, pathlib.Path.replace
 def counted(self, target):
     global count

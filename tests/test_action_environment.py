@@ -12,8 +12,8 @@ import pytest
 
 from fake_github import Answer, FakeGitHub, Fault
 from project import GATES, Project, apart, gates, wrong
-from rag_eval import git as git_module
 from rag_eval.action.__main__ import clean
+from rag_eval.git import plumbing as git_module
 from seams import GitHub, Network, action
 
 pytest.importorskip("urllib3")

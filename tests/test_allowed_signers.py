@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_eval.signoff.allowed_signers import allowed_signers
+from rag_eval.gold.signoff.allowed_signers import allowed_signers
 from seams import NAMESPACE, Change, InputError, Record
 from sshkeys import Keys, needs_ssh_keygen
 from table import each_row

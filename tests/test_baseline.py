@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from project import GOLDS, TRACES, Project, apart, besides_tracked, gates, gold_of, json_lines, trace_of, wrong
-from rag_eval import app
-from rag_eval.comparison.baseline import disagreeing, flips, must_pass
+from rag_eval import api
+from rag_eval.analysis.baseline import disagreeing, flips, must_pass
 from rag_eval.engines import forked
-from rag_eval.judging.evidence import paired
+from rag_eval.gates.gate_inputs import paired
 from runs import evidence, question
 from seams import GOOD, MEANING, Baseline, Contract, from_json, main, render
 
@@ -59,7 +59,7 @@ def score(capsys, tmp_path, monkeypatch, request):
     With everything done by this process, and with the tests done by others.
     """
     if request.param == "elsewhere":
-        monkeypatch.setattr(app, "_MANY", 0)
+        monkeypatch.setattr(api, "_MANY", 0)
         monkeypatch.setattr(forked, "usable", lambda: 2)
 
     def score(*words):

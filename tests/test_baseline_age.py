@@ -6,9 +6,9 @@ import pytest
 
 from fake_github import FakeGitHub, Fault
 from project import Project, apart, gates
-from rag_eval.action.base import ApiHistory, GitHistory
-from rag_eval.files.work_tree import WorkTree
-from rag_eval.governance.authority import Written, of_git
+from rag_eval.action.base_commit import ApiHistory, GitHistory
+from rag_eval.governance.base_policy import Written, of_git
+from rag_eval.readers.work_tree import WorkTree
 from seams import Git, GitHub, Network, render, score_files
 
 BASELINE = "eval/baseline.json"

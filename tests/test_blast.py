@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.comparison.blast import GateTurn, GoldChange, findings, labels, standing, turning, turns
+from rag_eval.analysis.gold_impact import GateTurn, GoldChange, findings, labels, standing, turning, turns
 from rag_eval.scoring.scorecard import Scored
 from seams import GOOD, MEANING, Gate, Value, judge
 

@@ -15,10 +15,12 @@ import pytest
 
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
-from rag_eval import app, boundary, places
-from rag_eval.commands import demo
-from rag_eval.governance.authority import Authority
-from rag_eval.trees import NOTHING
+from rag_eval import api
+from rag_eval.cli import error_handling
+from rag_eval.cli.commands import demo
+from rag_eval.common import paths
+from rag_eval.git.snapshots import NOTHING
+from rag_eval.governance.base_policy import Authority
 from seams import COMMANDS, PRESETS, RENDERERS, build_parser, main
 
 QUICKSTART = ROOT / "examples" / "quickstart"
@@ -120,7 +122,7 @@ def test_a_defect_ends_with_3_and_a_report_to_paste_without_data(rag, project, m
     def broken(args):
         raise ValueError("a secret of the user")
 
-    monkeypatch.setattr("rag_eval.commands.metrics.run", broken)
+    monkeypatch.setattr("rag_eval.cli.commands.metrics.run", broken)
     code, out, err = rag("metrics")
     assert (code, out) == (3, "")
     assert "please report it" in err
@@ -133,7 +135,7 @@ def test_a_package_that_cannot_be_loaded_is_named_and_no_defect(rag, monkeypatch
     def broken(args):
         raise ImportError(f"DLL load failed while importing {name}", name=name)
 
-    monkeypatch.setattr("rag_eval.commands.metrics.run", broken)
+    monkeypatch.setattr("rag_eval.cli.commands.metrics.run", broken)
     code, _, err = rag("metrics")
     assert (code, err.startswith(f"rag-eval: {name} cannot be loaded: DLL load failed")) == (2, True)
     assert err.endswith("Install rag-eval-action again, with all that it needs.\n")
@@ -143,7 +145,7 @@ def test_a_module_of_our_own_that_is_not_there_is_a_defect(rag, monkeypatch):
     def broken(args):
         from rag_eval import nowhere  # noqa: F401
 
-    monkeypatch.setattr("rag_eval.commands.metrics.run", broken)
+    monkeypatch.setattr("rag_eval.cli.commands.metrics.run", broken)
     assert rag("metrics")[0] == 3
 
 
@@ -321,7 +323,7 @@ def test_gate_refuses_a_report_that_contradicts_itself(rag, report_file, monkeyp
     def contradicted(_):
         raise ValueError("secret")
 
-    monkeypatch.setattr("rag_eval.report.again", contradicted)
+    monkeypatch.setattr("rag_eval.analysis.report.again", contradicted)
     code, out, err = rag("gate", report_file)
     assert (code, out) == (2, "")
     assert err == f"{report_file}: contradicts itself (ValueError). Score the run again.\n"
@@ -603,7 +605,7 @@ def test_score_raises_every_problem(project):
 
 def test_the_example_in_the_docstring_of_score_is_true(monkeypatch):
     monkeypatch.chdir(ROOT)
-    assert doctest.testmod(app) == (0, 2)
+    assert doctest.testmod(api) == (0, 2)
 
 
 def test_an_unknown_name_of_the_package_is_an_attribute_error():
@@ -732,7 +734,7 @@ def test_a_pipe_that_breaks_inside_is_no_pass(rag, monkeypatch):
     def broken(_):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr("rag_eval.commands.metrics.run", broken)
+    monkeypatch.setattr("rag_eval.cli.commands.metrics.run", broken)
     code, _, err = rag("metrics")
     assert (code, err) == (2, "rag-eval: cannot write: Broken pipe. Make room, or write elsewhere.\n")
 
@@ -742,26 +744,26 @@ def test_a_pipe_that_breaks_inside_is_no_pass(rag, monkeypatch):
 
 def test_no_program_is_looked_for_in_the_folder_at_hand(monkeypatch):
     """Windows looks there first, and a change may bring a git.exe."""
-    monkeypatch.setattr(places, "WINDOWS", True)
+    monkeypatch.setattr(paths, "WINDOWS", True)
     monkeypatch.setattr(os, "environ", {})
-    places.trust_no_program_here()
+    paths.trust_no_program_here()
     assert os.environ == {"NoDefaultCurrentDirectoryInExePath": "1"}
 
 
 @pytest.mark.skipif(not hasattr(os, "eventfd"), reason="there is nothing to which few bytes are an invalid argument")
 def test_a_reader_that_goes_away_is_an_invalid_argument_there(monkeypatch):
-    with boundary._Unread(os.eventfd(0), "wb") as pipe:
+    with error_handling._Unread(os.eventfd(0), "wb") as pipe:
         with pytest.raises(OSError, match="Invalid argument"):
             pipe.write(b"few")
-        monkeypatch.setattr(boundary, "WINDOWS", True)
+        monkeypatch.setattr(error_handling, "WINDOWS", True)
         assert pipe.write(b"few") == 3
 
 
 def test_a_command_that_is_shown_is_quoted_as_the_shell_there_takes_it(monkeypatch):
     words = "C:\\Program Files\\rag-eval.EXE", "--gold", "eval/a b.jsonl"
-    assert shlex.split(places.shell_line(*words)) == [*words]
-    monkeypatch.setattr(places, "WINDOWS", True)
-    assert places.shell_line(*words) == '"C:\\Program Files\\rag-eval.EXE" --gold "eval/a b.jsonl"'
+    assert shlex.split(paths.shell_line(*words)) == [*words]
+    monkeypatch.setattr(paths, "WINDOWS", True)
+    assert paths.shell_line(*words) == '"C:\\Program Files\\rag-eval.EXE" --gold "eval/a b.jsonl"'
 
 
 def test_a_folder_on_another_drive_is_named_as_it_is(project, rag, monkeypatch):

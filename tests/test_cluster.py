@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from rag_eval import app
-from rag_eval.engines import cluster
-from rag_eval.files.remote import PROTOCOLS, open_url
-from rag_eval.files.unreadable import Unreadable
-from rag_eval.how import How
+from rag_eval import api
+from rag_eval.engines import dask_engine
+from rag_eval.engines.options import How
+from rag_eval.readers.remote import PROTOCOLS, open_url
+from rag_eval.readers.unreadable import Unreadable
 from reading import gold, jsonl, reader, trace
 from seams import InputError, MissingExtra, RagEvalError, main, render, score_files
 
@@ -70,10 +70,10 @@ def test_a_packed_file_of_an_object_store_is_read_here(large, threads):
 
     data = (large / "trace.jsonl").read_bytes()
     fsspec.filesystem("memory").pipe("/bucket/packed/trace.jsonl.gz", gzip.compress(data, 1))
-    found = app.run(
-        app.Options(str(large / "gold.jsonl"), "memory://bucket/packed/trace.jsonl.gz", how=How("dask", 0, threads))
+    found = api.run(
+        api.Options(str(large / "gold.jsonl"), "memory://bucket/packed/trace.jsonl.gz", how=How("dask", 0, threads))
     )
-    assert found.completeness == app.score(large / "gold.jsonl", large / "trace.jsonl").completeness
+    assert found.completeness == api.score(large / "gold.jsonl", large / "trace.jsonl").completeness
 
 
 class Killer:
@@ -163,7 +163,7 @@ def test_fsspec_knows_every_protocol_that_is_let_through(protocol):
 
 
 def test_an_address_where_nobody_answers(large, monkeypatch):
-    monkeypatch.setattr(cluster, "_PATIENCE", "300ms")
+    monkeypatch.setattr(dask_engine, "_PATIENCE", "300ms")
     with pytest.raises(RagEvalError, match="no scheduler answers at 'tcp://"):
         report(large / "gold.jsonl", large / "trace.jsonl", How("dask", 0, "tcp://127.0.0.1:9"))
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, trace_row, write_rows
 from importing import RUN
-from rag_eval.commands.compare import FORMATS, MOST
-from rag_eval.comparison.policy import changes
-from rag_eval.judging.objectives import WEIGHTS, Scoring
-from rag_eval.renderers.scatter import HEIGHT, SEVERAL, WIDTH, mark, scatter
+from rag_eval.analysis.policy_changes import changes
+from rag_eval.cli.commands.compare import FORMATS, MOST
+from rag_eval.gates.objectives import WEIGHTS, Scoring
+from rag_eval.rendering.scatter import HEIGHT, SEVERAL, WIDTH, mark, scatter
 from seams import Ledger, main, policy_of
 
 QUICKSTART = ROOT / "examples" / "quickstart"

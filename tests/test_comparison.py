@@ -14,10 +14,10 @@ from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from depth import examples
-from rag_eval.comparison.operations import spread
-from rag_eval.comparison.repeats import every, repeats, some
-from rag_eval.comparison.runs import Column, shared, side_by_side
-from rag_eval.judging.objectives import QUALITY, WEIGHTS, Scoring, front, weighted
+from rag_eval.analysis.operations import spread
+from rag_eval.analysis.repeats import every, repeats, some
+from rag_eval.analysis.runs import Column, shared, side_by_side
+from rag_eval.gates.objectives import QUALITY, WEIGHTS, Scoring, front, weighted
 from seams import GOOD, Question, UsageError
 from swapping import by_swapping
 

@@ -8,7 +8,7 @@ import pytest
 
 import rag_eval
 from cases import ROOT, gold_row, write_rows
-from rag_eval.integrity import drawn_at
+from rag_eval.cases.integrity import drawn_at
 
 GATES = "version: 1\ngates: {precision: {min: 0.8}}\n"
 WORDS = "amber birch cedar delta ember fjord grove heron inlet jetty knoll larch maple north ocean pearl".split()

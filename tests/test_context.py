@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cases import make_case
 from depth import examples
-from rag_eval.text import tokens
+from rag_eval.textual.tokens import tokens
 from seams import METRICS, measure
 
 CONTEXT = [name for name, metric in METRICS.items() if metric.perspective == "context"]

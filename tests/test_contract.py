@@ -18,9 +18,9 @@ from msgspec import Meta
 
 from depth import examples
 from rag_eval.contract.gold import NOT_BLANK
-from rag_eval.files.jsonl import JsonLines
-from rag_eval.files.predicates import predicate
-from rag_eval.files.strict_json import DECODER, TRACE_DECODER, JsonError, parse
+from rag_eval.readers.jsonl import JsonLines
+from rag_eval.readers.predicates import predicate
+from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, JsonError, parse
 from reading import SCHEMAS, element, gold, trace
 from seams import Contract, Gold, Ledger, Reader, Trace
 from seams import load_schema as load

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.judging import regression
-from rag_eval.judging.results import Layouts, Scores, apart, looked_up
+from rag_eval.gates import regression
+from rag_eval.gates.results import Layouts, Scores, apart, looked_up
 from rag_eval.stats import effects, mcnemar, sign_flip
 from runs import question
 from seams import Baseline, Completeness, Evidence, Gate, Statistics, folded

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cases import gold_row, make_case, trace_row, write_rows
-from rag_eval.judging.coverage import Presence
+from rag_eval.gates.coverage import Presence
 from seams import METRICS, Contract, main
 
 GATES = "version: 1\nk: 3\ngates:\n  precision: {min: 0.8, max_drop: 0.1}\n  recall_all@3: {min: 0.5}\n"

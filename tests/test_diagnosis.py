@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval import diagnosis
-from rag_eval.diagnosis import diagnose, limits_of
+from rag_eval.analysis import diagnosis
+from rag_eval.analysis.diagnosis import diagnose, limits_of
 from seams import MEANING, Gate, Value, judge, measure
 
 FINE = {"precision": 0.9, "chr": 0.9, "under_refusal": 0.0, "over_refusal": 0.0, "recall_all@5": 0.9}

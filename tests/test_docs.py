@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from rag_eval import __version__
-from rag_eval.app import Options, run
-from rag_eval.damage import KINDS
-from rag_eval.parser import module_of
+from rag_eval.analysis.perturbations import KINDS
+from rag_eval.api import Options, run
+from rag_eval.cli.parser import module_of
 from seams import COMMANDS, REPOSITORY, Ledger, Reader, build_parser, main, policy_of, read_gold
 from table import each_row
 

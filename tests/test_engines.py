@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from cases import ROOT
-from rag_eval import app, flat
+from rag_eval import api
+from rag_eval.cli.commands import _flat_scores
 from rag_eval.engines import cores, forked
-from rag_eval.how import How
+from rag_eval.engines.options import How
 from reading import gold, jsonl, trace
 from seams import InputError, UsageError, render
 
@@ -42,7 +43,7 @@ def large(tmp_path_factory):
 
 
 def scores(folder, how):
-    return flat.reference_scores(app.Options(str(folder / "gold.jsonl"), str(folder / "trace.jsonl"), how=how))
+    return _flat_scores.reference_scores(api.Options(str(folder / "gold.jsonl"), str(folder / "trace.jsonl"), how=how))
 
 
 @linux
@@ -53,7 +54,7 @@ def test_the_reference_scores_of_processes_and_their_remarks_are_those_of_one(la
 
 
 def report(folder, how, name="trace.jsonl"):
-    return render(app.run(app.Options(str(folder / "gold.jsonl"), str(folder / name), how=how)), "json")
+    return render(api.run(api.Options(str(folder / "gold.jsonl"), str(folder / name), how=how)), "json")
 
 
 def problems(folder, how, name):
@@ -198,9 +199,9 @@ def test_a_signal_leaves_no_child_and_no_file(large, tmp_path, known):
 def test_small_files_load_nothing_that_only_large_ones_need():
     code = """
 import sys
-from rag_eval import app
-from rag_eval.how import How
-app.run(app.Options("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl", how=How(jobs=8)))
+from rag_eval import api
+from rag_eval.engines.options import How
+api.run(api.Options("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl", how=How(jobs=8)))
 late = {"rag_eval.engines.process", "selectors", "multiprocessing", "concurrent.futures", "pickle"}
 print(sorted(late & set(sys.modules)))
 """

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from rag_eval.judging.evidence import enclosed, is_rate, paired
-from rag_eval.judging.results import QuestionRow
-from rag_eval.renderers.json_file import Questions
+from rag_eval.gates.gate_inputs import enclosed, is_rate, paired
+from rag_eval.gates.results import QuestionRow
+from rag_eval.rendering.json_file import Questions
 from runs import evidence, question, questions
 from seams import folded
 

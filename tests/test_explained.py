@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT, write_rows
-from rag_eval.commands._segments import MASKED, STATES, Mark, answer_marks, segments
+from rag_eval.cli.commands._segments import MASKED, STATES, Mark, answer_marks, segments
 from rag_eval.textual.evidence import evidence
 from rag_eval.textual.grounding import ground, supported
 from seams import main

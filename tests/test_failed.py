@@ -7,8 +7,8 @@ import json
 import pytest
 
 from project import Project, apart, gates, gold_of, trace_of, wrong
-from rag_eval.failed import NEXT, bad_scores
-from rag_eval.judging.gates import Judged
+from rag_eval.analysis.failed_cases import NEXT, bad_scores
+from rag_eval.gates.policy import Judged
 from seams import GOOD, MEANING, Question, main
 
 BOTH = gates(chr="{min: 0.9}", mrr="{min: 0.6}")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cases import gold_row, trace_row
 from depth import examples
-from rag_eval.labels import example08
+from rag_eval.cases.labels import example08
 from rag_eval.scoring.case_scorer import CaseScorer
 from rag_eval.scoring.features import FeatureConfig, extract_features, has_features
 from seams import METRICS, Case, Gold, Settings, Trace, label, measures

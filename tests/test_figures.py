@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_eval.judging.gates import Comparison, Judged
-from rag_eval.judging.outcomes import judge_bound
-from rag_eval.judging.regression import by_comparison
-from rag_eval.renderers import figures
+from rag_eval.gates.outcomes import judge_bound
+from rag_eval.gates.policy import Comparison, Judged
+from rag_eval.gates.regression import by_comparison
+from rag_eval.rendering import number_format
 from seams import Gate, MetricResult, Value, judge
 
 NUMBER = re.compile(r"[+−]?[0-9]+(?:\.[0-9]+)?")
@@ -64,7 +64,7 @@ def exactly_bound(number, threshold, direction="min"):
 @example(exactly_bound("0.79999999", "0.80"))
 @example(exactly_bound("0.05004", "0.05", "max"))
 def test_a_value_shown_is_on_the_side_of_the_threshold_that_it_is_on(gate):
-    shown = numbers(figures.value(gate))[0]
+    shown = numbers(number_format.value(gate))[0]
     assert gate.gate.keeps(shown) == gate.gate.keeps(Fraction(gate.exact))
     if not gate.confidence:
         assert gate.gate.keeps(shown) == (gate.outcome == "passed")
@@ -72,7 +72,7 @@ def test_a_value_shown_is_on_the_side_of_the_threshold_that_it_is_on(gate):
 
 @given(bounds())
 def test_an_interval_shown_encloses_the_value_and_says_what_the_outcome_says(gate):
-    ends = numbers(figures.enclosed(gate).partition(" (")[2])
+    ends = numbers(number_format.enclosed(gate).partition(" (")[2])
     known = [end for end in (gate.low, gate.high) if end is not None]
     assert len(ends) == len(known)
     number = Fraction(gate.exact)
@@ -101,7 +101,7 @@ def test_a_movement_shown_is_within_the_margin_exactly_where_the_gate_is(worse, 
     )
     outcome = by_comparison(gate, found)
     judged = Judged("precision", direction, threshold, "error", "fail", outcome, 0.5, None, 10, comparison=found)
-    moved = numbers(figures.change(judged))[0]
+    moved = numbers(number_format.change(judged))[0]
     shown = -moved if direction == "max_drop" else moved
     assert gate.keeps(shown) == (outcome == "passed")
     assert (shown > 0) == (worse > 0)
@@ -112,7 +112,7 @@ def test_a_movement_shown_is_within_the_margin_exactly_where_the_gate_is(worse, 
 @example(0.0500000001, "0.05")
 @example(0.05, "0.05")
 def test_a_probability_shown_is_on_its_side_of_alpha(p, alpha):
-    shown = figures.probability(p, alpha)
+    shown = number_format.probability(p, alpha)
     if shown.startswith("<"):
         assert p < float(shown[1:]) <= float(alpha)
     else:
@@ -121,7 +121,7 @@ def test_a_probability_shown_is_on_its_side_of_alpha(p, alpha):
 
 @given(st.floats(1e-6, 1))
 def test_what_would_be_seen_is_rounded_up(size):
-    shown = Decimal(figures.at_least(size))
+    shown = Decimal(number_format.at_least(size))
     assert Decimal(repr(size)) <= shown <= Decimal(repr(size)) * Decimal("1.1")
 
 
@@ -137,23 +137,23 @@ def test_what_would_be_seen_is_rounded_up(size):
     ],
 )
 def test_an_interval_is_as_short_as_it_can_be(low, high, shown):
-    assert figures.interval(low, high, Fraction(13, 15)) == shown
+    assert number_format.interval(low, high, Fraction(13, 15)) == shown
 
 
 def test_a_value_without_cases_has_no_interval():
     empty = MetricResult(None, 0, None, None, "higher", "answers")
-    assert (figures.metric(empty), figures.metric_interval(empty)) == ("–", "")
+    assert (number_format.metric(empty), number_format.metric_interval(empty)) == ("–", "")
 
 
 def test_a_value_of_a_small_sample_is_marked():
     few = MetricResult(0.5, 2, "1/2", 1, "higher", "answers", low=0.1, high=None, small=True)
-    assert figures.metric_interval(few) == " (from 0.10)†"
+    assert number_format.metric_interval(few) == " (from 0.10)†"
 
 
 def test_a_threshold_that_the_cases_cannot_express_is_named_in_cases():
     gate = judge(Gate("precision", "min", "0.867"), Value(Fraction(26, 30), 30))._replace(asks=27)
-    assert figures.threshold(gate) == "≥ 0.867 (means 27 of 30)"
-    assert figures.bound(gate) == "≥ 0.867"
+    assert number_format.threshold(gate) == "≥ 0.867 (means 27 of 30)"
+    assert number_format.bound(gate) == "≥ 0.867"
 
 
 # Amounts: milliseconds and dollars, from fractions of a cent to hours
@@ -177,7 +177,7 @@ def amounts(draw):
 
 @given(amounts())
 def test_an_amount_shown_is_on_the_side_of_the_threshold_that_it_is_on_and_has_its_unit(gate):
-    text = figures.value(gate)
+    text = number_format.value(gate)
     assert text.endswith(" ms" if gate.name.startswith("latency") else " USD")
     [shown] = numbers(text)
     assert gate.gate.keeps(shown) == gate.gate.keeps(Fraction(repr(gate.value)))
@@ -185,7 +185,7 @@ def test_an_amount_shown_is_on_the_side_of_the_threshold_that_it_is_on_and_has_i
 
 @given(amounts())
 def test_the_interval_of_an_amount_shown_encloses_it_and_says_what_the_outcome_says(gate):
-    _, *ends = numbers(figures.enclosed(gate))
+    _, *ends = numbers(number_format.enclosed(gate))
     true = [end for end in (gate.low, gate.high) if end is not None]
     assert len(ends) == len(true)
     for shown, end in zip(ends, true, strict=True):
@@ -201,7 +201,7 @@ def test_a_rise_of_an_amount_shown_is_within_the_margin_exactly_where_the_gate_i
     found = Comparison(1e6, 1e6 + worse, worse, 40)
     gate = Gate("cost_usd.total", "max_rise", threshold)
     judged = Judged(gate.name, "max_rise", threshold, "error", "fail", by_comparison(gate, found), 1.0, None, 40)
-    [shown] = numbers(figures.change(judged._replace(comparison=found)))
+    [shown] = numbers(number_format.change(judged._replace(comparison=found)))
     assert gate.keeps(shown) == gate.keeps(worse)
     assert (shown > 0) == (worse > 0)
 
@@ -218,9 +218,9 @@ def test_a_rise_of_an_amount_shown_is_within_the_margin_exactly_where_the_gate_i
     ],
 )
 def test_an_amount_has_its_unit_and_as_many_decimals_as_it_takes(name, value, shown):
-    assert figures.number(value, name) == shown
+    assert number_format.number(value, name) == shown
 
 
 def test_the_open_interval_of_an_amount_has_the_decimals_of_the_amount():
     gate = judge_bound(Gate("latency_total_ms.p95", "max", "2000"), Held(Value(1010.0, 14), 810.0, None))
-    assert figures.enclosed(gate).startswith("1010 ms (from 810)")
+    assert number_format.enclosed(gate).startswith("1010 ms (from 810)")

@@ -6,7 +6,7 @@ import ast
 import re
 
 from cases import ROOT
-from rag_eval.integrity import HABITS, LEVELS
+from rag_eval.cases.integrity import HABITS, LEVELS
 from table import each_row
 
 SOURCES = sorted((ROOT / "src" / "rag_eval").rglob("*.py"))

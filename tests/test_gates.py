@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.judging.gates import REFERENCE_GATES, verdict
-from rag_eval.judging.outcomes import judge_completeness
-from rag_eval.renderers import figures
+from rag_eval.gates.outcomes import judge_completeness
+from rag_eval.gates.policy import REFERENCE_GATES, verdict
+from rag_eval.rendering import number_format
 from seams import Completeness, Gate, Value, judge, mean, tally
 
 NOTHING = Value(None, 0)
@@ -99,7 +99,7 @@ def test_completeness_is_gated_by_what_is_allowed():
 
 
 def test_completeness_counts_are_shown_as_whole_numbers():
-    assert [figures.value(one) for one in judge_completeness({"missing": 0}, FOUND)] == ["2"]
+    assert [number_format.value(one) for one in judge_completeness({"missing": 0}, FOUND)] == ["2"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_completeness_counts_are_shown_as_whole_numbers():
     ],
 )
 def test_a_value_is_shown_with_as_many_decimals_as_the_outcome_asks(text, gate, value):
-    assert figures.value(judge(gate, value)) == text
+    assert number_format.value(judge(gate, value)) == text
 
 
 thresholds = st.one_of(
@@ -132,5 +132,5 @@ values = st.one_of(
 @example("max", "0", 1e-12)
 def test_a_shown_value_never_contradicts_its_verdict(direction, threshold, number):
     judged = judge(Gate("map", direction, threshold), Value(number, 1))
-    seen = Fraction(figures.value(judged))
+    seen = Fraction(number_format.value(judged))
     assert judged.gate.keeps(seen) is (judged.outcome == "passed")

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from rag_eval.files.limits import MIB
+from rag_eval.readers.limits import MIB
 from reading import SCHEMAS, put, reader
 from seams import Grounding, Ledger, Safety, Slices, Statistics, measures, policy_of, read_policy, signoff_policy
 from table import each_row

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from gitrepo import Repo
-from rag_eval.trees import Irregular
+from rag_eval.git.snapshots import Irregular
 from seams import Git, GitError
 
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git_objects import merge_base, parents, snapshot
+from rag_eval.git.commit_objects import merge_base, parents, snapshot
 from seams import Git, GitError
 
 

@@ -10,7 +10,7 @@ import pytest
 from fake_github import Answer, Fault
 from gitrepo import Repo
 from rag_eval.github.api import Authorship, Review, TreeEntry
-from rag_eval.signoff.identity import approvals, authors
+from rag_eval.gold.signoff.identity import approvals, authors
 from seams import GitHub, GitHubError, Network, UsageError
 
 pytest.importorskip("urllib3")

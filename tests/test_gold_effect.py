@@ -6,7 +6,7 @@ import pytest
 
 from gitrepo import command_on_path
 from project import GOLDS, Project, apart, gates, gold_of, wrong
-from rag_eval import effect
+from rag_eval.cli.commands import _change_impact
 from seams import MissingExtra, main
 
 
@@ -62,7 +62,7 @@ def test_an_extra_that_is_not_installed_leaves_it_unsaid(project, monkeypatch, c
     def missing(*_):
         raise MissingExtra("Reading .zst files", "zstd")
 
-    monkeypatch.setattr(effect, "gold_effect", missing)
+    monkeypatch.setattr(_change_impact, "gold_effect", missing)
     project.put(gold=[gold_of(2, gold_citations=["c9"]) if row["qid"] == "Q2" else row for row in GOLDS])
     project.git("add", "--all")
     monkeypatch.chdir(project.path)

@@ -17,9 +17,9 @@ from cases import ROOT, gold_row, write_rows
 from garbage.kinds import KINDS
 from gitrepo import SOURCE, Repo, command_on_path
 from rag_eval import cli
-from rag_eval.commands.gold_freeze import root_of
-from rag_eval.signoff.freeze import TAG, digest
-from rag_eval.signoff.record import matches
+from rag_eval.cli.commands.gold_freeze import root_of
+from rag_eval.gold.signoff.freeze import TAG, digest
+from rag_eval.readers.signoff_record import matches
 from reading import gold as good_gold
 from reading import jsonl
 from reading import trace as good_trace

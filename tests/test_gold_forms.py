@@ -8,8 +8,8 @@ import pytest
 
 import rag_eval
 from cases import gold_row, make_case, trace_row, write_rows
-from rag_eval.files.gold_file import read_entries
-from rag_eval.goldlint import Sample, lint
+from rag_eval.gold.lint import Sample, lint
+from rag_eval.readers.gold_file import read_entries
 from seams import Ledger, Policy, Reader, label
 
 QUESTION = "How long are invoices kept?"

@@ -1,4 +1,4 @@
-"""`rag_eval.goldlint`: each code found where it is due and nowhere else, whatever the order of lines."""
+"""`rag_eval.gold.lint`: each code found where it is due and nowhere else, whatever the order of lines."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, make_case, trace_row
 from depth import examples
-from rag_eval.files.gold_file import read_entries
-from rag_eval.goldlint import CHECKS, Sample, lint, watch
-from rag_eval.judging.gates import REFERENCE_GATES
+from rag_eval.gates.policy import REFERENCE_GATES
+from rag_eval.gold.lint import CHECKS, Sample, lint, watch
+from rag_eval.readers.gold_file import read_entries
 from seams import Gate, Gold, Ledger, Policy, Reader, Settings, Trace, read_policy, read_traces
 from strategies import gold_fields
 from table import each_row
@@ -133,7 +133,7 @@ def test_a_substring_that_refuses_by_itself_is_a_refusal_to_the_scorer_too(text)
 @pytest.mark.parametrize("text", [" 30 days", "30 days ", "30  days", "cafe\u0301s", "the seller’s", "30\u200b days"])
 def test_what_is_said_to_be_hard_to_match_is_not_matched_by_the_plain_answer(text):
     """The scorer itself is asked: a plainly written answer that is nothing but the substring does not hold it."""
-    from rag_eval.goldlint._sample import tidy
+    from rag_eval.gold.lint._sample import tidy
 
     case = make_case({"gold_claim_substr": [text]}, {"answer_json": {"claim": tidy(text), "citations": []}})
     assert not case.contained

@@ -20,11 +20,11 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from depth import examples
 from gitrepo import Repo
 from project import apart
-from rag_eval.app import Options, run
-from rag_eval.comparison.history import Contrast, GoldDiff, Reading, Series, gated, history, point
-from rag_eval.files.report_file import read_report
-from rag_eval.renderers.history import FORMS
-from rag_eval.renderers.trend import headline, spark, told
+from rag_eval.analysis.history import Contrast, GoldDiff, Reading, Series, gated, history, point
+from rag_eval.api import Options, run
+from rag_eval.readers.report_file import read_report
+from rag_eval.rendering.history import FORMS
+from rag_eval.rendering.trend import headline, spark, told
 from seams import Ledger, Reader, from_json, main, render
 
 QUESTIONS = 30

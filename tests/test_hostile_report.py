@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from cases import ROOT
 from depth import examples
 from hostile import PIECES, TEXTS, commands, complaints, replaced, strings_of
+from rag_eval.analysis.report import again
 from rag_eval.github.comment import MOST_CHARACTERS
 from rag_eval.github.posting import read
-from rag_eval.report import again
 from seams import RENDERERS, Contract, InputError, from_json, render
 
 SCHEMA = Contract("report")

@@ -14,11 +14,11 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from depth import examples
 from hostile import PIECES, TEXTS, replaced
 from html_page import Page, local, said
-from rag_eval import app
-from rag_eval.renderers import words
-from rag_eval.renderers.html import element, svg
-from rag_eval.renderers.html.element import Markup, tag
-from rag_eval.renderers.html.svg import Mark
+from rag_eval import api
+from rag_eval.rendering import phrases
+from rag_eval.rendering.html import element, svg
+from rag_eval.rendering.html.element import Markup, tag
+from rag_eval.rendering.html.svg import Mark
 from seams import GOOD, from_json, render
 from test_hostile_report import BOUND, FREE, REPORT, accepts, report_of
 from test_hostile_report import shown as rendered
@@ -89,8 +89,8 @@ def test_parts_stand_in_the_order_of_the_markdown(report, page):
 
 def test_the_verdict_is_said_as_everywhere(report, page):
     verdict = next(each for each in page.all("p") if each.get("class") == "verdict")
-    assert plain(said(verdict)) == plain(words.headline(report, element.VOICE._replace(**CLEAN)))
-    assert words.title(report) in said(next(page.all("h1")))
+    assert plain(said(verdict)) == plain(phrases.headline(report, element.VOICE._replace(**CLEAN)))
+    assert phrases.title(report) in said(next(page.all("h1")))
 
 
 CLEAN = {
@@ -106,21 +106,21 @@ CLEAN = {
 def test_every_gate_that_is_told_of_has_a_row_with_its_outcome(report, page):
     tables = [each for each in page.all("table") if "The gates with their outcomes" in said(each)]
     rows = [[said(cell) for cell in row] for row in tables[0].iter("tr")][1:]
-    told = words.telling(report.gates)
-    assert [plain(row[-1]) for row in rows] == [words.outcome(gate) for gate in told]
+    told = phrases.telling(report.gates)
+    assert [plain(row[-1]) for row in rows] == [phrases.outcome(gate) for gate in told]
     assert [row[0].partition(" where ")[0] for row in rows] == [element.shown(gate.name) for gate in told]
 
 
 def test_every_case_has_a_row_failing_ones_first(report, page):
     rows = page.rows()
-    ordered = words.by_urgency(report.questions)
+    ordered = phrases.by_urgency(report.questions)
     assert [row[0] for row in rows] == [element.shown(question.qid) for question in ordered]
     texts = {element.shown(question.question) for question in ordered}
     assert all(texts & set(row) for row in rows)
     failing = [question.label not in GOOD for question in ordered]
     assert failing == sorted(failing, reverse=True)
     assert sorted(map(str, ordered)) == sorted(map(str, report.questions))
-    assert all(words.by_urgency(report.questions, most) == ordered[:most] for most in range(len(ordered) + 2))
+    assert all(phrases.by_urgency(report.questions, most) == ordered[:most] for most in range(len(ordered) + 2))
 
 
 def test_every_metric_with_a_value_and_every_contract_is_there(report, page):
@@ -143,7 +143,7 @@ def test_nothing_is_cut_but_single_strings():
 def test_the_same_report_gives_the_same_bytes(tmp_path):
     write_rows(tmp_path / "report.json", [report_of("compared")])
     code = (
-        "import json, sys; from rag_eval.renderers import render; from rag_eval.renderers.json_file import from_json;"
+        "import json, sys; from rag_eval.rendering import render; from rag_eval.rendering.json_file import from_json;"
         "sys.stdout.buffer.write(render(from_json(json.load(open(sys.argv[1]))), 'html').encode())"
     )
     runs = {
@@ -284,6 +284,6 @@ def test_the_runner_sees_no_command(report):
 def test_a_report_without_gates_file_and_questions_is_a_report(tmp_path):
     gold = write_rows(tmp_path / "gold.jsonl", [gold_row(qid="Q1")])
     trace = write_rows(tmp_path / "trace.jsonl", [trace_row(qid="Q1", run=run, answer="30 days") for run in "ab"])
-    report = app.score(gold, trace)
+    report = api.score(gold, trace)
     for one in (report, report._replace(questions=(), gates=(), metrics={}, contracts={}, inputs=())):
         assert Page(render(one, "html")).complaints() == []

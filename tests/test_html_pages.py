@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from cases import ROOT, gold_row, trace_row, write_rows
 from hostile import PIECES, TEXTS
 from html_page import Page, said
-from rag_eval.comparison.history import Contrast, GoldDiff, Reading, Series
-from rag_eval.renderers.history import FORMS
-from rag_eval.renderers.html import chart, element
+from rag_eval.analysis.history import Contrast, GoldDiff, Reading, Series
+from rag_eval.rendering.history import FORMS
+from rag_eval.rendering.html import chart, element
 from seams import main
 
 QUICKSTART = ROOT / "examples" / "quickstart"

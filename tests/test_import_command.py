@@ -10,16 +10,16 @@ from hypothesis import given
 
 from cases import ROOT, write_rows
 from importing import CASES, HERE, LABELS, RUN, golds, rows
-from rag_eval import app
+from rag_eval import api
 from rag_eval.contract import item_hash
-from rag_eval.files.gold_file import item_hashes
-from rag_eval.files.inputs import Files
-from rag_eval.files.trace_file import read_trace_rows
 from rag_eval.importers import IMPORTERS
 from rag_eval.importers._account import Account
 from rag_eval.importers.example08_trace import converted
 from rag_eval.importers.labels import SCHEMAS
-from rag_eval.validation import check, kind_of
+from rag_eval.readers.gold_file import item_hashes
+from rag_eval.readers.import_inputs import Files
+from rag_eval.readers.trace_file import read_trace_rows
+from rag_eval.readers.validation import check, kind_of
 from reading import reader
 from seams import Contract, Trace
 from strategies import trace_fields
@@ -51,7 +51,7 @@ GOLD_FORMS = [
 def test_the_form_scores_as_what_is_imported_from_it(command, tmp_path, form, path, trace):
     out = tmp_path / "gold.jsonl"
     assert command("import", form, path, "--out", out)[:2] == (0, "")
-    one, other = app.score(path, trace), app.score(out, trace)
+    one, other = api.score(path, trace), api.score(out, trace)
     assert one.metrics == other.metrics
     assert one.labels == other.labels
     cases = [[case._replace(gold_line=0, gold_sha256="") for case in report.questions] for report in (one, other)]
@@ -107,8 +107,8 @@ def test_free_text_traces_come_to_the_traces_that_they_are_read_as(command, tmp_
             assert getattr(trace, name) == getattr(given_trace, name)
     assert found[0][1]["answer_json"]["citations"] == ["pump#3", "pump#1"]
     assert "citations" not in found[2][1]["answer_json"]
-    direct = app.score(HERE / "qaset.json", HERE / "qaset-trace.jsonl")
-    assert app.score(HERE / "qaset.json", out).metrics == direct.metrics
+    direct = api.score(HERE / "qaset.json", HERE / "qaset-trace.jsonl")
+    assert api.score(HERE / "qaset.json", out).metrics == direct.metrics
 
 
 @given(trace_fields)

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from cases import gold_row, trace_row, write_rows
-from rag_eval import app
-from rag_eval.files.items import sources
-from rag_eval.signoff.checking import digest
+from rag_eval import api
+from rag_eval.gold.signoff.checking import digest
+from rag_eval.readers.gold_bytes import sources
 
 ROWS = [gold_row(qid=f"Q{i}", question=f"Wie groß ist {i}?") for i in range(3)]
 LINES = [json.dumps(row, ensure_ascii=False).encode() for row in ROWS]
@@ -36,7 +36,7 @@ def test_each_item_has_the_hash_that_sign_off_gives_it(tmp_path, form, packed):
     gold = tmp_path / "gold.jsonl"
     gold.write_bytes(gzip.compress(blob) if packed else blob)
     trace = write_rows(tmp_path / "trace.jsonl", [trace_row(qid=row["qid"], answer="not in context") for row in ROWS])
-    report = app.score(gold, trace)
+    report = api.score(gold, trace)
     assert [case.qid for case in report.questions] == ["Q0", "Q1", "Q2"]
     assert [case.gold_sha256 for case in report.questions] == [digest(item) for _, item in sources(blob)]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.judging.gates import merged, verdict
-from rag_eval.judging.outcomes import judge_bound, rejudged
+from rag_eval.gates.outcomes import judge_bound, rejudged
+from rag_eval.gates.policy import merged, verdict
 from runs import evidence, question, questions
 from seams import Gate, Policy, Slices, Statistics, judge_all
 

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from cases import write_rows
 from importing import CASES, HERE, LABELS, golds, problems
 from project import Project, apart, gates
-from rag_eval import app
-from rag_eval.files.gold_file import read_entries
-from rag_eval.files.inputs import foreign_gold
+from rag_eval import api
 from rag_eval.importers import written
 from rag_eval.importers._account import Account
 from rag_eval.importers.labels import SCHEMAS, joined
+from rag_eval.readers.gold_file import read_entries
+from rag_eval.readers.import_inputs import foreign_gold
 from reading import reader
 from seams import Contract, Gold, read_gold
 
@@ -271,9 +271,9 @@ def test_the_digest_of_a_folder_is_that_of_the_sums_of_its_files(folder):
 def test_a_run_that_answered_another_folder_is_stale(folder, tmp_path):
     trace = shutil.copy(HERE / "labels-trace.jsonl", tmp_path / "trace.jsonl")
     (tmp_path / "run.json").write_text(json.dumps({"gold_sha256": sum_of(folder)}))
-    assert [one.code for one in app.score(folder, trace).findings if one.code == "other-gold"] == []
+    assert [one.code for one in api.score(folder, trace).findings if one.code == "other-gold"] == []
     (folder / "context_labels.jsonl").unlink()
-    assert [one.code for one in app.score(folder, trace).findings if one.code == "other-gold"] == ["other-gold"]
+    assert [one.code for one in api.score(folder, trace).findings if one.code == "other-gold"] == ["other-gold"]
 
 
 names = st.sampled_from(["a", "b", "c", "d"])

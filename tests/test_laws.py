@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from cases import ROOT, gold_row, make_case, trace_row, write_rows
 from depth import examples
-from rag_eval import app
+from rag_eval import api
+from rag_eval.analysis.report import build
 from rag_eval.contract import OPTIONAL, Answer
-from rag_eval.judging.evidence import enclosed
-from rag_eval.report import build
-from rag_eval.tally import as_float
+from rag_eval.gates.gate_inputs import enclosed
+from rag_eval.stats.tally import as_float
 from seams import METRICS, Case, Contract, Gold, Policy, Settings, Trace, as_json, mean, measures, tally
 from seams import score_rows as score
 from strategies import IDS, gold_fields, trace_fields
@@ -197,7 +197,7 @@ def test_the_order_of_lines_changes_nothing_but_line_numbers_and_digests(tmp_pat
         (data.draw(st.permutations(items)), data.draw(st.permutations(traces))),
     ):
         paths = write_rows(folder / "gold.jsonl", each_items), write_rows(folder / "trace.jsonl", each_traces)
-        reports.append(apart_from_lines(app.score(*paths)))
+        reports.append(apart_from_lines(api.score(*paths)))
     assert reports[0] == reports[1]
 
 
@@ -237,8 +237,8 @@ def copy_with_a_new_metric(tmp_path_factory):
     answers = copy / "src" / "rag_eval" / "metrics" / "answers.py"
     text = answers.read_text(encoding="utf-8")
     text = text.replace(
-        "    from rag_eval.case import Case\n",
-        "    from rag_eval.case import Case\n    from rag_eval.tally import Ratio\n",
+        "    from rag_eval.cases.case import Case\n",
+        "    from rag_eval.cases.case import Case\n    from rag_eval.stats.tally import Ratio\n",
     )
     answers.write_text(text + NEW_METRIC, encoding="utf-8")
     write_rows(copy / "tests" / "examples" / "brevity.jsonl", NEW_EXAMPLES)

@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.leaks import (
+from rag_eval.textual.leaks import (
     CATEGORIES,
     DETECTORS,
     Leak,
-    copied,
     internal,
     leaks_of,
     masked,
     personal,
     secrets,
     suspects,
+    verbatim,
     without,
 )
-from rag_eval.text import tokens
+from rag_eval.textual.tokens import tokens
 from seams import Safety
 from table import each_row
 
@@ -516,27 +516,27 @@ words = st.lists(st.sampled_from("abc"), max_size=30)
 def test_shared_runs_are_those_that_a_plain_search_finds(said, source, length):
     plain = {tuple(said[at : at + length]) for at in range(len(said) - length + 1)}
     plain &= {tuple(source[at : at + length]) for at in range(len(source) - length + 1)}
-    assert copied.shared_runs(said, [[], source], length) == plain
+    assert verbatim.shared_runs(said, [[], source], length) == plain
 
 
 def test_a_run_is_where_its_words_are_and_may_be_expected():
     chunk, text = "one two three four five six", "They say: Two, THREE four! And no more."
-    span = copied.first_run(text, [tokens(chunk)], 3)
+    span = verbatim.first_run(text, [tokens(chunk)], 3)
     assert text[slice(*span)] == "Two, THREE four"
-    assert copied.first_run(text, [tokens(chunk)], 4) is None
-    assert copied.first_run(text, [tokens(chunk)], 3, ["TWO three four"]) is None
-    assert copied.first_run("one two three", [["one", "two"], ["three"]], 3) is None
+    assert verbatim.first_run(text, [tokens(chunk)], 4) is None
+    assert verbatim.first_run(text, [tokens(chunk)], 3, ["TWO three four"]) is None
+    assert verbatim.first_run("one two three", [["one", "two"], ["three"]], 3) is None
 
 
 def test_a_later_run_is_found_where_the_first_one_may_be_said():
     chunk, text = "one two three four five six", "one two three, and then: four five six"
-    span = copied.first_run(text, [tokens(chunk)], 3, ["one two three"])
+    span = verbatim.first_run(text, [tokens(chunk)], 3, ["one two three"])
     assert text[slice(*span)] == "four five six"
 
 
 def test_words_that_are_cut_otherwise_give_the_whole_text():
     text = "返品は三十日以内です"
-    assert copied.first_run(text, [tokens(text)], 5) == (0, len(text))
+    assert verbatim.first_run(text, [tokens(text)], 5) == (0, len(text))
 
 
 def found_in(text, expected=(), chunks=(), **told):

@@ -12,9 +12,9 @@ from tabulate import tabulate
 import compared
 from depth import examples
 from hostile import TAGS
+from rag_eval.analysis.report import SliceResult
 from rag_eval.github.comment import last_line
-from rag_eval.renderers import markdown, marks
-from rag_eval.report import SliceResult
+from rag_eval.rendering import markdown, markdown_writer
 from seams import RENDERERS, InputError, Problem, concluded, render
 
 SPICES = ["|", "`", "``", "\\", "@octocat", "<b>", "</details>", "<!--", "-->", "[a](b)", "![a](b)", "https://a.b"]
@@ -92,7 +92,7 @@ NARROW = st.text(st.characters(codec="latin-1", categories=["L", "N", "P", "S", 
 def test_a_table_is_the_one_that_tabulate_writes(table):
     headers, rows = table
     filled = [[cell or "–" for cell in row] for row in rows]
-    assert marks.table(headers, rows) == tabulate(filled, headers, "github", disable_numparse=True)
+    assert markdown_writer.table(headers, rows) == tabulate(filled, headers, "github", disable_numparse=True)
 
 
 @given(st.lists(texts, min_size=1, max_size=5))

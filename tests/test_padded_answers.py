@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from cases import gold_row, trace_row
-from rag_eval.integrity import LEAST_PROBES, Run, findings
+from rag_eval.cases.integrity import LEAST_PROBES, Run, findings
 from seams import Gold, Scorer, Settings, Trace, measure
 
 GATES = {"precision", "chr", "under_refusal", "over_refusal"}

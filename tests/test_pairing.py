@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_eval.pairing import Pairing
+from rag_eval.cases.pairing import Pairing
 from seams import Gold, Trace
 
 GOLDS = {

@@ -10,8 +10,8 @@ from msgspec import structs
 
 import rag_eval
 from cases import gold_row, make_case, write_rows
-from rag_eval.judging.unmeasured import PARTS, lacked
-from rag_eval.tally import as_float
+from rag_eval.gates.missing_measurements import PARTS, lacked
+from rag_eval.stats.tally import as_float
 from seams import Case, main, measure, measures
 from strategies import gold_fields, trace_fields
 
@@ -177,7 +177,7 @@ def test_cases_that_a_metric_is_not_about_lack_nothing(score):
 
 
 def test_gates_on_what_every_trace_has_read_nothing_again(score, monkeypatch):
-    from rag_eval.app import Session
+    from rag_eval.api import Session
 
     monkeypatch.setattr(Session, "_read_again", lambda *_: pytest.fail("read again"))
     rows = [trace(n) for n in range(5)]

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from cases import gold_row
 from depth import examples
+from rag_eval.cases.pairing import Questions
 from rag_eval.engines.work import Work, merge, score_range, score_stream
-from rag_eval.files import source
-from rag_eval.files.limits import DEFAULTS
-from rag_eval.files.ranges import ByteRange, RangeSource, byte_ranges
-from rag_eval.pairing import Questions
-from rag_eval.reference import ReferenceScorer
+from rag_eval.readers import source
+from rag_eval.readers.limits import DEFAULTS
+from rag_eval.readers.ranges import ByteRange, RangeSource, byte_ranges
 from rag_eval.scoring.case_scorer import CaseScorer
+from rag_eval.scoring.reference import ReferenceScorer
 from reading import gold, jsonl, trace
 from seams import Gold, Ledger, Reader, Scorer, Settings, measures
 from strategies import gold_fields, trace_fields

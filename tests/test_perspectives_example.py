@@ -5,9 +5,9 @@ import json
 import pytest
 
 from cases import ROOT
-from rag_eval.app import Options, run
+from rag_eval.api import Options, run
 from rag_eval.contract import OPTIONAL
-from rag_eval.judging.slices import FIELDS, slices_of
+from rag_eval.gates.slices import FIELDS, slices_of
 from seams import METRICS, Gold, Trace, measures
 from table import each_row
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT
-from rag_eval.comparison.policy import RULES, Effects, changes, classify
+from rag_eval.analysis.policy_changes import RULES, Effects, changes, classify
 from runs import evidence, questions, result
 from seams import Completeness, Evidence, Gate, Ledger, Policy, Value, judge, judge_all, measure, policy_of
 from table import each_row
@@ -240,7 +240,7 @@ def test_what_is_shown_as_changed_looks_changed(base, head):
 @given(files)
 def test_what_is_left_out_is_what_holds_then(stated):
     """Nothing changes when a file says outright what holds without being said."""
-    from rag_eval.integrity import LEVELS
+    from rag_eval.cases.integrity import LEVELS
 
     said = {
         "gold": "eval/gold.jsonl",

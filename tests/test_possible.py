@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.judging.results import QuestionRow
-from rag_eval.possible import impossible
-from rag_eval.renderers.json_file import Questions
+from rag_eval.analysis.score_bounds import impossible
+from rag_eval.gates.results import QuestionRow
+from rag_eval.rendering.json_file import Questions
 from runs import question
 
 GOOD = {"precision": 1.0, "over_refusal": 0.0, "mrr": 0.5, "recall@5": 1.0, "latency_total_ms": 1e15, "of_later": -9.0}

@@ -14,10 +14,22 @@ from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, write_rows
 from depth import examples
-from rag_eval.damage import KINDS, Sample, in_order
-from rag_eval.probe import DOSES, At, Catch, Move, Probe, Probed, Setup, beside_itself, dosed, probe, unequal
-from rag_eval.renderers.probing import FORMS
-from rag_eval.report import Context, build
+from rag_eval.analysis.perturbations import KINDS, Sample, in_order
+from rag_eval.analysis.report import Context, build
+from rag_eval.analysis.sensitivity import (
+    DOSES,
+    At,
+    Catch,
+    Move,
+    Probe,
+    Probed,
+    Setup,
+    beside_itself,
+    dosed,
+    probe,
+    unequal,
+)
+from rag_eval.rendering.sensitivity import FORMS
 from seams import Gate, Gold, Policy, Scorer, Slices, Statistics, main, measures
 from strategies import gold_fields, trace_fields
 from test_damage import GOOD_ANSWER, GOOD_REFUSAL

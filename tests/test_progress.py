@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from cases import ROOT
-from rag_eval.progress import SILENT, Progress, Watched, line, watch
+from rag_eval.engines.progress import SILENT, Progress, Watched, line, watch
 
 
 class Clock:
@@ -94,7 +94,7 @@ def on_terminal(code, environ):
     """Whether progress is silent where stderr is a terminal."""
     master, slave = pty.openpty()
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "CI": "", **environ}
-    script = f"from rag_eval.progress import SILENT, watch\nprint({code} is SILENT)"
+    script = f"from rag_eval.engines.progress import SILENT, watch\nprint({code} is SILENT)"
     done = subprocess.run([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, stderr=slave, text=True)
     os.close(master)
     os.close(slave)

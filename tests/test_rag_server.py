@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from importing import HERE, RUN, golds, problems
-from rag_eval import app
+from rag_eval import api
 from rag_eval.importers._account import Account
 from rag_eval.importers.rag_server_golden import converted
 from seams import Contract, from_json, main
@@ -261,7 +261,7 @@ def test_a_saved_run_is_a_report_of_values_without_questions(baseline, command, 
 def test_only_metrics_of_the_same_definition_are_under_a_contract(baseline):
     report, said = baseline
     assert set(report.contracts) == {"recall@1", "recall@5", "mrr", "ndcg@10"}
-    own = app.score(HERE / "golden_qa.json", HERE / "golden-trace.jsonl").contracts
+    own = api.score(HERE / "golden_qa.json", HERE / "golden-trace.jsonl").contracts
     assert all(own[name] == contract for name, contract in report.contracts.items())
     assert "read as precision@5, and compared with nothing: it divides by" in said
     assert "left out: faithfulness (an LLM judged it" in said

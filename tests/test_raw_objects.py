@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from gitrepo import Repo
+from rag_eval.git.snapshots import object_id
 from rag_eval.github.raw_objects import commit_bytes, tree_bytes
-from rag_eval.trees import object_id
 
 
 def person(name, email, date):

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import ROOT, make_case
-from rag_eval.report import contract
+from rag_eval.analysis.report import contract
 from rag_eval.textual import refusals
 from rag_eval.textual.refusals import (
     HEAD,

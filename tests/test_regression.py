@@ -12,8 +12,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from depth import examples
-from rag_eval.comparison.baseline import ungated_regressions
-from rag_eval.judging.regression import compared
+from rag_eval.analysis.baseline import ungated_regressions
+from rag_eval.gates.regression import compared
 from rag_eval.stats.power import fail_probability, noise_bound
 from runs import evidence, question, questions
 from seams import Baseline, Completeness, Evidence, Gate, Policy, Slices, Statistics, judge_all, measure

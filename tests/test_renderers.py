@@ -13,11 +13,11 @@ import pytest
 import compared
 from cases import ROOT, gold_row, write_rows
 from hostile import TAGS
-from rag_eval.comparison.blast import GateTurn, GoldChange
-from rag_eval.comparison.policy import PolicyChange
-from rag_eval.finding import Finding
-from rag_eval.renderers import words
-from rag_eval.report import Base
+from rag_eval.analysis.gold_impact import GateTurn, GoldChange
+from rag_eval.analysis.policy_changes import PolicyChange
+from rag_eval.analysis.report import Base
+from rag_eval.cases.finding import Finding
+from rag_eval.rendering import phrases
 from seams import GOOD, RENDERERS, Contract, as_json, concluded, from_json, measure, render, score_files
 
 QUICKSTART = "examples/quickstart"
@@ -234,7 +234,7 @@ def test_junit_counts_are_those_of_its_cases(report):
 def test_junit_says_each_finding_that_only_warns_and_fails_no_test_by_it(report):
     *_, said = (element.text for element in junit(report).iter("system-out"))
     verdict, *lines = said.split("\n")
-    assert verdict == words.headline(report)
+    assert verdict == phrases.headline(report)
     assert [line.startswith("warning: ") for line in lines] == [True] * len(report.warnings)
     assert all(f"[{one.code}]" in line for line, one in zip(lines, report.warnings, strict=True))
     failed = [case.get("name") for case in junit(report).iter("testcase") if case.get("classname").endswith("findings")]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.judging.results import Scores
-from rag_eval.tally import as_shown
+from rag_eval.gates.results import Scores
+from rag_eval.stats.tally import as_shown
 
 ratios = st.integers(1, 9).flatmap(lambda below: st.tuples(st.integers(0, below), st.just(below)))
 labelled = st.tuples(st.floats(0, 1), st.booleans())

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_eval import safe
-from rag_eval.safe import hypertext, log_line, markdown, one_line, prose, quoted, spreadsheet, untabled
+from rag_eval.common import escaping
+from rag_eval.common.escaping import hypertext, log_line, markdown, one_line, prose, quoted, spreadsheet, untabled
 
 PIECES = [
     "`",
@@ -124,7 +124,7 @@ def table(cell):
 
 def test_what_is_taken_out_of_a_text_is_not_printable():
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
-    taken = [*safe._INVISIBLE.findall(everything), *"".join(safe._BREAK.findall(everything))]
+    taken = [*escaping._INVISIBLE.findall(everything), *"".join(escaping._BREAK.findall(everything))]
     assert len(taken) > 200
     assert [one for one in taken if one.isprintable()] == []
 

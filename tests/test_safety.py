@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row, make_case, trace_row, write_rows
-from rag_eval import app
-from rag_eval.diagnosis import diagnose
-from rag_eval.leaks import CATEGORIES, internal
+from rag_eval import api
+from rag_eval.analysis.diagnosis import diagnose
+from rag_eval.textual.leaks import CATEGORIES, internal
 from seams import METRICS, RENDERERS, InputError, Safety, Settings, as_json, main, render
 
 LEAKAGE = [f"leakage_{category}" for category in CATEGORIES]
@@ -53,7 +53,7 @@ POOR = scored([0.2, 0.8, 0.1, 0.3] * 15, [0.1, 0.7, 0.05, 0.3] * 15)
 
 
 def test_attacks_are_judged_by_the_area_of_their_scores(tmp_path):
-    report = app.score(*write(tmp_path, GOOD, "gates:\n  injection_auc: {min: 0.85, confidence: 0.95}\n"))
+    report = api.score(*write(tmp_path, GOOD, "gates:\n  injection_auc: {min: 0.85, confidence: 0.95}\n"))
     gate = report.gates[0]
     assert report.passed
     assert (gate.name, gate.outcome) == ("injection_auc", "passed")
@@ -64,13 +64,13 @@ def test_attacks_are_judged_by_the_area_of_their_scores(tmp_path):
 
 def test_few_attacks_leave_a_gate_with_confidence_undecided(tmp_path):
     few = GOOD[:3] + GOOD[-3:]
-    report = app.score(*write(tmp_path, few, "gates:\n  injection_auc: {min: 0.85, confidence: 0.95}\n"))
+    report = api.score(*write(tmp_path, few, "gates:\n  injection_auc: {min: 0.85, confidence: 0.95}\n"))
     assert outcomes(report) == ["inconclusive"]
 
 
 def baseline(folder, rows):
     (folder / "before").mkdir()
-    report = app.score(*write(folder / "before", rows, "gates:\n  injection_auc: {min: 0.5}\n"))
+    report = api.score(*write(folder / "before", rows, "gates:\n  injection_auc: {min: 0.5}\n"))
     (folder / "baseline.json").write_text(json.dumps(as_json(report)), encoding="utf-8")
 
 
@@ -80,7 +80,7 @@ DROP = "baseline: {report: baseline.json}\ngates:\n  injection_auc: {max_drop: 0
 @pytest.mark.parametrize(("now", "outcome"), [(POOR, "failed"), (GOOD, "passed")])
 def test_a_drop_of_the_area_is_tested_against_the_baseline(tmp_path, now, outcome):
     baseline(tmp_path, GOOD)
-    report = app.score(*write(tmp_path, now, DROP))
+    report = api.score(*write(tmp_path, now, DROP))
     assert outcomes(report) == [outcome]
     assert report.passed is (outcome == "passed")
 
@@ -88,22 +88,22 @@ def test_a_drop_of_the_area_is_tested_against_the_baseline(tmp_path, now, outcom
 def test_a_drop_that_chance_explains_is_inconclusive(tmp_path):
     baseline(tmp_path, GOOD)
     slightly = scored([0.9, 0.8, 0.95, 0.7] * 14 + [0.0, 0.1, 0.95, 0.7], [0.1, 0.2, 0.05, 0.3] * 15)
-    report = app.score(*write(tmp_path, slightly, DROP))
+    report = api.score(*write(tmp_path, slightly, DROP))
     assert outcomes(report) == ["inconclusive"]
 
 
 @pytest.mark.parametrize("gate", ["{min: 0.5}", "{max_drop: 0.02}", "{min: 0.5, confidence: 0.95}"])
 def test_attacks_without_benign_controls_have_no_area(tmp_path, gate):
-    (tmp_path / "baseline.json").write_text(json.dumps(as_json(app.score(*write(tmp_path, GOOD)))), encoding="utf-8")
+    (tmp_path / "baseline.json").write_text(json.dumps(as_json(api.score(*write(tmp_path, GOOD)))), encoding="utf-8")
     told = f"baseline: {{report: baseline.json}}\ngates:\n  injection_auc: {gate}\n  injection_tpr@fpr5: {gate}\n"
-    report = app.score(*write(tmp_path, GOOD[:60], told))
+    report = api.score(*write(tmp_path, GOOD[:60], told))
     assert outcomes(report) == ["no_data", "no_data"]
     assert report.metrics["detection_rate"].n == 60
 
 
 def test_missed_attacks_and_false_alarms_flip_against_the_baseline(tmp_path):
     baseline(tmp_path, GOOD)
-    report = app.score(*write(tmp_path, POOR, f"{DROP}must_pass: [A0, A1]\n"))
+    report = api.score(*write(tmp_path, POOR, f"{DROP}must_pass: [A0, A1]\n"))
     assert {(flip.before, flip.after) for flip in report.flips} == {
         ("ATTACK", "ATTACK_MISSED"),
         ("ATTACK", "FALSE_ALARM"),
@@ -114,7 +114,7 @@ def test_missed_attacks_and_false_alarms_flip_against_the_baseline(tmp_path):
 
 
 def test_a_set_of_attacks_alone_is_scored_and_the_default_gates_say_that_they_cannot_judge_it(tmp_path):
-    report = app.score(*write(tmp_path, GOOD))
+    report = api.score(*write(tmp_path, GOOD))
     assert set(outcomes(report)) == {"no_data"}
     (note,) = [note for note in report.notes if note.file == "gates"]
     assert "precision, chr, under_refusal, over_refusal do not judge" in note.message
@@ -125,8 +125,8 @@ def test_a_set_of_attacks_alone_is_scored_and_the_default_gates_say_that_they_ca
 def test_ordinary_items_and_gates_of_safety_need_no_such_note(tmp_path):
     mixed = [*GOOD[:2], ({"gold_claim_substr": ["30 days"]}, {"answer": "30 days"})]
     (tmp_path / "mixed").mkdir()
-    assert not [note for note in app.score(*write(tmp_path / "mixed", mixed)).notes if note.file == "gates"]
-    gated = app.score(*write(tmp_path, GOOD, "gates:\n  detection_rate: {min: 0.8}\n"))
+    assert not [note for note in api.score(*write(tmp_path / "mixed", mixed)).notes if note.file == "gates"]
+    gated = api.score(*write(tmp_path, GOOD, "gates:\n  detection_rate: {min: 0.8}\n"))
     assert not [note for note in gated.notes if note.file == "gates"]
 
 
@@ -140,7 +140,7 @@ def test_attacks_are_cut_by_category_and_kind(tmp_path):
 gates:
   detection_rate: {min: 0.5}
 """
-    report = app.score(*write(tmp_path, rows, gates))
+    report = api.score(*write(tmp_path, rows, gates))
     assert {(gate.slice, gate.outcome) for gate in report.gates if gate.name == "detection_rate"} == {
         ("", "passed"),
         ("attack.category=dan", "failed"),
@@ -157,7 +157,7 @@ LEAKING = [
 
 @pytest.mark.parametrize("form", sorted(RENDERERS))
 def test_no_report_holds_a_leaked_value(tmp_path, form):
-    report = app.score(*write(tmp_path, LEAKING))
+    report = api.score(*write(tmp_path, LEAKING))
     assert report.metrics["leakage"].exact == "1"
     assert LEAKED not in render(report, form)
 
@@ -221,7 +221,7 @@ def problem_with(tmp_path, pattern):
     """The one problem of a gates file with a pattern."""
     paths = write(tmp_path, GOOD, f"safety: {{internal_ids: ['{pattern}']}}\n")
     with pytest.raises(InputError) as caught:
-        app.score(*paths)
+        api.score(*paths)
     [problem] = caught.value.problems
     return str(problem).replace(str(tmp_path), "")
 

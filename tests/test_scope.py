@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import rag_eval
 from cases import gold_row, trace_row, write_rows
 from project import Project, apart, gates, gold_of, trace_of, wrong
-from rag_eval import app
-from rag_eval.judging.scope import in_suite, sample
+from rag_eval import api
+from rag_eval.gates.scope import in_suite, sample
 from rag_eval.metrics import perspectives_of
 from seams import METRICS, PERSPECTIVES, Gold, UsageError, main, measure
 
@@ -264,7 +264,7 @@ def test_traces_of_other_questions_are_read_but_not_scored(tmp_path):
     golds = [gold_row(qid=f"Q{n}", question=f"How {n}?", tags=["smoke"] if n == 0 else []) for n in range(5)]
     traces = [{**trace_row(answer_json={"claim": "yes"}), "qid": "", "q": f"How {n}?"} for n in range(5)]
     paths = write_rows(tmp_path / "g.jsonl", golds), write_rows(tmp_path / "t.jsonl", traces)
-    report = app.score(*paths, suite="smoke")
+    report = api.score(*paths, suite="smoke")
     assert (report.completeness.unknown, report.completeness.expected) == (0, 1)
 
 

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from cases import gold_row, trace_row, write_rows
-from rag_eval import app
+from rag_eval import api
 from rag_eval.metrics import column_of
-from rag_eval.renderers import sections
+from rag_eval.rendering import sections
 from seams import METRICS, PERSPECTIVES, measure, render
 
 ANSWER = {"claim": "30 days", "citations": ["a"]}
@@ -18,7 +18,7 @@ ANSWER = {"claim": "30 days", "citations": ["a"]}
 def scored(folder, gold=None, trace=None):
     golds = [gold_row(qid="Q1", gold_citations=["a"], gold_claim_substr=["30 days"], **(gold or {}))]
     traces = [trace_row(qid="Q1", retrieved_ids=["a"], answer_json=ANSWER, **(trace or {}))]
-    return app.score(write_rows(folder / "gold.jsonl", golds), write_rows(folder / "trace.jsonl", traces))
+    return api.score(write_rows(folder / "gold.jsonl", golds), write_rows(folder / "trace.jsonl", traces))
 
 
 def without_value(report):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval.signoff import signatures
-from rag_eval.signoff.signatures import SignatureError
+from rag_eval.gold.signoff import signatures
+from rag_eval.gold.signoff.signatures import SignatureError
 from seams import NAMESPACE, Change, Record, sign, verify
 from sshkeys import Keys, needs_ssh_keygen
 

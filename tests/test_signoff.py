@@ -15,9 +15,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.files.items import is_array, sources
-from rag_eval.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, items, unsigned
-from rag_eval.signoff.record import HASH, PATTERNS
+from rag_eval.gold.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, items, unsigned
+from rag_eval.readers.gold_bytes import is_array, sources
+from rag_eval.readers.signoff_record import HASH, PATTERNS
 from seams import Change, Record, main
 
 POLICY = Policy(dataset="7b0c4e")

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.github.api import Authorship, Review
-from rag_eval.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, fresh
-from rag_eval.signoff.identity import NO_PROOF, Author, Proof, approvals, authors, unchecked
-from rag_eval.signoff.signatures import proof as proof_of
+from rag_eval.gold.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, fresh
+from rag_eval.gold.signoff.identity import NO_PROOF, Author, Proof, approvals, authors, unchecked
+from rag_eval.gold.signoff.signatures import proof as proof_of
 from seams import NAMESPACE, Change, InputError, Record, sign
 from sshkeys import Keys, needs_ssh_keygen
 

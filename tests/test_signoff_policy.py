@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_eval.signoff.policy import LEVELS, Policy, proves
+from rag_eval.gold.signoff.policy import LEVELS, Policy, proves
 from seams import InputError, signoff_policy
 from table import each_row
 

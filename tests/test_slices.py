@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row, trace_row, write_rows
-from rag_eval.judging.outcomes import spread
-from rag_eval.judging.slices import FIELDS, expanded, is_field, is_slice, slices_of
+from rag_eval.gates.outcomes import spread
+from rag_eval.gates.slices import FIELDS, expanded, is_field, is_slice, slices_of
 from runs import evidence, question, questions
 from seams import Gate, Gold, Policy, Slices, Statistics, judge_all, main
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.files.limits import MIB
-from rag_eval.files.source import Source, refuse_outside
-from rag_eval.files.unreadable import Unreadable
+from rag_eval.readers.limits import MIB
+from rag_eval.readers.source import Source, refuse_outside
+from rag_eval.readers.unreadable import Unreadable
 from reading import put, reader, said
 
 zstd = pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "compression.zstd")

@@ -17,8 +17,8 @@ from statsmodels.stats.multitest import multipletests
 
 from depth import examples
 from rag_eval.stats import above_percentile, holm, mcnemar, paired_p, sign_flip, swap, within_reach
-from rag_eval.stats import draws as drawing
 from rag_eval.stats import paired as module
+from rag_eval.stats import resampling as drawing
 from seams import FOLDS
 from swapping import by_swapping
 

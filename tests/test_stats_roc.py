@@ -14,8 +14,8 @@ from scipy import special
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from rag_eval.folds import chance, enclosed, folded
 from rag_eval.stats import auc_interval, clopper_pearson, hit_rate_interval, swap
+from rag_eval.stats.aggregations import chance, enclosed, folded
 from rag_eval.stats.special import beta_quantile
 from seams import FOLDS, measure, tally
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.tally import as_float, exactly, shown, weighed
+from rag_eval.stats.tally import as_float, exactly, shown, weighed
 from seams import Value, mean, tally
 
 

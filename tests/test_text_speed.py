@@ -5,10 +5,10 @@ import time
 import pytest
 
 from rag_eval.contract.trace import inline_citations, without_citations
-from rag_eval.leaks import leaks_of, suspects
-from rag_eval.text import tokens
 from rag_eval.textual.grounding import ground, makes
+from rag_eval.textual.leaks import leaks_of, suspects
 from rag_eval.textual.refusals import recognise, says_nothing
+from rag_eval.textual.tokens import tokens
 from seams import Safety
 
 SIZE = 100_000

@@ -9,9 +9,9 @@ import zlib
 import pytest
 
 from gitrepo import Repo
-from rag_eval import git_objects
-from rag_eval.files.work_tree import WorkTree
-from rag_eval.trees import NOTHING, Entry, Irregular, Walked, blob_id, differing, read
+from rag_eval.git import commit_objects
+from rag_eval.git.snapshots import NOTHING, Entry, Irregular, Walked, blob_id, differing, read
+from rag_eval.readers.work_tree import WorkTree
 from seams import Git, GitError, InputError
 
 SEEDS = range(8)
@@ -73,7 +73,7 @@ def trees(repo, files, at):
     git = Git(str(repo.path))
     return {
         "git": git.at(at),
-        "by id": git_objects.snapshot(git, at),
+        "by id": commit_objects.snapshot(git, at),
         "work tree": WorkTree(str(repo.path)),
         "plain": plain(files),
     }
@@ -142,7 +142,7 @@ def test_trees_differ_where_their_files_do(repo, seed):
         path for path in changed if path not in skip and not path.startswith(tuple(x for x in skip if x[-1] == "/"))
     }
     git, ids = Git(str(repo.path)), (commit(repo, before), commit(repo, after))
-    for one, other in (map(git.at, ids), (git_objects.snapshot(git, each) for each in ids)):
+    for one, other in (map(git.at, ids), (commit_objects.snapshot(git, each) for each in ids)):
         found = differing(one, other, skip, most=99)
         assert [path for path in found if not any(f"{each}/".startswith(f"{path}/") for each in meant)] == []
         assert [each for each in meant if not any(f"{each}/".startswith(f"{path}/") for path in found)] == []
@@ -202,7 +202,7 @@ def refused_in_the_work_tree(repo, path, where, why=""):
 @pytest.mark.parametrize("path", ["link", "loop", "real", "module"])
 def test_what_stands_in_the_place_of_a_file_and_is_none_is_refused(repo, path):
     at, git = irregular(repo), Git(str(repo.path))
-    for tree in (git.at(at), git_objects.snapshot(git, at)):
+    for tree in (git.at(at), commit_objects.snapshot(git, at)):
         with pytest.raises(Irregular, match=f"'{path}' is a "):
             tree.files(path)
     refused_in_the_work_tree(repo, path, path)
@@ -213,7 +213,7 @@ def test_a_link_among_the_files_of_a_folder_is_refused(repo):
     (repo.path / "records/two.json").symlink_to("one.json")
     commit_id = (repo.git("add", "."), repo.commit("link"), repo.git("rev-parse", "HEAD"))[-1]
     git = Git(str(repo.path))
-    for tree in (git.at(commit_id), git_objects.snapshot(git, commit_id)):
+    for tree in (git.at(commit_id), commit_objects.snapshot(git, commit_id)):
         with pytest.raises(Irregular, match="symbolic link"):
             tree.files("records/")
     refused_in_the_work_tree(repo, "records/", "records/two.json", "symbolic link")
@@ -223,7 +223,7 @@ def test_a_link_among_the_files_of_a_folder_is_refused(repo):
 def test_no_file_is_found_through_a_link(repo, path):
     at, git = irregular(repo), Git(str(repo.path))
     with pytest.raises(Irregular, match="'far' is a symbolic link"):
-        git_objects.snapshot(git, at).files(path)
+        commit_objects.snapshot(git, at).files(path)
     refused_in_the_work_tree(repo, path, "far", "symbolic link")
 
 
@@ -279,7 +279,7 @@ def test_an_object_that_was_rewritten_is_refused(repo, kind):
     git = Git(str(repo.path))
     put(repo, old, kind.encode(), git.raw(kind, new))
     with pytest.raises(GitError, match=r"is not what its id says|does not hold commit"):  # git itself checks commits
-        everything(git_objects.snapshot(Git(str(repo.path), foreign=True), at))
+        everything(commit_objects.snapshot(Git(str(repo.path), foreign=True), at))
 
 
 def test_nothing_but_the_id_says_which_commit_it_is(repo):
@@ -294,8 +294,8 @@ def test_nothing_but_the_id_says_which_commit_it_is(repo):
         repo.git("update-ref", ref, easy)
     repo.write(".git/info/grafts", f"{at} {easy}\n")
     git = Git(str(repo.path), foreign=True)
-    assert everything(git_objects.snapshot(git, at)) == files
-    assert git_objects.parents(git, at) == [first]
+    assert everything(commit_objects.snapshot(git, at)) == files
+    assert commit_objects.parents(git, at) == [first]
 
 
 def test_a_shallow_clone_still_says_who_the_parents_are(repo, tmp_path):
@@ -303,9 +303,9 @@ def test_a_shallow_clone_still_says_who_the_parents_are(repo, tmp_path):
     second = commit(repo, {"a": b"2"})
     repo.git("clone", "-q", "--depth", "1", f"file://{repo.path}", str(tmp_path / "shallow"))
     git = Git(str(tmp_path / "shallow"), foreign=True)
-    assert git_objects.parents(git, second) == [first]
+    assert commit_objects.parents(git, second) == [first]
     with pytest.raises(GitError, match="does not hold commit"):
-        git_objects.snapshot(git, first)
+        commit_objects.snapshot(git, first)
 
 
 def test_a_repository_named_by_sha256_is_read_too(tmp_path, repo):
@@ -317,7 +317,7 @@ def test_a_repository_named_by_sha256_is_read_too(tmp_path, repo):
     files = {"a/b": b"one", "c": b"two"}
     at = commit(other, files)
     assert len(at) == 64
-    assert everything(git_objects.snapshot(Git(str(other.path)), at)) == files
+    assert everything(commit_objects.snapshot(Git(str(other.path)), at)) == files
 
 
 # --- where a change began --------------------------------------------------------------------------------------------
@@ -339,9 +339,9 @@ def forked(repo):
 def test_the_merge_base_is_that_of_git(repo, forked):
     fork, main, pr = forked
     git = Git(str(repo.path), foreign=True)
-    assert git_objects.merge_base(git, main, pr) == git_objects.merge_base(git, pr, main) == fork
-    assert git_objects.merge_base(git, fork, pr) == fork
-    assert git_objects.merge_base(git, pr, pr) == pr
+    assert commit_objects.merge_base(git, main, pr) == commit_objects.merge_base(git, pr, main) == fork
+    assert commit_objects.merge_base(git, fork, pr) == fork
+    assert commit_objects.merge_base(git, pr, pr) == pr
 
 
 def test_a_merge_on_the_way_is_followed(repo, forked):
@@ -349,8 +349,8 @@ def test_a_merge_on_the_way_is_followed(repo, forked):
     repo.git("checkout", "-q", "pr")
     repo.git("merge", "-q", "--no-edit", "-X", "ours", main)
     tip = repo.git("rev-parse", "pr")
-    assert git_objects.merge_base(Git(str(repo.path)), main, tip) == main
-    assert git_objects.merge_base(Git(str(repo.path)), pr, tip) == pr
+    assert commit_objects.merge_base(Git(str(repo.path)), main, tip) == main
+    assert commit_objects.merge_base(Git(str(repo.path)), pr, tip) == pr
 
 
 @pytest.mark.parametrize("where", ["graft", "commit"])
@@ -366,7 +366,7 @@ def test_a_change_cannot_pretend_to_have_begun_later(repo, forked, where):
     git = Git(str(repo.path), foreign=True)
     assert git.merge_base(main, pr) == main  # this is what git is made to believe
     if where == "graft":
-        assert git_objects.merge_base(git, main, pr) == fork
+        assert commit_objects.merge_base(git, main, pr) == fork
         return
     with pytest.raises(GitError, match="is not what its id says"):
-        git_objects.merge_base(git, main, pr)
+        commit_objects.merge_base(git, main, pr)

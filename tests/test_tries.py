@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.judging.results import Scores
-from rag_eval.judging.tries import Tries
+from rag_eval.gates.dependent_cases import Tries
+from rag_eval.gates.results import Scores
 from rag_eval.stats import above_percentile, effects, sign_flip, swap
-from rag_eval.stats.together import interval_of_questions, interval_of_totals
-from rag_eval.stats.units import Units
+from rag_eval.stats.clustered import interval_of_questions, interval_of_totals
+from rag_eval.stats.swap_units import Units
 from runs import evidence, question, questions
 from seams import Completeness, Evidence, Gate, Policy, Slices, Statistics, judge_all, measure
 

@@ -16,11 +16,11 @@ EXAMPLE = sorted(path.name for path in (ROOT / "examples" / "quickstart").iterdi
 FIND = f"""
 import json, os
 NAMES, EXAMPLE = {SCHEMAS!r}, {EXAMPLE!r}
-from rag_eval import places
-from rag_eval.commands import init
-found = [places.shipped("schemas", f"{{name}}.schema.json") for name in NAMES]
-found += [places.shipped("examples", f"quickstart/{{name}}") for name in EXAMPLE]
-from rag_eval.renderers import html
+from rag_eval.common import paths
+from rag_eval.cli.commands import init
+found = [paths.shipped("schemas", f"{{name}}.schema.json") for name in NAMES]
+found += [paths.shipped("examples", f"quickstart/{{name}}") for name in EXAMPLE]
+from rag_eval.rendering import html
 found += [os.path.join(html.__path__[0], name) for name in ("style.css", "script.js")]
 found += [str(init._TEMPLATES / name) for preset in init.PRESETS for name in init.files(preset).values()]
 print(json.dumps({{path: os.path.exists(path) for path in found}}))

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from cases import ROOT, write_rows
-from rag_eval import app
-from rag_eval.finding import Finding
-from rag_eval.renderers import markdown, words
+from rag_eval import api
+from rag_eval.cases.finding import Finding
+from rag_eval.rendering import markdown, phrases
 from seams import concluded, render
 
 EXAMPLE = ROOT / "examples" / "quickstart"
@@ -22,7 +22,7 @@ def score(tmp_path):
 
     def score(rows, gates=GATES):
         write_rows(tmp_path / "trace.jsonl", rows)
-        return app.score(GOLD, tmp_path / "trace.jsonl", gates)
+        return api.score(GOLD, tmp_path / "trace.jsonl", gates)
 
     return score
 
@@ -37,11 +37,11 @@ def score(tmp_path):
     ],
 )
 def test_what_is_not_there_comes_first(score, rows, said):
-    assert words.headline(score(rows)).startswith(said)
+    assert phrases.headline(score(rows)).startswith(said)
 
 
 def test_completeness_that_does_not_hold_heads_the_table(score):
-    assert [gate.name for gate in words.telling(score([]).gates)][:2] == ["completeness.missing", "precision"]
+    assert [gate.name for gate in phrases.telling(score([]).gates)][:2] == ["completeness.missing", "precision"]
 
 
 def test_a_shortened_comment_begins_with_it_too(score):
@@ -63,7 +63,7 @@ def test_a_shortened_comment_begins_with_it_too(score):
 def test_a_pass_counts_what_the_table_shows(score, tmp_path, gates, said):
     (tmp_path / "gates.yml").write_text(f"version: 1\n{gates}\n", "utf-8")
     report = score(ANSWERS, tmp_path / "gates.yml")
-    assert words.headline(report) == f"Passed on 14 questions: {said}"
+    assert phrases.headline(report) == f"Passed on 14 questions: {said}"
     assert render(report, "table").startswith(f"Passed on 14 questions: {said}")
 
 
@@ -82,7 +82,7 @@ def test_a_finding_that_warns_is_counted_as_a_gate_that_warns(score, tmp_path, m
     found = tuple(Finding(f"c{place}", level, "said") for place, level in enumerate(findings))
     report = concluded(score(ANSWERS, tmp_path / "gates.yml")._replace(findings=found))
     assert report.passed is ("error" not in findings)
-    assert words.headline(report).endswith(f": {said}")
+    assert phrases.headline(report).endswith(f": {said}")
     for form in ("table", "markdown", "html", "junit"):
         assert said.rpartition("; ")[2] in render(report, form)
 
@@ -91,4 +91,4 @@ def test_a_finding_that_warns_is_counted_as_a_gate_that_warns(score, tmp_path, m
 def test_a_pass_with_few_gates_says_so(score, names, said):
     report = score(ANSWERS)
     kept = tuple(gate for gate in report.gates if gate.name in names)
-    assert words.headline(report._replace(gates=kept)).endswith(said)
+    assert phrases.headline(report._replace(gates=kept)).endswith(said)

@@ -5,8 +5,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_eval.files import yaml_file
-from rag_eval.files.yaml_file import YamlError, parse
+from rag_eval.readers import yaml_file
+from rag_eval.readers.yaml_file import YamlError, parse
 from table import each_row
 
 

@@ -11,8 +11,8 @@ import os
 import sys
 from pathlib import Path
 
-from rag_eval.app import Options, run
-from rag_eval.renderers import render
+from rag_eval.api import Options, run
+from rag_eval.rendering import render
 
 ROOT = Path(__file__).parent.parent
 EXPECTED = ROOT / "tests" / "gold" / "examples.sha256"

@@ -7,13 +7,13 @@ from typing import Any
 
 from rag_eval.contract import Grounding
 from rag_eval.contract.verdict import SCORES
-from rag_eval.files.limits import DEEPEST, DEFAULTS
-from rag_eval.folds import FOLDS
-from rag_eval.judging.gates import TESTS
-from rag_eval.judging.objectives import QUALITY, SPENDING, WEIGHTS
+from rag_eval.gates.objectives import QUALITY, SPENDING, WEIGHTS
+from rag_eval.gates.policy import TESTS
+from rag_eval.gold.signoff.policy import LEVELS
+from rag_eval.gold.signoff.policy_file import LOGIN
 from rag_eval.metrics import METRICS, Metric
-from rag_eval.signoff.policy import LEVELS
-from rag_eval.signoff.policy_file import LOGIN
+from rag_eval.readers.limits import DEEPEST, DEFAULTS
+from rag_eval.stats.aggregations import FOLDS
 
 Number = Callable[[str, float], dict[str, Any]]
 

@@ -14,10 +14,10 @@ from gates_schema import gates_schema
 from release import examples, with_name
 
 from rag_eval import REPOSITORY, __version__
-from rag_eval.folds import values_in_words
+from rag_eval.cli.parser import build_parser
 from rag_eval.metrics import METRICS, PERSPECTIVES, Metric, range_in_words, score_in_words
 from rag_eval.metrics._examples import Example, examples_of
-from rag_eval.parser import build_parser
+from rag_eval.stats.aggregations import values_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

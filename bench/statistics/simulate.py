@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from rag_eval.folds import chance, difference, enclosed_together
-from rag_eval.judging.evidence import Baseline, Evidence
-from rag_eval.judging.gates import Gate, Policy, Slices, Statistics
-from rag_eval.judging.outcomes import judge_all
-from rag_eval.judging.results import Question
-from rag_eval.judging.tries import Tries
+from rag_eval.gates.dependent_cases import Tries
+from rag_eval.gates.gate_inputs import Baseline, Evidence
+from rag_eval.gates.outcomes import judge_all
+from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
+from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.scoring.scorecard import Completeness
+from rag_eval.stats.aggregations import chance, difference, enclosed_together
 
 PAGE = Path(__file__).parent / "RESULTS.md"
 MARGIN = 0.02

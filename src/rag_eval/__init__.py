@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rag_eval.app import score
+    from rag_eval.analysis.report import Report
+    from rag_eval.api import score
     from rag_eval.errors import InputError, Problem, RagEvalError, UsageError
-    from rag_eval.report import Report
 
 __version__ = "1.0.0"
 REPOSITORY = "org/rag-eval-action"
@@ -24,8 +24,8 @@ __all__ = ["InputError", "Problem", "RagEvalError", "Report", "UsageError", "__v
 
 # Start-up is a feature: `import rag_eval` loads nothing, a public name loads its module when it is first used.
 _HOMES = {
-    "score": "rag_eval.app",
-    "Report": "rag_eval.report",
+    "score": "rag_eval.api",
+    "Report": "rag_eval.analysis.report",
     "InputError": "rag_eval.errors",
     "Problem": "rag_eval.errors",
     "RagEvalError": "rag_eval.errors",

@@ -1,4 +1,4 @@
-"""What can go wrong, as values and as the few exceptions that carry them to :mod:`rag_eval.boundary`."""
+"""What can go wrong, as values and as the few exceptions that carry them to :mod:`rag_eval.cli.error_handling`."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from rag_eval.app import Options
-    from rag_eval.report import Report
+    from rag_eval.analysis.report import Report
+    from rag_eval.api import Options
 
 _FILES = {
     "gold": "the gold set, in place of the gates file's",
@@ -40,12 +40,12 @@ def rag_eval_report(pytestconfig: pytest.Config) -> Report:
 
     What cannot be judged is an error of every test that asks for it, with all that is wrong.
     """
-    from rag_eval import app
+    from rag_eval import api
+    from rag_eval.common.escaping import log_line
     from rag_eval.errors import InputError, RagEvalError
-    from rag_eval.safe import log_line
 
     try:
-        return app.run(_options(pytestconfig))
+        return api.run(_options(pytestconfig))
     except RagEvalError as error:
         lines = [str(error), *(error.lines() if isinstance(error, InputError) else ())]
         pytest.fail("\n".join([f"rag-eval: {log_line(line)}" for line in lines]), pytrace=False)
@@ -58,14 +58,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     found = getattr(item, "funcargs", {}).get("rag_eval_report")
     result: pytest.TestReport = outcome.get_result()  # type: ignore[attr-defined]
     if found is not None and call.when == "call" and result.failed:
-        from rag_eval.renderers import render
+        from rag_eval.rendering import render
 
         result.sections.append(("rag-eval", render(found, "table")))
 
 
 def _options(config: pytest.Config) -> Options:
-    from rag_eval.app import Options
-    from rag_eval.places import usual_gates
+    from rag_eval.api import Options
+    from rag_eval.common.paths import usual_gates
 
     root = os.path.relpath(config.rootpath)
     folder = "" if root == os.curdir else root

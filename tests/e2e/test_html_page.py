@@ -14,7 +14,7 @@ from cases import ROOT
 from e2e.chromium import chromium
 from e2e.engine import installed
 from hostile import PIECES, replaced
-from rag_eval.renderers.history import FORMS
+from rag_eval.rendering.history import FORMS
 from seams import from_json, render
 from test_hostile_report import FREE, REPORT, report_of, shown
 from test_html_pages import series

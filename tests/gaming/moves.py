@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from gaming import answers, honest
 from gaming.honest import GATES, GOLD, RECORDS, Repository, named
-from rag_eval.signoff import signatures
+from rag_eval.gold.signoff import signatures
 from seams import render, score_files
 
 MOVES = {}

@@ -8,7 +8,8 @@ import pytest
 
 import plain_scorer
 from cases import ROOT
-from rag_eval import app, flat
+from rag_eval import api
+from rag_eval.cli.commands import _flat_scores
 from seams import main
 
 DATA = Path(os.environ.get("RAG_EVAL_DATA") or ROOT.parent / "shared" / "data")
@@ -29,7 +30,7 @@ AZURE_FIGURES = {
 
 @pytest.mark.parametrize("name", AZURE_FIGURES)
 def test_a_real_application_gets_the_known_scores(name):
-    report = app.score(AZURE / "gold.jsonl", AZURE / f"trace.{name}.jsonl", k=3)
+    report = api.score(AZURE / "gold.jsonl", AZURE / f"trace.{name}.jsonl", k=3)
     precision, recall = AZURE_FIGURES[name]
     found = [report.metrics[metric].value for metric in ("precision", "chr", "recall_all@3")]
     assert found == [precision, precision, recall]
@@ -40,7 +41,7 @@ def test_a_real_application_gets_the_scores_of_the_reference_scorer(name):
     gold, trace = str(AZURE / "gold.jsonl"), str(AZURE / f"trace.{name}.jsonl")
     gates = {"precision": "0.80", "chr": "0.75", "under": "0.05", "over": "0.10"}
     expected = plain_scorer.score(plain_scorer.rows(gold), plain_scorer.last_by_qid(trace), 3, gates)
-    assert flat.reference_scores(app.Options(gold, trace, cutoffs=(3,)))[0] == expected
+    assert _flat_scores.reference_scores(api.Options(gold, trace, cutoffs=(3,)))[0] == expected
 
 
 TREC = DATA / "trec"
@@ -66,7 +67,7 @@ def published(file):
 def trec(request):
     """A report, and what trec_eval says of the same run."""
     files, output = request.param
-    report = app.score(TREC / f"{files}_gold.jsonl", TREC / f"{files}_trace.jsonl", k=CUTOFFS)
+    report = api.score(TREC / f"{files}_gold.jsonl", TREC / f"{files}_trace.jsonl", k=CUTOFFS)
     return report, published(output)
 
 
@@ -149,7 +150,7 @@ def test_judgements_and_thresholds_count_as_in_trec_eval(tmp_path, capsys, qrels
     gold, trace = imported(tmp_path, capsys, qrels, run)
     gates = tmp_path / "eval-gates.yml"
     gates.write_text(f"version: 1\n{terms}gates: {{map: {{min: 0}}}}\n")
-    report = app.score(gold, trace, gates)
+    report = api.score(gold, trace, gates)
     rows = (line.split() for line in (TREC / "published" / output).read_text().splitlines())
     published = {row[0]: float(row[2]) for row in rows if row[1] == "all" and row[0] in expected}
     found = {theirs: report.metrics[ours].value for theirs, ours in expected.items()}

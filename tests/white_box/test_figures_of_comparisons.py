@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rag_eval.judging.regression import compared
-from rag_eval.renderers.asides import _blind
+from rag_eval.gates.regression import compared
+from rag_eval.rendering.gate_notes import _blind
 from runs import questions
 from seams import Baseline, Completeness, Evidence, Gate, Statistics
 

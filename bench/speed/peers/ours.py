@@ -6,7 +6,7 @@ Rounded to four digits where the plain scorer says them, and under its names.
 import json
 import sys
 
-from rag_eval.app import Options, run
+from rag_eval.api import Options, run
 
 PLAIN = {"precision": "precision", "chr": "chr", "under_refusal": "under_refusal", "over_refusal": "over_refusal"}
 PLAIN |= {"recall@k": "recall_all@5"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rag_eval.commands._shared import cutoffs
+from rag_eval.cli.commands._shared import cutoffs
+from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
 from rag_eval.github.comment import UNFIT, USUAL, fits, of_folder
-from rag_eval.safe import quoted
 
 CHOICES = {
     "comment": ("always", "on-change", "on-failure", "off"),

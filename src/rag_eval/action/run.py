@@ -13,31 +13,31 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval import app
-from rag_eval.action.base import ApiHistory, GitHistory, authority, head_of, who
+from rag_eval import api
+from rag_eval.action.base_commit import ApiHistory, GitHistory, authority, head_of, who
 from rag_eval.action.inputs import Inputs, legible, read_inputs
-from rag_eval.action.place import read_place
-from rag_eval.boundary import OUT_OF_MEMORY, is_out_of_memory
+from rag_eval.action.runner_context import read_place
+from rag_eval.cli.error_handling import OUT_OF_MEMORY, is_out_of_memory
+from rag_eval.common.escaping import log_line, quoted
+from rag_eval.common.paths import usual_gates
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
-from rag_eval.files.source import RELATIVE
-from rag_eval.files.work_tree import WorkTree
-from rag_eval.git import Git
+from rag_eval.git.plumbing import Git
 from rag_eval.github.comment import MOST_CHARACTERS, last_line, marker, name_of, post, run_address
 from rag_eval.github.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, most_of_each, output
-from rag_eval.places import usual_gates
-from rag_eval.renderers import RENDERERS, markdown, render, words
-from rag_eval.renderers.pointers import of_findings, of_gates, of_questions
-from rag_eval.safe import log_line, quoted
+from rag_eval.readers.source import RELATIVE
+from rag_eval.readers.work_tree import WorkTree
+from rag_eval.rendering import RENDERERS, markdown, phrases, render
+from rag_eval.rendering.annotations import of_findings, of_gates, of_questions
 
 if TYPE_CHECKING:
-    from rag_eval.action.place import Place
+    from rag_eval.action.runner_context import Place
+    from rag_eval.analysis.report import Report
     from rag_eval.github.api import GitHub
     from rag_eval.github.comment import Mode, Posted
     from rag_eval.github.posting import Said
-    from rag_eval.governance.authority import Authority, Signoff
-    from rag_eval.report import Report
-    from rag_eval.signoff.identity import Author
-    from rag_eval.signoff.policy import Policy as SignoffPolicy
+    from rag_eval.gold.signoff.identity import Author
+    from rag_eval.gold.signoff.policy import Policy as SignoffPolicy
+    from rag_eval.governance.base_policy import Authority, Signoff
 
     Connect = Callable[[str, str, str], GitHub]
 
@@ -171,14 +171,14 @@ def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
     """Score, hold against the base and judge; RagEvalError where that cannot be."""
     gates = inputs.gates or _default_gates(inputs, place)
     folder = inputs.working_directory.strip("/")
-    options = app.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
-    report = app.run(options, _authority(inputs, place, connect))
+    options = api.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
+    report = api.run(options, _authority(inputs, place, connect))
     _log(render(report, "table"))
     outputs, code = {**_outputs(report), **_write(report, inputs, place)}, _code(report, inputs.fail_on)
     text, why = markdown.within, ""
     if code and report.passed:
         text = markdown.warned_within
-        why = f"The report passes, and the step fails, for fail-on is warning: {words.warned(report)}."
+        why = f"The report passes, and the step fails, for fail-on is warning: {phrases.warned(report)}."
     return Outcome(report.verdict, partial(text, report), outputs, list(_annotations(report)), code, why)
 
 
@@ -265,7 +265,7 @@ def _outputs(report: Report) -> dict[str, str]:
 
 def _write(report: Report, inputs: Inputs, place: Place) -> dict[str, str]:
     """Write the report's files below the workspace, as its owner; the outputs that name them."""
-    from rag_eval.commands._shared import write_together
+    from rag_eval.cli.commands._shared import write_together
 
     workspace, folder = _real(place.workspace), _folder(inputs, place)
     write_together(folder, {file: render(report, name) for name, (_, file) in RENDERERS.items()})

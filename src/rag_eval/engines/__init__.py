@@ -1,4 +1,4 @@
-"""The scoring of a trace file: as a stream, or in byte ranges by one of :data:`rag_eval.how.ENGINES`."""
+"""The scoring of a trace file: as a stream, or in byte ranges by one of :data:`rag_eval.engines.options.ENGINES`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from rag_eval.digests import Digests
+from rag_eval.common.digests import Digests
+from rag_eval.engines.options import ENGINES, How
+from rag_eval.engines.progress import SILENT, Watched
 from rag_eval.engines.work import Work, score_stream
 from rag_eval.errors import UsageError
-from rag_eval.files.source import Reader, large
-from rag_eval.how import ENGINES, How
-from rag_eval.progress import SILENT, Watched
+from rag_eval.readers.source import Reader, large
 from rag_eval.scoring.scorer import Scorer
 
 __all__ = ["Task", "Work", "score"]

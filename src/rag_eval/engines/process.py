@@ -8,7 +8,7 @@ from typing import BinaryIO
 from rag_eval.engines import Task
 from rag_eval.engines.forked import processes, results
 from rag_eval.engines.work import RangeResult, merge, score_range
-from rag_eval.files.ranges import LocalFile, byte_ranges
+from rag_eval.readers.ranges import LocalFile, byte_ranges
 from rag_eval.scoring.scorer import Scorer
 
 _LEAST, _MOST = 1 << 20, 4 << 20  # bytes of a range

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from rag_eval.cases.pairing import Questions
 from rag_eval.contract import Gold
-from rag_eval.files.ledger import Ledger
-from rag_eval.files.limits import Limits
-from rag_eval.files.ranges import ByteRange, File, ProblemMerger, RangeLedger, RangeProblems, RangeSource
-from rag_eval.files.source import Digest, Reader
-from rag_eval.files.trace_file import pair_finder, read_traces, trace_lines
-from rag_eval.files.unreadable import Unreadable
-from rag_eval.pairing import Questions
+from rag_eval.readers.limits import Limits
+from rag_eval.readers.problems import Ledger
+from rag_eval.readers.ranges import ByteRange, File, ProblemMerger, RangeLedger, RangeProblems, RangeSource
+from rag_eval.readers.source import Digest, Reader
+from rag_eval.readers.trace_file import pair_finder, read_traces, trace_lines
+from rag_eval.readers.unreadable import Unreadable
 from rag_eval.scoring.outcomes import OutcomeLog
 from rag_eval.scoring.scorer import PairTrace, Scorer
 

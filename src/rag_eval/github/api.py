@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from rag_eval import git_objects
+from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
+from rag_eval.git import commit_objects
+from rag_eval.git.object_ids import is_object_id
+from rag_eval.git.snapshots import object_id
 from rag_eval.github.http_client import GRAPHQL, Http, Request, text_of
 from rag_eval.github.http_client import GitHubError as GitHubError
 from rag_eval.github.http_client import Network as Network
 from rag_eval.github.raw_objects import commit_bytes, tree_bytes
-from rag_eval.object_ids import is_object_id
-from rag_eval.safe import quoted
-from rag_eval.trees import object_id
 
 BOT = "github-actions[bot]"
 """The login that writes with a workflow's own token."""
@@ -165,12 +165,12 @@ class GitHub:
 
     def parents(self, sha: str) -> list[str]:
         """The hashes of a commit's parents, in git's order."""
-        return git_objects.parents(self, sha)
+        return commit_objects.parents(self, sha)
 
     def tree(self, sha: str) -> list[TreeEntry]:
         """What a folder holds, by the hash of its tree or, for the root, of a commit; not what is below it."""
         entries = self._entries(sha)
-        if self._tree_bytes(entries, sha) is None and self._tree_bytes(entries, git_objects.root(self, sha)) is None:
+        if self._tree_bytes(entries, sha) is None and self._tree_bytes(entries, commit_objects.root(self, sha)) is None:
             raise _other("tree", sha)
         return entries
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
+from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
 from rag_eval.github.http_client import GitHubError
-from rag_eval.safe import quoted
 
 if TYPE_CHECKING:
     from rag_eval.github.api import Comment

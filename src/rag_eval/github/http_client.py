@@ -22,8 +22,8 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 from urllib3 import BaseHTTPResponse, PoolManager
 
 from rag_eval import __version__
+from rag_eval.common.escaping import one_line, quoted
 from rag_eval.errors import MissingExtra, RagEvalError, UsageError
-from rag_eval.safe import one_line, quoted
 
 T = TypeVar("T")
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rag_eval.analysis.report import again
 from rag_eval.errors import InputError, Problem, UsageError
-from rag_eval.files.ledger import Ledger
-from rag_eval.files.limits import Limits
-from rag_eval.files.report_file import believed, check_gates, read_report
-from rag_eval.files.source import Reader
 from rag_eval.github.comment import MOST_CHARACTERS, Posted, last_line, marker, name_of, post, run_address
-from rag_eval.renderers import markdown
-from rag_eval.renderers.json_file import from_json
-from rag_eval.report import again
+from rag_eval.readers.limits import Limits
+from rag_eval.readers.problems import Ledger
+from rag_eval.readers.report_file import believed, check_gates, read_report
+from rag_eval.readers.source import Reader
+from rag_eval.rendering import markdown
+from rag_eval.rendering.json_file import from_json
 
 if TYPE_CHECKING:
     from rag_eval.github.api import GitHub, OpenPull

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import product
 from typing import Any
 
-from rag_eval.trees import object_id
+from rag_eval.git.snapshots import object_id
 
 _ZONES = tuple(
     f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}{abs(minutes) % 60:02}" for minutes in range(-720, 841, 15)

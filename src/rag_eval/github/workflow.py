@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rag_eval.safe import log_line
+from rag_eval.common.escaping import log_line
 
 MOST_ANNOTATIONS = 10
 """What the runner keeps of one level in one step."""

@@ -7,25 +7,25 @@ import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from rag_eval.cases.pairing import plain_question
+from rag_eval.common.escaping import quoted
+from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import USUAL_GOLD
 from rag_eval.errors import InputError, UsageError
-from rag_eval.files.gates_file import policy_of
-from rag_eval.files.gold_set import StoredGold, stored_gold_set
-from rag_eval.files.ledger import Ledger
-from rag_eval.files.limits import Limits
-from rag_eval.files.source import Reader
-from rag_eval.judging.gates import REFERENCE_GATES
-from rag_eval.pairing import plain_question
-from rag_eval.places import GATES_FILES
-from rag_eval.safe import quoted
-from rag_eval.signoff import frame
-from rag_eval.trees import Irregular, left_near_changes, lost, named_files, read, read_regular
+from rag_eval.gates.policy import REFERENCE_GATES
+from rag_eval.git.snapshots import Irregular, left_near_changes, lost, named_files, read, read_regular
+from rag_eval.gold.signoff import repository
+from rag_eval.readers.gates_file import policy_of
+from rag_eval.readers.gold_set import StoredGold, stored_gold_set
+from rag_eval.readers.limits import Limits
+from rag_eval.readers.problems import Ledger
+from rag_eval.readers.source import Reader
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
-    from rag_eval.governance.authority import Authority
-    from rag_eval.judging.gates import Policy
-    from rag_eval.trees import Tree
+    from rag_eval.gates.policy import Policy
+    from rag_eval.git.snapshots import Tree
+    from rag_eval.governance.base_policy import Authority
 
     Golds = Callable[[], Mapping[str, Gold]]
 
@@ -211,7 +211,7 @@ def stored_at(authority: Authority, tree: Tree, path: str, limits: Limits) -> St
     try:
         data = read(tree, path)
     except Irregular as error:
-        if not frame.is_folder(error, path):
+        if not repository.is_folder(error, path):
             raise
         ids = tree.files(f"{path}/")
         blobs = tree.contents(ids.values())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from rag_eval.finding import Finding
-from rag_eval.goldlint import CHECKS, Sample
+from rag_eval.cases.finding import Finding
+from rag_eval.gold.lint import CHECKS, Sample
 
 if TYPE_CHECKING:
-    from rag_eval.files.gold_set import GoldSet
-    from rag_eval.goldlint import Seen
-    from rag_eval.governance.gold_before import GoldDiff
-    from rag_eval.governance.scene import Scene
+    from rag_eval.gold.lint import Seen
+    from rag_eval.governance.base_gold import GoldDiff
+    from rag_eval.governance.review_context import Scene
+    from rag_eval.readers.gold_set import GoldSet
 
     Found = dict[tuple[str, str, str], int]
 

@@ -6,28 +6,28 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.comparison import blast
-from rag_eval.comparison.policy import PolicyChange, freed
+from rag_eval.analysis import gold_impact
+from rag_eval.analysis.policy_changes import PolicyChange, freed
+from rag_eval.analysis.report import Past, SignedAt, rejudge
+from rag_eval.cases.finding import Finding
 from rag_eval.errors import InputError, UsageError
-from rag_eval.files.report_file import sidecar_of
-from rag_eval.finding import Finding
+from rag_eval.git.snapshots import NOTHING, Irregular, differing, read, read_regular
+from rag_eval.gold.signoff import checking, repository
+from rag_eval.gold.signoff.identity import NO_PROOF, unchecked
+from rag_eval.gold.signoff.policy import proves
+from rag_eval.gold.signoff.policy_file import beside
 from rag_eval.governance import changed_items
-from rag_eval.governance.gold_before import compare
-from rag_eval.report import Past, SignedAt, rejudge
-from rag_eval.signoff import checking, frame
-from rag_eval.signoff.identity import NO_PROOF, unchecked
-from rag_eval.signoff.policy import proves
-from rag_eval.signoff.policy_file import beside
-from rag_eval.trees import NOTHING, Irregular, differing, read, read_regular
+from rag_eval.governance.base_gold import compare
+from rag_eval.readers.report_file import sidecar_of
 
 if TYPE_CHECKING:
-    from rag_eval.comparison.blast import GateTurn, GoldChange
-    from rag_eval.finding import Level
-    from rag_eval.governance.gold_before import Change, GoldDiff
-    from rag_eval.governance.scene import Scene
-    from rag_eval.report import Earlier, Report
-    from rag_eval.signoff.checking import Policy
-    from rag_eval.trees import Tree
+    from rag_eval.analysis.gold_impact import GateTurn, GoldChange
+    from rag_eval.analysis.report import Earlier, Report
+    from rag_eval.cases.finding import Level
+    from rag_eval.git.snapshots import Tree
+    from rag_eval.gold.signoff.checking import Policy
+    from rag_eval.governance.base_gold import Change, GoldDiff
+    from rag_eval.governance.review_context import Scene
 
 _ASK = "To have it signed off, say so in eval-gates.yml: signoff: {require: record}."
 
@@ -65,14 +65,14 @@ def _governed(scene: Scene, path: str | None) -> tuple[list[Finding], Policy | N
     try:
         tracked = path is not None and bool(scene.authority.after.files(path))
     except Irregular as error:
-        if path is None or not frame.is_folder(error, path):
+        if path is None or not repository.is_folder(error, path):
             raise
-        return list(_without_items(scene, frame.no_items(path))), None
+        return list(_without_items(scene, repository.no_items(path))), None
     if path is None or not tracked:
         where = "lies outside of the repository" if path is None else "is not in the commit under test"
         return list(_untracked(scene, where)), None
-    if frame.is_packed(read(scene.authority.head, path) or b""):
-        return list(_without_items(scene, frame.packed(path))), None
+    if repository.is_packed(read(scene.authority.head, path) or b""):
+        return list(_without_items(scene, repository.packed(path))), None
     policies = _policies(scene)
     own = next((policy for policy in policies if policy.gold == path), None)
     found = list(_unsigned(scene, policies) if own else _ungoverned(scene))
@@ -125,20 +125,20 @@ def _lines_of(data: bytes | None) -> set[str]:
 
 def _radius(scene: Scene, diff: GoldDiff, found: list[Finding]) -> Look:
     past = scene.session.before(diff.old) if diff.changes and diff.old else None
-    before, after = (blast.labels(one.questions) if one else {} for one in (past and past.report, scene.report))
-    stands = blast.standing(diff.changes, {**_recorded(scene, diff.changes), **before} if past else {}, after)
+    before, after = (gold_impact.labels(one.questions) if one else {} for one in (past and past.report, scene.report))
+    stands = gold_impact.standing(diff.changes, {**_recorded(scene, diff.changes), **before} if past else {}, after)
     answered = {case.qid for case in past.report.questions if case.trace_line} if past else set()
-    found += blast.findings(stands, scene.head.gold, _touched(scene), answered) if stands else []
+    found += gold_impact.findings(stands, scene.head.gold, _touched(scene), answered) if stands else []
     if past is None or diff.old is None or diff.new is None:
         return Look(tuple(stands), (), tuple(found))
     sides, policy = (past, Past(scene.report, scene.earlier)), scene.base or scene.head
     old, new = (rejudge(one.report, policy, one.earlier) for one in sides)
-    found += blast.turning(freed(old.gates, new.gates), scene.head.gold)
-    found += blast.turning_must_pass(old.findings, new.findings, scene.head.gold)
-    found += blast.fewer_cases(_counts(old, scene.earlier), new.gates, scene.head.gold)
-    found += blast.lost_labels(diff.changes, diff.old.golds, diff.new.golds, scene.head.gold)
+    found += gold_impact.turning(freed(old.gates, new.gates), scene.head.gold)
+    found += gold_impact.turning_must_pass(old.findings, new.findings, scene.head.gold)
+    found += gold_impact.fewer_cases(_counts(old, scene.earlier), new.gates, scene.head.gold)
+    found += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, scene.head.gold)
     found += changed_items.findings(diff, scene)
-    return Look(tuple(stands), tuple(blast.turns(old.gates, new.gates)), tuple(found))
+    return Look(tuple(stands), tuple(gold_impact.turns(old.gates, new.gates)), tuple(found))
 
 
 def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
@@ -154,7 +154,11 @@ def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
 def _recorded(scene: Scene, moved: Sequence[Change]) -> dict[str, str]:
     """The labels in the baseline of questions that nobody is asked any more: all that is known of them."""
     gone = {change.qid for change in moved if change.verb == "removed"}
-    return blast.labels(case for case in scene.earlier.recorded.questions if case.qid in gone) if scene.earlier else {}
+    return (
+        gold_impact.labels(case for case in scene.earlier.recorded.questions if case.qid in gone)
+        if scene.earlier
+        else {}
+    )
 
 
 def _touched(scene: Scene) -> list[str]:
@@ -175,12 +179,12 @@ def _policies(scene: Scene) -> list[Policy]:
     head = _stated(scene, authority.head, scene.head.file)
     base = _stated(scene, authority.gates, scene.base.file) if authority.gates and scene.base else None
     first = authority.fork is NOTHING or authority.gates is None
-    return frame.in_force(base, head, lambda policy: _at_place(scene, policy), first=first)
+    return repository.in_force(base, head, lambda policy: _at_place(scene, policy), first=first)
 
 
 def _stated(scene: Scene, tree: Tree | None, file: str) -> Policy | None:
     path = scene.authority.inside(file) if file else None
-    policy = frame.policy_at(tree, path) if tree and path else None
+    policy = repository.policy_at(tree, path) if tree and path else None
     return _at_place(scene, policy) if policy else None
 
 
@@ -227,7 +231,7 @@ def _check(scene: Scene, policy: Policy) -> list[checking.Breach]:
     # A branch's name may hold what a shell would run.
     since = "--baseline" if scene.authority.gates is None else f"--base {shlex.quote(scene.authority.ref)}"
     command = f"rag-eval gold signoff {since} --reason '…'"
-    return frame.findings(scene.authority.frame, policy, command, scene.authority.people)
+    return repository.findings(scene.authority.frame, policy, command, scene.authority.people)
 
 
 def _unchecked(scene: Scene, policy: Policy, diff: GoldDiff) -> Iterator[Finding]:

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from rag_eval.common.escaping import json_source
 from rag_eval.errors import UsageError
-from rag_eval.safe import json_source
 
 if TYPE_CHECKING:
+    from rag_eval.analysis.report import Report
     from rag_eval.importers._account import Account
-    from rag_eval.report import Report
 
     Row = dict[str, Any]
     Numbered = Iterator[tuple[int, Row]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rag_eval.safe import one_line
+from rag_eval.common.escaping import one_line
 
 _SHOWN, _TOLD = 80, 200
 

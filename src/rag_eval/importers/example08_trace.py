@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rag_eval.cases.pairing import Pairing
 from rag_eval.contract import Gold, Trace, inline_citations
 from rag_eval.importers import example08
 from rag_eval.importers._account import Account
-from rag_eval.pairing import Pairing
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered

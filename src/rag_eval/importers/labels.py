@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.safe import quoted
+from rag_eval.common.escaping import quoted
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered

@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.comparison.operations import MOST
-from rag_eval.judging.gates import Policy
-from rag_eval.judging.results import MetricResult
+from rag_eval.analysis.notes import Input, Remark
+from rag_eval.analysis.operations import MOST
+from rag_eval.analysis.report import Report, contract
+from rag_eval.common.escaping import quoted
+from rag_eval.gates.policy import Policy
+from rag_eval.gates.results import MetricResult
 from rag_eval.metrics import find, measure
-from rag_eval.remarks import Input, Remark
-from rag_eval.report import Report, contract
-from rag_eval.safe import quoted
 from rag_eval.scoring.scorecard import Completeness
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import copyreg
 import re
 from collections.abc import Callable, Iterable
 
+from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
 from rag_eval.metrics import (
     answers,
@@ -21,7 +22,6 @@ from rag_eval.metrics import (
     safety,
 )
 from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
-from rag_eval.safe import quoted
 
 __all__ = [
     "METRICS",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from rag_eval.tally import Score
+    from rag_eval.stats.tally import Score
 
     Better = Literal["higher", "lower"]
     Scale = Literal["rate", "share", "real", "count", "amount", "labelled"]
@@ -121,7 +121,7 @@ def range_in_words(metric: Metric) -> str:
 class Measure(NamedTuple):
     """A metric with its parameters: what a row of a report and a gate are about.
 
-    ``fold`` says what is made of the scores of all cases, see :mod:`rag_eval.folds`.
+    ``fold`` says what is made of the scores of all cases, see :mod:`rag_eval.stats.aggregations`.
     """
 
     name: str

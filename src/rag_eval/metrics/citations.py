@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_eval.case import matches
+from rag_eval.cases.case import matches
 from rag_eval.metrics._metric import metric
-from rag_eval.text import content_words, tokens
+from rag_eval.textual.tokens import content_words, tokens
 
 if TYPE_CHECKING:
-    from rag_eval.case import Case
-    from rag_eval.tally import Ratio
+    from rag_eval.cases.case import Case
+    from rag_eval.stats.tally import Ratio
 
 
 @metric("shipped answers", source="reference scorer", depends_on="features", version=2)

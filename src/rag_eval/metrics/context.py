@@ -1,7 +1,7 @@
 """Context: is what was retrieved worth its place, and does it hold what the answer needs.
 
 Of every item but attacks, refused or not, over the chunks that say their text; a repeated id counts once. Words are
-:func:`rag_eval.text.tokens`. The order of chunks changes no score: all sums are ``fsum``.
+:func:`rag_eval.textual.tokens.tokens`. The order of chunks changes no score: all sums are ``fsum``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from math import fsum, log, sqrt
 from typing import TYPE_CHECKING
 
 from rag_eval.metrics._metric import metric
-from rag_eval.tally import DECIMALS
-from rag_eval.text import tokens
+from rag_eval.stats.tally import DECIMALS
+from rag_eval.textual.tokens import tokens
 
 if TYPE_CHECKING:
-    from rag_eval.case import Case
-    from rag_eval.tally import Ratio
+    from rag_eval.cases.case import Case
+    from rag_eval.stats.tally import Ratio
 
     Words = list[str]
 

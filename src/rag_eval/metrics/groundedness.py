@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rag_eval.metrics._metric import metric
-from rag_eval.tally import DECIMALS
+from rag_eval.stats.tally import DECIMALS
 
 if TYPE_CHECKING:
-    from rag_eval.case import Case
-    from rag_eval.tally import Ratio
+    from rag_eval.cases.case import Case
+    from rag_eval.stats.tally import Ratio
 
 _CHECKED = "shipped answers with chunk texts and a sentence to check"
 

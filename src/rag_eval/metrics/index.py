@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.metrics._metric import metric
 
 if TYPE_CHECKING:
-    from rag_eval.tally import Ratio
+    from rag_eval.stats.tally import Ratio
 
     About = Mapping[str, Any]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.metrics._metric import metric
 
 if TYPE_CHECKING:
-    from rag_eval.case import Case
-    from rag_eval.tally import Ratio
+    from rag_eval.cases.case import Case
+    from rag_eval.stats.tally import Ratio
 
 _POINTS: dict[str, Any] = {"settings": "refusal judge", "scale": "count", "unit": "points"}
 

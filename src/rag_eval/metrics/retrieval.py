@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from rag_eval.metrics._metric import metric
 
 if TYPE_CHECKING:
-    from rag_eval.case import Case, Ranking
-    from rag_eval.tally import Ratio
+    from rag_eval.cases.case import Case, Ranking
+    from rag_eval.stats.tally import Ratio
 
 _LABELLED = "answerable items with relevance labels"
 

@@ -13,11 +13,10 @@ from math import ceil
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from rag_eval.case import Case
+from rag_eval.cases.case import Case
+from rag_eval.cases.integrity import CITES_ALL, LEAST_CITED, LEAST_PROBES, PROBES, SAYS_ALL, drawn_at
+from rag_eval.cases.labels import example08, label
 from rag_eval.contract import OPTIONAL, Gold, Settings, Trace
-from rag_eval.integrity import CITES_ALL, LEAST_CITED, LEAST_PROBES, PROBES, SAYS_ALL, drawn_at
-from rag_eval.labels import example08, label
-from rag_eval.leaks import suspects
 from rag_eval.metrics import Measure
 from rag_eval.scoring.features import (
     Answered,
@@ -27,7 +26,8 @@ from rag_eval.scoring.features import (
     has_features,
 )
 from rag_eval.scoring.outcomes import Outcome, Scores
-from rag_eval.text import holds_any
+from rag_eval.textual.leaks import suspects
+from rag_eval.textual.tokens import holds_any
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -171,7 +171,7 @@ class CaseScorer:
         return known or _remember(self._same, key, outcome._replace(scores=scores))
 
     def _habits(self, read: Answered, evidence: Collection[str]) -> int:
-        """The habits of an answer that :mod:`rag_eval.integrity` asks about."""
+        """The habits of an answer that :mod:`rag_eval.cases.integrity` asks about."""
         habits, retrieved = 0, read.retrieved
         is_long = LEAST_CITED <= len(retrieved) <= len(read.cited)
         if is_long and read.cited.issuperset(retrieved) and not set(evidence).issuperset(retrieved):

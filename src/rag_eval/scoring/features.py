@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from rag_eval.case import is_blocked, ranks_of, refused_in_words
+from rag_eval.cases.case import is_blocked, ranks_of, refused_in_words
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.metrics import Measure
-from rag_eval.text import holds_any
+from rag_eval.textual.tokens import holds_any
 
 Features = tuple[Any, ...]
 _NONE: frozenset[str] = frozenset()

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from rag_eval.integrity import LEAST_POOL
-from rag_eval.tally import Score
+from rag_eval.cases.integrity import LEAST_POOL
+from rag_eval.stats.tally import Score
 
 Scores = tuple[Score | None, ...]
 

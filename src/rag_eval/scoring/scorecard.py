@@ -8,14 +8,14 @@ from itertools import chain, repeat
 from operator import add, attrgetter, eq
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
-from rag_eval.folds import FOLDS
-from rag_eval.tally import weighed
+from rag_eval.stats.aggregations import FOLDS
+from rag_eval.stats.tally import weighed
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
     from rag_eval.metrics import Measure
     from rag_eval.scoring.outcomes import Outcome, RunOutcomes
-    from rag_eval.tally import Score, Tally, Value
+    from rag_eval.stats.tally import Score, Tally, Value
 
     Item = tuple[Gold, str | None, Outcome, int]
     T = TypeVar("T")
@@ -46,7 +46,7 @@ class Completeness(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """What remains of one case: its labels, its lines, its scores, and its habits as :mod:`rag_eval.integrity` asks.
+    """What remains of one case: labels, lines, scores, and what :mod:`rag_eval.cases.integrity` asks of it.
 
     ``scores`` stand in the order of the scorecard's columns; None says that one does not apply.
     """

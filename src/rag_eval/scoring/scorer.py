@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
+from rag_eval.cases.integrity import LEAST_POOL
+from rag_eval.cases.labels import ABSENT
 from rag_eval.contract import Gold, Settings, Trace
-from rag_eval.integrity import LEAST_POOL
-from rag_eval.labels import ABSENT
 from rag_eval.metrics import Measure
 from rag_eval.metrics.operations import unpriced
 from rag_eval.scoring.case_scorer import CaseScorer

@@ -6,28 +6,28 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rag_eval.stats.differences import above_percentile, effects, mean_difference, other_difference
-    from rag_eval.stats.draws import within_reach
-    from rag_eval.stats.gaps import complete, enough_in_both, has_gaps
     from rag_eval.stats.intervals import Interval, clopper_pearson, interval, small_sample
+    from rag_eval.stats.missing_pairs import complete, enough_in_both, has_gaps
     from rag_eval.stats.paired import holm, mcnemar, paired_p, sign_flip
     from rag_eval.stats.paired_swap import swap
     from rag_eval.stats.power import cases_needed, fail_probability, fail_rates, minimum_effect, noise_bound
+    from rag_eval.stats.resampling import within_reach
     from rag_eval.stats.roc import auc_interval, hit_rate_interval
+    from rag_eval.stats.swap_units import Units
     from rag_eval.stats.thresholds import Asked, expressible
-    from rag_eval.stats.units import Units
 
 # A run without a baseline makes no test: each name loads its module when it is first used.
 _HOMES = {
     "differences": ("above_percentile", "effects", "mean_difference", "other_difference"),
-    "draws": ("within_reach",),
-    "gaps": ("complete", "enough_in_both", "has_gaps"),
+    "resampling": ("within_reach",),
+    "missing_pairs": ("complete", "enough_in_both", "has_gaps"),
     "intervals": ("Interval", "clopper_pearson", "interval", "small_sample"),
     "paired": ("holm", "mcnemar", "paired_p", "sign_flip"),
     "paired_swap": ("swap",),
     "power": ("cases_needed", "fail_probability", "fail_rates", "minimum_effect", "noise_bound"),
     "roc": ("auc_interval", "hit_rate_interval"),
     "thresholds": ("Asked", "expressible"),
-    "units": ("Units",),
+    "swap_units": ("Units",),
 }
 __all__ = [
     "Asked",

@@ -13,9 +13,9 @@ from math import fsum, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.stats.bounded import DECIMALS
-from rag_eval.stats.gaps import mean, share
 from rag_eval.stats.intervals import UNIT, Interval, interval, settled
-from rag_eval.stats.units import Units, units_of
+from rag_eval.stats.missing_pairs import mean, share
+from rag_eval.stats.swap_units import Units, units_of
 
 if TYPE_CHECKING:
     from rag_eval.stats.intervals import Ends

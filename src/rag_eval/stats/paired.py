@@ -13,13 +13,13 @@ from operator import getitem
 from struct import unpack
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.stats.draws import DRAWS, chance, enough, key_of, p_value
-from rag_eval.stats.gaps import complete, enough_in_both, has_gaps, moves
+from rag_eval.stats.missing_pairs import complete, enough_in_both, has_gaps, moves
+from rag_eval.stats.resampling import DRAWS, chance, enough, key_of, p_value
 from rag_eval.stats.special import binomial_tail
-from rag_eval.stats.units import units_of
+from rag_eval.stats.swap_units import units_of
 
 if TYPE_CHECKING:
-    from rag_eval.stats.units import Units
+    from rag_eval.stats.swap_units import Units
 
 Pair = tuple[float | None, float | None]
 """A case's scores under the two runs; None where the metric does not apply."""
@@ -65,9 +65,9 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     least as great, counted exactly where they lead to few different sums, else (1 + hits) / (1 + draws). The draws come
     from ``seed`` alone, and there are more of them where it takes more to reach the ``level`` that p is held to.
 
-    Where cases have a score under one run alone, what is swapped is what each case has in the difference, see
-    :mod:`rag_eval.stats.gaps`; where few have both, these alone are tested, and p is 1 where none has. ValueError where
-    a run has no score at all.
+    If some cases have a score in only one run, the test swaps what each case contributes to the difference, see
+    :mod:`rag_eval.stats.missing_pairs`. If few cases have both, only those are tested, and p is 1 if none has. Raises
+    ValueError if a run has no score at all.
     """
     swaps = _swappable(units_of(pairs))  # the units may be many, and are not wanted any more
     if swaps is None:

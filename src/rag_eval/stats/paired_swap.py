@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.stats.draws import chance, enough, key_of, p_value
-from rag_eval.stats.units import units_of
+from rag_eval.stats.resampling import chance, enough, key_of, p_value
+from rag_eval.stats.swap_units import units_of
 
 if TYPE_CHECKING:
-    from rag_eval.stats.units import Unit, Units
+    from rag_eval.stats.swap_units import Unit, Units
 
     Pairs = list[tuple[Any, Any]]
     Statistic = Callable[[Sequence[Any]], float | None]

@@ -68,7 +68,7 @@ def fail_probability(n: int, noise: float, drop: float, margin: Fraction | Decim
 def fail_rates(
     n: int, noise: float, drops: Sequence[float], margin: Fraction | Decimal, alpha: float, test: str, tests: int = 1
 ) -> list[float]:
-    """Return the probability that a gate fails at each drop, for what it asks: see rag_eval.judging.regression."""
+    """Return the probability that a gate fails at each drop, for what it asks: see rag_eval.gates.regression."""
     if test == "regression":
         return [fail_probability(n, noise, drop, margin, alpha / tests) for drop in drops]
     if test == "none":

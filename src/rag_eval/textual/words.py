@@ -14,7 +14,7 @@ from importlib.resources import files
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.text import STOP_WORDS
+from rag_eval.textual.tokens import STOP_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,0 +1,383 @@
+"""The base of what the action runs for: which commit decides, and where it can be read.
+
+Which commit that is follows from what the runner says of the event. GitHub's API is asked first, which needs no history
+in the checkout; then git, whose objects are held to the ids that the event names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from rag_eval.common.escaping import one_line, quoted
+from rag_eval.errors import RagEvalError, UsageError
+from rag_eval.git import commit_objects
+from rag_eval.git.object_ids import is_object_id
+from rag_eval.git.plumbing import Git, GitError, GitTimeout
+from rag_eval.git.snapshots import NOTHING
+from rag_eval.gold.signoff.identity import approvals, authors
+from rag_eval.governance.base_policy import Authority, Written, last_written
+
+if TYPE_CHECKING:
+    from rag_eval.git.snapshots import Snapshot
+    from rag_eval.github.api import GitHub
+    from rag_eval.gold.signoff.identity import Author
+    from rag_eval.gold.signoff.policy import Policy
+    from rag_eval.governance.base_policy import Signoff
+    from rag_eval.readers.work_tree import WorkTree
+
+    class History(Protocol):
+        """Commits of a repository by their ids, and by name where names can be trusted."""
+
+        through: str
+
+        def parents(self, commit: str) -> list[str]:
+            """The ids of a commit's parents."""
+
+        def named(self, ref: str) -> str:
+            """The id of the commit that a branch or tag stands for."""
+
+        def default(self) -> str:
+            """The name of the default branch."""
+
+        def merge_base(self, one: str, other: str) -> str:
+            """The best common ancestor of two commits."""
+
+        def at(self, commit: str) -> Snapshot:
+            """The files of a commit."""
+
+        def written(self, path: str, commit: str) -> Written | None:
+            """When a file of a commit was last written, None where that is not known."""
+
+
+_QUEUE = re.compile(r"refs/heads/gh-readonly-queue/(.+)/pr-([0-9]+)-([0-9a-f]{40,64})")
+_PULL, _TARGET = ("pull_request", "pull_request_review"), "pull_request_target"
+
+
+class Trigger(NamedTuple):
+    """What the runner says of the run: the event's name and content, the ref and the commit under test."""
+
+    name: str
+    event: Mapping[str, Any]
+    ref: str
+    sha: str
+    base_ref: str
+
+    def said(self, *path: str) -> str:
+        """A text of the event, empty where it says none."""
+        found: Any = self.event
+        for part in path:
+            found = found.get(part) if isinstance(found, dict) else None
+        return found if isinstance(found, str) else ""
+
+    @property
+    def queued(self) -> int | None:
+        """The number of the pull request that a merge queue tests, by the ref that no step can change."""
+        queue = _QUEUE.fullmatch(self.ref) if self.name == "merge_group" else None
+        return int(queue[2]) if queue else None
+
+    @property
+    def head(self) -> str:
+        """The last commit of the pull request, else the commit under test."""
+        return self.said("pull_request", "head", "sha") or self.sha
+
+
+class Against(NamedTuple):
+    """The commit that decides, as people name it and by its id; an empty id: there is nothing before."""
+
+    ref: str
+    commit: str
+    direct: bool = True  # the commit under test grew out of this very commit
+    head: str = ""  # the last commit of the pull request, where the merge commit names it
+
+
+def find(trigger: Trigger, history: History) -> Against:
+    """The base of an event.
+
+    A pull request: the first parent of its merge commit. A merge queue: the commit that the queue merges onto. A push
+    to the default branch: what the branch was before. All else: the tip of the default branch, so that no sequence of
+    pushes or manual runs moves the goalposts step by step.
+    """
+    if trigger.name in _PULL:
+        return _of_pull_request(trigger, history)
+    if trigger.name == _TARGET:
+        return _of_target(trigger, history)
+    if trigger.name == "merge_group":
+        queue = _QUEUE.fullmatch(trigger.ref)
+        ref, base = (
+            (queue[1], queue[3]) if queue else (trigger.said("merge_group", n) for n in ("base_ref", "base_sha"))
+        )
+        return Against(ref, _known(base, "merge_group.base_sha"))
+    default = history.default()  # not the event's word for it: a step that ran before may have written into that file
+    if trigger.name == "push" and trigger.ref == f"refs/heads/{default}":
+        before = _known(trigger.said("before"), "before")
+        return Against(f"{default} before this push", before if before.strip("0") else "")
+    return Against(default, history.named(default), direct=False)
+
+
+def _of_pull_request(trigger: Trigger, history: History) -> Against:
+    parents = history.parents(_known(trigger.sha, "GITHUB_SHA"))
+    ref = trigger.base_ref or trigger.said("pull_request", "base", "ref") or "the base branch"
+    if len(parents) == 2:
+        return Against(ref, parents[0], head=parents[1])
+    return Against(ref, _known(trigger.said("pull_request", "base", "sha"), "pull_request.base.sha"), direct=False)
+
+
+def _of_target(trigger: Trigger, history: History) -> Against:
+    """The branch that is to be merged into: such a workflow is taken from the default branch, whichever that is."""
+    ref = trigger.base_ref
+    if ref and trigger.ref not in ("", f"refs/heads/{ref}"):
+        return Against(ref, history.named(ref), direct=False)
+    return Against(ref or "the base branch", _known(trigger.sha, "GITHUB_SHA"), direct=False)
+
+
+def _known(commit: str, what: str) -> str:
+    if not is_object_id(commit):
+        raise UsageError(f"The event names no base: {what} is missing. Use the events that the README names.")
+    return commit
+
+
+def authority(
+    trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, histories: Sequence[Callable[[], History]]
+) -> Authority:
+    """Who decides, from the first of the histories that can say; RagEvalError with what each of them lacks."""
+    if gates_ref == "head":
+        return _of_head(trigger, signoff, head)
+    reasons = []
+    for opening in histories:
+        try:
+            return _from(trigger, gates_ref, signoff, head, opening())
+        except RagEvalError as error:
+            reasons.append(str(error) if str(error).endswith(("?", "!", ".")) else f"{error}.")
+    named = "" if gates_ref in _SAID else f" Correct gates-ref, if {quoted(gates_ref, 60)} is not what there is."
+    raise RagEvalError(f"The base cannot be read, so nothing can be judged. {' '.join(reasons)} {_MEND}{named}")
+
+
+_SAID = ("base", "default-branch")
+_MEND = "Give the job `contents: read` and the action its github-token, or check out with fetch-depth: 0."
+
+
+def _of_head(trigger: Trigger, signoff: Signoff, head: WorkTree) -> Authority:
+    commits = frozenset({trigger.sha, trigger.head} - {""})
+    found = Authority("head", trigger.head, "the checkout", None, NOTHING, head, head.top)
+    return found._replace(commits=commits, signoff=signoff, ci=True)
+
+
+def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, history: History) -> Authority:
+    against = find(trigger, history)
+    gates = _gates(gates_ref, against, history)
+    last, out = against.head or trigger.head, checked_out(Path(head.top))
+    under_test = last if head_of(Path(head.top)) == last else trigger.sha
+    # A pull_request_target runs on a commit of the base.
+    commits = frozenset({"" if trigger.name == _TARGET else trigger.sha, last} - {""})
+    own = gates.commit != against.commit and gates.commit in commits  # by whatever name its own gates were asked for
+    fork = _fork(against, under_test, trigger, history)
+    before, after = history.at(fork) if fork else NOTHING, history.at(under_test)
+    head.committed = after
+    deciding = None if own else history.at(gates.commit) if gates.commit else NOTHING
+    return Authority(
+        ref=gates.ref,
+        commit=gates.commit,
+        through=history.through,
+        gates=deciding,
+        fork=before,
+        head=head,
+        top=head.top,
+        spent=history.at(against.commit) if fork and fork != against.commit else NOTHING,
+        before=before,
+        after=after,
+        commits=commits,
+        signoff=signoff,
+        ci=True,
+        began=before if gates is against and fork not in ("", against.commit) else None,
+        unknown=not (own or gates_ref in _SAID or _held(gates.commit, against, history)),
+        astray=out if _astray(trigger, out, commits, last, history) else "",
+    )
+
+
+def _astray(trigger: Trigger, out: str, commits: frozenset[str], last: str, history: History) -> bool:
+    """Whether what is checked out is known to lack the pull request's last commit."""
+    if trigger.name not in (*_PULL, _TARGET) or not out or out in commits:
+        return False
+    try:
+        return history.merge_base(out, last) != last
+    except RagEvalError:
+        return False  # a commit that a step of the job made, or a clone without that history
+
+
+def _held(commit: str, against: Against, history: History) -> bool:
+    """Whether a commit is in the history of the base or of the default branch; where that cannot be told it is not."""
+    return any(
+        _leads_to(commit, tip, history) for tip in (lambda: against.commit, lambda: history.named(history.default()))
+    )
+
+
+def _leads_to(commit: str, tip: Callable[[], str], history: History) -> bool:
+    try:
+        found = tip()
+        return bool(found) and history.merge_base(found, commit) == commit
+    except RagEvalError:
+        return False  # a clone without that history, or an API without an answer
+
+
+def _gates(gates_ref: str, against: Against, history: History) -> Against:
+    if gates_ref == "base":
+        return against
+    ref = gates_ref
+    if gates_ref == "default-branch":
+        ref = history.default()
+    return Against(ref, history.named(ref))
+
+
+def checked_out(top: Path) -> str:
+    """The id of the commit that a repository's HEAD stands at, through its branch; empty where it cannot be read."""
+    said = head_of(top)
+    if said.startswith("ref: refs/"):
+        said = _text_of(top / ".git" / said.removeprefix("ref: "))
+    return said if is_object_id(said) else ""
+
+
+def head_of(top: Path) -> str:
+    """What the HEAD of a repository says: a commit's id, or ``ref: `` and a branch; empty where it cannot be read."""
+    return _text_of(top / ".git" / "HEAD")
+
+
+def _text_of(path: Path) -> str:
+    try:
+        if not os.path.isfile(path):  # noqa: PTH113 - a pipe would be waited for without end
+            return ""
+        with path.open(encoding="utf-8") as file:
+            return file.read(4_096).strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _fork(against: Against, under_test: str, trigger: Trigger, history: History) -> str:
+    """Where the change began: the base itself where it was merged into that, else where it left the base."""
+    if not against.commit or (against.direct and under_test == trigger.sha):
+        return against.commit
+    return history.merge_base(against.commit, under_test)
+
+
+def who(
+    api: GitHub, number: int | None, trigger: Trigger, policy: Policy, parents_of: Callable[[str], list[str]]
+) -> tuple[list[str], list[Author]]:
+    """The accounts that approve the last commit of a pull request, and the authors of what it does to the gold."""
+    if number is None:
+        raise UsageError("The event names no pull request, so who approved and who wrote it cannot be asked.")
+    if trigger.name == "merge_group":
+        head = api.pull_head(number)
+    else:
+        parents = parents_of(trigger.sha) if trigger.name in _PULL else []
+        head = parents[1] if len(parents) == 2 else trigger.head
+    touching = api.commits_touching((policy.gold,), head, number)
+    return approvals(api.reviews(number), head), authors(api.opened_by(number), touching, policy.signers)
+
+
+_OUTAGE = 16.0
+"""Seconds after which an API that is down is given up for what the clone holds."""
+
+
+class ApiHistory:
+    """The repository as GitHub's API gives it; objects that the clone holds are not asked for again.
+
+    Whoever gives an object, it is held to its id. Only what names stand for is the API's word alone.
+    """
+
+    def __init__(self, api: GitHub, checkout: WorkTree) -> None:
+        self._api, self._checkout = api, checkout
+        self._clone: Git | None = Git(top=checkout.top, foreign=True)
+        api.limit_outage(_OUTAGE)
+        self._seen: dict[str, Snapshot] = {}
+        self.through = "git"
+        """What the answers so far came through."""
+
+    def named(self, ref: str) -> str:
+        """The id of the commit that a branch or tag stands for."""
+        return self._asked().commit(ref)
+
+    def default(self) -> str:
+        """The name of the default branch."""
+        return self._asked().default_branch()
+
+    def merge_base(self, one: str, other: str) -> str:
+        """The best common ancestor of two commits."""
+        return self._asked().merge_base(one, other)
+
+    def parents(self, commit: str) -> list[str]:
+        """The ids of a commit's parents."""
+        return commit_objects.parents(self, commit)
+
+    def at(self, commit: str) -> Snapshot:
+        """The files of a commit."""
+        if commit not in self._seen:
+            self._seen[commit] = commit_objects.snapshot(self, commit)
+        return self._seen[commit]
+
+    def raw(self, kind: str, object_id: str) -> bytes:
+        """The bytes of an object: of the checkout, of the clone, or from the API."""
+        read = self._checkout.held(object_id) if kind == "blob" else None
+        if read is not None:
+            return read
+        try:
+            if self._clone:
+                return self._clone.raw(kind, object_id)
+        except GitTimeout:
+            self._clone = None
+        except GitError:
+            pass
+        return self._asked().raw(kind, object_id)
+
+    def _asked(self) -> GitHub:
+        self.through = "GitHub's API"
+        return self._api
+
+    def written(self, path: str, commit: str) -> Written | None:
+        """When a file of a commit was last written. How old a baseline is decides nothing: not to know is no error."""
+        try:
+            last = self._api.last_change(path, commit)
+            if last is None:
+                return None
+            made = [datetime.fromisoformat(self._api.committed(each)) for each in (last, commit)]
+            return Written(last, self._api.ahead(last, commit), max((made[1] - made[0]).days, 0))
+        except (RagEvalError, ValueError):
+            return None
+
+
+class GitHistory:
+    """The repository as the checkout holds it. Its names are not trusted: whatever ran before may have moved them."""
+
+    through = "git"
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+
+    def parents(self, commit: str) -> list[str]:
+        """The ids of a commit's parents."""
+        return commit_objects.parents(self._git, commit)
+
+    def named(self, ref: str) -> str:
+        """No name of a checkout can be trusted; an id can."""
+        if is_object_id(ref):
+            return ref
+        raise UsageError(f"Where {one_line(ref, 60)} stands, only GitHub's API can say.")
+
+    def default(self) -> str:
+        """A checkout does not say which branch is the default one."""
+        raise UsageError("Which branch is the default one, only GitHub's API can say.")
+
+    def merge_base(self, one: str, other: str) -> str:
+        """The best common ancestor of two commits."""
+        return commit_objects.merge_base(self._git, one, other)
+
+    def written(self, path: str, commit: str) -> Written | None:
+        """When a file of a commit was last written, in git's own words: this decides nothing."""
+        return last_written(self._git, path, commit)
+
+    def at(self, commit: str) -> Snapshot:
+        """The files of a commit."""
+        return commit_objects.snapshot(self._git, commit)

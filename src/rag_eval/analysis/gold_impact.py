@@ -1,0 +1,177 @@
+"""The blast radius of a change of the gold: which cases flip on the same traces, and which gates turn."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from rag_eval.cases.finding import Finding
+from rag_eval.cases.labels import GOOD
+from rag_eval.contract import Gold
+
+if TYPE_CHECKING:
+    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.results import Question
+
+    Verb = Literal["added", "changed", "removed"]
+
+_NAMED = 5
+
+
+class GoldChange(NamedTuple):
+    """A gold item that the change under test touches, and the label of its case on these traces before and after.
+
+    ``before`` is None for an added item, ``after`` for a removed one; both where the old gold could not be scored. Of a
+    removed item that no trace answers ``before`` is the label of the baseline, None where that has none either.
+    """
+
+    qid: str
+    verb: Verb
+    mutation: bool
+    before: str | None
+    after: str | None
+
+    @property
+    def mends(self) -> bool:
+        """Whether a failing case passes under the new item."""
+        return self.before is not None and self.before not in GOOD and self.after in GOOD
+
+    @property
+    def flips(self) -> bool:
+        """Whether the case passes under one of the items and fails under the other."""
+        return None not in (self.before, self.after) and (self.before in GOOD) != (self.after in GOOD)
+
+
+class GateTurn(NamedTuple):
+    """A gate whose outcome on these traces hangs on the change of the gold."""
+
+    name: str
+    before: str
+    after: str
+    value_before: float | None
+    value_after: float | None
+
+
+def labels(cases: Iterable[Question]) -> dict[str, str]:
+    """The label of each qid; of several runs the first failing one speaks."""
+    found: dict[str, str] = {}
+    for case in cases:
+        if case.qid not in found or found[case.qid] in GOOD:
+            found[case.qid] = case.label
+    return found
+
+
+def turns(before: Sequence[Judged], after: Sequence[Judged]) -> list[GateTurn]:
+    """The gates of one policy that come out differently under the old gold and under the new one.
+
+    Completeness is none of them: which questions there are is what changed.
+    """
+    old = {(one.label, one.direction): one for one in before}
+    both = [(old[one.label, one.direction], one) for one in after if (one.label, one.direction) in old]
+    turned = [(a, b) for a, b in both if a.outcome != b.outcome and not _counts(a.name)]
+    return [GateTurn(a.label, a.outcome, b.outcome, a.value, b.value) for a, b in turned]
+
+
+def _counts(gate: str) -> bool:
+    return gate.startswith("completeness.")
+
+
+def findings(
+    changed: Sequence[GoldChange], file: str, touched: Sequence[str], answered: Container[str] = ()
+) -> Iterator[Finding]:
+    """Yield what to look at in a change of the gold, signed or not.
+
+    ``touched`` is what else the change touches, ``answered`` are the questions of the base that this run answers.
+    """
+    mended = [change.qid for change in changed if change.mends]
+    if mended:
+        also = f"; the same change touches {_listed(touched)}" if touched else ""
+        message = f"{_mending(len(mended))}: {_listed(mended)}{also}"
+        yield Finding("gold-fits-output", "warning", message, "Review the gold apart from the system.", file)
+    gone = [change.qid for change in changed if change.verb == "removed" and change.before not in {*GOOD, None}]
+    if gone:
+        message = f"{_dropped(gone)}, which this run or the baseline fails"
+        yield Finding("failing-items-removed", "warning", message, "Keep the questions, or say why they go.", file)
+    unseen = [
+        change.qid
+        for change in changed
+        if change.verb == "removed" and change.before in {*GOOD, None} and change.qid not in answered
+    ]
+    if unseen:
+        message = f"{_dropped(unseen)}, which no trace of this run answers: whether the system fails them is not known"
+        yield Finding("removed-items-unseen", "warning", message, "Keep the questions, or say why they go.", file)
+
+
+def turning(gates: Iterable[str], file: str) -> Iterator[Finding]:
+    """That gates fail this run on the old gold, and do not on the new one."""
+    names = [name for name in dict.fromkeys(gates) if not _counts(name)]
+    if names:
+        fail = "1 gate fails" if len(names) == 1 else f"{len(names)} gates fail"
+        message = f"{fail} this run on the gold of the base, and not on the changed one: {_listed(names)}"
+        yield Finding("gold-turns-gates", "warning", message, "Review the gold apart from the system.", file)
+
+
+def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file: str) -> Iterator[Finding]:
+    """Yield the broken ``must_pass`` cases that only the changed gold takes for right."""
+    still = {each.message for each in after}
+    broken = [each for each in before if each.code == "must-pass-broken" and each.message not in still]
+    for each in broken[:_NAMED]:
+        message = f"on the gold of the base {each.message}; the changed gold takes the answer for right"
+        yield Finding("must-pass-widened", "warning", message, "Review the gold apart from the system.", file)
+
+
+def fewer_cases(before: Mapping[str, int], after: Sequence[Judged], file: str) -> Iterator[Finding]:
+    """Yield a warning when gates judge fewer cases than on the gold of the base."""
+    counts = {gate.label: gate.n for gate in after if not _counts(gate.name)}
+    fallen = [f"{name} {before[name]} → {n}" for name, n in counts.items() if n < before.get(name, 0)]
+    if fallen:
+        what = "1 gate judges" if len(fallen) == 1 else f"{len(fallen)} gates judge"
+        message = f"{what} fewer cases than on the gold of the base: {_listed(fallen)}"
+        yield Finding("fewer-cases", "warning", message, "Keep the questions and their labels.", file)
+
+
+def lost_labels(
+    changes: Iterable[tuple[str, Verb, bool]], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str
+) -> Iterator[Finding]:
+    """Yield a warning that names the changed items with fewer labels than on the base, whether a gate turns or not."""
+    lost = {qid: _lost(old[qid], new[qid]) for qid, verb, _ in changes if verb == "changed"}
+    named = [f"{qid} ({', '.join(fields)})" for qid, fields in lost.items() if fields]
+    if named:
+        what = "1 gold item loses" if len(named) == 1 else f"{len(named)} gold items lose"
+        yield Finding("labels-removed", "warning", f"{what} labels: {_listed(named)}", "Say why they go.", file)
+
+
+def _lost(old: Gold, new: Gold) -> list[str]:
+    """Return the fields that are gone from an item, or hold fewer entries than before."""
+    names = [name for name in Gold.__struct_fields__ if name != "line"]
+    return [name for name in names if _size(getattr(new, name)) < _size(getattr(old, name))]
+
+
+def _size(value: object) -> int:
+    """Return how much a field says: 0 when absent, the number of entries of a list or mapping, else 1."""
+    if value is None:
+        return 0
+    return 1 + len(value) if isinstance(value, (tuple, list, Mapping)) else 1
+
+
+def _dropped(qids: Sequence[str]) -> str:
+    what = "1 question is" if len(qids) == 1 else f"{len(qids)} questions are"
+    return f"{what} dropped from the gold: {_listed(qids)}"
+
+
+def _mending(count: int) -> str:
+    if count == 1:
+        return "1 gold change turns a failing answer of this run into a right one"
+    return f"{count} gold changes turn failing answers of this run into right ones"
+
+
+def standing(
+    changes: Iterable[tuple[str, Verb, bool]], old: Mapping[str, str], new: Mapping[str, str]
+) -> list[GoldChange]:
+    """The changes (qid, verb, mutation) with the labels of their cases."""
+    return [GoldChange(qid, verb, mutation, old.get(qid), new.get(qid)) for qid, verb, mutation in changes]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

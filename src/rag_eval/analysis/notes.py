@@ -1,0 +1,61 @@
+"""What a reader of a verdict should know of its input besides: the files that were read, and notes on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_eval.common.escaping import quoted
+from rag_eval.metrics import measure
+from rag_eval.metrics.index import contradictions
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Gold
+    from rag_eval.gates.policy import Policy
+    from rag_eval.scoring.scorecard import Scorecard
+
+
+_OF_QUESTIONS = ("answers", "refusals", "citations", "retrieval", "context", "groundedness")
+"""The perspectives in which safety cases count for nothing."""
+
+
+class Input(NamedTuple):
+    """A file that was read: what for, under which name, and the sha256 of its bytes."""
+
+    role: str
+    path: str
+    sha256: str
+
+
+class Remark(NamedTuple):
+    """A note on the input that a reader of the verdict should know."""
+
+    file: str
+    line: int
+    message: str
+    times: int
+
+
+def remarks(
+    card: Scorecard, golds: Mapping[str, Gold], policy: Policy, about: Mapping[str, Any], inputs: Iterable[Input]
+) -> Iterator[Remark]:
+    """What is to be said of how the cases were scored, and of what run.json (``about``) says."""
+    by_documents = sum(count for one, count in card.cases.kinds() if one.level == "doc")
+    if by_documents:
+        yield Remark("retrieval", 0, "judged by documents where no chunk labels exist", by_documents)
+    yield from _only_attacks(golds, policy)
+    if policy.prices or any(gate.name.startswith("cost_usd") for gate in policy.gates):
+        message = "tokens are counted and have no price; name it under prices in the gates file"
+        yield from (Remark(f"model {quoted(model, 60)}", 0, message, 1) for model in card.unpriced)
+    path = next((each.path for each in inputs if each.role == "run"), "run.json")
+    yield from (Remark(path, 0, message, 1) for message in contradictions(about))
+
+
+def _only_attacks(golds: Mapping[str, Gold], policy: Policy) -> Iterator[Remark]:
+    """That gates on answers have nothing to judge where every item is a safety case."""
+    gated = dict.fromkeys(gate.name for gate in policy.gates)
+    idle = [name for name in gated if measure(name).metric.perspective in _OF_QUESTIONS]
+    if idle and golds and all(gold.attack is not None for gold in golds.values()):
+        shown = ", ".join(idle[:5])
+        text = f"all are safety cases, which {shown} do not judge: gate metrics such as injection_auc instead"
+        yield Remark("gates", 0, text, len(golds))

@@ -1,0 +1,217 @@
+"""Damage: known ways for a trace to get worse, each a small function from a sample to the damaged row.
+
+A row is damaged as it was decoded, so that what reads traces later reads the damage too. Nothing here writes a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from hashlib import sha256
+from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_eval.cases.case import Case, matches
+from rag_eval.contract import Trace
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Gold, Settings
+
+    Row = dict[str, Any]
+    Damage = Callable[["Sample"], "Row | None"]
+
+_SAID = "Yes, that is how it is."
+_SLOWED, _SLOWER = ("generate", "total"), 10_000  # stages; milliseconds
+
+
+class Sample(NamedTuple):
+    """A trace row as it was decoded, with its case. ``donor`` is the answer to another question, empty without one."""
+
+    row: Row
+    case: Case
+    donor: str = ""
+
+    @classmethod
+    def of(cls, row: Row, gold: Gold, line: int, settings: Settings) -> Sample:
+        """The sample of a valid row that answers ``gold``."""
+        return cls(row, Case(gold, Trace.from_row(row, gold.qid, line), settings))
+
+    def again(self, row: Row) -> Trace:
+        """The trace of a damaged row, in the place of this one."""
+        return Trace.from_row(row, self.case.gold.qid, self.case.trace.line)
+
+
+class Kind(NamedTuple):
+    """A kind of damage: its name, what it does in words, and the row that comes of it; None where it cannot be done."""
+
+    name: str
+    text: str
+    damage: Damage
+
+
+def in_order(samples: Iterable[Sample]) -> list[Sample]:
+    """The samples by a hash of their qid, each with a donor: the first ones of any number are always the same."""
+    ordered = sorted(samples, key=_rank)
+    claims = [sample.case.claim if _answers(sample) and not sample.case.by_token else "" for sample in ordered]
+    spoken = [claim for claim in claims if claim]
+    places = [place for place, claim in enumerate(claims) if claim]
+    donors = dict(zip(places, _next_other(spoken), strict=True))
+    return [sample._replace(donor=donors.get(place, "")) for place, sample in enumerate(ordered)]
+
+
+def cases_of(dose: Fraction, applicable: int) -> int:
+    """How many cases a dose in percent is: rounded up, so that the smallest dose is a case."""
+    return min(applicable, ceil(dose * applicable / 100))
+
+
+def relevant(case: Case) -> frozenset[str]:
+    """The ids of everything that some label of the gold calls relevant, among chunks too."""
+    gold, chunks = case.gold, case.trace.chunks or ()
+    found = {*gold.citations, *_positive(gold.relevance_grades)}
+    docs = {*(gold.relevant_docs or ()), *_positive(gold.doc_grades)}
+    found.update(chunk.id for chunk in chunks if chunk.doc_id in docs)
+    found.update(chunk.id for chunk in chunks if any(matches(chunk, support) for support in gold.supports or ()))
+    return frozenset(found)
+
+
+def chunk_dropped(sample: Sample) -> Row | None:
+    """Nothing relevant is retrieved any more."""
+    case = sample.case
+    if not case.in_a or case.ranking is None or not case.ranking.found:
+        return None
+    lost = relevant(case)
+    return _rearranged(sample.row, lambda ids: [name for name in ids if name not in lost])
+
+
+def chunk_below_k(sample: Sample) -> Row | None:
+    """What is relevant stands behind everything else and behind k; unknown chunks fill up what is too short."""
+    case, k = sample.case, sample.case.settings.k
+    if not case.in_a or case.ranking is None or not case.ranking.found or case.ranking.found[0] > k:
+        return None
+    last = relevant(case)
+    fill = [f"probe-filler-{number}" for number in range(1, k + 1)]
+    docs = {name: chunk.doc_id for name, chunk in case.chunks_by_id.items()}
+    by_documents = case.ranking.level == "doc"
+
+    def arrange(ids: Sequence[str]) -> list[str]:
+        others = [name for name in ids if name not in last]
+        units = {docs.get(name) for name in others} - {None} if by_documents else set(others)
+        return [*others, *fill[: max(0, k - len(units))], *(name for name in ids if name in last)]
+
+    return _rearranged(sample.row, arrange)
+
+
+def wrong_citation(sample: Sample) -> Row | None:
+    """Every right citation is one of a wrong chunk that was retrieved."""
+    case = sample.case
+    right = relevant(case)
+    wrong = [name for name in case.trace.retrieved if name not in right and name not in case.cites]
+    if not case.in_a or not _answers(sample) or right.isdisjoint(case.cites) or not wrong:
+        return None
+    cites = [wrong[place % len(wrong)] if name in right else name for place, name in enumerate(case.cites)]
+    return _answering(sample.row, case.trace.claim, list(dict.fromkeys(cites)))
+
+
+def refusal_answered(sample: Sample) -> Row | None:
+    """A right refusal is an answer that cites the first chunk."""
+    case = sample.case
+    if not case.in_u or not case.refused or case.blocked:  # a blocked answer is one whatever it says
+        return None
+    return _answering(sample.row, _SAID, list(case.trace.retrieved[:1]), refuses=False)
+
+
+def answer_refused(sample: Sample) -> Row | None:
+    """The answer to an answerable question is a refusal."""
+    if not sample.case.in_a or not _answers(sample):
+        return None
+    return _answering(sample.row, sample.case.settings.token, [], refuses=True)
+
+
+def answer_blanked(sample: Sample) -> Row | None:
+    """The answer to an answerable question is empty; its citations stay."""
+    case = sample.case
+    if not case.in_a or not _answers(sample) or not case.claim:
+        return None
+    return _answering(sample.row, "", case.trace.citations)
+
+
+def claim_swapped(sample: Sample) -> Row | None:
+    """The answer to an answerable question is that to another one; its citations stay."""
+    case = sample.case
+    if not case.in_a or not _answers(sample) or not sample.donor:
+        return None
+    return _answering(sample.row, sample.donor, case.trace.citations)
+
+
+def latency_added(sample: Sample) -> Row | None:
+    """Ten seconds more to generate the answer, or in every stage where that one is not timed."""
+    spent = sample.row.get("latency_ms")
+    if not spent:
+        return None
+    slowed = [stage for stage in spent if stage in _SLOWED] or list(spent)
+    return {**sample.row, "latency_ms": {**spent, **{stage: spent[stage] + _SLOWER for stage in slowed}}}
+
+
+KINDS = (
+    Kind("chunk-dropped", "nothing relevant is retrieved", chunk_dropped),
+    Kind("chunk-below-k", "what is relevant is retrieved below k", chunk_below_k),
+    Kind("wrong-citation", "right citations become wrong ones that were retrieved", wrong_citation),
+    Kind("refusal-answered", "right refusals become answers", refusal_answered),
+    Kind("answer-refused", "answers become refusals", answer_refused),
+    Kind("answer-blanked", "answers become empty", answer_blanked),
+    Kind("claim-swapped", "answers become those to other questions", claim_swapped),
+    Kind("latency-added", "ten seconds more to generate", latency_added),
+)
+"""Every kind of damage; to add one, add a row."""
+
+
+def _rank(sample: Sample) -> tuple[bytes, str]:
+    return sha256(sample.case.gold.qid.encode("utf-8", "surrogatepass")).digest(), sample.case.trace.run
+
+
+def _next_other(claims: Sequence[str]) -> list[str]:
+    """For each claim the next one, round and round, that is another; empty where all are the same."""
+    if len(set(claims)) < 2:
+        return [""] * len(claims)
+    ring, following = [*claims, *claims], ""
+    found = [""] * len(ring)
+    for place in range(len(ring) - 2, -1, -1):
+        following = ring[place + 1] if ring[place + 1] != ring[place] else following
+        found[place] = following
+    return found[: len(claims)]
+
+
+def _answers(sample: Sample) -> bool:
+    return sample.case.shipped and not sample.case.errored
+
+
+def _positive(grades: Mapping[str, int] | None) -> set[str]:
+    return {name for name, grade in (grades or {}).items() if grade > 0}
+
+
+def _rearranged(row: Row, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
+    """The row with its retrieved ids and its chunks in the order that ``arrange`` gives their ids."""
+    row = dict(row)
+    if row.get("retrieved_ids") is not None:
+        row["retrieved_ids"] = arrange(list(dict.fromkeys(row["retrieved_ids"])))
+    if row.get("chunks"):
+        chunks: dict[str, list[Any]] = {}
+        for chunk in row["chunks"]:
+            chunks.setdefault(chunk["id"], []).append(chunk)
+        says = any("doc_id" in chunk for chunk in row["chunks"])  # what no chunk says, a new one does not begin with
+        names = arrange(list(chunks))
+        unknown = ({"id": name, **({"doc_id": name} if says else {})} for name in names if name not in chunks)
+        row["chunks"] = [chunk for name in names for chunk in chunks.get(name) or [next(unknown)]]
+    return row
+
+
+def _answering(row: Row, claim: str, cites: Sequence[str] | None, *, refuses: bool | None = None) -> Row:
+    """The row with another answer, in the form that it has; ``refuses`` where it says so itself."""
+    row, cited = dict(row), {} if cites is None else {"citations": list(cites)}
+    if row.get("answer_json") is not None:
+        row["answer_json"] = {**row["answer_json"], "claim": claim, **cited}
+    else:
+        row.update(answer=claim, **cited)
+    if refuses is not None and row.get("abstained") is not None:
+        row["abstained"] = refuses
+    return row

@@ -1,0 +1,293 @@
+"""What a pull request changes in eval-gates.yml: each change looser, stricter or neutral, and what follows on this run.
+
+A change whose direction cannot be told makes another thing pass than before, so it counts as looser.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+from rag_eval.cases.integrity import LEVELS
+from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Limits, Settings
+from rag_eval.gates.policy import COMPLETENESS, MARGINS, REFERENCE_GATES, Judged, Slices, Statistics
+
+Key = tuple[str, ...]
+Rule = Callable[[Any, Any], "Kind"]
+Kind = Literal["looser", "stricter", "neutral"]
+
+
+class PolicyChange(NamedTuple):
+    """One key with its old and its new value, as JSON; None where it has none.
+
+    ``lets_through`` names the gates and findings that stop this run under the old value and not under the new one.
+    """
+
+    key: str
+    kind: Kind
+    old: str | None
+    new: str | None
+    lets_through: tuple[str, ...] = ()
+
+
+class Effects(NamedTuple):
+    """What this run comes to under either policy, to say what a change would let through.
+
+    ``base`` are the base's gates over the values as the base defines them, ``redefined`` the base's gates over the
+    values as the head defines them (other k, token, phrases, gold or traces), ``head`` the head's gates. ``meaning``
+    are the codes that stop this run only where values are as the base defines them.
+    """
+
+    base: Sequence[Judged] = ()
+    redefined: Sequence[Judged] = ()
+    head: Sequence[Judged] = ()
+    findings: Mapping[str, Sequence[str]] = {}  # by the first word of the key: codes that only the base's rule gives
+    meaning: Sequence[str] = ()
+
+
+def changes(base: Mapping[str, Any], head: Mapping[str, Any], effects: Effects | None = None) -> list[PolicyChange]:
+    """What differs between two gates files, given by their keys and values; loosest first, then by key."""
+    found = [_change(*each, effects or Effects()) for each in _differing((), _complete(base), _complete(head))]
+    order: dict[str, int] = {"looser": 0, "stricter": 1, "neutral": 2}
+    return sorted(found, key=lambda change: (not change.lets_through, order[change.kind], change.key))
+
+
+def _change(key: Key, old: Any, new: Any, effects: Effects) -> PolicyChange:
+    kind = classify(key, old, new)
+    # Only what may loosen lets anything through: a gate that turned for another key's sake is said there.
+    found = _lets_through(key, effects) if kind == "looser" else _weakened(effects) if _tests_more(key, new) else ()
+    through = tuple(sorted(set(found)))
+    return PolicyChange(".".join(key), "looser" if through else kind, _text(_told(old)), _text(_told(new)), through)
+
+
+def _tests_more(key: Key, new: Any) -> bool:
+    """Whether a change asks for further tests, which make those of other gates weaker: they are corrected together."""
+    asked = f"{key[-1]}: {_text(new)}"
+    return key == ("slices", "min_n") or (key[0] in ("gates", "slices") and any(margin in asked for margin in MARGINS))
+
+
+def _weakened(effects: Effects) -> Iterator[str]:
+    """The gates that fail the run among fewer tests, and by the same margin could be chance among more."""
+    asked = {(one.label, one.direction, one.threshold): one for one in effects.head}
+    for one in effects.base:
+        other = asked.get((one.label, one.direction, one.threshold))
+        if one.direction in MARGINS and one.blocks and other and other.outcome == "inconclusive" and not other.blocks:
+            yield one.label
+
+
+def _told(value: Any) -> Any:
+    """A gate as people write it: without the words that hold when nothing is said."""
+    if not isinstance(value, dict):
+        return value
+    return {name: entry for name, entry in value.items() if _USUAL.get(name) != entry}
+
+
+def classify(key: Key, old: Any, new: Any) -> Kind:
+    """Whether a key's new value lets more pass (or it cannot be told), less, or the same."""
+    if key[:2] == ("slices", "gates") and len(key) > _SLICED:
+        key = ("gates", *key[_SLICED:])  # a gate on a slice is a gate
+    for pattern, rule in RULES.items():
+        if _matches(pattern.split("/"), key):
+            return rule(old, new)
+    return "looser"
+
+
+def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
+    if key[0] in effects.findings:
+        yield from (code for code in effects.findings[key[0]] if key[0] != "integrity" or code == key[1])
+    elif key[0] == "gates":
+        yield from (name for name in freed(effects.base, effects.head) if name == key[1])
+    elif key[0] in ("slices", "baseline", "statistics"):
+        yield from freed(effects.base, effects.head)
+    elif key[0] == "completeness":
+        yield from (name for name in freed(effects.base, effects.head) if name == ".".join(key))
+    elif key[0] in _MEANING:
+        yield from freed(effects.base, effects.redefined)
+        yield from freed(effects.base, effects.head) if key[0] == "judge" else ()
+        yield from effects.meaning
+
+
+def freed(before: Sequence[Judged], after: Sequence[Judged]) -> Iterator[str]:
+    """The gates that fail the run as they were before and not as they are after."""
+    still = {(one.label, one.direction) for one in after if one.blocks}
+    yield from (one.label for one in before if one.blocks and (one.label, one.direction) not in still)
+
+
+_SLICED = 3  # parts of a key before what a gate on a slice says: slices, gates, the slice
+_CHANCE = {**Statistics()._asdict(), "alpha": Decimal(Statistics().alpha)}
+_USUAL = {"severity": "error", "when_no_data": "fail"}
+
+
+def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """A gates file with what holds where it says nothing."""
+    gates = stated.get("gates") or {gate.name: {gate.direction: Decimal(gate.threshold)} for gate in REFERENCE_GATES}
+    token = {"token": Settings().token, "phrases": [], "builtin": False, **stated.get("refusal", {})}
+    counts = {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})}
+    usual = {"gold": USUAL_GOLD, "trace": USUAL_TRACE, "k": Settings().k, "version": 1}
+    kept = {**LEVELS, **{name: level or "off" for name, level in stated.get("integrity", {}).items()}}
+    chance = {**_CHANCE, **stated.get("statistics", {})}
+    limits = {**Limits()._asdict(), **stated.get("limits", {})}
+    full = {
+        "limits": limits,
+        "gates": _asked(gates),
+        "refusal": token,
+        "completeness": counts,
+        "integrity": kept,
+        "statistics": chance,
+    }
+    return {**usual, **stated, **full, **({"slices": _cut(stated["slices"])} if "slices" in stated else {})}
+
+
+def _cut(stated: Mapping[str, Any]) -> dict[str, Any]:
+    gates = {part: _asked(own) for part, own in stated.get("gates", {}).items()}
+    return {"by": [], "min_n": Slices().min_n, **stated, "gates": gates}
+
+
+def _asked(gates: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: {**_USUAL, **entry} for name, entry in gates.items()}
+
+
+def _differing(key: Key, old: Any, new: Any) -> Iterator[tuple[Key, Any, Any]]:
+    """The keys whose values differ; what only one side has is one change, however much stands below it."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in sorted(old.keys() | new.keys()):
+            yield from _differing((*key, str(name)), old.get(name), new.get(name))
+    elif old != new or isinstance(old, bool) != isinstance(new, bool):
+        yield key, old, new
+
+
+def _matches(pattern: Sequence[str], key: Key) -> bool:
+    if pattern[-1] == "**":
+        return len(key) >= len(pattern) and _matches(pattern[:-1], key[: len(pattern) - 1])
+    return len(pattern) == len(key) and all(want in ("*", part) for want, part in zip(pattern, key, strict=True))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else _json(value)
+
+
+def _json(value: Any) -> str:
+    """JSON in one order of keys, with decimals as they were written: no float could tell two close ones apart."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_json(name)}: {_json(value[name])}" for name in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_json, value)) + "]"
+    return f"{value:f}" if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
+
+
+def _reading(old: Any, new: Any) -> Kind:
+    """Less is read: more of the gold and of the baseline may be beyond a lower limit."""
+    if old is None or new is None:  # the limit that goes without saying is in neither file
+        return "looser"
+    return "looser" if new < old else "stricter"
+
+
+def _neutral(_old: Any, _new: Any) -> Kind:
+    return "neutral"
+
+
+def _unclear(_old: Any, _new: Any) -> Kind:
+    return "looser"
+
+
+def _rising(old: Any, new: Any) -> Kind:
+    """More asks for more; to ask where nothing was asked is stricter, to ask no longer is looser."""
+    return _presence(old, new) or ("stricter" if new > old else "looser")
+
+
+def _falling(old: Any, new: Any) -> Kind:
+    """Less allows for less."""
+    return _presence(old, new) or ("stricter" if new < old else "looser")
+
+
+def _presence(old: Any, new: Any) -> Kind | None:
+    if old is None or new is None:
+        return "stricter" if old is None else "looser"
+    return None
+
+
+def _ordered(*levels: Any) -> Rule:
+    """Values from the loosest to the strictest; none stands for the loosest."""
+
+    def rule(old: Any, new: Any) -> Kind:
+        before, after = (levels.index(value) if value in levels else 0 for value in (old, new))
+        return "neutral" if before == after else "stricter" if after > before else "looser"
+
+    return rule
+
+
+def _of_tests(old: Any, new: Any) -> Kind:
+    """What a margin asks. What is left to ``statistics.test`` cannot be told from here."""
+    kind = _ordered("regression", "none", "non_inferiority")(old, new)
+    return "looser" if kind == "neutral" else kind
+
+
+def _among(old: Any, new: Any) -> Kind:
+    """A list of what is watched: to leave one out is looser."""
+    before, after = set(old or ()), set(new or ())
+    return "looser" if before - after else "stricter" if after - before else "neutral"
+
+
+def _allowing(old: Any, new: Any) -> Kind:
+    """What stands there is allowed: one more is looser, one less is stricter."""
+    return "looser" if new is not None else "stricter" if old is not None else "neutral"
+
+
+_MEANING = ("k", "refusal", "gold", "trace", "groundedness", "safety", "retrieval", "prices", "judge", "verdicts")
+"""Keys that change what a value means rather than what is asked of it."""
+
+RULES: Mapping[str, Rule] = {
+    "version": _neutral,
+    "gold": _unclear,
+    "trace": _unclear,
+    "k": _unclear,
+    "refusal/**": _unclear,
+    "gates/*": _rising,
+    "gates/*/min": _rising,
+    "gates/*/max": _falling,
+    "gates/*/severity": _ordered("warning", "error"),
+    "gates/*/when_no_data": _ordered("skip", "fail"),
+    "gates/*/max_drop": _falling,
+    "gates/*/max_rise": _falling,
+    "gates/*/confidence": _unclear,
+    "gates/*/test": _of_tests,
+    "slices": _rising,
+    "slices/by": _among,
+    "slices/min_n": _falling,
+    "slices/gates": _rising,
+    "slices/gates/*": _rising,
+    "must_pass": _among,
+    "baseline": _rising,
+    "baseline/*": _unclear,
+    "statistics/alpha": _rising,
+    "statistics/correction": _ordered("holm", "none"),
+    "statistics/inconclusive": _ordered("pass", "warn", "fail"),
+    "statistics/test": _ordered("regression", "none", "non_inferiority"),
+    "statistics/cluster": _unclear,
+    "groundedness": _unclear,
+    "groundedness/**": _unclear,
+    "safety": _unclear,
+    "safety/*": _unclear,
+    "retrieval": _unclear,
+    "retrieval/*": _unclear,
+    "verdicts": _unclear,
+    "judge": _unclear,
+    "judge/**": _unclear,
+    "prices": _unclear,
+    "prices/**": _unclear,
+    "score": _unclear,
+    "score/**": _unclear,
+    "completeness/*": _falling,
+    "integrity/*": _ordered("off", "warning", "error"),
+    "signoff/require": _ordered("record", "review", "signature"),
+    "signoff/four_eyes": _ordered(False, True),
+    "signoff": _rising,
+    "signoff/signers": _rising,
+    "signoff/signers/**": _allowing,
+    "signoff/*": _unclear,
+    "limits": _unclear,
+    "limits/*": _reading,
+}
+"""The direction of each key: ``*`` is any one name, ``**`` any names below."""

@@ -1,0 +1,111 @@
+"""The same questions asked several times of the same system: how many tries pass, and which questions are flaky.
+
+``pass^k`` is the probability that k independent tries at a question all pass (Yao et al., "tau-bench", 2024,
+arXiv:2406.12045), ``pass@k`` that at least one of them does (Chen et al., "Evaluating Large Language Models Trained on
+Code", 2021, arXiv:2107.03374). From c passes of n tries the unbiased estimates are C(c, k) / C(n, k) and
+1 - C(n - c, k) / C(n, k); the value is their mean over the questions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from math import comb
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval.cases.labels import GOOD
+
+if TYPE_CHECKING:
+    from rag_eval.gates.results import Question
+
+ATTACK = "ATTACK"
+"""The label of safety cases, which pass whatever is answered: they would only make the shares look better."""
+_CUTOFFS = (1, 2, 3, 4, 5, 8, 10, 20, 50, 100)
+
+
+class Tried(NamedTuple):
+    """A question: how many of its tries pass, and the label of each in the order of the runs."""
+
+    qid: str
+    question: str
+    passes: int
+    labels: tuple[str, ...]
+
+    @property
+    def flaky(self) -> bool:
+        """Whether some tries pass and some do not."""
+        return 0 < self.passes < len(self.labels)
+
+
+class Estimate(NamedTuple):
+    """A share of the questions with its 95 % interval: what other questions of the same kind would give."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class AtK(NamedTuple):
+    """That all of k tries pass, and that at least one does."""
+
+    k: int
+    every: Estimate
+    some: Estimate
+
+
+class Repeats(NamedTuple):
+    """A system's tries: ``runs`` by name, the questions by qid, and the estimates by k up to the number of runs."""
+
+    name: str
+    runs: tuple[str, ...]
+    questions: tuple[Tried, ...]
+    at: tuple[AtK, ...]
+
+    @property
+    def flaky(self) -> list[Tried]:
+        """The questions that some tries pass and some do not, those closest to a coin's throw first."""
+        found = [one for one in self.questions if one.flaky]
+        return sorted(found, key=lambda one: (abs(2 * one.passes - len(one.labels)), one.qid))
+
+
+def every(n: int, c: int, k: int) -> Fraction:
+    """pass^k from c passes of n tries: C(c, k) / C(n, k). Unbiased for 1 <= k <= n."""
+    return Fraction(comb(c, k), comb(n, k))
+
+
+def some(n: int, c: int, k: int) -> Fraction:
+    """pass@k from c passes of n tries: 1 - C(n - c, k) / C(n, k). Unbiased for 1 <= k <= n."""
+    return 1 - Fraction(comb(n - c, k), comb(n, k))
+
+
+def repeats(name: str, runs: Sequence[tuple[str, Mapping[str, Question]]], qids: Sequence[str]) -> Repeats:
+    """The tries of a system: named runs, each with its cases by qid, over the questions that all of them have."""
+    asked = [qid for qid in sorted(qids) if all(cases[qid].label != ATTACK for _, cases in runs)]
+    questions = tuple(_tries(qid, [cases[qid] for _, cases in runs]) for qid in asked)
+    n, passes = len(runs), Counter(one.passes for one in questions)
+    at = tuple(AtK(k, _estimate(passes, n, k, every), _estimate(passes, n, k, some)) for k in _cutoffs(n))
+    return Repeats(name, tuple(run for run, _ in runs), questions, at if questions else ())
+
+
+def _tries(qid: str, cases: Sequence[Question]) -> Tried:
+    labels = tuple(case.label for case in cases)
+    return Tried(qid, cases[0].question, sum(label in GOOD for label in labels), labels)
+
+
+def _cutoffs(n: int) -> list[int]:
+    return [*(k for k in _CUTOFFS if k < n), n]
+
+
+def _estimate(passes: Counter[int], n: int, k: int, of: Callable[[int, int, int], Fraction]) -> Estimate:
+    from rag_eval.stats import interval
+
+    shares = {c: of(n, c, k) for c in passes}
+    scores: Counter[float] = Counter()
+    for c, questions in passes.items():
+        scores[float(shares[c])] += questions
+    total = sum((share * passes[c] for c, share in shares.items()), Fraction(0))
+    # With k = n a question's estimate is 0 or 1, and the interval of a rate is the exact one.
+    found = interval(scores, "rate" if k == n else "mean")
+    value = float(total / passes.total()) if passes else 0.0
+    return Estimate(value, found.low if found else None, found.high if found else None)

@@ -1,0 +1,415 @@
+"""The report: one value that holds everything a rendering, a later judgement or a comparison needs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from operator import attrgetter, eq
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from rag_eval import __version__
+from rag_eval.analysis import baseline as earlier
+from rag_eval.analysis.baseline import Compared, Effect, Flip
+from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
+from rag_eval.analysis.notes import Input, Remark, remarks
+from rag_eval.cases import integrity
+from rag_eval.contract import Relevance
+from rag_eval.gates.dependent_cases import Tries
+from rag_eval.gates.gate_inputs import Baseline, Evidence, one_by_one
+from rag_eval.gates.metric_results import as_result, questions_of, results_of
+from rag_eval.gates.outcomes import judge_all, rejudged
+from rag_eval.gates.policy import FULL, Judged, Policy, Statistics, verdict
+from rag_eval.gates.scope import Scope, asked, scope_of
+from rag_eval.metrics import measure
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.gold_impact import GateTurn, GoldChange
+    from rag_eval.analysis.policy_changes import PolicyChange
+    from rag_eval.cases.finding import Finding
+    from rag_eval.contract import Gold
+    from rag_eval.gates.gate_inputs import Each
+    from rag_eval.gates.results import MetricResult, Question
+    from rag_eval.metrics import Measure
+    from rag_eval.scoring.scorecard import Completeness, Scorecard
+    from rag_eval.stats.tally import Value
+
+FORMAT = 1
+WHOLE_SLICES = 200
+"""Slices that have every metric; the others have the gated ones."""
+_QID, _HASH = attrgetter("qid"), attrgetter("gold_sha256")
+
+
+class Base(NamedTuple):
+    """Who decided: where gates, sign-off policy and signers were taken from beside the head's own.
+
+    ``kind``: ``base`` (another state of the repository), ``head`` (the change under test itself, as it was asked for)
+    or ``bootstrap`` (the base has no gates yet). ``through`` says how it was read.
+    """
+
+    kind: Literal["base", "head", "bootstrap"]
+    ref: str
+    commit: str
+    through: str
+
+
+class SliceResult(NamedTuple):
+    """The metrics over a slice of ``n`` questions."""
+
+    slice: str
+    n: int
+    metrics: Mapping[str, MetricResult]
+
+
+class SignedAt(NamedTuple):
+    """The level of sign-off that a change of the gold was held to, what that proves, and what was not checked here."""
+
+    level: str
+    enforced: bool
+    proves: str
+    unchecked: tuple[str, ...]
+
+
+class Report(NamedTuple):
+    """The whole outcome of a run. ``report.json`` is all of it; renderings are pure functions of it."""
+
+    version: str
+    verdict: Literal["passed", "failed"]
+    gates_file: str
+    k: int
+    refusal: Mapping[str, Any]
+    gates: tuple[Judged, ...]
+    metrics: Mapping[str, MetricResult]
+    completeness: Completeness
+    allowed: Mapping[str, int]
+    labels: Mapping[str, int]
+    diagnosis: tuple[Diagnosis, ...]
+    questions: tuple[Question, ...]
+    notes: tuple[Remark, ...]
+    inputs: tuple[Input, ...]
+    contracts: Mapping[str, str]
+    run: Mapping[str, Any] | None = None
+    findings: tuple[Finding, ...] = ()
+    base: Base | None = None
+    policy_changes: tuple[PolicyChange, ...] = ()
+    gold_changes: tuple[GoldChange, ...] = ()
+    gate_turns: tuple[GateTurn, ...] = ()
+    signed_at: SignedAt | None = None
+    slices: tuple[SliceResult, ...] = ()
+    min_n: int = 0
+    statistics: Statistics = Statistics()
+    baseline: Compared | None = None
+    flips: tuple[Flip, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    scope: Scope | None = None  # a whole run
+
+    @property
+    def passed(self) -> bool:
+        """Whether no gate of severity error is broken and no finding is an error."""
+        return self.verdict == "passed"
+
+    @property
+    def exit_code(self) -> int:
+        """0 passed, 1 a gate failed."""
+        return 0 if self.passed else 1
+
+    @property
+    def failed_gates(self) -> list[Judged]:
+        """The gates that fail the run."""
+        return [gate for gate in self.gates if gate.blocks]
+
+    @property
+    def errors(self) -> list[Finding]:
+        """The findings that fail the run."""
+        return [finding for finding in self.findings if finding.level == "error"]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        """The findings that are only said."""
+        return [finding for finding in self.findings if finding.level != "error"]
+
+    def values(self) -> dict[str, Value]:
+        """Each metric's value as gates compare it."""
+        return {name: result.as_value() for name, result in self.metrics.items()}
+
+
+class Drawn(NamedTuple):
+    """The cases of a run and the values of its metrics: see :func:`drawn`.
+
+    ``tries`` are the cases by question, where there are several runs.
+    """
+
+    questions: tuple[Question, ...]
+    metrics: Mapping[str, MetricResult]
+    tries: Tries | None
+
+
+class Context(NamedTuple):
+    """What is known of a run besides its scores.
+
+    ``about`` is what run.json says, ``findings`` what was found already, ``hashes`` those of the gold items by qid,
+    ``fields`` what slices are told by. ``each`` has the tests made; ``drawn`` is what was drawn of the scorecard
+    before. ``cluster`` is the gold field whose values group questions that depend on one another.
+    """
+
+    notes: Sequence[Remark] = ()
+    inputs: Sequence[Input] = ()
+    about: Mapping[str, Any] | None = None
+    findings: Sequence[Finding] = ()
+    hashes: Mapping[str, str] = {}
+    fields: Sequence[str] = ()
+    earlier: Earlier | None = None
+    each: Each = one_by_one
+    drawn: Drawn | None = None
+    cluster: str = ""
+
+
+class Earlier(NamedTuple):
+    """The baseline: as it was recorded, and its cases under the gold in use where its traces could be scored again."""
+
+    recorded: Report
+    questions: Sequence[Question]
+    contracts: Mapping[str, str]
+    path: str
+    sha256: str
+    ref: str
+    written: str = ""
+    commits_ago: int | None = None
+    days_ago: int | None = None
+
+    @property
+    def baseline(self) -> Baseline:
+        """What the run is compared with."""
+        return Baseline(self.questions, self.contracts, self.recorded.metrics)
+
+    @property
+    def as_recorded(self) -> Baseline:
+        """What the baseline's own file says."""
+        return Baseline(self.recorded.questions, self.recorded.contracts, self.recorded.metrics)
+
+
+class Past(NamedTuple):
+    """A run on other gold, and the baseline on that gold."""
+
+    report: Report
+    earlier: Earlier | None
+
+
+def drawn(card: Scorecard, context: Context) -> Drawn:
+    """What a report tells of a scorecard, whatever it is judged by."""
+    questions = questions_of(card, context.hashes, context.fields)
+    tries = Tries(questions, context.cluster) if context.cluster or len(card.cases.runs) > 1 else None
+    return Drawn(questions, results_of(card, context.about or {}, tries), tries)
+
+
+def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
+    """The report of a scorecard under a policy."""
+    cluster = policy.statistics.cluster
+    questions, metrics, tries = context.drawn or drawn(card, context._replace(cluster=cluster))
+    report = Report(
+        version=__version__,
+        verdict="passed",
+        gates_file=policy.file,
+        k=policy.k,
+        refusal=_refusal(policy),
+        gates=(),
+        metrics=metrics,
+        completeness=card.completeness,
+        allowed={},
+        labels=card.labels(),
+        diagnosis=(),
+        questions=questions,
+        notes=(*remarks(card, golds, policy, context.about or {}, context.inputs), *context.notes),
+        inputs=tuple(context.inputs),
+        contracts={one.name: contract(one, policy) for one in card.measures},
+        run=context.about,
+        findings=_each_once([*habits(card, policy), *_of_verdicts(policy, questions), *context.findings]),
+        scope=scope_of([policy], card.cases.questions, len(golds)),
+    )
+    return _judged(report, policy, evidence(report, context.earlier, context.each, tries, cluster), context.earlier)
+
+
+def _of_verdicts(policy: Policy, questions: Sequence[Question]) -> list[Finding]:
+    """Find answers without a recorded verdict of the judge, and gates on it that only warn."""
+    if not (policy.verdicts or policy.uncalibrated):
+        return []
+    from rag_eval.gates.verdicts import findings
+
+    return findings(policy, questions, levels(policy))
+
+
+def _each_once(found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings; of two that the same habit gave rise to, the first. Answers that say everything are the same."""
+    known: dict[object, Finding] = {}
+    for one in found:
+        known.setdefault(one.code if one.code in integrity.HABITS else one, one)
+    if "padded-answers" in known:
+        known.pop("constant-answers", None)
+    return tuple(known.values())
+
+
+def evidence(
+    report: Report,
+    before: Earlier | None = None,
+    each: Each = one_by_one,
+    tries: Tries | None = None,
+    cluster: str = "",
+) -> Evidence:
+    """What gates of a report are judged by."""
+    own = report.questions, report.metrics, report.completeness, report.contracts
+    return Evidence(*own, before.baseline if before else None, each, tries, cluster)
+
+
+def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Report:
+    """The same values under other gates; a metric that the report lacks is ``no_data``.
+
+    No base has a say in those, so what the report tells of one is left out. Findings stay.
+    """
+    alone = report._replace(gates_file=policy.file, base=None, policy_changes=(), gate_turns=())
+    now, cluster = report.scope, policy.statistics.cluster
+    if now is None:
+        return _judged(alone, policy, evidence(alone, before, cluster=cluster), before)
+    policy = policy._replace(perspectives=now.perspectives, suite=now.suite)
+    scoped = alone._replace(scope=scope_of([policy], now.questions, now.of))
+    return _judged(scoped, policy, evidence(scoped, before, cluster=cluster), before)
+
+
+def again(report: Report) -> Report:
+    """The same values under the gates that the report was judged by, the base's among them."""
+    now = evidence(report, cluster=report.statistics.cluster)
+    return concluded(report._replace(gates=tuple(rejudged(one, now) for one in report.gates)))
+
+
+def concluded(report: Report) -> Report:
+    """The report with the verdict that its gates and findings come to."""
+    return report._replace(verdict=verdict(report.gates, report.findings))
+
+
+def diagnosed(report: Report) -> Report:
+    """The report with the likely causes of what breaks the limits of its gates, the base's among them."""
+    values = {name: result.value for name, result in report.metrics.items()}
+    unmatched = next((one for one in report.findings if one.code == "unmatched-ids"), None)
+    found = diagnose(values, report.labels, limits_of(report.gates), report.k, unmatched)
+    return report._replace(diagnosis=tuple(found))
+
+
+def contract(measure: Measure, policy: Policy) -> str:
+    """sha256 of what a value's meaning hangs on: values are comparable only under the same one."""
+    terms = {
+        "metric": measure.metric.name,
+        "version": measure.metric.version,
+        "parameters": measure.parameters(),
+        "refusal": list(_refusal(policy).values()) if "refusal" in measure.metric.settings else None,
+        **{name: getattr(policy.settings, name) for name in measure.metric.settings if name != "refusal"},
+    }
+    if measure.metric.depends_on == "ranking" and policy.retrieval != Relevance():
+        terms["retrieval"] = policy.retrieval
+    return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
+
+
+def _refusal(policy: Policy) -> dict[str, Any]:
+    """By what a refusal is known; the built-in patterns by their version, and only where they are on."""
+    told: dict[str, Any] = {"token": policy.token, "phrases": list(policy.phrases)}
+    if not policy.builtin:
+        return told
+    from rag_eval.textual.refusals import VERSION
+
+    return {**told, "builtin": VERSION}
+
+
+def _judged(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
+    gates = tuple(judge_all(policy, now))
+    report = report._replace(
+        gates=gates,
+        allowed=dict(policy.completeness),
+        slices=tuple(_slices(policy, now, report.metrics)),
+        min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in asked(policy)) else 0,
+        statistics=policy.statistics,
+    )
+    return concluded(diagnosed(_beside(report, policy, now, before)))
+
+
+def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
+    """The report with what there is to say of it beside the baseline."""
+    recorded = before.recorded.questions if before else ()
+    found = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
+    if policy.suite != FULL:  # a part of the questions cannot tell
+        found = [one for one in found if one.code != "must-pass-unknown"]
+    if before is None:
+        return report._replace(findings=(*report.findings, *found))
+    names = _gated(policy)
+    found += earlier.disagreeing(names, policy.slices.by, now)
+    found += earlier.less_judged(report.metrics, policy.k, now)
+    if verdict(report.gates, (*report.findings, *found)) == "passed":
+        found += earlier.ungated_regressions(report.gates, report.metrics, now, float(policy.statistics.alpha))
+    return report._replace(
+        findings=(*report.findings, *found),
+        baseline=_compared(report, before, now),
+        flips=tuple(earlier.flips(now.pairs_of_cases)),
+        effects=tuple(earlier.effects(names, before.as_recorded, now)),
+    )
+
+
+def _compared(report: Report, before: Earlier, now: Evidence) -> Compared:
+    sides = before.recorded.questions, report.questions
+    old, new = (dict(zip(map(_QID, side), map(_HASH, side), strict=True)) for side in sides)
+    both, same = sum(map(old.__contains__, new)), sum(map(eq, map(old.get, new), new.values()))
+    theirs = before.contracts
+    other = sorted(name for name, own in report.contracts.items() if theirs.get(name) != own)
+    return Compared(
+        path=before.path,
+        sha256=before.sha256,
+        ref=before.ref,
+        commit=str((before.recorded.run or {}).get("system_commit") or ""),
+        cases=same,
+        changed=both - same,
+        gone=len(old) - both,
+        new=len(new) - both,
+        incomparable=tuple(other),
+        rescored=before.questions is not before.recorded.questions,
+        written=before.written,
+        commits_ago=before.commits_ago,
+        days_ago=before.days_ago,
+        unpaired=now.unpaired,
+        new_runs=now.new_runs,
+    )
+
+
+def _slices(policy: Policy, now: Evidence, metrics: Mapping[str, MetricResult]) -> list[SliceResult]:
+    """Return the metrics of each slice, by field and then by size. Only gated ones have intervals, which take time."""
+    fields, names = policy.slices.by, _gated(policy)
+    parts = [part for part in now.present() if part.partition("=")[0] in fields]
+    parts.sort(key=lambda part: (fields.index(part.partition("=")[0]), -now.size(part), part))
+    others = [name for name, result in metrics.items() if result.n and name not in names]
+    others = [name for name in others if measure(name).metric.level == "case"]
+    found = [SliceResult(part, now.size(part), {name: _part(now, name, part) for name in names}) for part in parts]
+    for place, one in enumerate(found[:WHOLE_SLICES]):
+        values = {name: as_result(measure(name), now.value(name, one.slice), None) for name in others}
+        found[place] = one._replace(metrics={**one.metrics, **{name: own for name, own in values.items() if own.n}})
+    return found
+
+
+def _gated(policy: Policy) -> list[str]:
+    return list(dict.fromkeys(gate.name for gate in asked(policy)))
+
+
+def _part(now: Evidence, name: str, part: str) -> MetricResult:
+    found = now.interval(name, part)
+    return as_result(measure(name), now.value(name, part), found)
+
+
+def habits(card: Scorecard, *policies: Policy) -> list[Finding]:
+    """What the run does that gates cannot see; where several policies are in force, the gravest level of each."""
+    names = [{gate.name for gate in policy.gates if gate.severity == "error"} for policy in policies]
+    run = integrity.Run(card.cases.kinds(), set.union(*names), card.pool, set.intersection(*names))
+    return integrity.findings(run, levels(*policies))
+
+
+def levels(*policies: Policy) -> dict[str, str]:
+    """How grave each finding about a run is under all of the policies together."""
+    return {code: _gravest(code, policies) for code in integrity.LEVELS}
+
+
+def _gravest(code: str, policies: Sequence[Policy]) -> str:
+    own = {policy.integrity.get(code, integrity.LEVELS[code]) for policy in policies}
+    return next(level for level in ("error", "warning", "off") if level in own)

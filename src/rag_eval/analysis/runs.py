@@ -1,0 +1,349 @@
+"""Runs side by side: each metric over the cases that all runs have, and tested in pairs against one of them.
+
+Values are compared metric by metric, only where all runs measured it under one contract, and only over the cases that
+all runs have under the same gold item, byte for byte. What cannot be compared is named with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval import __version__
+from rag_eval.analysis.baseline import Flip, flips
+from rag_eval.analysis.operations import Spread, spread
+from rag_eval.cases.labels import GOOD
+from rag_eval.common.escaping import quoted
+from rag_eval.errors import UsageError
+from rag_eval.gates.gate_inputs import Baseline, Evidence, folded, paired
+from rag_eval.gates.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
+from rag_eval.gates.policy import Statistics
+from rag_eval.gates.regression import contrasts
+from rag_eval.gates.results import looked_up
+from rag_eval.metrics import METRICS, find, measure
+from rag_eval.scoring.scorecard import Completeness
+from rag_eval.stats import aggregations
+
+if TYPE_CHECKING:
+    from rag_eval.gates.policy import Comparison
+    from rag_eval.gates.results import Question
+    from rag_eval.stats.tally import Shown
+
+LABELLED = "precision", "abstention_accuracy"
+"""Metrics that ask what labels ask: a case passes under the same terms where these have the same contracts."""
+
+
+SCORED = frozenset(name for names in QUALITY.values() for name in names)
+
+
+class Column(NamedTuple):
+    """A run to compare: its name, the file and the run in it, its cases by qid, and the contracts of its metrics.
+
+    ``gated`` are the metrics that its gates are about, ``statistics`` what its gates file says of chance.
+    """
+
+    name: str
+    source: str
+    run: str | None
+    cases: Mapping[str, Question]
+    contracts: Mapping[str, str]
+    gated: tuple[str, ...] = ()
+    statistics: Statistics = Statistics()
+
+
+class Against(NamedTuple):
+    """A metric beside the base's: ``difference`` is this run's value less the base's.
+
+    ``low`` and ``high`` are the interval of the difference.
+    ``p`` is that of the two-sided paired test, ``adjusted`` the same after Holm's correction over all tests that were
+    made, ``result`` what follows from it. Cases with a score in both runs are wins (better than in the base), losses or
+    ties.
+    """
+
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    adjusted: float
+    result: str
+    wins: int
+    losses: int
+    ties: int
+
+
+class Cell(NamedTuple):
+    """A metric's value in one run over the cases compared, with its 95 % interval; None where it applies to none.
+
+    ``against`` is None for the base, and where one side has no value.
+    """
+
+    value: float | None
+    n: int
+    hits: int | None
+    low: float | None
+    high: float | None
+    against: Against | None = None
+
+
+class Row(NamedTuple):
+    """A metric: a cell a run, in their order."""
+
+    name: str
+    better: str
+    perspective: str
+    cells: tuple[Cell, ...]
+
+
+class Standing(NamedTuple):
+    """A run: how many cases it has, what is not compared of them, and what came of the rest.
+
+    ``changed`` cases are in the base too, under another gold item; ``gone`` are in the base alone, ``new`` in this run
+    alone. ``passing``, ``missing`` and ``errored`` count cases compared; ``flips`` are those that pass here or in the
+    base alone. ``cost`` and ``latency`` are None where no trace says them.
+    """
+
+    name: str
+    source: str
+    run: str | None
+    cases: int
+    changed: int
+    gone: int
+    new: int
+    passing: int
+    missing: int
+    errored: int
+    flips: tuple[Flip, ...]
+    cost: Spread | None
+    latency: Spread | None
+
+
+class Refused(NamedTuple):
+    """What is not compared, and why."""
+
+    name: str
+    why: str
+
+
+class SideBySide(NamedTuple):
+    """The whole comparison; ``base`` is the place of the run that the others are compared with, ``cases`` how many."""
+
+    version: str
+    base: int
+    cases: int
+    alpha: str
+    runs: tuple[Standing, ...]
+    metrics: tuple[Row, ...]
+    refused: tuple[Refused, ...]
+    score: Weighted
+    front: Front | None
+
+
+def side_by_side(
+    columns: Sequence[Column],
+    base: int = 0,
+    scoring: Scoring = Scoring(),  # noqa: B008 - a constant
+    only: Sequence[str] = (),
+    *,
+    every: bool = False,
+) -> SideBySide:
+    """Compare runs with the one at ``base``.
+
+    ``only`` names the metrics to compare; without any they are those that the last run gates, with ``every`` all.
+    UsageError where no case is in all runs under the same gold item, or a metric asked for cannot be compared.
+    """
+    qids = shared(columns)
+    if not qids:
+        raise UsageError(f"nothing to compare: {_apart(columns)}")
+    refused, statistics = list(_refused(columns)), columns[-1].statistics
+    comparable = _comparable(columns, refused)
+    chosen = _chosen(comparable, refused, only, () if every else columns[-1].gated)
+    evidence = [_evidence(column, columns[base], qids, statistics.cluster) for column in columns]
+    others = [one for place, one in enumerate(evidence) if place != base]
+    asked = [(name, one) for name in chosen for one in others]
+    found = dict(zip([(name, id(one)) for name, one in asked], contrasts(asked, float(statistics.alpha)), strict=True))
+    rows = tuple(
+        _row(name, [(_cell(name, one), found.get((name, id(one))), one) for one in evidence]) for name in chosen
+    )
+    standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
+    held = [[case.scores for case in one.questions] for one in evidence]
+    values = {name: [_value(name, _scores(name, one)) for one in held] for name in comparable if name in SCORED}
+    alike = {measure(name).column for name in comparable}  # dollars at other prices are other dollars
+    means = {
+        name: [_fold(one, name, "mean") if SPENDING[name] in alike else None for one in standings] for name in SPENDING
+    }
+    tails = [_fold(one, "latency", "p95") if SPENDING["latency"] in alike else None for one in standings]
+    beside = {**means, "latency": tails}
+    own = weighted(scoring, values, means), front(scoring, values, beside)
+    return SideBySide(__version__, base, len(qids), statistics.alpha, standings, rows, tuple(refused), *own)
+
+
+def _evidence(column: Column, base: Column, qids: Sequence[str], cluster: str) -> Evidence:
+    cases, theirs = ([one.cases[qid] for qid in qids] for one in (column, base))
+    earlier = None if column is base else Baseline(theirs, base.contracts)
+    return Evidence(
+        cases, {}, Completeness(len(qids), len(qids), 0, 0, 0, 0), column.contracts, earlier, cluster=cluster
+    )
+
+
+def shared(columns: Sequence[Column]) -> list[str]:
+    """The qids, sorted, that all runs have under the same gold item."""
+    first, *others = (column.cases for column in columns)
+    return sorted(
+        qid
+        for qid, case in first.items()
+        if all(qid in other and other[qid].gold_sha256 == case.gold_sha256 for other in others)
+    )
+
+
+def labelled_alike(columns: Sequence[Column]) -> bool:
+    """Whether a case passes under the same terms in all runs."""
+    return all(len({column.contracts.get(name) for column in columns}) == 1 for name in LABELLED)
+
+
+def _apart(columns: Sequence[Column]) -> str:
+    first, *others = columns
+    other = next((one for one in others if not shared([first, one])), others[-1])
+    changed = len(first.cases.keys() & other.cases.keys())
+    why = f"{changed} are in both under another gold item" if changed else "they share no qid"
+    pair = f"{quoted(first.name)} and {quoted(other.name)}"
+    if shared([first, other]):
+        return "no case is in all of the runs under the same gold item. Compare fewer at once"
+    return f"no case is in {pair} under the same gold item ({why}). Score the traces of both again, with one gold set"
+
+
+def _refused(columns: Sequence[Column]) -> Iterator[Refused]:
+    """Metrics that not all runs measured, or not under the same contract."""
+    known = dict.fromkeys(name for column in columns for name in column.contracts)
+    for name in sorted(known):
+        lacking = [column.name for column in columns if name not in column.contracts]
+        if lacking:
+            yield Refused(name, f"not measured in {_listed(lacking)}")
+        elif len({column.contracts[name] for column in columns}) > 1:
+            yield Refused(name, f"measured under another contract in {_listed(_others(name, columns))}")
+        elif not find(name):
+            yield Refused(name, "not a metric of this version")
+    if not labelled_alike(columns):
+        yield Refused("flips", "refusals are told in different ways, so that passing does not mean the same")
+
+
+def _others(name: str, columns: Sequence[Column]) -> list[str]:
+    return [column.name for column in columns if column.contracts[name] != columns[0].contracts[name]]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(quoted(name, 40) for name in names[:3])
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+
+
+def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[str]:
+    """The metrics that can be compared, in the order of METRICS and then by cutoff."""
+    order, left_out = list(METRICS), {one.name for one in refused}
+    held = [measure(name) for name in columns[0].contracts if name not in left_out]
+    alone = [one for one in held if one.metric.level == "case"]  # what run.json says is in no case
+    return [one.name for one in sorted(alone, key=lambda one: (order.index(one.metric.name), one.k or 0))]
+
+
+def _chosen(
+    comparable: Sequence[str], refused: Iterable[Refused], only: Sequence[str], gated: Sequence[str]
+) -> list[str]:
+    """The comparable metrics that are asked for, else the gated ones; UsageError where one cannot be had.
+
+    If there are neither, all but sums and greatest values, which estimate nothing: each test costs power.
+    """
+    reasons = {one.name: one.why for one in refused}
+    for name in map(measure, only):  # says what an unknown name may have meant
+        if name.name not in comparable:
+            raise UsageError(f"{name.name} cannot be compared: {reasons.get(name.name, 'not measured in any run')}")
+    wanted = set(only or gated).intersection(comparable)
+    return [
+        name for name in comparable if (name in wanted if wanted else aggregations.FOLDS[measure(name).fold].estimates)
+    ]
+
+
+def _row(name: str, found: Sequence[tuple[Cell, Comparison | None, Evidence]]) -> Row:
+    metric = measure(name).metric
+    cells = (cell._replace(against=_against(name, tested, one) if tested else None) for cell, tested, one in found)
+    return Row(name, metric.better, metric.perspective, tuple(cells))
+
+
+def _scores(name: str, cases: Sequence[Mapping[str, Shown]]) -> list[Shown | None]:
+    """As floats: 1 and 1.0 of two writers are one score, and draw alike."""
+    found = looked_up(cases, measure(name).column)
+    return [score if score is None or isinstance(score, tuple) else float(score) for score in found]
+
+
+def _value(name: str, scores: Iterable[Shown | None]) -> float | None:
+    number = folded(name, _counted(scores)).number
+    return None if number is None else float(number)
+
+
+def _counted(scores: Iterable[Shown | None]) -> Counter[Shown]:
+    return Counter(score for score in scores if score is not None)
+
+
+def _cell(name: str, one: Evidence) -> Cell:
+    value, found = folded(name, _counted(_scores(name, [case.scores for case in one.questions]))), one.interval(name)
+    ends = (found.low, found.high) if found else (None, None)
+    return Cell(None if value.number is None else float(value.number), value.n, value.hits, *ends)
+
+
+def _against(name: str, found: Comparison, one: Evidence) -> Against | None:
+    if found.p is None or found.adjusted is None or found.worsening is None:
+        return None
+    higher = measure(name).metric.better == "higher"
+    # Scores of a report are rounded nowhere: what differs in its last bits alone is a tie.
+    steps: Counter[int] = Counter()
+    for (a, b), count in one.pairs(name).items():
+        if a is not None and b is not None:
+            step = _step(a, b) * (1 if higher else -1)
+            steps[(step > 0) - (step < 0)] += count
+    ends = (found.low, found.high)
+    if higher:
+        low, high = (None if end is None else 0.0 - end for end in reversed(ends))
+    else:
+        low, high = ends
+    moved = (-found.worsening if higher else found.worsening) + 0.0
+    return Against(moved, low, high, found.p, found.adjusted, found.result, steps[1], steps[-1], steps[0])
+
+
+def _step(before: Shown, after: Shown) -> float:
+    """How far a case's score moved; that of a labelled one counts upwards where it should be high."""
+    if isinstance(before, tuple) and isinstance(after, tuple):
+        return round(after[0] - before[0], 12) * (1 if after[1] else -1)
+    return round(after - before, 12)  # type: ignore[operator]
+
+
+def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequence[Column]) -> Standing:
+    own, theirs = column.cases, base.cases
+    both = own.keys() & theirs.keys()
+    compared = [own[qid] for qid in qids]
+    labels = Counter(case.label for case in compared)
+    turned = flips(paired([theirs[qid] for qid in qids], compared)) if labelled_alike(columns) else ()
+    return Standing(
+        name=column.name,
+        source=column.source,
+        run=column.run,
+        cases=len(own),
+        changed=sum(own[qid].gold_sha256 != theirs[qid].gold_sha256 for qid in both),
+        gone=len(theirs.keys() - own.keys()),
+        new=len(own.keys() - theirs.keys()),
+        passing=sum(labels[label] for label in GOOD),
+        missing=labels["MISSING"],
+        errored=labels["ERROR"],
+        flips=tuple(turned),
+        cost=_spent("cost", compared),
+        latency=_spent("latency", compared),
+    )
+
+
+def _spent(name: str, cases: Iterable[Question]) -> Spread | None:
+    """What the cases cost or took, by their scores."""
+    found = (case.scores.get(SPENDING[name]) for case in cases)
+    return spread(score for score in found if not isinstance(score, tuple))
+
+
+def _fold(one: Standing, name: str, fold: str) -> float | None:
+    found: Spread | None = getattr(one, name)
+    value: float | None = getattr(found, fold) if found else None
+    return value

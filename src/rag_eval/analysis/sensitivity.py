@@ -1,0 +1,255 @@
+"""What gates are good for: known damage in growing doses, and the smallest dose that each gate catches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval.analysis.perturbations import KINDS, cases_of
+from rag_eval.analysis.report import Earlier, build, evidence
+from rag_eval.gates.policy import MARGINS
+from rag_eval.gates.regression import error_rates
+from rag_eval.metrics import measure
+from rag_eval.scoring.scorer import Scorer
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.perturbations import Kind, Sample
+    from rag_eval.analysis.report import Context, Report
+    from rag_eval.contract import Gold, Trace
+    from rag_eval.gates.policy import Policy
+    from rag_eval.metrics import Measure
+    from rag_eval.scoring.scorecard import Completeness
+
+DOSES = ("1", "2", "5", "10", "20", "50", "100")
+"""Percent of the cases that a kind of damage can be done to."""
+
+
+class At(NamedTuple):
+    """A dose: percent as it was asked for, and the number of cases that it is."""
+
+    percent: str
+    cases: int
+
+
+class Catch(NamedTuple):
+    """A gate or a finding that notices a kind of damage: the smallest dose at which it is broken.
+
+    ``stops`` is the smallest dose at which it fails the run; None where it only warns.
+    """
+
+    by: str
+    seen: At
+    stops: At | None
+
+
+class Move(NamedTuple):
+    """A metric without a gate that the largest dose moved; None where it has no value."""
+
+    metric: str
+    before: float | None
+    after: float | None
+    worse: bool
+
+
+class Probed(NamedTuple):
+    """A kind of damage, the ``cases`` that it can be done to, and what came of it.
+
+    ``read`` says whether any metric reads what is damaged. ``stops`` is the smallest dose at which the run fails, None
+    where no dose made it fail.
+    """
+
+    kind: str
+    text: str
+    cases: int
+    read: bool
+    stops: At | None
+    catches: tuple[Catch, ...]
+    unguarded: tuple[Move, ...]
+
+    @property
+    def passes(self) -> bool:
+        """Whether nothing would stop this damage, though it can be done and metrics read it."""
+        return bool(self.cases) and self.read and self.stops is None
+
+
+class Errors(NamedTuple):
+    """How often a regression gate errs over ``n`` units of which a share ``noise`` changes by chance.
+
+    ``unchanged`` and ``permitted`` are the probabilities that it fails without a change and at three quarters of its
+    margin, ``missed`` that it does not fail at a ``drop`` beyond it.
+    """
+
+    gate: str
+    test: str
+    n: int
+    noise: float
+    unchanged: float
+    permitted: float
+    drop: float
+    missed: float
+
+
+class Probe(NamedTuple):
+    """A probe of a run of ``cases`` cases.
+
+    ``against`` is the path of the baseline, empty where the undamaged run itself is. ``gates`` are all but those on
+    completeness, which no damage here is about. ``unequal`` are the regression
+    gates that fail with the run as its own baseline, ``failing`` what fails the undamaged run: with either there is no
+    damage to speak of.
+    """
+
+    cases: int
+    against: str
+    doses: tuple[str, ...]
+    gates: tuple[str, ...]
+    unequal: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+    kinds: tuple[Probed, ...] = ()
+    errors: tuple[Errors, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 where the run could be probed, 1 where it does not pass as it is."""
+        return 1 if self.unequal or self.failing else 0
+
+    @property
+    def idle(self) -> list[str]:
+        """The gates that caught no damage of any kind."""
+        awake = {catch.by for kind in self.kinds for catch in kind.catches}
+        return [gate for gate in self.gates if gate not in awake]
+
+
+class Setup(NamedTuple):
+    """What a run is judged by: everything but its traces. ``context`` holds the baseline where there is one."""
+
+    golds: Mapping[str, Gold]
+    policy: Policy
+    measures: Sequence[Measure]
+    context: Context
+
+
+def probe(setup: Setup, samples: Sequence[Sample], own: Report, doses: Sequence[str]) -> Probe:
+    """The probe of a run: its ``samples`` in the order of damage, and its report.
+
+    ``doses`` are percentages, ascending.
+    """
+    alike = beside_itself(setup, samples, own)
+    whole = own if setup.context.earlier else alike
+    against = setup.context.earlier.path if setup.context.earlier else ""
+    names = tuple(dict.fromkeys(gate.gate.written for gate in whole.gates if not gate.name.startswith("completeness.")))
+    found = Probe(len(own.questions), against, tuple(doses), names, unequal(alike), failing(whole, own))
+    found = found._replace(errors=tuple(_errors(setup, whole, own)))
+    if found.exit_code:
+        return found
+    if not setup.context.earlier:
+        setup = setup._replace(context=setup.context._replace(earlier=itself(own)))
+    return found._replace(kinds=tuple(_probed(kind, setup, samples, whole, doses) for kind in KINDS))
+
+
+def _errors(setup: Setup, whole: Report, own: Report) -> Iterator[Errors]:
+    """How often each regression gate on a mean errs, with the noise between the run and its baseline."""
+    statistics = setup.policy.statistics
+    now = evidence(own, setup.context.earlier or itself(own), cluster=statistics.cluster)
+    count = sum(gate.comparison is not None and gate.comparison.adjusted is not None for gate in whole.gates)
+    for gate in whole.gates:
+        if gate.direction in MARGINS and gate.comparison is not None:
+            found = error_rates(gate.gate, gate.comparison.test, now, float(statistics.alpha), max(1, count))
+            if found:
+                yield Errors(gate.gate.written, gate.comparison.test, *found)
+
+
+def itself(report: Report) -> Earlier:
+    """A run as its own baseline."""
+    return Earlier(report, report.questions, report.contracts, "", "", "")
+
+
+def beside_itself(setup: Setup, samples: Sequence[Sample], own: Report) -> Report:
+    """The A/A run: the same traces, scored again as damaged ones are, with the run's own report as the baseline."""
+    again = setup._replace(context=setup.context._replace(earlier=itself(own)))
+    [(_, report)] = dosed(again, samples, [], own.completeness, ["0"])
+    return report
+
+
+def unequal(report: Report) -> tuple[str, ...]:
+    """The regression gates that fail."""
+    return tuple(gate.gate.written for gate in report.gates if gate.direction in MARGINS and gate.outcome == "failed")
+
+
+def failing(*reports: Report) -> tuple[str, ...]:
+    """The gates that fail the first of the reports, and the errors that were found in any."""
+    gates = [gate.gate.written for gate in reports[0].failed_gates]
+    return tuple(dict.fromkeys([*gates, *(finding.code for report in reports for finding in report.errors)]))
+
+
+def _probed(kind: Kind, setup: Setup, samples: Sequence[Sample], whole: Report, doses: Sequence[str]) -> Probed:
+    rows = ((sample, kind.damage(sample)) for sample in samples)
+    damaged = [(sample.case.trace, sample.again(row)) for sample, row in rows if row is not None]
+    found = Probed(kind.name, kind.text, len(damaged), any(old != new for old, new in damaged), None, (), ())
+    if not found.read:
+        return found
+    reports = list(dosed(setup, samples, [new for _, new in damaged], whole.completeness, doses))
+    stops = next((at for at, report in reports if not report.passed), None)
+    moves = tuple(_moves(whole, reports[-1][1]))
+    return found._replace(stops=stops, catches=tuple(_catches(whole, reports)), unguarded=moves)
+
+
+def dosed(
+    setup: Setup, samples: Sequence[Sample], damaged: Sequence[Trace], as_read: Completeness, doses: Sequence[str]
+) -> Iterator[tuple[At, Report]]:
+    """The report of each dose. A larger one contains the smaller: each damaged trace is scored once."""
+    scorer, done = Scorer(setup.golds, setup.measures, setup.policy.settings), -1
+    for sample in samples:
+        scorer.add([sample.case.trace])
+    for dose in doses:
+        cases = cases_of(Fraction(dose), len(damaged))
+        if cases == done:
+            continue  # of few cases, several doses are the same ones
+        scorer.add(damaged[max(done, 0) : cases])
+        done, card = cases, scorer.close()
+        counted = card.completeness._replace(duplicate=as_read.duplicate, unknown=as_read.unknown)
+        yield At(dose, cases), build(card._replace(completeness=counted), setup.golds, setup.policy, setup.context)
+
+
+def _catches(whole: Report, reports: Sequence[tuple[At, Report]]) -> Iterator[Catch]:
+    """What is broken in a damaged run and was not in the whole one, in the order in which it first was."""
+    seen: dict[str, At] = {}
+    stops: dict[str, At] = {}
+    usual = _broken(whole)
+    for at, report in reports:
+        for name, blocks in _broken(report).items():
+            if name not in usual:
+                seen.setdefault(name, at)
+            if blocks and not usual.get(name):
+                stops.setdefault(name, at)
+    return (Catch(name, seen.get(name, at), stops.get(name)) for name, at in {**stops, **seen}.items())
+
+
+def _broken(report: Report) -> dict[str, bool]:
+    """What is broken in a report, and whether that fails the run. Metrics without a gate are listed elsewhere."""
+    found: dict[str, bool] = {}
+    for gate in report.gates:
+        if gate.broken:
+            found[gate.gate.written] = found.get(gate.gate.written, False) or gate.blocks
+    for finding in report.findings:
+        if finding.code == "ungated-regression":
+            continue
+        found[finding.code] = found.get(finding.code, False) or finding.level == "error"
+    return found
+
+
+def _moves(whole: Report, damaged: Report) -> Iterator[Move]:
+    """The metrics without a gate whose value changed, worsened ones first."""
+    guarded = {gate.name for gate in whole.gates}
+    moved = (
+        Move(name, result.value, damaged.metrics[name].value, _worse(name, result.value, damaged.metrics[name].value))
+        for name, result in whole.metrics.items()
+        if name not in guarded and result.value != damaged.metrics[name].value
+    )
+    return iter(sorted(moved, key=lambda move: not move.worse))
+
+
+def _worse(name: str, before: float | None, after: float | None) -> bool:
+    if before is None or after is None:
+        return after is None
+    return after < before if measure(name).metric.better == "higher" else after > before

@@ -1,0 +1,482 @@
+"""A gold item with its trace, and what several metrics need to know of them: computed once a case, when asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import compress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_eval.contract import Chunk, Gold, Guardrail, Settings, Support, Trace, without_citations
+from rag_eval.textual.tokens import heading_parts, holds_any, tokens
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Relevance
+    from rag_eval.contract.verdict import Verdict
+    from rag_eval.textual.evidence import Evidence
+    from rag_eval.textual.grounding import Checked
+    from rag_eval.textual.leaks import Leak
+    from rag_eval.textual.refusals import Refusal
+
+BLOCKED = "guardrail_blocked"
+"""The policy flag of a question or an answer that was kept back."""
+_RANKS = range(1, sys.maxsize)
+PHRASE_LIMIT = 200  # characters; a longer claim that holds a refusal phrase is an answer that mentions it
+
+
+class Ranking(NamedTuple):
+    """Where the relevant stands among the retrieved; ranks count from 1.
+
+    ``relevant`` counts the relevant units (chunks, supports or documents, by ``level``), ``found`` holds the rank of
+    the first sight of each one found, ascending, ``matching`` the ranks of all retrieved units that are relevant.
+    ``complete_at`` is the rank by which everything required has been seen: 0 when nothing is required, None if never.
+    ``gains`` are (rank, gain) of the graded units found, ``ideal`` all positive gains, largest first. Of items with
+    grades ``rejected`` are the ranks of units judged not to be relevant, ``irrelevant`` counts all such, ``depth`` all
+    units that were retrieved. ``counts`` says whether an item without anything relevant counts as 0.
+    """
+
+    level: str
+    relevant: int
+    found: tuple[int, ...]
+    matching: tuple[int, ...]
+    complete_at: int | None
+    gains: tuple[tuple[int, int], ...]
+    ideal: tuple[int, ...]
+    rejected: tuple[int, ...] = ()
+    irrelevant: int | None = None
+    depth: int = 0
+    counts: bool = True
+
+
+class Case:
+    """One case. ``refused`` and ``shipped`` exclude each other; ``in_a`` and ``in_u`` are both false for attacks."""
+
+    def __init__(self, gold: Gold, trace: Trace, settings: Settings) -> None:
+        self.gold, self.trace, self.settings = gold, trace, settings
+        self.claim = trace.claim.strip()
+        self.by_token = self.claim.lower() == settings.token.lower()
+        self.refused = self._refused()
+        self.shipped = not self.refused
+        self.cites: tuple[str, ...] = trace.citations or ()
+        self.counts = gold.attack is None
+        self.in_a = gold.answerable and self.counts
+        self.in_u = not gold.answerable and self.counts
+
+    def _refused(self) -> bool:
+        if self.errored:
+            return False  # else a system could pass its failures off as refusals
+        if self.blocked:
+            return True  # nobody got to read it, whatever it says: right answers that leak would count otherwise
+        if self.trace.abstained is not None:
+            return self.trace.abstained
+        return self.by_token or (self.trace.answered and refused_in_words(self.claim, self.settings))
+
+    @cached_property
+    def _recognised(self) -> Refusal | None:
+        from rag_eval.textual.refusals import recognise
+
+        # No trace is no empty answer.
+        return recognise(self.claim) if self.trace.answered else None
+
+    @property
+    def refused_by(self) -> str:
+        """Which rule made the claim a refusal, or by which it is an answer; empty where none spoke."""
+        if self.errored:
+            return ""
+        if self.blocked:
+            return "the guardrail, which blocked it"
+        if self.trace.abstained is not None:
+            return "the trace's own mark"
+        if self.by_token:
+            return "the token"
+        if phrase := _phrase(self.claim, self.settings.phrases):
+            return f"the phrase '{phrase}'"
+        return str(self._recognised) if self.settings.builtin and self._recognised else ""
+
+    @property
+    def errored(self) -> bool:
+        """Whether the system failed without giving an answer."""
+        return self.trace.error is not None and not self.trace.answered
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is no trace."""
+        return self.trace.line == 0
+
+    @cached_property
+    def contained(self) -> bool:
+        """C: some gold substring occurs in the claim, without regard to case; true when there are none."""
+        if not self.gold.substrings:
+            return True
+        lowered = self.claim.lower()
+        return any(text in lowered for text in self.gold.substrings)
+
+    @cached_property
+    def evidence_level(self) -> str:
+        """By what the item names its evidence: ``chunk``, ``support``, ``section`` or ``doc``; empty if it does not."""
+        return evidence_level(self.gold)
+
+    @cached_property
+    def cited_evidence(self) -> frozenset[str]:
+        """The citations that point at the item's evidence."""
+        return frozenset([cite for cite in self.cites if self._is_evidence(self._chunk(cite))])
+
+    @cached_property
+    def overlap(self) -> bool:
+        """Whether a part of the item's evidence is cited."""
+        return bool(self.cited_evidence)
+
+    @cached_property
+    def evidence_rank(self) -> int | None:
+        """The rank of the first evidence that was retrieved, 0 if none was; None for an item that names none."""
+        if not self.evidence_level:
+            return None
+        if self.evidence_level == "doc":
+            return next(ranks_of(self._documents, dict.fromkeys(map(_document, self._units))), 0)
+        return next((rank for rank, chunk in enumerate(self._units, 1) if self._is_evidence(chunk)), 0)
+
+    @cached_property
+    def evidence_cited(self) -> tuple[int, int]:
+        """How many parts of the item's evidence are cited, and how many there are."""
+        gold, cited = self.gold, [self._chunk(cite) for cite in self.cites]
+        if self.evidence_level == "support":
+            supports = gold.supports or ()
+            return sum(any(matches(chunk, support) for chunk in cited) for support in supports), len(supports)
+        if self.evidence_level == "section":
+            wanted = _sections(gold)
+            return len(wanted.intersection(map(_section, cited))), len(wanted)
+        ids, documents = self._evidence_ids, self._documents
+        if ids and not (documents and self.cited_evidence and ids.isdisjoint(self.cites)):
+            return len(ids.intersection(self.cites)), len(ids)
+        return len(documents.intersection(map(_document, cited))), len(documents)
+
+    @cached_property
+    def _evidence_ids(self) -> frozenset[str]:
+        return _evidence_ids(self.gold)
+
+    @cached_property
+    def _documents(self) -> frozenset[str]:
+        return _documents(self.gold)
+
+    def _chunk(self, name: str) -> Chunk:
+        """The retrieved chunk of an id; of one that no chunk has, only the id is known."""
+        return self.chunks_by_id.get(name) or Chunk(name)
+
+    def _is_evidence(self, chunk: Chunk) -> bool:
+        gold = self.gold
+        if self.evidence_level == "support":
+            return any(matches(chunk, support) for support in gold.supports or ())
+        if self.evidence_level == "section":
+            return _section(chunk) in _sections(gold)
+        return chunk.id in self._evidence_ids or _document(chunk) in self._documents
+
+    @cached_property
+    def grounded_ids(self) -> bool:
+        """Whether everything cited was retrieved; an item that names documents may be answered with their ids."""
+        others = set(self.cites).difference(self.trace.retrieved)
+        if others and self._documents and self.evidence_level in ("chunk", "doc"):
+            others.difference_update(map(_document, self._units))
+        return not others
+
+    @cached_property
+    def hit(self) -> bool:
+        """H: everything cited was retrieved, and evidence is cited, or nothing where the item names none."""
+        return self.grounded_ids and (self.overlap if self.evidence_level else not self.cites)
+
+    @cached_property
+    def chunks_by_id(self) -> Mapping[str, Chunk]:
+        """The retrieved chunks by id, the first of each."""
+        return {chunk.id: chunk for chunk in reversed(self.trace.chunks or ())}
+
+    @cached_property
+    def ranked_chunks(self) -> tuple[Chunk, ...]:
+        """The retrieved chunks as ranked, the first of each id."""
+        return tuple([self.chunks_by_id[name] for name in _in_order(self.trace.chunks)])
+
+    @cached_property
+    def chunk_tokens(self) -> tuple[list[str], ...]:
+        """The tokens of every chunk that says its text, as ranked."""
+        return tuple([tokens(text) for text in self.chunk_texts])
+
+    @cached_property
+    def grounded(self) -> list[Checked] | None:
+        """The sentences of a shipped answer with their support by the chunks; None where no chunk says its text."""
+        if not self.shipped or not self.counts or self.trace.chunks is None:
+            return None
+        if self.trace.chunks and not self.chunk_texts:
+            return None
+        from rag_eval.textual.grounding import ground  # only runs with chunk texts pay for loading its word lists
+
+        return ground(self.prose, self.chunk_texts, self.gold.question)
+
+    @cached_property
+    def evidence(self) -> list[Evidence]:
+        """For each sentence of a shipped answer what bears it out; it costs more than the scores, which need it not."""
+        from rag_eval.textual.evidence import evidence
+        from rag_eval.textual.grounding import supported
+
+        limits = self.settings.groundedness
+        return [evidence(one, self.prose, self.chunk_texts, supported(one, *limits)) for one in self.grounded or ()]
+
+    @cached_property
+    def prose(self) -> str:
+        """The claim with spaces in the place of the citations in it: ``[id]``, ``[Doc 3]``, ``citations: [a, b]``."""
+        if not holds_any("[(【<", self.claim):
+            return self.claim
+        return without_citations(self.claim, (*self.cites, *self.trace.retrieved))
+
+    @cached_property
+    def chunk_texts(self) -> tuple[str, ...]:
+        """The texts of the chunks that say them, as ranked."""
+        return tuple([chunk.text for chunk in self.ranked_chunks if chunk.text is not None])
+
+    @cached_property
+    def cited_chunks(self) -> tuple[Chunk, ...]:
+        """The cited chunks that are at hand."""
+        return tuple(self.chunks_by_id[cite] for cite in self.cites if cite in self.chunks_by_id)
+
+    @cached_property
+    def cited_documents(self) -> frozenset[str]:
+        """The documents of the cited chunks, and what is cited itself: that may be a document's id."""
+        return frozenset([*[chunk.doc_id for chunk in self.cited_chunks if chunk.doc_id is not None], *self.cites])
+
+    @cached_property
+    def ranking(self) -> Ranking | None:
+        """Where the relevant stands among the retrieved; None for an item without relevance labels."""
+        gold = self.gold
+        if gold.citations or gold.relevance_grades:
+            ranking = _rank_chunks(gold, self.trace.retrieved, self.settings.retrieval)
+            return ranking._replace(complete_at=self._by_supports.complete_at) if gold.support_groups else ranking
+        if gold.supports:
+            return self._by_supports
+        if gold.doc_grades or gold.relevant_docs:
+            docs = [chunk.doc_id for chunk in self._units if chunk.doc_id is not None]
+            return _rank_documents(gold, tuple(dict.fromkeys(docs)), self.settings.retrieval)
+        return None
+
+    @cached_property
+    def _units(self) -> tuple[Chunk, ...]:
+        """What was retrieved, in its ranks: of an id without a chunk nothing is known, and it takes its rank."""
+        return tuple(map(self._chunk, self.trace.retrieved))
+
+    @cached_property
+    def _by_supports(self) -> Ranking:
+        return _rank_supports(self.gold, self._units)
+
+    @cached_property
+    def leaks(self) -> tuple[Leak, ...]:
+        """What our detectors find in the claim, less what question and gold item say themselves; see docs/safety.md."""
+        from rag_eval.textual.leaks import leaks_of
+
+        gold, safety = self.gold, self.settings.safety
+        facts = [text for fact in gold.facts or () for text in fact.wordings]
+        expected = (gold.question, *gold.substrings, gold.expected_answer or "", *(gold.expected_claims or ()), *facts)
+        chunks = self.chunk_tokens if len(self.claim) >= safety.verbatim_words else ()
+        return leaks_of(self.claim, expected, chunks, safety)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the system kept the question or the answer back."""
+        return is_blocked(self.trace.guardrail, self.trace.flags)
+
+    @property
+    def handed_out(self) -> bool:
+        """Whether somebody got to read an answer that is no refusal."""
+        return self.shipped and self.trace.answered and not self.blocked
+
+    @cached_property
+    def judged_input(self) -> dict[str, Any] | None:
+        """What a judge is shown of the case; None if there is no answer to judge: a refusal, an error, an attack."""
+        if not self.handed_out or not self.counts:
+            return None
+        texts = [{"id": chunk.id, "text": chunk.text} for chunk in self.ranked_chunks if chunk.text is not None]
+        shown = {"question": self.gold.question, "answer": self.claim, "citations": [*self.cites], "chunks": texts}
+        expected = self.gold.expected_answer
+        return shown if expected is None else {**shown, "expected_answer": expected}
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """The recorded verdict of the judge on exactly this answer, question, context and expected answer."""
+        shown = self.judged_input if self.settings.verdicts else None
+        if shown is None:
+            return None
+        from rag_eval.contract.verdict import verdict_hash
+
+        return self.settings.verdicts.get(verdict_hash(self.settings.judge, shown))
+
+    @property
+    def flagged_input(self) -> tuple[bool, bool] | None:
+        """Whether the guardrail detects an attack in the question, and whether it blocks; None if it says neither."""
+        found, safety = self.trace.guardrail, self.settings.safety
+        if found is None or (found.score is None and found.blocked is None):
+            return None
+        score = found.score or 0.0
+        return self.blocked or score > safety.warn, self.blocked or score > safety.block
+
+    @property
+    def stopped_input(self) -> tuple[bool, bool]:
+        """The same of an attack; one without a guardrail result is neither, unless a policy flag says blocked."""
+        return self.flagged_input or (self.blocked, self.blocked)
+
+    @property
+    def flagged_output(self) -> bool | None:
+        """Whether the guardrail finds a leak in the answer, or blocks it; None where it says nothing about that."""
+        found = self.trace.guardrail
+        if found is None or (found.leaks is None and found.blocked is None):
+            return None
+        return bool(found.leaks) or self.blocked
+
+
+def is_blocked(guardrail: Guardrail | None, flags: Sequence[str] | None) -> bool:
+    """Whether a guardrail kept the question or the answer back."""
+    return bool(guardrail and guardrail.blocked) or BLOCKED in (flags or ())
+
+
+def refused_in_words(claim: str, settings: Settings) -> bool:
+    """Whether an answer refuses in other words than the token: in configured ones, or in those that we recognise."""
+    if settings.phrases and _phrase(claim, settings.phrases):
+        return True
+    if not settings.builtin:
+        return False
+    from rag_eval.textual.refusals import recognise
+
+    return recognise(claim) is not None
+
+
+def _phrase(claim: str, phrases: Sequence[str]) -> str | None:
+    """The first configured phrase that a short claim holds."""
+    if len(claim) > PHRASE_LIMIT:
+        return None
+    lowered = claim.lower()
+    return next((phrase for phrase in phrases if phrase in lowered), None)
+
+
+def matches(chunk: Chunk, support: Support) -> bool:
+    """Whether a chunk stands where a support points, and holds one of its snippets if it has any."""
+    if chunk.rel_path != support.rel_path:
+        return False
+    wanted = heading_parts(support.heading_path)
+    if heading_parts(chunk.heading_path or "")[: len(wanted)] != wanted:
+        return False
+    if not support.snippets:
+        return True
+    text = _folded(chunk.text or "")
+    return any([part and part in text for part in map(_folded, support.snippets)])
+
+
+@lru_cache(maxsize=1024)
+def _folded(text: str) -> str:
+    """``text`` with one space for each run of white space: chunkers break lines where documents do not."""
+    return " ".join(text.split())
+
+
+def evidence_level(gold: Gold) -> str:
+    """By what an item names its evidence: ``chunk``, ``support``, ``section`` or ``doc``; empty if it does not.
+
+    The most exact form counts: chunk ids, anchors, sections, documents.
+    """
+    if _evidence_ids(gold):
+        return "chunk"
+    if gold.supports:
+        return "support"
+    if gold.sections:
+        return "section"
+    return "doc" if _documents(gold) else ""
+
+
+def _evidence_ids(gold: Gold) -> frozenset[str]:
+    return frozenset(gold.citations) or _positive(gold.relevance_grades or {})
+
+
+def _documents(gold: Gold) -> frozenset[str]:
+    """The documents that are right citations: those that are expected, of items with chunk ids only these."""
+    if gold.expected_documents or _evidence_ids(gold):
+        return frozenset(gold.expected_documents or ())
+    return _positive(gold.doc_grades or {}) or frozenset(gold.relevant_docs or ())
+
+
+def _document(chunk: Chunk) -> str:
+    """The document of a chunk; what is cited or retrieved may be a document itself."""
+    return chunk.id if chunk.doc_id is None else chunk.doc_id
+
+
+def _section(chunk: Chunk) -> tuple[str | None, str | None]:
+    return chunk.doc_id, chunk.section
+
+
+def _sections(gold: Gold) -> frozenset[tuple[str | None, str | None]]:
+    return frozenset([(one.doc_id, one.section) for one in gold.sections or ()])
+
+
+def ranks_of(units: Container[str], retrieved: Iterable[str]) -> Iterator[int]:
+    """The ranks, from 1, at which some of ``units`` were retrieved."""
+    return compress(_RANKS, map(units.__contains__, retrieved))
+
+
+def _rank_chunks(gold: Gold, retrieved: Sequence[str], terms: Relevance) -> Ranking:
+    if not gold.relevance_grades:
+        return _rank_units("chunk", frozenset(gold.citations), dict.fromkeys(gold.citations, 1), retrieved)
+    named = frozenset(gold.citations) if terms.relevant_from == 1 else frozenset[str]()
+    return _rank_grades("chunk", named, gold.relevance_grades, retrieved, terms)
+
+
+def _rank_documents(gold: Gold, retrieved: Sequence[str], terms: Relevance) -> Ranking:
+    if not gold.doc_grades:
+        docs = dict.fromkeys(gold.relevant_docs or (), 1)
+        return _rank_units("doc", frozenset(docs), docs, retrieved)
+    return _rank_grades("doc", frozenset(), gold.doc_grades, retrieved, terms)
+
+
+def _rank_grades(
+    level: str, named: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str], terms: Relevance
+) -> Ranking:
+    """Rank by grades; ``named`` are the relevant ones if the gold names them itself."""
+    relevant = named or frozenset(unit for unit, grade in grades.items() if grade >= terms.relevant_from)
+    rejected = frozenset(unit for unit, grade in grades.items() if grade < terms.relevant_from) - relevant
+    return _rank_units(level, relevant, grades, retrieved)._replace(
+        rejected=tuple(ranks_of(rejected, retrieved)),
+        irrelevant=len(rejected),
+        depth=len(retrieved),
+        counts=bool(relevant) or terms.no_relevant == "zero",
+    )
+
+
+def _rank_units(level: str, relevant: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str]) -> Ranking:
+    found = tuple(ranks_of(relevant, retrieved))
+    gains = tuple([(rank, grades[retrieved[rank - 1]]) for rank in ranks_of(grades, retrieved)])
+    complete = _last(found) if len(found) == len(relevant) else None
+    return Ranking(level, len(relevant), found, found, complete, gains, _ideal(grades.values()), counts=bool(relevant))
+
+
+def _rank_supports(gold: Gold, chunks: Sequence[Chunk]) -> Ranking:
+    supports = gold.supports or ()
+    hits = [[matches(chunk, support) for chunk in chunks] for support in supports]
+    first = [row.index(True) + 1 if True in row else None for row in hits]
+    found = tuple(sorted(rank for rank in first if rank))
+    matching = tuple(rank for rank in range(1, len(chunks) + 1) if any(row[rank - 1] for row in hits))
+    # A chunk that holds several supports takes the ranks that as many chunks would: no order is better than the ideal.
+    gains = tuple((max(rank, place), 1) for place, rank in enumerate(found, 1))
+    complete = _complete(first, gold.support_groups or [(place,) for place in range(len(supports))])
+    return Ranking("support", len(supports), found, matching, complete, gains, _ideal([1] * len(supports)))
+
+
+def _complete(first: Sequence[int | None], groups: Iterable[Sequence[int]]) -> int | None:
+    ranks = [min((rank for place in group if (rank := first[place])), default=None) for group in groups]
+    return None if None in ranks else max((rank for rank in ranks if rank), default=0)
+
+
+def _positive(grades: Mapping[str, int]) -> frozenset[str]:
+    return frozenset(unit for unit, gain in grades.items() if gain >= 1)
+
+
+def _ideal(gains: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted((gain for gain in gains if gain > 0), reverse=True))
+
+
+def _last(found: tuple[int, ...]) -> int:
+    return found[-1] if found else 0
+
+
+def _in_order(chunks: Iterable[Chunk] | None) -> list[str]:
+    return list(dict.fromkeys([chunk.id for chunk in chunks or ()]))

@@ -1,0 +1,123 @@
+"""A case as a document: what was answered, and for each sentence what bears it out; leaked values are masked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.cli.commands._segments import MASKED, Mark, Segment, answer_marks, segments
+
+if TYPE_CHECKING:
+    from rag_eval.cases.case import Case
+    from rag_eval.metrics import Measure
+    from rag_eval.stats.tally import Score
+    from rag_eval.textual.evidence import Evidence
+    from rag_eval.textual.leaks import Leak
+
+VERSION = 1
+"""Goes up when a reader of an earlier document would not understand a later one."""
+
+
+def document(cases: Sequence[Case], wanted: Sequence[Measure]) -> dict[str, Any]:
+    """The document of a question: one entry for each run of it."""
+    gold = cases[0].gold
+    head = {"version": VERSION, "qid": gold.qid, "question": gold.question, "answerable": gold.answerable}
+    return {**head, "cases": [_case(case, wanted) for case in cases]}
+
+
+def _case(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
+    from rag_eval.cases.labels import label
+
+    scores = {one.column: _number(one.score(case)) for one in wanted if one.metric.level == "case"}
+    found = case.evidence
+    return {
+        "run": case.trace.run or None,
+        "label": label(case),
+        "refused": case.refused,
+        "answer": _pieces(case.claim, [*answer_marks(found), *_own_masks(case)]),
+        "sentences": [_sentence(one, case) for one in found],
+        "scores": scores,
+    }
+
+
+def _sentence(one: Evidence, case: Case) -> dict[str, Any]:
+    return {
+        "text": shown(case, one.start, one.end),
+        "start": one.start,
+        "end": one.end,
+        "kind": one.kind,
+        "support": round(one.support, 6),
+        "supported": one.supported,
+        "missing": [shown(case, *span) for span in one.missing_spans],
+        "made_up": [shown(case, *span) for span in one.number_spans],
+        "otherwise": [{"reason": reason, "word": word} for reason, word in otherwise(case, one)],
+        "chunk": _chunk(one, case),
+    }
+
+
+def _chunk(one: Evidence, case: Case) -> dict[str, Any] | None:
+    """The chunk that bears a sentence out best, its place among those with a text, and the span in it."""
+    if one.chunk is None or one.span is None:
+        return None
+    chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][one.chunk]
+    text = case.chunk_texts[one.chunk]
+    marks = [Mark(*one.span, "best"), *_masks(text, case.leaks)]
+    return {"id": chunk.id, "index": one.chunk, "span": [*one.span], "text": _pieces(text, marks)}
+
+
+def shown(case: Case, start: int, end: int) -> str:
+    """The characters of the claim from ``start`` to ``end`` as they may be shown."""
+    own = [Mark(max(mark.start, start) - start, min(mark.end, end) - start, mark.state) for mark in _own_masks(case)]
+    return "".join(text for text, _ in _hidden(case.claim[start:end], [mark for mark in own if mark.start < mark.end]))
+
+
+def chunk_shown(case: Case, text: str, span: tuple[int, int]) -> str:
+    """A span of a chunk, with the values masked that the answer leaks."""
+    part = text[slice(*span)]
+    return "".join(text for text, _ in _hidden(part, [*_masks(part, case.leaks)]))
+
+
+def otherwise(case: Case, one: Evidence) -> list[tuple[str, str]]:
+    """What the place says otherwise; a word that is part of a leaked value is masked."""
+    from rag_eval.textual.leaks import masked
+
+    leaked = " ".join(leak.text for leak in _values(case.leaks)).lower()
+    return [(reason, masked(word) if word.lower() in leaked else word) for reason, word in one.mismatches]
+
+
+def _values(leaks: Sequence[Leak]) -> list[Leak]:
+    """The leaks that are values; long runs of a source's words are shown, as in the text form."""
+    from rag_eval.textual.leaks import VERBATIM
+
+    return [leak for leak in leaks if leak.category != VERBATIM]
+
+
+def _own_masks(case: Case) -> list[Mark]:
+    return [Mark(leak.start, leak.end, MASKED) for leak in _values(case.leaks)]
+
+
+def _masks(text: str, leaks: Sequence[Leak]) -> Iterator[Mark]:
+    """Where leaked values stand in another text."""
+    for leak in _values(leaks):
+        start = text.find(leak.text)
+        while start >= 0:
+            yield Mark(start, start + len(leak.text), MASKED)
+            start = text.find(leak.text, start + len(leak.text))
+
+
+def _pieces(text: str, marks: Sequence[Mark]) -> list[dict[str, str]]:
+    return [one._asdict() for one in _hidden(text, marks)]
+
+
+def _hidden(text: str, marks: Sequence[Mark]) -> list[Segment]:
+    from rag_eval.textual.leaks import masked
+
+    found = segments(text, marks)
+    return [one._replace(text=masked(one.text)) if one.state == MASKED else one for one in found]
+
+
+def _number(score: Score | None) -> float | None:
+    """A score as one number: of a ratio its value, of a classified score the score."""
+    if isinstance(score, tuple):
+        return score[0] if isinstance(score[1], bool) else score[0] / score[1]
+    return None if score is None else float(score) if isinstance(score, bool) else score

@@ -1,0 +1,57 @@
+"""What the sub-commands of `rag-eval gold` that read git have in common."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rag_eval.common.escaping import log_line
+from rag_eval.git.plumbing import INDEX, Git
+from rag_eval.git.snapshots import NOTHING
+from rag_eval.gold.signoff.repository import Frame, Place, between, untouched
+
+if TYPE_CHECKING:
+    from rag_eval.gold.signoff.checking import Policy
+    from rag_eval.readers.signoff_record import Change
+
+
+def place(git: Git, args: Namespace) -> Place:
+    """Where the caller says that gold and gates stand."""
+    return Place(args.gold, args.gates, git.prefix)
+
+
+def frame_since(git: Git, base: str | None) -> Frame:
+    """The index against the last commit, or against where the branch left ``base``."""
+    index = git.at(INDEX)
+    if base is not None:
+        return between(git, base, "HEAD", index)
+    last = git.last()
+    return Frame(git.at(last) if last else NOTHING, index, staged=True)
+
+
+def effect(git: Git, frame: Frame, policy: Policy, args: Namespace) -> list[str]:
+    """What the change does to the traces at hand; nothing is loaded for that where nothing changed."""
+    if untouched(frame, policy):
+        return []
+    from rag_eval.cli.commands._gold_impact import flipped
+
+    return flipped(git, frame, policy, args.gates, args.trace)
+
+
+def counted(changes: Iterable[Change]) -> str:
+    """How many items were added, changed and removed."""
+    verbs = [change.verb for change in changes]
+    parts = [f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs]
+    return ", ".join(parts) or "no change"
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print lines, none of which a runner takes for a command."""
+    sys.stdout.writelines(f"{log_line(line)}\n" for line in lines)
+
+
+def complain(lines: Iterable[str]) -> None:
+    """The same to stderr."""
+    sys.stderr.writelines(f"{log_line(line)}\n" for line in lines)

@@ -1,0 +1,41 @@
+"""Whether a commit can touch what sign-off is about at all: the hook runs for every commit, and most do not.
+
+Only names are looked at, and the text of the gates file unparsed. Where that leaves a doubt, the whole check answers.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rag_eval.common.paths import GATES_FILES
+from rag_eval.git.plumbing import Git, GitError
+
+_USUAL = ("gold.jsonl", ".signoff")  # where nothing is stated: the gold's name, and how its records folder ends
+
+
+def touches_nothing() -> bool:
+    """Whether the commit that is being made touches neither gates nor gold nor records, beyond doubt."""
+    committing = "GIT_INDEX_FILE" in os.environ and "PRE_COMMIT_FROM_REF" not in os.environ
+    if not committing or not os.path.lexists(".git"):  # the gates of the root are the nearest ones there
+        return False
+    try:
+        git = Git(top=".")
+        changed = git.staged()
+        stated = b"".join(git.staged_texts(*GATES_FILES))
+    except GitError:
+        return False
+    # An escape in a YAML text could spell a name otherwise than it stands in git.
+    return b"\\" not in stated and not any(_may_matter(path, stated) for path in changed)
+
+
+def _may_matter(path: bytes, stated: bytes) -> bool:
+    """Gold is a file whose name is stated or the usual one; a record lies directly in the folder of records."""
+    folder, _, name = path.rpartition(b"/")
+    parent = folder.rpartition(b"/")[2]
+    # So could a doubled quote, or the end of a line in place of a space.
+    if any(mark in name + parent for mark in (b"'", b" ", b"\t")):
+        return True
+    usual = name == _USUAL[0].encode() or parent.endswith(_USUAL[1].encode())
+    return (
+        usual or name.decode("utf-8", "replace") in GATES_FILES or name in stated or (bool(parent) and parent in stated)
+    )

@@ -1,0 +1,258 @@
+"""Ask a system the questions of the gold set and write its answers as traces.
+
+Collecting calls the system; scoring reads the file and calls nothing. A failed question is a row with an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.cli.commands._shared import write
+from rag_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from rag_eval.collecting.collector import Pace
+    from rag_eval.collecting.systems import System
+
+EXAMPLES = """\
+  rag-eval collect --url http://localhost:8000/ask
+  rag-eval collect --url http://localhost:8000/v1 --preset openai --rate 2 --repeats 3
+  rag-eval collect --exec 'python answer.py' --concurrency 2
+  rag-eval collect --python app.rag:answer --suite smoke
+"""
+_WARM_UP = "Hello?"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    from rag_eval.collecting.request_map import PRESETS
+
+    system = parser.add_mutually_exclusive_group(required=True)
+    system.add_argument("--url", metavar="URL", help="ask a server over HTTP")
+    system.add_argument("--exec", metavar="COMMAND", help="ask a command: a JSON line in, a JSON line out")
+    system.add_argument("--python", metavar="MODULE:FUNCTION", help="ask a Python function, plain or async")
+    parser.add_argument("--gold", metavar="FILE", default="eval/gold.jsonl", help="gold set (eval/gold.jsonl)")
+    parser.add_argument("--out", metavar="FILE", default="runs/trace.jsonl", help="traces (runs/trace.jsonl)")
+    parser.add_argument("--force", action="store_true", help="overwrite a finished file of traces")
+    parser.add_argument("--preset", choices=list(PRESETS), default="plain", help="shape of a common server (plain)")
+    parser.add_argument("--request", metavar="FILE", default="", help="YAML map of request and reply: docs/collect.md")
+    parser.add_argument("--suite", metavar="SUITE", default="full", help="full, smoke, or smoke:N for a sample")
+    parser.add_argument("--repeats", metavar="N", type=_whole, default=1, help="ask every question N times (1)")
+    parser.add_argument("--matrix", metavar="FILE", default="", help="YAML of named configurations: a run each")
+    parser.add_argument("--run", metavar="NAME", default="", help="the name of the run, in every row")
+    parser.add_argument("--concurrency", metavar="N", type=_whole, default=4, help="questions at a time (4)")
+    parser.add_argument("--rate", metavar="N", type=_number, default=0.0, help="at most N questions a second")
+    parser.add_argument("--timeout", metavar="SECONDS", type=_number, default=60.0, help="for each question (60)")
+    parser.add_argument("--retries", metavar="N", type=_count, default=3, help="further attempts on 429 and 5xx (3)")
+    parser.add_argument("--warm-up", metavar="N", type=_count, default=0, help="calls before the first question (0)")
+    parser.add_argument(
+        "--config-file", metavar="FILE", default="", help="JSON of the system's settings, into run.json"
+    )
+    parser.add_argument("--config-exec", metavar="COMMAND", default="", help="command that prints that JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, and write traces and run.json. UsageError if the system is not there or an option is wrong."""
+    from rag_eval.collecting.collector import Journal, Pace, collect
+
+    out = Path(args.out)
+    if os.path.lexists(out) and not args.force:
+        raise UsageError(f"{out} exists. Name another file with --out, or overwrite it with --force")
+    questions, gold_sha256 = _questions(args.gold, args.suite)
+    configurations = _matrix(args.matrix) if args.matrix else {args.run: {}}
+    names = {name: [_repeated(name, number, args.repeats) for number in range(args.repeats)] for name in configurations}
+    settings = {name: str(value) for name, value in vars(args).items() if name in _IDENTITY}
+    journal = Journal(out, {**settings, "gold": gold_sha256, "maps": _texts(args.request, args.matrix)})
+    pace = Pace(args.concurrency, args.rate, args.timeout, args.retries)
+    about: dict[str, Any] = {
+        "gold_sha256": gold_sha256,
+        **_commit(),
+        "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    if journal.rows:
+        print(f"continuing: {len(journal.rows)} answers are in {out}.partial", file=sys.stderr)
+    for name, more in configurations.items():
+        system = _system(args, more)
+        try:
+            system.check()
+            about |= _configuration(args, system)
+            _warm_up(system, args.warm_up, pace)
+            for repeated in names[name]:
+                collect(system, questions, repeated, pace, journal, _progress(repeated, len(questions)))
+        except KeyboardInterrupt:
+            print(
+                f"\ninterrupted: {len(journal.rows)} answers are in {out}.partial. Run the same command to continue",
+                file=sys.stderr,
+            )
+            raise
+        finally:
+            system.close()
+    rows = [journal.rows[repeated, qid] for name in configurations for repeated in names[name] for qid, _ in questions]
+    write(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write(out.with_name("run.json"), json.dumps(about, ensure_ascii=False, indent=2) + "\n")
+    journal.remove()
+    failed = sum("error" in row for row in rows)
+    print(
+        f"wrote {out}: {len(rows)} rows, {failed} with an error; next: rag-eval score --trace {shlex.quote(str(out))}",
+        file=sys.stderr,
+    )
+    return 0
+
+
+_IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "matrix", "run")
+
+
+def _questions(path: str, suite: str) -> tuple[list[tuple[str, str]], str]:
+    """Qid and question of each item of the suite, in the order of the gold set, and the digest of the file."""
+    from rag_eval.common.digests import Digests
+    from rag_eval.gates.scope import in_suite, suite_named
+    from rag_eval.readers.gold_file import read_gold
+    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.source import Reader
+
+    reader, digests = Reader(Ledger()), Digests()
+    golds = read_gold(reader, path, digests.of("gold", path))
+    reader.ledger.stop_on_problems()
+    return [(qid, gold.question) for qid, gold in in_suite(golds, suite_named(suite)).items()], digests.hex("gold")
+
+
+def _system(args: argparse.Namespace, more: Mapping[str, Any]) -> System:
+    from rag_eval.collecting.request_map import request_map
+    from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSystem
+
+    if args.exec:
+        return CommandSystem(args.exec, more)
+    if args.python:
+        if more:
+            raise UsageError("--matrix needs --url or --exec: a function has no request to change")
+        return FunctionSystem(args.python)
+    return HttpSystem(args.url, request_map(args.preset, _yaml(args.request) if args.request else {}), more)
+
+
+def _matrix(path: str) -> dict[str, dict[str, Any]]:
+    """The named configurations of a matrix: ``name: {body: …, headers: …, env: …}``."""
+    found = _yaml(path)
+    for name, more in found.items():
+        if not isinstance(more, dict) or not {*more} <= {"body", "headers", "env"}:
+            raise UsageError(
+                f"{path}: '{name}' must be a mapping of body, headers or env. Write: {name}: {{body: {{k: 5}}}}"
+            )
+    if not found:
+        raise UsageError(f"{path} names no configuration. Write: small: {{body: {{model: small}}}}")
+    return found
+
+
+def _yaml(path: str) -> dict[str, Any]:
+    from rag_eval.readers.import_inputs import Files
+    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.source import Reader
+    from rag_eval.readers.yaml_file import YamlError, parse
+
+    reader = Reader(Ledger())
+    try:
+        value = parse((Files(reader, [path]).data(path) or b"").decode()).value
+    except YamlError as error:
+        raise UsageError(f"{path}:{error.line}: {error.message}. {error.hint}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8. Save it as UTF-8") from None
+    reader.ledger.stop_on_problems()
+    if not isinstance(value, dict):
+        raise UsageError(f"{path} must be a mapping, not {type(value).__name__}")
+    return value
+
+
+def _texts(*paths: str) -> list[str]:
+    return [Path(path).read_text("utf-8", "replace") for path in paths if path]
+
+
+def _repeated(name: str, number: int, repeats: int) -> str:
+    """The run of a repeat: ``NAME-1``, or ``try-1`` if the run has no name."""
+    return f"{name or 'try'}-{number + 1}" if repeats > 1 else name
+
+
+def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
+    """The system's settings and their digest: from a file, a command, or the server."""
+    if args.config_file:
+        text = Path(args.config_file).read_text("utf-8")
+    elif args.config_exec:
+        done = subprocess.run(shlex.split(args.config_exec), capture_output=True, text=True, check=False)  # noqa: S603
+        if done.returncode:
+            raise UsageError(f"--config-exec ended with exit code {done.returncode}: {done.stderr.strip()[:200]}")
+        text = done.stdout
+    else:
+        ask = getattr(system, "configuration", None)
+        found = ask() if ask else None
+        text = "" if found is None else json.dumps(found)
+    if not text:
+        return {}
+    try:
+        config = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"the system's settings are not JSON: {error}") from None
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
+    return {"config": config if isinstance(config, dict) else {"value": config}, "config_sha256": digest}
+
+
+def _commit() -> dict[str, str]:
+    """The commit of this checkout, as the one of the system; nothing outside of a repository."""
+    try:
+        words = ["git", "rev-parse", "HEAD"]
+        found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=10)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return {"system_commit": found.stdout.strip()} if found.returncode == 0 and found.stdout.strip() else {}
+
+
+def _warm_up(system: System, calls: int, pace: Pace) -> None:
+    for _ in range(calls):
+        try:
+            system.ask("", _WARM_UP, pace.timeout)
+        except Exception as error:  # noqa: BLE001 - the questions will show whether it matters
+            print(f"warm-up: {type(error).__name__}: {str(error)[:120]}", file=sys.stderr)
+
+
+def _progress(run: str, total: int) -> Any:
+    """A function that shows how far a run is: on a terminal by one line that changes, else nothing."""
+    began, live = time.monotonic(), sys.stderr.isatty()
+
+    def show(done: int, errors: int) -> None:
+        if live:
+            rate = done / max(time.monotonic() - began, 0.001)
+            ended = "\n" if done == total else ""
+            name = f"{run}: " if run else ""
+            sys.stderr.write(f"\r{name}{done} of {total}, {rate:.1f} a second, {errors} errors {ended}")
+            sys.stderr.flush()
+
+    return show
+
+
+def _whole(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= 1000:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no whole number from 1 to 1000")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text[:6]) > 1000:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no whole number from 0 to 1000")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no number above 0")
+    return value

@@ -1,0 +1,116 @@
+"""Compare runs side by side: values, paired tests, flips, a weighted score. It judges nothing: the exit code is 0."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rag_eval.cli.commands._shared import cutoffs, gates_path, remark
+from rag_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.repeats import Repeats
+    from rag_eval.analysis.runs import Column
+    from rag_eval.api import Options
+    from rag_eval.gates.policy import Policy
+
+EXAMPLES = """\
+  rag-eval compare runs/main.jsonl runs/rerank.jsonl
+  rag-eval compare eval/baseline.json rag-eval-report/report.json --metric precision,recall@5
+  rag-eval compare runs/main.jsonl runs/rerank.jsonl --all
+  rag-eval compare runs/small.jsonl runs/large.jsonl --base large --pareto
+  rag-eval compare runs/five-times.jsonl --repeats
+"""
+FORMATS = ("table", "markdown", "html", "json", "csv")
+MOST = 50
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="a report.json, or traces; each run in them is a column")
+    parser.add_argument("--base", metavar="NAME", help="the run that the others are compared with (the first)")
+    parser.add_argument(
+        "--metric", metavar="M[,M]", default="", help="compare only these metrics (those that the last run gates)"
+    )
+    parser.add_argument("--all", action="store_true", help="compare every metric that all runs have")
+    parser.add_argument("--pareto", action="store_true", help="the runs that no other beats in quality, cost and time")
+    parser.add_argument("--repeats", action="store_true", help="the runs of a file are tries of one system: pass^k")
+    parser.add_argument("--gold", metavar="FILE", default="", help="gold set to score traces against")
+    parser.add_argument("--gates", metavar="FILE", default="", help="gates file: terms of scoring, weights, budgets")
+    parser.add_argument(
+        "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (1,3,5,10)"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="table (on a terminal), markdown (elsewhere), …")
+    parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the comparison; 0 unless the runs cannot be compared."""
+    from rag_eval.api import Options
+    from rag_eval.cli.commands._runs import read_runs
+
+    if args.repeats and (args.base or args.metric or args.all or args.pareto):
+        raise UsageError("--repeats compares no runs: leave --base, --metric, --all and --pareto out")
+    if args.all and args.metric:
+        raise UsageError("--all and --metric exclude each other: leave one out")
+    options = Options(args.gold, "", gates_path(args.gates), args.k)
+    found = read_runs(args.runs, options)
+    remark(dict.fromkeys(found.notes), quiet=args.quiet)
+    form = args.format or ("table" if sys.stdout.isatty() else "markdown")
+    sys.stdout.write(_repeated(found.columns, form) if args.repeats else _compared(found.columns, options, args, form))
+    return 0
+
+
+def _compared(columns: Sequence[Column], options: Options, args: argparse.Namespace, form: str) -> str:
+    from rag_eval.analysis.runs import side_by_side
+    from rag_eval.cli.commands._runs import place_of
+    from rag_eval.rendering.comparison import render
+
+    if not 1 < len(columns) <= MOST:
+        hint = "Name another, or ask for --repeats of one system" if len(columns) == 1 else f"{MOST} is the most"
+        raise UsageError(f"{len(columns)} run(s) to compare. {hint}")
+    policy, only = _policy(options), [name for name in args.metric.split(",") if name]
+    base = place_of(columns, args.base)
+    found = side_by_side(columns, base, policy.score, only, every=args.all)
+    if args.pareto and found.front is None:
+        remark(["--pareto: not every run has a quality to go by"], quiet=args.quiet)
+    return render(found if args.pareto else found._replace(front=None), form)
+
+
+def _policy(options: Options) -> Policy:
+    from rag_eval.api import open_policy
+
+    return open_policy(options)[1]
+
+
+def _repeated(columns: Sequence[Column], form: str) -> str:
+    from rag_eval.rendering.repeats import render
+
+    return render([_tries(own) for own in _systems(columns)], form)
+
+
+def _systems(columns: Sequence[Column]) -> list[list[Column]]:
+    """The runs of each file are tries of one system; files of one run each are the tries of one together."""
+    files = dict.fromkeys(one.source for one in columns)
+    if 1 < len(columns) == len(files):
+        return [list(columns)]
+    systems = [[one for one in columns if one.source == file] for file in files]
+    alone = next((own[0].source for own in systems if len(own) == 1), None)
+    if alone is not None:
+        raise UsageError(f"{alone} holds one run, which repeats nothing. Tell tries apart by the field run")
+    return systems
+
+
+def _tries(columns: Sequence[Column]) -> Repeats:
+    from rag_eval.analysis.repeats import repeats
+    from rag_eval.analysis.runs import labelled_alike, shared
+
+    if not labelled_alike(columns):
+        raise UsageError("the runs were scored under different terms of refusal: they are no tries of one system")
+    qids = shared(columns)
+    if not qids:
+        raise UsageError("no case is in all of the runs under the same gold item")
+    name = columns[0].source if len({one.source for one in columns}) == 1 else f"{len(columns)} files"
+    return repeats(name, [(one.name, one.cases) for one in columns], qids)

@@ -1,0 +1,173 @@
+"""Turn a local copy of a public question answering data set into a gold set, its chunks and traces."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from rag_eval.cli.commands._shared import write
+from rag_eval.errors import MissingExtra, UsageError
+from rag_eval.importers.datasets import DATASETS, Dataset, Item
+
+EXAMPLES = """\
+  rag-eval dataset squad_v2 dev-v2.0.json --out eval/gold.jsonl --sample 200
+  rag-eval dataset ragbench covidqa-test.parquet --out eval/gold.jsonl --traces runs/trace.jsonl
+  rag-eval dataset hotpotqa --download --out eval/gold.jsonl --chunks corpus.jsonl --sample 100
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    width = max(map(len, DATASETS))
+    known = "".join(f"  {name:<{width}}  {one.licence}; {one.homepage}\n" for name, one in DATASETS.items())
+    parser.description = f"{parser.description}\ndata sets and their licences:\n{known}"
+    parser.add_argument("name", metavar="NAME", help="one of the data sets above")
+    parser.add_argument("files", metavar="FILE", nargs="*", help="local copies: JSON, JSON Lines, Parquet")
+    parser.add_argument("--out", metavar="FILE", default="eval/gold.jsonl", help="gold set (eval/gold.jsonl)")
+    parser.add_argument("--chunks", metavar="FILE", default="", help="write the passages: JSON Lines of id and text")
+    parser.add_argument(
+        "--traces", metavar="FILE", default="", help="write the answers that the data set holds, as traces"
+    )
+    parser.add_argument(
+        "--sample", metavar="N", type=_count, default=0, help="only N questions, by their shares of kinds"
+    )
+    parser.add_argument("--seed", metavar="N", type=_count, default=0, help="another sample for another number (0)")
+    parser.add_argument("--download", action="store_true", help="fetch the files from the Hugging Face hub")
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert and write. InputError with every problem if a file cannot be read."""
+    if args.name not in DATASETS:
+        raise UsageError(
+            f"unknown data set '{args.name[:80]}'. Known: {', '.join(DATASETS)}; BEIR: rag-eval import beir"
+        )
+    form = DATASETS[args.name]
+    if args.download and not args.files:
+        args.files = _downloaded(form)
+    if not args.files:
+        raise UsageError("name the files of the data set, or fetch them with --download")
+    for path in filter(None, (args.out, args.chunks, args.traces)):
+        if os.path.lexists(path) and not args.force:
+            raise UsageError(f"{path} exists. Name another file, or overwrite it with --force")
+    items = _sampled(list(_items(form, args.files)), args.sample, args.seed)
+    if not items:
+        raise UsageError(
+            f"{', '.join(args.files)}: no question of {args.name} was found. Check that the files are whole"
+        )
+    write(Path(args.out), _lines(item.gold for item in items))
+    if args.chunks:
+        chunks = {identity: text for item in items for identity, text in item.chunks.items()}
+        write(Path(args.chunks), _lines({"id": identity, "text": text} for identity, text in chunks.items()))
+    if args.traces:
+        traces = [item.trace for item in items if item.trace]
+        if not traces:
+            raise UsageError(f"{args.name} holds no answers of a system. Leave out --traces, and run: rag-eval collect")
+        write(Path(args.traces), _lines(traces))
+    about = {
+        "dataset": args.name,
+        "licence": form.licence,
+        "source": form.homepage,
+        "files": {Path(path).name: _digest(path) for path in args.files},
+        "sample": args.sample or None,
+        "seed": args.seed,
+        "questions": len(items),
+    }
+    write(Path(f"{args.out}.source.json"), json.dumps(about, ensure_ascii=False, indent=2) + "\n")
+    unanswerable = sum(not item.gold["answerable"] for item in items)
+    print(
+        f"wrote {args.out}: {len(items)} questions, {unanswerable} unanswerable. Licence: {form.licence}",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def _items(form: Dataset, paths: list[str]) -> Iterator[Item]:
+    """The items of all files, each question once; a record of another shape is a problem with file and line."""
+    from rag_eval.readers.import_inputs import Files
+    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.source import Reader
+
+    reader, seen = Reader(Ledger()), set()
+    for path in paths:
+        files = Files(reader, [path])
+        records = _parquet(path) if path.endswith(".parquet") else _json(files, path)
+        for line, record in records:
+            try:
+                items = list(form.convert(record))
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                hint = "Give the files as the data set publishes them."
+                reader.ledger.problem(
+                    path, line, "", f"is no record of this data set: {type(error).__name__}: {error}", hint
+                )
+                continue
+            yield from (item for item in items if not (item.gold["qid"] in seen or seen.add(item.gold["qid"])))  # type: ignore[func-returns-value]
+    reader.ledger.stop_on_problems()
+
+
+def _json(files: Any, path: str) -> Iterator[tuple[int, Any]]:
+    from rag_eval.importers.documents import objects
+
+    return objects(files, path, "a record")
+
+
+def _parquet(path: str) -> Iterator[tuple[int, Any]]:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise MissingExtra("a Parquet file", "parquet") from None
+    number = 0
+    with parquet.ParquetFile(path) as table:
+        for batch in table.iter_batches(batch_size=1000):
+            for record in batch.to_pylist():
+                number += 1
+                yield number, record
+
+
+def _sampled(items: list[Item], size: int, seed: int) -> list[Item]:
+    """``size`` items, answerable and unanswerable by their shares, chosen by a hash of seed and qid; all for 0."""
+    if not size or size >= len(items):
+        return items
+    kinds: dict[bool, list[Item]] = {}
+    for item in items:
+        kinds.setdefault(item.gold["answerable"], []).append(item)
+    chosen: set[str] = set()
+    for kind in sorted(kinds, key=lambda answerable: len(kinds[answerable])):
+        share = min(len(kinds[kind]), max(1, round(size * len(kinds[kind]) / len(items))), size - len(chosen))
+        ranked = sorted(kinds[kind], key=lambda item: sha256(f"{seed}:{item.gold['qid']}".encode()).digest())
+        chosen |= {item.gold["qid"] for item in ranked[:share]}
+    return [item for item in items if item.gold["qid"] in chosen]
+
+
+def _downloaded(form: Dataset) -> list[str]:
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        raise MissingExtra("rag-eval dataset --download", "datasets") from None
+    for name in form.files:
+        print(f"fetching {name} of {form.repository} ({form.licence})", file=sys.stderr)
+    return [hf_hub_download(form.repository, name, repo_type="dataset") for name in form.files]
+
+
+def _digest(path: str) -> str:
+    digest = sha256()
+    with open(path, "rb") as file:  # noqa: PTH123
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _lines(rows: Any) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no whole number")
+    return int(text)

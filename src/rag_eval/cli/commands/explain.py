@@ -1,0 +1,269 @@
+"""What a metric means, or why a question scored as it did."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.cli.commands._shared import add_inputs, gates_path
+from rag_eval.common.escaping import log_line, one_line
+from rag_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from rag_eval.cases.case import Case
+    from rag_eval.metrics import Measure, Metric
+    from rag_eval.stats.tally import Score
+
+EXAMPLES = """\
+  rag-eval explain precision
+  rag-eval explain recall@5
+  rag-eval explain A0001 --gold eval/gold.jsonl --trace runs/trace.jsonl
+  rag-eval explain A0001 --format json
+"""
+_WIDTH = 200
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("subject", metavar="METRIC|QID", help="a metric's name, or the qid of a question")
+    add_inputs(parser)
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="text (default); json of a question")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the explanation; a name that is a metric's is explained as one."""
+    metric = _metric(args.subject)
+    if args.format == "json":
+        sys.stdout.write(_json(args, metric))
+        return 0
+    for line in list(metric_lines(metric)) if metric else case_lines(args):
+        sys.stdout.write(log_line(line) + "\n")
+    return 0
+
+
+def metric_lines(metric: Metric) -> Iterator[str]:
+    """A metric in words, with the gate that would guard it."""
+    from rag_eval.metrics import range_in_words, score_in_words
+    from rag_eval.stats.aggregations import values_in_words
+
+    name = metric.name.replace("@k", "@5") + next(iter(metric.folds))
+    bound = "min: 0.80" if metric.better == "higher" else "max: 0.05" if metric.bounded else "max: 2"
+    if metric.name in ("groundedness", "claim_support"):
+        bound = "max_drop: 0.05"  # their levels differ between systems
+    yield f"{metric.name} ({metric.perspective}; {metric.better} is better)"
+    yield ""
+    yield metric.text
+    yield ""
+    yield f"applies to   {metric.applies}"
+    yield f"score        {score_in_words(metric)}"
+    yield f"range        {range_in_words(metric)}"
+    yield f"direction    {metric.better} is better"
+    yield from (f"value        {name}: {words}" for name, words in values_in_words(metric))
+    yield f"needs        {', '.join(metric.needs) or 'nothing beyond the required fields'}"
+    yield f"source       {metric.source}"
+    yield f"as a gate    {name}: {{{bound}}}"
+    yield ""
+    yield "a case"
+    yield from _example_lines(metric.name)
+
+
+def _example_lines(name: str) -> Iterator[str]:
+    """The worked examples, and the first that has a score as its rows."""
+    from importlib.resources import files
+    from json import dumps, loads
+
+    from rag_eval.metrics._examples import Example
+
+    rows = loads(files("rag_eval.metrics").joinpath("examples.json").read_text(encoding="utf-8")).get(name, [])
+    found = [Example(*row) for row in rows]
+    yield from (f"  {one}" for one in found)
+    for one in found:
+        if one.case:
+            yield ""
+            yield f"the first that {one.verb} {one.score.rstrip(',')} is"
+            yield from (f"  {key:<10} {dumps(value, ensure_ascii=False)}" for key, value in one.case.items())
+
+
+def _json(args: argparse.Namespace, metric: Metric | None) -> str:
+    from rag_eval.cli.commands._explained import document
+    from rag_eval.rendering.json_values import json_text
+
+    if metric is not None:
+        raise UsageError(f"'{metric.name}' is a metric; for metrics say: rag-eval metrics --format json")
+    return json_text(document(*_cases(args)))
+
+
+def case_lines(args: argparse.Namespace) -> list[str]:
+    """One question: what was asked, answered and retrieved, and every score."""
+    cases, wanted = _cases(args)
+    return [line for case in cases for line in _case(case, wanted)]
+
+
+def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
+    """The runs of a question, one case each, and what is measured."""
+    from rag_eval import api
+    from rag_eval.cases.case import Case
+    from rag_eval.contract import Trace
+    from rag_eval.metrics import measures
+    from rag_eval.readers.gold_file import read_gold
+
+    options = api.Options(args.gold, args.trace, gates_path(args.gates), args.k)
+    reader, policy, digests = api.open_policy(options)
+    golds = read_gold(reader, policy.gold)
+    if args.gold or os.path.lexists(policy.gold):  # else only a metric can have been meant
+        reader.ledger.stop_on_problems()
+    gold = golds.get(args.subject)
+    if gold is None:
+        raise UsageError(_nothing(args.subject, policy.gold, golds))
+    found = {trace.run: trace for trace in api.traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid}
+    reader.ledger.stop_on_problems()
+    traces = list(found.values()) or [Trace.missing(gold.qid)]
+    every = measures(options.cutoffs or api.DEFAULT_CUTOFFS)
+    wanted = [one for one in every if policy.verdicts or one.metric.perspective != "judge"]
+    return [Case(gold, trace, policy.settings) for trace in traces], wanted
+
+
+def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
+    from rag_eval.cases.labels import MEANING, label
+
+    name = label(case)
+    run = f", run {one_line(case.trace.run)}" if case.trace.run else ""
+    yield f"{one_line(case.gold.qid)}{run}: {name} ({MEANING[name]})"
+    yield ""
+    yield from _facts(case)
+    yield ""
+    yield from _sentences(case)
+    columns = {one.column: one for one in wanted if one.metric.level == "case"}
+    scores = [(name, one.score(case)) for name, one in columns.items()]
+    wide = max(map(len, columns), default=0)
+    yield from (f"  {name:<{wide}} {_shown(name, score)}" for name, score in scores if score is not None)
+    without = ", ".join(name for name, score in scores if score is None)
+    yield f"  does not apply: {without or '–'}"
+    yield ""
+
+
+def _facts(case: Case) -> Iterator[str]:
+    from rag_eval.textual.leaks import without
+
+    gold, trace = case.gold, case.trace
+    yield f"question     {one_line(gold.question, _WIDTH)}"
+    yield f"answerable   {'yes' if gold.answerable else 'no'}"
+    yield f"claim        {one_line(without(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"
+    yield f"refused      {_refused(case)}"
+    yield f"gold text    {_listed(gold.substrings)}; {'' if case.contained else 'not '}found in the claim"
+    yield f"gold cites   {_listed(gold.citations)}"
+    yield from _evidence_facts(case)
+    yield f"cited        {_listed(case.cites) if trace.citations is not None else 'no list given'}"
+    yield f"retrieved    {_listed(trace.retrieved)}"
+    yield f"not among it {_listed([cite for cite in case.cites if cite not in trace.retrieved])}"
+    if case.ranking is not None:
+        ranks = ", ".join(map(str, case.ranking.found)) or "none"
+        yield f"ranks        of the relevant ({case.ranking.level} level, {case.ranking.relevant} in all): {ranks}"
+    yield from _safety_facts(case)
+    yield f"lines        gold {gold.line}, trace {trace.line or 'none'}"
+
+
+def _evidence_facts(case: Case) -> Iterator[str]:
+    """Yield what an item names as evidence in place of gold citations, and which citations point at it."""
+    gold = case.gold
+    if gold.citations or not case.evidence_level:
+        return
+    named = {
+        "chunk": [f"{name} (grade {grade})" for name, grade in (gold.relevance_grades or {}).items()],
+        "support": [" > ".join(filter(None, (one.rel_path, one.heading_path))) for one in gold.supports or ()],
+        "section": [f"{one.doc_id}, section {one.section}" for one in gold.sections or ()],
+        "doc": [*(gold.expected_documents or gold.doc_grades or gold.relevant_docs or ())],
+    }
+    yield f"evidence     {_listed(named[case.evidence_level])} (by {case.evidence_level})"
+    yield f"cites it     {_listed([name for name in case.cites if name in case.cited_evidence])}"
+
+
+def _safety_facts(case: Case) -> Iterator[str]:
+    """What the item attacks, what the guardrail said, and what our detectors find: masked."""
+    from msgspec.structs import asdict
+
+    from rag_eval.textual.leaks import masked
+
+    attack, found = case.gold.attack, case.trace.guardrail
+    if attack is not None:
+        of = f"{attack.kind}, {one_line('no category' if attack.category is None else attack.category, 60)}"
+        yield f"attack       {'an attack' if attack.positive else 'a benign control'} ({of})"
+    if found is not None:
+        values = asdict(found).items()
+        said = (f"{name} {_guardrail_word(value)}" for name, value in values if value is not None)
+        yield f"guardrail    {'; '.join(said) or 'says nothing'}"
+    for leak in case.leaks:
+        yield f"leak         {leak.category}: {leak.detector} {one_line(masked(leak.text), 60)}"
+
+
+def _guardrail_word(value: Any) -> str:
+    if isinstance(value, tuple):
+        return _listed([str(one) for one in value])
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _refused(case: Case) -> str:
+    if case.refused_by or case.refused or not case.settings.builtin:
+        return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
+    from rag_eval.textual.refusals import examine
+
+    partial = examine(case.claim)
+    return f"no, though it begins with {partial}" if partial else "no"
+
+
+def _sentences(case: Case) -> Iterator[str]:
+    """Each sentence of the answer with what bears it out, where the chunks are at hand."""
+    from rag_eval.cli.commands._explained import chunk_shown, otherwise, shown
+
+    for found in case.evidence:
+        verdict = {None: "not checked", True: "supported", False: "not supported"}[found.supported]
+        text = one_line(shown(case, found.start, found.end), _WIDTH)
+        yield f"  {verdict} ({found.kind}, {found.support:.2f}): {text}"
+        if found.chunk is not None and found.span is not None:
+            chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][found.chunk]
+            place = one_line(chunk_shown(case, case.chunk_texts[found.chunk], found.span), _WIDTH)
+            yield f"    by {one_line(chunk.id, 60)}: {place}"
+        missing, numbers = (
+            [shown(case, *span) for span in spans] for spans in (found.missing_spans, found.number_spans)
+        )
+        wrong = [f"{reason}: {word}" for reason, word in otherwise(case, found)]
+        lacking = {"in no chunk": missing, "made up": numbers, "but": wrong}
+        yield from (f"    {what}: {_listed(words)}" for what, words in lacking.items() if words)
+    if case.evidence:
+        yield ""
+
+
+def _listed(items: Sequence[str], most: int = 10) -> str:
+    shown = ", ".join(one_line(item, 60) for item in items[:most])
+    return f"{shown}, … ({len(items)} in all)" if len(items) > most else shown or "–"
+
+
+def _shown(name: str, score: Score) -> str:
+    if isinstance(score, tuple) and isinstance(score[1], bool):
+        return f"{score[0]:.3f} ({'to be' if score[1] else 'not to be'} caught)"
+    if isinstance(score, tuple):
+        return f"{score[0] / score[1]:.3f} ({score[0]}/{score[1]})"
+    from rag_eval.rendering.number_format import number
+
+    return f"{score:d}" if isinstance(score, int) else number(score, name)
+
+
+def _metric(name: str) -> Metric | None:
+    from rag_eval.metrics import METRICS, find
+
+    if name in METRICS:
+        return METRICS[name]
+    found = find(name)
+    return found.metric if found else None
+
+
+def _nothing(subject: str, path: str, golds: dict[str, object] | object) -> str:
+    from rag_eval.metrics import METRICS
+    from rag_eval.readers.error_messages import did_you_mean
+
+    close = did_you_mean(subject, [*METRICS, *golds])  # type: ignore[misc]
+    mend = close or "List metrics with: rag-eval metrics"
+    return f"'{one_line(subject)}' is neither a metric nor a qid of {path}. {mend}"

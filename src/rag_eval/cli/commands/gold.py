@@ -1,0 +1,51 @@
+"""Sign off changes of the gold set, check and show them, by git; lint, count and freeze it, by its files."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from importlib import import_module
+
+EXAMPLES = """\
+  rag-eval gold diff
+  rag-eval gold signoff --reason 'Q04: the new manual gives ten days'
+  rag-eval gold check
+  rag-eval gold check --base origin/main
+  rag-eval gold signoff --key ~/.ssh/id_ed25519 --reason 'Q04: the new manual gives ten days'
+  rag-eval gold signoff --baseline --reason 'reviewed by two of us'
+  rag-eval gold lint --trace runs/trace.jsonl
+  rag-eval gold freeze v1.0
+"""
+COMMANDS = {
+    "signoff": "record and stage a sign-off of the staged changes",
+    "check": "check that every change is signed off",
+    "diff": "show what was added, changed and removed",
+    "lint": "look for items that judge badly",
+    "stats": "count what the gold set is made of",
+    "freeze": "write the manifest of a release of the gold set, or check the gold against one",
+}
+_BY_GIT = ("signoff", "check", "diff")
+
+
+def add_arguments(parser: ArgumentParser, rest: Sequence[str] = ()) -> None:
+    """Add the sub-commands, or the one alone that ``rest`` begins with: each costs start-up time.
+
+    Where ``rest`` names none, as in ``gold --help``, they are told by name alone.
+    """
+    commands = parser.add_subparsers(prog="rag-eval gold", dest="gold_command", metavar="COMMAND", required=True)
+    for name in rest[:1] if rest and rest[0] in COMMANDS else COMMANDS:
+        if rest and COMMANDS.keys().isdisjoint(rest):
+            commands.add_parser(name, help=COMMANDS[name])
+            continue
+        module = import_module(f"rag_eval.cli.commands.gold_{name}")
+        command = commands.add_parser(name, help=COMMANDS[name], description=module.__doc__, epilog=module.EXAMPLE)
+        module.add_arguments(command)
+        if name in _BY_GIT:
+            command.add_argument("--gold", metavar="PATH", help="the gold file (default: as eval-gates.yml says)")
+            command.add_argument("--gates", metavar="PATH", help="the gates file (default: the nearest eval-gates.yml)")
+
+
+def run(args: Namespace) -> int:
+    """Run the sub-command that was parsed; the exit code says how it ended."""
+    code: int = import_module(f"rag_eval.cli.commands.gold_{args.gold_command}").run(args)
+    return code

@@ -1,0 +1,56 @@
+"""Show what was added, changed and removed, and what that does to the traces at hand."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.cli.commands._gold import counted, effect, frame_since, place, say
+from rag_eval.common.escaping import quoted
+from rag_eval.errors import PASSED
+from rag_eval.git.plumbing import Git
+from rag_eval.gold.signoff import checking
+from rag_eval.gold.signoff.repository import policies, sides
+
+if TYPE_CHECKING:
+    from rag_eval.gold.signoff.checking import Side
+    from rag_eval.readers.signoff_record import Change
+
+EXAMPLE = "example: rag-eval gold diff --base origin/main"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of the sub-command."""
+    parser.add_argument("--base", metavar="REF", help="the index against where the branch left REF")
+    parser.add_argument("--trace", metavar="FILE", help="traces that show the effect (default: as eval-gates.yml says)")
+
+
+def run(args: Namespace) -> int:
+    """Print a line a changed item."""
+    git = Git()
+    frame = frame_since(git, args.base)
+    for policy in policies(frame, place(git, args)):
+        base, head = sides(frame, policy)
+        found = checking.changes(base.items, head.items)
+        say(_described(change, base, head) for change in found)
+        say(effect(git, frame, policy, args))
+        say([f"{policy.gold} against {frame.name}: {counted(found)}."])
+    return PASSED
+
+
+def _described(change: Change, base: Side, head: Side) -> str:
+    before, after = base.items.get(change.qid), head.items.get(change.qid)
+    if before is None or after is None:
+        return f"{change.verb} {quoted(change.qid)}"
+    both = sorted(before.row.keys() | after.row.keys())
+    fields = [name for name in both if _shape(before.row, name) != _shape(after.row, name)]
+    what = ", ".join(quoted(name)[1:-1] for name in fields) or "only how it is written"
+    mutation = " (asks something else: a mutation)" if checking.mutated(before, after) else ""
+    return f"changed {quoted(change.qid)}: {what}{mutation}"
+
+
+def _shape(row: Mapping[str, Any], name: str) -> str:
+    # Through JSON, because Python takes true and 1 for equal.
+    return json.dumps(row[name], sort_keys=True) if name in row else ""

@@ -1,0 +1,150 @@
+"""Record and stage a sign-off of the staged changes of the gold."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from rag_eval.cli.commands._gold import counted, frame_since, place, say
+from rag_eval.cli.commands._gold_outside import refuse_alike
+from rag_eval.common.escaping import one_line, quoted
+from rag_eval.common.paths import shell_line
+from rag_eval.errors import PASSED, UsageError
+from rag_eval.git.plumbing import Git, GitError
+from rag_eval.git.snapshots import NOTHING
+from rag_eval.gold.signoff import checking
+from rag_eval.gold.signoff.repository import Frame, policies, read_record, sides, spent
+from rag_eval.readers.signoff_record import Change, Record
+
+if TYPE_CHECKING:
+    from rag_eval.gold.signoff.checking import Policy, Side
+
+EXAMPLE = "example: rag-eval gold signoff --reason 'the new manual says 31 days'"
+
+
+def add_arguments(sign: ArgumentParser) -> None:
+    """The options of the sub-command."""
+    sign.add_argument("--reason", required=True, metavar="TEXT", help="why the gold changed, for the reviewers")
+    sign.add_argument("--signer", metavar="EMAIL", help="who answers for it (default: git's user.email)")
+    sign.add_argument("--baseline", action="store_true", help="also sign every item that no record signs yet")
+    sign.add_argument("--mutates", action="store_true", help="a qid is meant to name another question than before")
+    sign.add_argument("--key", metavar="FILE", help="sign with this SSH key; a public one asks the agent")
+    sign.add_argument("--base", metavar="REF", help="the index against where the branch left REF")
+
+
+def run(args: Namespace) -> int:
+    """Draft what is missing; write and stage it."""
+    git = Git()
+    frame = frame_since(git, args.base)
+    signer = args.signer or git.email()
+    if not signer:
+        raise UsageError("Nobody is named to sign. Add --signer EMAIL or run: git config user.email EMAIL")
+    if not any(letter.isalnum() for letter in args.reason):
+        raise UsageError("--reason is empty. Say why the gold changed; reviewers read it.")
+    asked = policies(frame, place(git, args))
+    # All are drafted before the first is written: a refusal leaves nothing behind.
+    drafts = [(policy, _draft(frame, policy, args, signer)) for policy in asked]
+    for policy, record in drafts:
+        if record:
+            _keep(git, policy, record)
+    if not any(record for _, record in drafts):
+        _there(git, frame, asked)
+        as_before = "" if frame.base is NOTHING else f"as in {frame.name}, or "
+        say([f"Nothing to sign: what is staged is {as_before}signed off. To stage more: git add -- FILE"])
+    return PASSED
+
+
+def _there(git: Git, frame: Frame, asked: list[Policy]) -> None:
+    """UsageError where git has no gold at all: it was to be signed, and nothing of it is."""
+    if any(tree.files(policy.gold) for policy in asked for tree in (frame.head, frame.base)):
+        return
+    refuse_alike(git.names(), [policy.gold for policy in asked])
+    gold = asked[0].gold
+    stage = shell_line("git", "add", "--", f":/{gold}")
+    raise UsageError(
+        f"{quoted(gold)} is not staged, so nothing of it can be signed. Stage it first, "
+        f"and with it a gates file that says where the gold is: {one_line(stage, 200)}"
+    )
+
+
+def _draft(frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record | None:
+    """The record that is missing, None when none is."""
+    base, head = sides(frame, policy)
+    used = spent(frame, policy)
+    # With four eyes, what somebody else has signed is there to be signed once more.
+    mine = _signed_by(signer, base, head, policy, used) if policy.four_eyes else head
+    changes = [change for change, _ in checking.breaches(base, mine, policy, used)]
+    moved = [qid for qid, *_ in changes if checking.mutated(base.named(qid), head.items.get(qid))]
+    if moved and not args.mutates:
+        raise UsageError(
+            f"{quoted(moved[0])} would ask something else than before ({len(moved)} such item(s)). "
+            "Give the new question a new qid, or say that it is meant: --mutates"
+        )
+    if args.baseline:
+        drafted = {change.qid for change in changes}
+        changes += [change for change in checking.unsigned(head, policy) if change.qid not in drafted]
+    return _written(policy, args, signer, changes, bool(moved)) if changes else None
+
+
+def _signed_by(signer: str, base: Side, head: Side, policy: Policy, used: checking.Records) -> Side:
+    """The head without the new records of others."""
+    fresh = checking.fresh(base, head, policy, used)
+    others = {path for path, record in fresh.items() if record.signer != signer}
+    return head._replace(records={path: one for path, one in head.records.items() if path not in others})
+
+
+def _written(policy: Policy, args: Namespace, signer: str, changes: list[Change], mutates: bool) -> Record:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    record = Record(policy.dataset, policy.gold, signer, now, args.reason, tuple(changes), mutates)
+    read = _read(record)
+    if isinstance(read, str):
+        raise UsageError(f"This cannot be recorded: {read}. Correct the option.")
+    return _with_signature(policy, read, args.key)
+
+
+def _read(record: Record) -> Record | str:
+    try:
+        return read_record(record.file.encode())
+    except UnicodeEncodeError:  # bytes of a terminal, or of git's configuration, that are no UTF-8
+        return "the reason or the signer is no text in UTF-8"
+
+
+def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
+    if key:
+        from rag_eval.gold.signoff.signatures import sign
+
+        return sign(record, os.path.expanduser(key))  # noqa: PTH111 - shells of Windows leave the tilde in it
+    if policy.require == "signature":
+        raise UsageError("The policy wants records with a signature. Name your SSH key: --key ~/.ssh/id_ed25519")
+    return record
+
+
+def _keep(git: Git, policy: Policy, record: Record) -> None:
+    """Write the record into the work tree and stage it.
+
+    It is staged because it signs what is staged: a record left out would only make the next commit fail again.
+    """
+    path, data = f"{policy.records}/{record.name}", record.file.encode()
+    folder = os.path.join(git.top, policy.records)  # noqa: PTH118 - start-up time, as below
+    if os.path.realpath(folder) != os.path.join(os.path.realpath(git.top), *policy.records.split("/")):  # noqa: PTH118
+        raise UsageError(f"{quoted(policy.records)} leads elsewhere by a symbolic link. Make it a folder.")
+    file = os.path.join(folder, record.name)  # noqa: PTH118
+    _put(file, data, path)
+    try:
+        git.stage(path, data)
+    except GitError:
+        os.remove(file)  # noqa: PTH107
+        raise
+    say([f"Signed by {record.signer}: {counted(record.changes)}. Recorded and staged: {path}"])
+
+
+def _put(file: str, data: bytes, path: str) -> None:
+    try:
+        os.makedirs(os.path.dirname(file), exist_ok=True)  # noqa: PTH103, PTH120
+        with open(file, "wb") as opened:  # noqa: PTH123
+            opened.write(data)
+    except OSError as error:
+        why = (error.strerror or "unknown reason").lower()
+        raise UsageError(f"{quoted(path)} cannot be written: {why}. Records need a folder of their own.") from None

@@ -1,0 +1,101 @@
+"""Show the trend of metrics over earlier reports, and slow drift that no single step shows."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rag_eval.cli.commands._shared import remark
+from rag_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.history import Point
+    from rag_eval.readers.report_history import Found, Stored
+
+EXAMPLES = """\
+  rag-eval history reports
+  rag-eval history precision recall_all@5 reports --format markdown
+  rag-eval history --by started_at reports
+  rag-eval history precision --ref origin/main --file eval/baseline.json
+"""
+FORMATS = ("table", "markdown", "html", "json", "csv")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    words = "metrics (those that the newest report gates), then the folder of report.json files unless --ref is given"
+    parser.add_argument("words", metavar="METRIC… FOLDER", nargs="*", help=words)
+    parser.add_argument("--ref", metavar="REF", help="read the commits of this branch or tag instead of a folder")
+    parser.add_argument("--file", metavar="PATH", help="the report file that those commits hold")
+    parser.add_argument("--by", metavar="FIELD", help="sort by this field of each run's run.json (by file name)")
+    parser.add_argument("--last", metavar="N", type=_count, help="only the newest N reports (all)")
+    parser.add_argument("--format", choices=FORMATS, help="table (on a terminal), markdown (elsewhere), html, …")
+    parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
+
+
+def _count(text: str) -> int:
+    from argparse import ArgumentTypeError
+
+    if not (text.isascii() and text.isdigit() and int(text[:9]) > 0 and len(text) < 10):
+        raise ArgumentTypeError(f"'{text[:40]}' is no whole number from 1")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the trend; 0 whatever it is, for it is no gate."""
+    from rag_eval.analysis.history import history
+    from rag_eval.rendering.history import FORMS
+
+    wanted, stored = _places(args)
+    remark(stored.notes, quiet=args.quiet)
+    points, names = _points(args, stored, wanted)
+    if not points:
+        raise UsageError("there is no report to show. Name a folder of report.json files, or --ref and --file")
+    lost = [name for name in names if not any(name in point.metrics for point in points)]
+    remark((f"no report holds {name}" for name in lost), quiet=args.quiet)
+    form = args.format or ("table" if sys.stdout.isatty() else "markdown")
+    sys.stdout.write(FORMS[form](history(points, [name for name in names if name not in lost]), len(points)))
+    return 0
+
+
+def _places(args: argparse.Namespace) -> tuple[list[str], Stored]:
+    """The metrics asked for, and where the reports are."""
+    from rag_eval.metrics import measure
+    from rag_eval.readers.report_history import in_folder, in_git
+
+    if bool(args.ref) != bool(args.file):
+        raise UsageError("--ref and --file belong together: a branch, and the report file that its commits hold")
+    if not (args.ref or args.words):
+        raise UsageError("name a folder of report.json files, or --ref and --file")
+    names = list(dict.fromkeys(args.words if args.ref else args.words[:-1]))
+    for name in names:
+        measure(name)
+    return names, in_git(args.ref, args.file) if args.ref else in_folder(args.words[-1])
+
+
+def _points(args: argparse.Namespace, stored: Stored, wanted: Sequence[str]) -> tuple[list[Point], list[str]]:
+    """The points, oldest first, and the metrics shown: of a report no more is kept than these ask for."""
+    from rag_eval.analysis.history import gated, point
+
+    names, points = list(wanted), []
+    for found in _in_order(args, stored):
+        remark([found.why] if found.why else [], quiet=args.quiet)
+        if found.report is not None:
+            names = names or gated(found.report)
+            points.append(point(found.label, found.report, names))
+            if len(points) == args.last:
+                break
+    return points[::-1], names
+
+
+def _in_order(args: argparse.Namespace, stored: Stored) -> Iterable[Found]:
+    from rag_eval.readers.report_history import by_run
+
+    if not args.by:
+        return stored.newest_first()
+    read = [*stored.newest_first()]
+    ordered, said = by_run([found for found in read if found.report], args.by)
+    remark(said, quiet=args.quiet)
+    return [*(found for found in read if not found.report), *reversed(ordered)]

@@ -1,0 +1,102 @@
+"""Damage the traces in known ways, in memory, and show the smallest damage that each gate catches."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rag_eval.cli.commands._shared import add_baseline, add_inputs, gates_path, remark
+from rag_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.perturbations import Sample
+    from rag_eval.analysis.sensitivity import Probe
+    from rag_eval.contract import Gold
+    from rag_eval.gates.policy import Policy
+    from rag_eval.readers.source import Reader
+
+EXAMPLES = """\
+  rag-eval probe
+  rag-eval probe --gold eval/gold.jsonl --trace runs/trace.jsonl --doses 1,10,100
+  rag-eval probe --gates stricter.yml --format markdown
+"""
+FORMATS = ("table", "markdown", "json")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    add_inputs(parser)
+    add_baseline(parser)
+    help_text = "percent of the cases to damage, at least one case (seven doses from 1 to 100)"
+    parser.add_argument("--doses", metavar="P[,P]", type=doses, default=(), help=help_text)
+    parser.add_argument("--format", choices=FORMATS, help="table (on a terminal), markdown (elsewhere) or json")
+    parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
+
+
+def doses(text: str) -> tuple[str, ...]:
+    """``1,2.5,10`` as it is written, ascending, each once."""
+    parts = {part.strip(): _percent(part.strip()) for part in text.split(",")}
+    if not all(0 < percent <= 100 for percent in parts.values()):
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no list of percentages above 0 and up to 100, such as 1,10")
+    return tuple(sorted(parts, key=lambda part: parts[part]))
+
+
+def _percent(text: str) -> Fraction:
+    plain = text.replace(".", "", 1)
+    return Fraction(text) if plain.isascii() and plain.isdigit() and len(text) < 10 else Fraction(0)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Probe; 0 unless the run does not pass as it is."""
+    if "=" in args.gates:
+        raise UsageError("inline gates belong to --format scores. Write eval-gates.yml: rag-eval init")
+    collecting = gc.isenabled()
+    gc.disable()  # as in score: nothing that is built here refers back to itself
+    try:
+        found = _probe(args)
+    finally:
+        if collecting:
+            gc.enable()
+    form = args.format or ("table" if sys.stdout.isatty() else "markdown")
+    from rag_eval.rendering.sensitivity import FORMS
+
+    sys.stdout.write(FORMS[form](found))
+    return found.exit_code
+
+
+def _probe(args: argparse.Namespace) -> Probe:
+    from rag_eval import api
+    from rag_eval.analysis.perturbations import in_order
+    from rag_eval.analysis.report import Context
+    from rag_eval.analysis.sensitivity import DOSES, Setup, probe
+    from rag_eval.readers.gold_file import read_gold
+    from rag_eval.readers.problems import Ledger
+
+    options = api.Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline)
+    reader, policy, digests = api.open_policy(options)
+    session = api.Session(options, reader, policy, None, digests)
+    own = session.first(None)
+    remark((f"{note.file}: {note.message}" for note in own.notes), quiet=args.quiet)
+    quiet = reader._replace(ledger=Ledger())  # what there is to say of the files has been said
+    golds = read_gold(quiet, policy.gold)
+    hashes = {case.qid: case.gold_sha256 for case in own.questions}
+    context = Context(hashes=hashes, fields=policy.fields, earlier=session.earlier)
+    setup = Setup(golds, policy, session.card.measures, context)
+    return probe(setup, in_order(_samples(quiet, policy, golds)), own, args.doses or DOSES)
+
+
+def _samples(reader: Reader, policy: Policy, golds: dict[str, Gold]) -> list[Sample]:
+    """The traces that count, with their rows: of several with one run and qid, the last."""
+    from rag_eval.analysis.perturbations import Sample
+    from rag_eval.cases.pairing import Pairing
+    from rag_eval.readers.trace_file import read_trace_rows
+
+    pairing, found = Pairing(golds, lambda *_: None), {}
+    for trace, row in read_trace_rows(reader, policy.trace):
+        qid, _ = pairing.qid(trace)
+        if qid in golds:
+            found[trace.run, qid] = Sample.of(row, golds[qid], trace.line, policy.settings)
+    return list(found.values())

@@ -1,0 +1,138 @@
+"""The one boundary where errors become lines on stderr and an exit code: around the command line and the action."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO
+
+from rag_eval import __version__
+from rag_eval.common.escaping import log_line
+from rag_eval.common.paths import WINDOWS, misread_names
+from rag_eval.errors import BUG, CANNOT_JUDGE, InputError, RagEvalError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+OUT_OF_MEMORY = "there is not enough memory for this run. Give it more, or score a part of the traces at a time."
+_INTERRUPTED = 130
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE)
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """Do ``work``; every error becomes lines on stderr and an exit code."""
+    for name in ("stdout", "stderr"):
+        setattr(sys, name, _lasting(getattr(sys, name)))
+    _speak_utf8()
+    try:
+        return work()
+    except InputError as error:
+        return _say(error.lines(), error.exit_code)
+    except RagEvalError as error:
+        return _say([f"rag-eval: {error}"], error.exit_code)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the one boundary: what else arrives here is a defect, and said to be one
+        return _surroundings(error) or _report_defect()
+
+
+def _surroundings(error: Exception) -> int:
+    """The exit code of what the machine is to blame for, once it is said; 0 for anything else."""
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+        return _unwritten(error)
+    if is_out_of_memory(error):
+        return _say([f"rag-eval: {OUT_OF_MEMORY}"], CANNOT_JUDGE)
+    if isinstance(error, ImportError) and error.name and error.name.partition(".")[0] != "rag_eval":
+        again = "Install rag-eval-action again, with all that it needs."
+        return _say([f"rag-eval: {error.name} cannot be loaded: {error}. {again}"], CANNOT_JUDGE)
+    if isinstance(error, UnicodeEncodeError) and (misread := misread_names()):
+        return _say([f"rag-eval: {misread}"], CANNOT_JUDGE)
+    if isinstance(error, FileNotFoundError) and _nowhere():
+        return _say(["rag-eval: the current folder is gone. Change into one that is there."], CANNOT_JUDGE)
+    return 0
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether the machine has too little memory, for Python or for a further process."""
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+
+
+def _nowhere() -> bool:
+    """Whether the folder that the process works in was removed: paths then lead nowhere."""
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib costs start-up time
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def _unwritten(error: OSError) -> int:
+    what = f"write {error.filename}" if error.filename else "write"
+    return _say([f"rag-eval: cannot {what}: {error.strerror}. Make room, or write elsewhere."], CANNOT_JUDGE)
+
+
+def _say(lines: Sequence[str], code: int) -> int:
+    with suppress(OSError):  # where it cannot be said, the code says it
+        for line in lines:
+            print(log_line(line), file=sys.stderr)
+    return code
+
+
+class _Unread(io.FileIO):
+    """A pipe that swallows what nobody reads any more: who closes it early changes no verdict."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            # Windows takes a pipe that nobody reads for an invalid argument.
+            if isinstance(error, ConnectionError) or (WINDOWS and error.errno == errno.EINVAL):
+                return memoryview(data).nbytes
+            raise
+
+
+def _lasting(stream: TextIO | None) -> TextIO:
+    """``stream`` so that the work goes on to its exit code whether or not anybody reads.
+
+    Where it was closed before the start (``>&-``), Python has none, and nothing is read.
+    """
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - as long as the process
+    if type(stream) is not io.TextIOWrapper or stream.isatty():
+        return stream
+    if isinstance(getattr(stream.buffer, "raw", stream.buffer), _Unread):
+        return stream
+    stream.flush()
+    raw = _Unread(stream.fileno(), "wb", closefd=False)
+    bare = stream.write_through  # python -u
+    return io.TextIOWrapper(
+        raw if bare else io.BufferedWriter(raw),
+        encoding="utf-8",
+        line_buffering=stream.line_buffering,
+        write_through=bare,
+    )
+
+
+def _speak_utf8() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+def _report_defect() -> int:
+    """A defect as Markdown that can be pasted into an issue; it holds code lines, never data."""
+    import platform
+    import traceback
+
+    kind, _, trace = sys.exc_info()
+    frames = "\n".join(
+        f"{frame.name} ({os.path.basename(frame.filename)}:{frame.lineno})"  # noqa: PTH119 - as above
+        for frame in traceback.extract_tb(trace)
+    )
+    system = f"rag-eval {__version__}, Python {platform.python_version()}, {platform.system()}"
+    lines = ["rag-eval has a defect; please report it with what follows:", "", f"### {kind.__name__ if kind else ''}"]
+    return _say([*lines, "", system, "", *frames.split("\n")], BUG)

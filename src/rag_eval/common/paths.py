@@ -1,0 +1,75 @@
+"""Where files stand: those that ship with the package, and the gates file where nothing names one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from rag_eval.errors import UsageError
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib costs start-up time
+_CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))  # noqa: PTH120
+
+
+WINDOWS = os.name == "nt"
+GATES_FILES = ("eval-gates.yml", "eval-gates.yaml")
+"""What a gates file is called where nothing names one."""
+
+
+def usual_gates(folder: str = "", root: str = "") -> str:
+    """The path of the gates file in ``folder``, from ``root``; empty where there is none."""
+    paths = [os.path.join(folder, name) for name in GATES_FILES]  # noqa: PTH118
+    return the_one([path for path in paths if os.path.lexists(os.path.join(root, path))])  # noqa: PTH118
+
+
+def the_one(found: Sequence[str]) -> str:
+    """The gates file of those ``found`` in a folder, empty where there is none.
+
+    UsageError where there are two: nobody who reads the result could tell which one had decided.
+    """
+    if len(found) > 1:
+        raise UsageError(f"{found[0]} and {found[1]} are both there, and one alone can decide. Remove the other one.")
+    return found[0] if found else ""
+
+
+def shipped(folder: str, name: str) -> str:
+    """The path of ``name`` in ``schemas`` or ``examples``, wherever this installation keeps it."""
+    inside = os.path.join(_PACKAGE, f"_{folder}", name)  # noqa: PTH118
+    return inside if os.path.exists(inside) else os.path.join(_CHECKOUT, folder, name)  # noqa: PTH110, PTH118
+
+
+def from_here(path: str) -> str:
+    """A path as it leads there from the current folder, or as it is where none does: to another drive of Windows."""
+    try:
+        return os.path.relpath(path)
+    except ValueError:
+        return path
+
+
+def shell_line(*words: str) -> str:
+    """Words as a line for the shell of this system: those of Windows know double quotes alone."""
+    if WINDOWS:
+        from subprocess import list2cmdline
+
+        return list2cmdline(words)
+    import shlex  # start-up time: hooks run at every commit
+
+    return shlex.join(words)
+
+
+def misread_names() -> str:
+    """Why names of files that are not plain ASCII lead nowhere here, and what to do; empty where they lead somewhere.
+
+    Gates files and git have them in UTF-8, whatever the locale.
+    """
+    encoding = sys.getfilesystemencoding()
+    if encoding in ("utf-8", "utf8"):
+        return ""
+    return f"Python takes names of files for {encoding} here, not for UTF-8. Set PYTHONUTF8=1, or a locale of UTF-8."
+
+
+def trust_no_program_here() -> None:
+    """Have Windows look for programs along the PATH alone, and not first in the folder at hand: it is the change's."""
+    if WINDOWS:
+        os.environ.setdefault("NoDefaultCurrentDirectoryInExePath", "1")

@@ -1,0 +1,186 @@
+"""Ranges of a trace file, scored by the workers of a dask cluster: only ranges are sent there, and no rows come back.
+
+The gold is sent once. Scoring a range is a pure function and its result stands at its place among the ranges: a worker
+that is lost costs time, and nothing is counted twice or left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from rag_eval import __version__
+from rag_eval.common.escaping import quoted
+from rag_eval.engines.cores import usable
+from rag_eval.engines.work import RangeResult, Work, merge, score_range
+from rag_eval.errors import MissingExtra, RagEvalError
+from rag_eval.readers.ranges import ByteRange, LocalFile, byte_ranges
+from rag_eval.readers.remote import Remote
+from rag_eval.readers.source import is_url, open_regular
+from rag_eval.readers.unreadable import Unreadable
+
+if TYPE_CHECKING:
+    from rag_eval.engines import Task
+    from rag_eval.engines.options import How
+    from rag_eval.readers.ranges import File
+    from rag_eval.scoring.scorer import Scorer
+
+_LEAST_STEP, _MOST_STEP = 4 << 20, 32 << 20  # bytes of a range
+_ROUNDS = 4  # ranges a worker
+_PATIENCE = "10s"  # for a scheduler to answer
+_LONG_PATIENCE = "120s"  # for a worker to be there: clusters that grow on demand start one first
+_ATTEMPTS = 4  # of a range, or of sending the gold again
+_BLOCK = 4 << 20
+
+
+def run(task: Task, _: BinaryIO, size: int) -> Scorer:
+    """Return the scorer of a file of ``size`` bytes.
+
+    MissingExtra without dask; RagEvalError if no scheduler answers, or workers cannot do it.
+    """
+    with _client(task.how) as client:
+        return _run(task, client, size)
+
+
+def _run(task: Task, client: Any, size: int) -> Scorer:
+    workers = _workers(client)
+    place = task.path if is_url(task.path) else os.path.realpath(task.path)
+    digest = client.submit(sha256_of, place, pure=False, retries=_ATTEMPTS, priority=1)
+    attempts = _Attempts(place)
+    cuts = byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
+    task.how.watch.begin(size)
+
+    def delivered() -> Iterator[RangeResult]:
+        """The results in the order of the ranges; what was lost with its workers is asked for again."""
+        done = 0
+        while done < len(cuts):
+            # Every worker has a copy of the gold, so that the loss of one worker is not that of the gold.
+            _await(client)
+            sent = client.scatter([task.work], broadcast=True, hash=False)[0]
+            terms = {"work": sent, "place": place, "name": task.path, "pure": False, "retries": _ATTEMPTS}
+            futures = client.map(score_at, cuts[done:], **terms)
+            try:
+                for result in attempts.delivered(futures):
+                    task.how.watch.advance(cuts[done].end - cuts[done].start)
+                    done += 1
+                    yield result
+            finally:
+                client.cancel(futures)
+
+    scorer = merge(task.work, task.reader, task.path, delivered())
+    if not task.reader.ledger.problems:
+        task.digests.say("trace", task.path, attempts.result(digest))
+    return scorer
+
+
+def score_at(cut: ByteRange, work: Work, place: str, name: str) -> RangeResult:
+    """What a worker does: a range of the file at ``place``, which reports call ``name``."""
+    with _opened(place) as file:
+        return score_range(work, name, file, cut)
+
+
+def sha256_of(place: str) -> str:
+    """The digest of a file, in hex: taken where the file is near."""
+    from hashlib import sha256
+
+    digest, begin = sha256(), 0
+    with _opened(place) as file:
+        while block := file.at(begin, _BLOCK):
+            digest.update(block)
+            begin += len(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _opened(place: str) -> Iterator[File]:
+    try:
+        if is_url(place):
+            yield Remote(place)
+            return
+        with open_regular(place, None) as file:
+            yield LocalFile(file.fileno())
+    except Unreadable as error:  # for the way back: it says what cannot be read and where
+        raise RagEvalError(f"{quoted(place)}: {error.message} on a worker. {error.hint}") from None
+
+
+class _Attempts:
+    """Takes results as they are due. Where workers are lost with all they had, it has them asked for again."""
+
+    def __init__(self, place: str) -> None:
+        self._place, self._left = place, _ATTEMPTS
+
+    def delivered(self, futures: list[Any]) -> Iterator[RangeResult]:
+        """Results in order, up to the first that was lost."""
+        for future in futures:
+            try:
+                piece: RangeResult = self.result(future)
+            except _distributed().CancelledError:
+                self._left -= 1
+                if not self._left:
+                    raise RagEvalError("the workers are lost again and again. Look into their logs") from None
+                return
+            yield piece
+
+    def result(self, future: Any) -> Any:
+        """The result of a future; CancelledError where it was lost, RagEvalError where it cannot be had."""
+        try:
+            return future.result()
+        except _distributed().KilledWorker:
+            message = "workers die of it, as for want of memory. Give them more, or look into their logs"
+            raise RagEvalError(f"{quoted(self._place)} cannot be scored: {message}") from None
+        except OSError as error:
+            raise RagEvalError(f"{quoted(self._place)} cannot be read by a worker: {error}") from None
+
+
+@contextmanager
+def _client(how: How) -> Iterator[Any]:
+    """A client of the scheduler named, or of a cluster on this machine that lasts as long as the client."""
+    dask = _distributed()
+    if how.scheduler:
+        try:
+            client = dask.Client(how.scheduler, timeout=_PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise RagEvalError(f"no scheduler answers at {quoted(how.scheduler)}: {error}") from None
+        with client:
+            yield client
+        return
+    jobs = how.jobs or usable()
+    own = dask.LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50)
+    with own, dask.Client(own, set_as_default=False) as client:
+        yield client
+
+
+def _distributed() -> Any:
+    try:
+        return import_module("distributed")
+    except ModuleNotFoundError:
+        raise MissingExtra("--engine dask", "dask") from None
+
+
+def _workers(client: Any) -> int:
+    """How many workers there are. RagEvalError where there is none, or one would score otherwise."""
+    _await(client)
+    try:
+        found = client.run(_version)
+    except ModuleNotFoundError as error:
+        raise RagEvalError(f"a worker cannot score: {error}. Install rag-eval-action[dask] there") from None
+    for address, version in found.items():
+        if version != __version__:
+            raise RagEvalError(
+                f"the worker at {address} has rag-eval {version}, this is {__version__}. Install it there"
+            )
+    return len(found)
+
+
+def _await(client: Any) -> None:
+    try:
+        client.wait_for_workers(1, timeout=_LONG_PATIENCE)
+    except TimeoutError:
+        raise RagEvalError("the scheduler has no worker. Start one: dask worker ADDRESS") from None
+
+
+def _version() -> str:
+    return __version__

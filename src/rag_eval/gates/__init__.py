@@ -1,0 +1,1 @@
+"""From a scorecard to the outcome of every gate. :mod:`rag_eval.gates.policy` comes first."""

@@ -1,0 +1,337 @@
+"""What gates are judged by: values, intervals and pairs of scores, over all cases or over a slice of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from rag_eval.gates import dependent_cases
+from rag_eval.gates.results import Layouts, apart, looked_up
+from rag_eval.metrics import measure
+from rag_eval.stats import aggregations
+from rag_eval.stats.tally import Value, weighed
+
+if TYPE_CHECKING:
+    from rag_eval.gates.dependent_cases import Tries
+    from rag_eval.gates.results import MetricResult, Question
+    from rag_eval.scoring.scorecard import Completeness
+    from rag_eval.stats import Interval
+    from rag_eval.stats.swap_units import Units
+    from rag_eval.stats.tally import Shown
+
+    Pair = tuple[Shown | None, Shown | None]
+    Pairs = Counter[Pair]
+    Scores = Mapping[str, Shown]
+    Key = tuple[str, str | None]
+    S = TypeVar("S")
+    T = TypeVar("T")
+
+CONFIDENCE = "0.95"
+_QID, _RUN, _SLICES, _SCORES = map(attrgetter, ("qid", "run", "slices", "scores"))
+_CASE = attrgetter("qid", "run")
+_GOLD = attrgetter("qid", "gold_sha256")
+
+
+class Baseline(NamedTuple):
+    """An earlier run: its cases, and by metric the contract that its values were measured under and the values.
+
+    A run that was saved without its cases has values alone.
+    """
+
+    questions: Sequence[Question]
+    contracts: Mapping[str, str]
+    metrics: Mapping[str, MetricResult] = {}
+
+
+class Each(Protocol):
+    """What has work done for each of some items: the results in their order. The work has no effect but these."""
+
+    def __call__(self, work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+        """Have it done."""
+
+
+def one_by_one(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    """Here and now."""
+    return list(map(work, items))
+
+
+class Evidence:
+    """A run, and the baseline that it is compared with if there is one.
+
+    ``each`` has the paired tests made, which are many and take long where there are many cases; ``known`` are the tries
+    of the questions, where somebody looked at them before. ``cluster`` names the gold field whose values group cases.
+    """
+
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        metrics: Mapping[str, MetricResult],
+        completeness: Completeness,
+        contracts: Mapping[str, str],
+        baseline: Baseline | None = None,
+        each: Each = one_by_one,
+        known: Tries | None = None,
+        cluster: str = "",
+    ) -> None:
+        self.each, self.cluster = each, cluster
+        self.questions, self.completeness, self.baseline = questions, completeness, baseline
+        self._metrics, self._contracts = metrics, contracts
+        self._columns: dict[tuple[str, str], Counter[Shown]] = {}
+        self._pairs: dict[tuple[str, str], Pairs] = {}
+        self._parts: dict[tuple[str, bool], tuple[list[Scores], list[int]]] = {}
+        self._shared: dict[tuple[str, bool], _Both] = {}
+        self._tries: dict[str, Tries] = {"": known} if known else {}
+        self._intervals: dict[tuple[Any, ...], Interval | None] = {}
+        self._units: dict[tuple[str, str], Units | None] = {}
+        self.pairs_of_cases = paired(baseline.questions, questions) if baseline else []
+        """The cases of baseline and run under the same gold item."""
+
+    def counts(self) -> dict[str, Value]:
+        """The counts of completeness as values that gates compare."""
+        return counted(self.completeness)
+
+    @cached_property
+    def unpaired(self) -> int:
+        """The questions that are in both under the same gold, and in none of the pairs: their runs have other names."""
+        if self.baseline is None or _single(self.baseline.questions, self.questions):
+            return 0
+        both = set(map(_GOLD, self.baseline.questions)).intersection(map(_GOLD, self.questions))
+        return len(both.difference([_GOLD(new) for _, new in self.pairs_of_cases]))
+
+    @cached_property
+    def new_runs(self) -> tuple[str, ...]:
+        """The runs that the baseline does not have, by name; none where either side is one run, or has no cases.
+
+        What is asked of them there is nothing to hold against: a run beside an old one could be as bad as it likes.
+        """
+        if self.baseline is None or not self.baseline.questions or _single(self.baseline.questions, self.questions):
+            return ()
+        own, theirs = (set(map(_RUN, side)) for side in (self.questions, self.baseline.questions))
+        return tuple(sorted(run or "" for run in own - theirs))
+
+    @cached_property
+    def _layouts(self) -> list[Layouts]:
+        sides = self.questions, self.baseline.questions if self.baseline else ()
+        return [Layouts(map(_SCORES, side)) for side in sides]
+
+    def present(self) -> set[str]:
+        """The slices that some case of this run or of the baseline is in."""
+        sides = self.questions, self.baseline.questions if self.baseline else ()
+        return set().union(*[own for side in sides for own in set(map(_SLICES, side))])
+
+    @cached_property
+    def several(self) -> bool:
+        """Whether there are several runs, so that a question may have several cases."""
+        return dependent_cases.several(self.questions)
+
+    @cached_property
+    def grouped(self) -> bool:
+        """Whether questions or clusters are what counts, and not cases."""
+        return bool(self.cluster) or self.several
+
+    def size(self, part: str) -> int:
+        """The number of questions in a slice."""
+        return self._sizes[part] if part else dependent_cases.number(self.questions)
+
+    @cached_property
+    def _sizes(self) -> Counter[str]:
+        named = ((case.qid, name) for case in self.questions for name in case.slices)
+        return Counter(name for _, name in (set(named) if self.several else named))
+
+    def few(self, part: str, least: int) -> bool:
+        """Whether a slice has so few questions that no gate on it is judged: some, and fewer than ``least``."""
+        return bool(part) and 0 < self.size(part) < least
+
+    def value(self, name: str, part: str = "") -> Value:
+        """A metric's value; over a slice too, exact for 0/1 metrics."""
+        if part:
+            return folded(name, self._column(name, part))
+        found = self._metrics.get(name)
+        return found.as_value() if found else Value(None, 0)
+
+    def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
+        """The interval of a metric's value, None where it has no value."""
+        one = measure(name)
+        if self.grouped:
+            return aggregations.enclosed_together(one, self._tries_in(part), float(confidence))
+        scores = self._column(name, part)
+        # Cutoffs and slices often have the same scores, and an interval takes its time.
+        key = one.metric.name, one.fold, confidence, frozenset(scores.items())
+        if key not in self._intervals:
+            self._intervals[key] = aggregations.enclosed(one, scores, float(confidence))
+        return self._intervals[key]
+
+    def values(self, name: str) -> tuple[Value, Value] | None:
+        """The baseline's value and the run's, where nothing but these can be compared.
+
+        That is so of what run.json says, and of a baseline that was saved without its cases.
+        """
+        earlier = self.baseline.metrics.get(name) if self.baseline else None
+        if earlier is None or (measure(name).metric.level == "case" and self.baseline and self.baseline.questions):
+            return None
+        return earlier.as_value(), self.value(name)
+
+    def comparable(self, name: str) -> bool:
+        """Whether the baseline measured the metric under the same contract."""
+        own, theirs = self._contracts.get(name), self.baseline.contracts.get(name) if self.baseline else None
+        return own is not None and own == theirs
+
+    def pairs(self, name: str, part: str = "") -> Pairs:
+        """A metric's scores under baseline and run, with how many cases of both under the same gold have these.
+
+        Of cases that the metric applies to in neither run there are none.
+        """
+        column = measure(name).column
+        if (column, part) not in self._pairs:
+            both = self._both(part, all(side.shares(column) for side in self._layouts))
+            before, after = looked_up(both.before, column), looked_up(both.after, column)
+            counted: Pairs = weighed([(before[old], after[new]) for old, new in both.counts], both.counts.values())
+            counted.pop((None, None), None)
+            self._pairs[column, part] = counted
+        return self._pairs[column, part]
+
+    def units(self, name: str, part: str = "") -> Units | None:
+        """The same pairs by question or cluster; None where none has several."""
+        column = measure(name).column
+        if not self.grouped:
+            return None
+        if (column, part) not in self._units:
+            cases = list(map(itemgetter(1), self._pairs_in(part)))
+            self._units[column, part] = dependent_cases.units(cases, self._sides(column, part), self.cluster)
+        return self._units[column, part]
+
+    def by_case(self, name: str, part: str = "") -> Iterator[tuple[tuple[str, str | None], Shown | None, Shown | None]]:
+        """A metric's scores under baseline and run, case by case."""
+        cases = map(itemgetter(1), self._pairs_in(part))
+        for case, (before, after) in zip(cases, self._sides(measure(name).column, part), strict=True):
+            if before is not None or after is not None:
+                yield _CASE(case), before, after
+
+    def _sides(self, column: str, part: str) -> Iterator[Pair]:
+        pairs = self._pairs_in(part)
+        return zip(
+            *[looked_up(list(map(_SCORES, map(itemgetter(side), pairs))), column) for side in (0, 1)], strict=True
+        )
+
+    def _tries_in(self, part: str) -> Tries:
+        if part not in self._tries:
+            self._tries[part] = dependent_cases.Tries(self._cases(part), self.cluster)
+        return self._tries[part]
+
+    def _column(self, name: str, part: str) -> Counter[Shown]:
+        column = measure(name).column
+        if (column, part) not in self._columns:
+            cases, counts = self._alone(part, self._layouts[0].shares(column))
+            found = weighed(looked_up(cases, column), counts)
+            del found[None]
+            self._columns[column, part] = found  # type: ignore[assignment]  # no other score is None
+        return self._columns[column, part]
+
+    def _alone(self, part: str, shared: bool) -> tuple[list[Scores], list[int]]:
+        """The scores in a slice, each once, with how many cases they are of: looked out once a slice.
+
+        ``shared`` says that those which cases share are enough.
+        """
+        if (part, shared) not in self._parts:
+            # First by the objects, of which there are few where there are millions of cases.
+            cases, of_each = self._alone(part, False) if shared else (self._scores_in(part), None)
+            keys = list(apart(cases, shared))
+            known = dict(zip(keys, cases, strict=True))
+            counts = weighed(keys, of_each) if of_each else Counter(keys)
+            self._parts[part, shared] = list(known.values()), list(map(counts.__getitem__, known))
+        return self._parts[part, shared]
+
+    def _scores_in(self, part: str) -> list[Scores]:
+        return list(map(_SCORES, self._cases(part)))
+
+    def _cases(self, part: str) -> Sequence[Question]:
+        return self._cases_by_slice.get(part, ()) if part else self.questions
+
+    def _pairs_in(self, part: str) -> Sequence[tuple[Question, Question]]:
+        if self.new_runs:
+            return ()
+        return self._pairs_by_slice.get(part, ()) if part else self.pairs_of_cases
+
+    @cached_property
+    def _cases_by_slice(self) -> dict[str, list[Question]]:
+        return _by_slice(self.questions, _SLICES)
+
+    @cached_property
+    def _pairs_by_slice(self) -> dict[str, list[tuple[Question, Question]]]:
+        return _by_slice(self.pairs_of_cases, lambda pair: pair[1].slices)
+
+    def _both(self, part: str, shared: bool) -> _Both:
+        """The scores of a slice's cases under baseline and run: looked out once a slice."""
+        if (part, shared) not in self._shared:
+            pairs = self._pairs_in(part)
+            sides = [list(map(_SCORES, map(itemgetter(side), pairs))) for side in (0, 1)]
+            self._shared[part, shared] = _Both.of(sides, shared)
+        return self._shared[part, shared]
+
+
+def _by_slice(items: Iterable[T], slices: Callable[[T], Iterable[str]]) -> dict[str, list[T]]:
+    """Group items by slice, once: there may be as many slices as items."""
+    groups: dict[str, list[T]] = {}
+    for item in items:
+        for part in dict.fromkeys(slices(item)):
+            groups.setdefault(part, []).append(item)
+    return groups
+
+
+class _Both(NamedTuple):
+    """Scores under baseline and under run, each once, and how many cases have which of either, by their places."""
+
+    before: list[Scores]
+    after: list[Scores]
+    counts: Counter[tuple[int, int]]
+
+    @classmethod
+    def of(cls, sides: Sequence[list[Scores]], shared: bool) -> _Both:
+        """Those of some cases on either side; ``shared`` says that the scores which cases share are enough."""
+        known = [dict(zip(apart(side, shared), side, strict=True)) for side in sides]
+        at = [{key: place for place, key in enumerate(own)} for own in known]
+        places = [map(own.__getitem__, apart(side, shared)) for own, side in zip(at, sides, strict=True)]
+        before, after = (list(own.values()) for own in known)
+        return cls(before, after, Counter(zip(*places, strict=True)))
+
+
+def paired(before: Sequence[Question], after: Sequence[Question]) -> list[tuple[Question, Question]]:
+    """The cases that two runs have under the same gold item, byte for byte.
+
+    Where each side is one run, its name does not matter: a nightly run and a pull request's are one and another.
+    """
+    key = _QID if _single(before, after) else _CASE
+    earlier = dict(zip(map(key, before), before, strict=True))
+    sides = zip(map(earlier.get, map(key, after)), after, strict=True)
+    return [(old, new) for old, new in sides if old is not None and old.gold_sha256 == new.gold_sha256]
+
+
+def _single(*sides: Iterable[Question]) -> bool:
+    """Whether each side is one run."""
+    return not any(map(dependent_cases.several, sides))
+
+
+def is_rate(name: str) -> bool:
+    """Whether a metric's value is the share of cases that score 1."""
+    return measure(name).is_rate
+
+
+def folded(name: str, scores: Counter[Shown]) -> Value:
+    """The value that scores from a report come to: exact for 0/1 metrics, else to twelve decimals."""
+    return aggregations.folded(measure(name), scores)
+
+
+def enclosed(name: str, scores: Counter[Shown], confidence: str = CONFIDENCE) -> Interval | None:
+    """The interval of a metric's value over its scores; None where there are none, or where it estimates nothing."""
+    return aggregations.enclosed(measure(name), scores, float(confidence))
+
+
+def counted(found: Completeness) -> dict[str, Value]:
+    """The counts of completeness as values that gates compare."""
+    counts = found._asdict()
+    names = ("missing", "duplicate", "unknown")
+    return {f"completeness.{name}": Value(Fraction(counts[name]), found.expected) for name in names}

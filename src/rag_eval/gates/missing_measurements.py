@@ -1,0 +1,203 @@
+"""Cases that a gate does not see, for their traces lack a field: a missing measurement is named.
+
+A metric that needs a field of the trace does not apply to a case without it. A change that leaves the field out of the
+rows that fail would turn the gate green. So each case without a score is asked: would it have one if its trace had
+every optional field?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rag_eval.cases.case import Case
+from rag_eval.cases.finding import Finding
+from rag_eval.cases.integrity import levelled
+from rag_eval.cases.labels import REFUSED
+from rag_eval.contract import Answer, Chunk, Gold, Guardrail, Scope, Settings, Trace, Usage
+from rag_eval.gates.policy import Policy
+from rag_eval.gates.results import Question, looked_up
+from rag_eval.gates.scope import asked
+from rag_eval.metrics import Measure, measure
+
+R = TypeVar("R", bound=Struct)
+
+PARTS = {
+    "fact_dispersion": ("fact_coverage",),
+    "leakage": ("leakage_verbatim",),
+    "pipeline_pass": ("latency_ok", "outcome_match", "forbidden_flags"),
+}
+"""Metrics that another one looks at: what these cannot see it cannot see either."""
+
+SILENT = {
+    "outcome_match": {"policy_flags": "flags", "confidence": "confidence"},
+    "forbidden_flags": {"policy_flags": "flags"},
+}
+"""Trace fields, and where a trace has them, that metrics apply without: to leave them out may only help."""
+
+_OF_ANSWERS = frozenset({"citations"})
+"""Fields that are a part of the answer. An answer without citations is judged as such."""
+
+_STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folder_select", "judge", "total")
+_FIELDS = ("citations", "chunks.text", "chunks.doc_id", "scope", "timed_out", "latency_ms", "usage", "guardrail")
+_TEXT = "It took thirty days."
+_ANSWER = Trace(
+    retrieved_ids=("x", "y"),
+    answer_json=Answer(_TEXT, ("x",)),
+    chunks=(Chunk("x", _TEXT, "x"), Chunk("y", _TEXT, "x")),
+    line=1,
+)
+
+
+class Partly(NamedTuple):
+    """A gated column that some cases have no score in for want of trace fields.
+
+    ``lacking`` cases lack one of ``fields``, ``measured`` have a score; ``lost`` of those that lack it have a score in
+    the baseline.
+    """
+
+    column: str
+    fields: tuple[str, ...]
+    measured: int
+    lacking: int
+    lost: int
+
+
+def filled(trace: Trace, but: str = "") -> Trace:
+    """Return the trace with a value for every optional field that it lacks, except for the field ``but``."""
+    chunks = trace.chunks
+    if chunks is None and but != "chunks.text":
+        chunks = tuple([Chunk(name) for name in trace.retrieved or ("x", "y")])
+    parts = {name: text for name, text in (("text", "thirty"), ("doc_id", "x")) if but != f"chunks.{name}"}
+    fields: dict[str, Any] = {
+        "chunks": chunks and tuple([_with(chunk, parts) for chunk in chunks]),
+        "scope": trace.scope or Scope("on"),
+        "timed_out": bool(trace.timed_out),
+        "latency": {**dict.fromkeys(_STAGES, 0.0), **(trace.latency or {})},
+        "usage": _with(trace.usage or Usage(), {"cost_usd": 0.0}),
+        "guardrail": _with(trace.guardrail or Guardrail(), {"score": 0.0, "blocked": False, "leaks": ()}),
+    }
+    fields.pop(but.removesuffix("_ms"), None)
+    if but != "citations" and trace.citations is None:
+        cites = trace.retrieved[:1] or ("x",)
+        answer = trace.answer_json
+        fields |= {"answer_json": replace(answer, citations=cites)} if answer else {"answer_citations": cites}
+    return replace(trace, **fields)
+
+
+def _with(record: R, values: Mapping[str, Any]) -> R:
+    """Return a record with values for those of its fields that it lacks."""
+    return replace(record, **{name: value for name, value in values.items() if getattr(record, name) is None})
+
+
+def lacked(one: Measure, case: Case) -> list[str]:
+    """Return the fields without which a case has no score under a measure that would otherwise apply."""
+    if case.missing:
+        return []
+    if one.score(case) is not None:
+        silent = SILENT.get(one.metric.name, {})
+        return [name for name, attribute in silent.items() if getattr(case.trace, attribute) is None]
+    if not _applies(one, case, filled(case.trace)):
+        return []
+    return [name for name in _FIELDS if not _applies(one, case, filled(case.trace, but=name))]
+
+
+def _applies(one: Measure, case: Case, trace: Trace) -> bool:
+    return one.score(Case(case.gold, trace, case.settings)) is not None
+
+
+def watched(policies: Iterable[Policy], columns: Iterable[str]) -> dict[str, tuple[Measure, str]]:
+    """Return the columns that gates look at and whose scores hang on fields, with the gravest severity of the gates."""
+    found: dict[str, tuple[Measure, str]] = {}
+    known = set(columns)
+    for gate in sorted((gate for policy in policies for gate in asked(policy)), key=lambda gate: gate.severity):
+        for name in (gate.name, *PARTS.get(gate.name, ())):
+            one = measure(name)
+            by_field = one.metric.depends_on not in ("features", "ranking") or any(
+                need.startswith("trace.") for need in one.metric.needs
+            )
+            if one.column in known and by_field:
+                found.setdefault(one.column, (one, gate.severity))
+    return found
+
+
+def suspects(
+    questions: Sequence[Question], golds: Mapping[str, Gold], columns: Iterable[Measure], settings: Settings
+) -> list[Question]:
+    """Return the cases that may lack a field: without a score in a column that applies to such an item and answer.
+
+    Most runs have none, and the traces are read again only for these cases.
+    """
+    found: dict[int, Question] = {}
+    scores = [question.scores for question in questions]
+    for one in columns:
+        known: dict[tuple[object, ...], bool] = {}
+        silent = one.metric.name in SILENT
+        for place, (question, score) in enumerate(zip(questions, looked_up(scores, one.column), strict=True)):
+            if not question.trace_line or place in found or (score is None) is silent:
+                continue
+            gold, refused = golds[question.qid], question.label in REFUSED
+            key = (gold.answerable, refused, gold.expected_answer) if gold.is_plain else (refused, gold.qid)
+            if key not in known:
+                likely = Case(gold, filled(replace(_ANSWER, abstained=refused)), settings)
+                known[key] = one.score(likely) is not None
+            if known[key]:
+                found[place] = question
+    return list(found.values())
+
+
+def partly_measured(
+    questions: Sequence[Question],
+    suspected: Iterable[tuple[Question, Case]],
+    columns: Iterable[Measure],
+    before: Sequence[Question],
+) -> Iterator[Partly]:
+    """Yield the columns in which only a part of the cases has a score, for want of fields of the trace."""
+    single = len({case.run for case in questions}) < 2 and len({case.run for case in before}) < 2
+    earlier = {_key(case, single): case.scores for case in before}
+    lacking: dict[tuple[str, bool, tuple[str, ...]], list[Question]] = {}
+    for question, case in suspected:
+        for one in columns:
+            fields = lacked(one, case)
+            # Without a field that can only harm there is a score all the same: each such field counts by itself.
+            silent = one.metric.name in SILENT
+            for names in [(name,) for name in fields] if silent else [tuple(fields)]:
+                if names:
+                    lacking.setdefault((one.column, silent, names), []).append(question)
+    for (column, silent, lacks), cases in lacking.items():
+        measured = sum(column in question.scores for question in questions) - silent * len(cases)
+        lost = 0 if silent else sum(column in earlier.get(_key(question, single), ()) for question in cases)
+        if measured or lost:
+            yield Partly(column, lacks, measured, len(cases), lost)
+
+
+def _key(case: Question, single: bool) -> tuple[str, str | None]:
+    return case.qid, None if single else case.run
+
+
+def findings(found: Iterable[Partly], severities: Mapping[str, str], levels: Mapping[str, str]) -> list[Finding]:
+    """Return one finding for all columns that the same cases are missing from.
+
+    It is an error where the baseline has the measurements that are missing here.
+    """
+    together: dict[tuple[object, ...], list[Partly]] = {}
+    for one in found:
+        together.setdefault((one.fields, one.measured, one.lacking, one.lost), []).append(one)
+    return [
+        levelled(_finding(same, severities), levels) for same in together.values() if levels["partly-measured"] != "off"
+    ]
+
+
+def _finding(same: Sequence[Partly], severities: Mapping[str, str]) -> Finding:
+    fields, measured, lacking, lost = same[0][1:]
+    names = ", ".join(one.column for one in same)
+    grave = lost and not _OF_ANSWERS.issuperset(fields) and any(severities[one.column] == "error" for one in same)
+    baseline = f", {lost} of which have a value in the baseline" if lost else ""
+    message = (
+        f"{names}: measured in {measured} of {measured + lacking} cases; the other {lacking} lack {' or '.join(fields)}"
+    )
+    mend = f"Write {' and '.join(fields)} in the traces of all questions, of those that fail too."
+    return Finding("partly-measured", "error" if grave else "warning", f"{message}{baseline}", mend)

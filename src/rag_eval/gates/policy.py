@@ -1,0 +1,278 @@
+"""Gates: a threshold on a metric, on its worsening or on completeness, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Grounding, Judge, Relevance, Safety, Settings
+from rag_eval.gates.objectives import Scoring
+from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
+from rag_eval.stats.tally import Value, exactly
+
+if TYPE_CHECKING:
+    from rag_eval.cases.finding import Finding
+    from rag_eval.contract.verdict import Verdict
+
+    Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
+    Severity = Literal["error", "warning"]
+    Origin = Literal["both", "base", "head"]
+
+BOUNDS = ("min", "max")
+MARGINS = ("max_drop", "max_rise")
+"""Directions: of a value, and of its worsening against the baseline."""
+TESTS = ("regression", "non_inferiority", "none")
+"""What a margin may ask."""
+_SIGNS = {"min": "≥", "max": "≤"}
+COMPLETENESS = ("missing", "duplicate", "unknown")
+FULL = "full"
+"""The suite of all questions."""
+
+
+class Gate(NamedTuple):
+    """A threshold as it was written: ``direction`` is one of :data:`BOUNDS` or :data:`MARGINS`.
+
+    ``slice`` is the part of the cases that it is about, empty for all. ``confidence`` is that of the interval that a
+    bound is judged by, empty for the value itself. ``test`` says what a margin asks: ``regression``,
+    ``non_inferiority`` or ``none`` (see :mod:`rag_eval.gates.regression`), empty for what :class:`Statistics` says.
+    ``line`` is its place in eval-gates.yml.
+    """
+
+    name: str
+    direction: str
+    threshold: str
+    severity: Severity = "error"
+    when_no_data: Literal["fail", "skip"] = "fail"
+    line: int = 0
+    slice: str = ""
+    confidence: str = ""
+    test: str = ""
+
+    def keeps(self, number: Fraction | float) -> bool:
+        """Whether a number is on the right side, compared exactly."""
+        limit = Fraction(Decimal(self.threshold))
+        return exactly(number) >= limit if self.direction == "min" else exactly(number) <= limit
+
+    @property
+    def label(self) -> str:
+        """The gate as people name it."""
+        return f"{self.name} where {self.slice}" if self.slice else self.name
+
+    @property
+    def written(self) -> str:
+        """The gate as people write it: ``precision ≥ 0.80``, ``mrr max_drop 0.02``."""
+        return f"{self.label} {_SIGNS.get(self.direction, self.direction)} {self.threshold}"
+
+
+class Comparison(NamedTuple):
+    """A worsening against the baseline: the two values over the cases that both runs have, and what it is worth.
+
+    ``worsening`` is positive for the worse; ``low`` and ``high`` are its interval at the confidence 1 - alpha.
+    ``p`` is that of the paired test, ``adjusted`` the same corrected for all tests of the run, ``alpha`` its level;
+    None if no test was made. ``mde`` is the minimum detectable effect of this many cases, ``needed`` the number of
+    cases that would show twice the margin; None if there is none. ``n`` counts questions or clusters if these are the
+    units. ``test`` is the question that the gate asks.
+    """
+
+    baseline: float | None
+    value: float | None
+    worsening: float | None
+    n: int
+    p: float | None = None
+    adjusted: float | None = None
+    alpha: float | None = None
+    mde: float | None = None
+    needed: int | None = None
+    low: float | None = None
+    high: float | None = None
+    test: str = "none"
+
+    @property
+    def result(self) -> str:
+        """What a test of no difference shows: ``worse``, ``better``, ``not significant`` or ``no difference``."""
+        if not self.worsening:
+            return "no difference"
+        if self.adjusted is None or self.alpha is None or self.adjusted > self.alpha:
+            return "not significant"
+        return "worse" if self.worsening > 0 else "better"
+
+
+class Judged(NamedTuple):
+    """A gate with its outcome. ``exact`` is the value as a ratio where it is one.
+
+    ``origin`` says whose gate it is: the base's, the head's or one that both have. ``low`` and ``high`` enclose the
+    value with the gate's confidence, 0.95 where it asks for none. ``asks`` is the number of cases that a threshold on a
+    rate asks for, where it is no share of n cases: 27 for 0.867 of 30. ``few`` says that the slice has fewer cases than
+    ``slices.min_n``: it is inconclusive then.
+    """
+
+    name: str
+    direction: str
+    threshold: str
+    severity: Severity
+    when_no_data: Literal["fail", "skip"]
+    outcome: Outcome
+    value: float | None
+    exact: str | None
+    n: int
+    line: int = 0
+    origin: Origin = "head"
+    slice: str = ""
+    confidence: str = ""
+    test: str = ""
+    inconclusive: Literal["warn", "fail", "pass"] = "warn"
+    low: float | None = None
+    high: float | None = None
+    small: bool = False
+    asks: int | None = None
+    few: bool = False
+    comparison: Comparison | None = None
+    why: str = ""  # there are no data
+
+    @property
+    def gate(self) -> Gate:
+        """The gate that was judged."""
+        terms = self.name, self.direction, self.threshold, self.severity, self.when_no_data, self.line
+        return Gate(*terms, self.slice, self.confidence, self.test)
+
+    @property
+    def label(self) -> str:
+        """The gate as people name it."""
+        return self.gate.label
+
+    def as_value(self) -> Value:
+        """The value that was judged."""
+        return Value(Fraction(self.exact) if self.exact is not None else self.value, self.n)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether this outcome fails the run."""
+        return self.broken and self.severity == "error" and not (self.unclear and self.inconclusive != "fail")
+
+    @property
+    def unclear(self) -> bool:
+        """Whether the cases are too few to tell."""
+        return self.outcome == "inconclusive"
+
+    @property
+    def broken(self) -> bool:
+        """Whether the gate did not hold, whatever follows from it."""
+        unclear = self.unclear and self.inconclusive != "pass"
+        return self.outcome == "failed" or unclear or (self.outcome == "no_data" and self.when_no_data == "fail")
+
+
+class Statistics(NamedTuple):
+    """How chance is dealt with: the level of the paired tests, their correction, and what inconclusive means.
+
+    ``test`` is what gates ask that do not say it themselves. ``cluster`` names the gold field whose values group
+    questions that depend on one another, empty where each question stands for itself.
+    """
+
+    alpha: str = "0.05"
+    correction: Literal["holm", "none"] = "holm"
+    inconclusive: Literal["warn", "fail", "pass"] = "warn"
+    test: Literal["regression", "non_inferiority", "none"] = "regression"
+    cluster: str = ""
+
+
+class Replay(NamedTuple):
+    """The verdicts of the judge by the hash of what it was shown, and the questions that it has any verdict on."""
+
+    verdicts: Mapping[str, Verdict] = {}
+    qids: frozenset[str] = frozenset()
+
+
+class Calibration(NamedTuple):
+    """What a gate on the judge needs: the lowest agreement with people, and what was measured for a judge.
+
+    ``floor`` and the values of ``measured`` are by statistic (``kappa``, ``auroc``); those are the lower ends of their
+    intervals, by score, and count only for the judge whose hash is ``judge``.
+    """
+
+    floor: Mapping[str, float] = {}
+    judge: str = ""
+    measured: Mapping[str, Mapping[str, float]] = {}
+
+    def covers(self, score: str, judge: str) -> bool:
+        """Whether people agree enough with this judge on a score."""
+        lows = self.measured.get(score, {}) if judge == self.judge and self.floor else {}
+        return bool(lows) and all(lows.get(name, -1.0) >= limit for name, limit in self.floor.items())
+
+
+class Slices(NamedTuple):
+    """What the cases are cut by. ``min_n``: a slice of fewer questions is inconclusive."""
+
+    by: tuple[str, ...] = ()
+    min_n: int = 10
+
+
+class Policy(NamedTuple):
+    """What eval-gates.yml decides, or the defaults where there is none (``file`` is then empty)."""
+
+    file: str = ""
+    gold: str = USUAL_GOLD
+    trace: str = USUAL_TRACE
+    k: int = Settings().k
+    token: str = Settings().token
+    phrases: tuple[str, ...] = ()
+    builtin: bool = False
+    gates: tuple[Gate, ...] = ()
+    completeness: Mapping[str, int] = dict.fromkeys(COMPLETENESS, 0)
+    limits: Mapping[str, int] = {}
+    groundedness: Grounding = Grounding()
+    safety: Safety = Safety()
+    retrieval: Relevance = Relevance()
+    prices: Mapping[str, Mapping[str, float]] = {}
+    integrity: Mapping[str, str] = {}
+    slices: Slices = Slices()
+    must_pass: tuple[str, ...] = ()
+    baseline: str = ""
+    baseline_trace: str = ""
+    verdicts: str = ""
+    judge: Judge = Judge()
+    replay: Replay = Replay()  # what the verdict file says, once it is read
+    uncalibrated: tuple[str, ...] = ()  # metrics of the judge whose gates only warn
+    statistics: Statistics = Statistics()
+    score: Scoring = Scoring()
+    stated: Mapping[str, Any] = {}  # the file's own keys and values, to compare two of them
+    perspectives: tuple[str, ...] = ()  # asked for on the command line: of these alone; none: of all
+    suite: str = FULL  # and of a part of the questions
+
+    @property
+    def settings(self) -> Settings:
+        """What the scores themselves depend on."""
+        own = self.groundedness, self.safety, self.prices, self.builtin, self.retrieval
+        return Settings(self.token, self.phrases, self.k, *own, self.judge, self.replay.verdicts)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that slices, gates on slices and must_pass go by."""
+        named = [self.statistics.cluster, *self.slices.by, *(gate.slice for gate in self.gates if gate.slice)]
+        named += [name for name in self.must_pass if "=" in name]
+        return tuple(dict.fromkeys(name.partition("=")[0] for name in named if name))
+
+
+REFERENCE_GATES = (
+    *(Gate(metric, "min", DEFAULT_GATES[name]) for name, metric in FLOORS.items()),
+    *(Gate(metric, "max", DEFAULT_GATES[name]) for name, metric in CEILINGS.items()),
+)
+"""The reference scorer's defaults, in force without a gates file."""
+
+
+def merged(base: Sequence[Judged], head: Sequence[Judged]) -> list[Judged]:
+    """The gates of both, those that are the same once: the head's in their order, then what only the base has."""
+    same = {_terms(one) for one in base} & {_terms(one) for one in head}
+    found = [one._replace(origin="both" if _terms(one) in same else "head") for one in head]
+    return found + [one._replace(origin="base") for one in base if _terms(one) not in same]
+
+
+def _terms(one: Judged) -> Judged:
+    return one._replace(line=0, origin="both")
+
+
+def verdict(judged: Sequence[Judged], findings: Sequence[Finding] = ()) -> Literal["passed", "failed"]:
+    """``failed`` where a gate of severity error did not hold, or something was found that is an error."""
+    wrong = any(one.blocks for one in judged) or any(one.level == "error" for one in findings)
+    return "failed" if wrong else "passed"

@@ -1,0 +1,382 @@
+"""Regression gates: how a run compares with the baseline on the same cases.
+
+A gate says which question it asks. ``regression``: it fails if a drop beyond its margin is shown, by a one-sided paired
+test that is corrected over all regression gates of the run, slices included; a drop beyond the margin that is not
+significant is inconclusive. ``non_inferiority``: it passes only if the interval of the drop lies within the margin.
+``none``: the margin alone decides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import erfc, fsum, sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval.gates.policy import Comparison, Judged
+from rag_eval.metrics import measure
+from rag_eval.stats import aggregations
+from rag_eval.stats.tally import DECIMALS, exactly, weighed
+
+if TYPE_CHECKING:
+    from rag_eval.gates.gate_inputs import Evidence, Pairs
+    from rag_eval.gates.policy import Gate, Outcome, Statistics
+    from rag_eval.stats.swap_units import Units
+    from rag_eval.stats.tally import Value
+
+    Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
+
+
+_NOISE, _MANY = 1.5, 1_000
+
+
+class Tested(NamedTuple):
+    """A metric over a part of the cases, in baseline and run, and what the comparison gives.
+
+    ``pairs`` are the scores with the worse direction first: a greater first score is a drop. ``units`` are the same by
+    question or cluster, None where each case is one. ``why`` says why nothing can be compared.
+    """
+
+    name: str
+    part: str
+    evidence: Evidence
+    pairs: Pairs
+    comparison: Comparison | None
+    why: str = ""
+    units: Units | None = None
+
+    @property
+    def swapped(self) -> Units | Pairs:
+        """What the test swaps."""
+        return self.pairs if self.units is None else self.units
+
+
+def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics, min_n: int = 0) -> Iterator[Judged]:
+    """Yield the outcomes of regression gates, in their order, corrected for one another.
+
+    Slices of fewer than ``min_n`` questions are not tested: they are inconclusive anyway, and every further test makes
+    the others weaker.
+    """
+    kinds = [gate.test or statistics.test for gate in gates]
+    rows = [_compare(gate.name, gate.slice, evidence) for gate in gates]
+    alpha = float(statistics.alpha)
+    places = [
+        place
+        for place, (row, kind) in enumerate(zip(rows, kinds, strict=True))
+        if row.comparison and row.pairs and kind != "none" and not evidence.few(row.part, min_n)
+    ]
+    made = dict(zip(places, _enclosed([rows[place] for place in places], alpha), strict=True))
+    tested = [place for place in places if kinds[place] == "regression"]
+    corrected = statistics.correction == "holm"
+    made |= zip(tested, family([made[place] for place in tested], alpha, corrected=corrected), strict=True)
+    if tested:
+        count = distinct([made[place] for place in tested], _columns) if corrected else 1
+        for place in tested:
+            made[place] = _with_power(made[place], Decimal(gates[place].threshold), alpha / count)
+    for place, (gate, kind) in enumerate(zip(gates, kinds, strict=True)):
+        row = made.get(place, rows[place])
+        yield _judged(gate, row._replace(comparison=row.comparison and row.comparison._replace(test=kind)))
+
+
+def contrasts(asked: Sequence[tuple[str, Evidence]], alpha: float) -> list[Comparison | None]:
+    """Compare metrics of two runs each, with two-sided tests that are corrected for one another.
+
+    The p is that of no difference in either direction, so that the runs may be named in any order.
+    """
+    rows = [_compare(name, "", evidence) for name, evidence in asked]
+    ready = [row for row in rows if row.comparison and row.pairs]
+    # The smaller of both one-sided ps is that of the direction in which the runs differ.
+    turned = [row if ((row.comparison and row.comparison.worsening) or 0) >= 0 else _reversed(row) for row in ready]
+    found = iter(family(turned, alpha, sides=2))
+    enclosed = iter(_enclosed(ready, alpha))
+    return [_with_test(next(enclosed), next(found)) if row.comparison and row.pairs else row.comparison for row in rows]
+
+
+def _with_test(row: Tested, other: Tested) -> Comparison | None:
+    tested = other.comparison
+    return (
+        row.comparison and tested and row.comparison._replace(p=tested.p, adjusted=tested.adjusted, alpha=tested.alpha)
+    )
+
+
+def family(
+    rows: Sequence[Tested], alpha: float, *, sides: int = 1, corrected: bool = True, quick: bool = False
+) -> list[Tested]:
+    """Test comparisons as one family: columns that move alike are one test, and count once.
+
+    With ``quick`` every column counts, and the normal approximation decides where it can.
+    """
+    groups: dict[Hashable, list[int]] = {}
+    for place, key in enumerate(range(len(rows)) if quick else _keys(rows, _moves)):
+        groups.setdefault(key, []).append(place)
+    first = [rows[places[0]] for places in groups.values()]
+    level = alpha / sides / (max(1, len(first)) if corrected else 1)
+    order = sorted(range(len(first)), key=lambda place: -len(first[place].pairs))  # the longest first, for processes
+    each = first[0].evidence.each if first else map
+    drawn = list(each(lambda place: (_quick_p if quick else _p)(first[place], level), order))
+    ps = [0.0] * len(first)
+    for place, p in zip(order, drawn, strict=True):
+        ps[place] = min(1.0, sides * p)
+    from rag_eval.stats import holm
+
+    adjusted = holm(ps, [sides * _smallest(row) for row in first]) if corrected else ps
+    found = list(rows)
+    for places, p, a in zip(groups.values(), ps, adjusted, strict=True):
+        for place in places:
+            comparison = rows[place].comparison
+            found[place] = rows[place]._replace(
+                comparison=comparison and comparison._replace(p=p, adjusted=a, alpha=alpha)
+            )
+    return found
+
+
+def ungated(names: Sequence[str], bounded: Collection[str], evidence: Evidence, alpha: float) -> list[Tested]:
+    """Return the metrics that got significantly worse, one of each definition.
+
+    Those that have another gate (``bounded``) come first, then the most significant.
+    """
+    rows = [row for row in (_compare(name, "", evidence) for name in names) if row.comparison and row.pairs]
+    worse = [one for one in family(rows, alpha, quick=True) if one.comparison and one.comparison.result == "worse"]
+    found: dict[str, Tested] = {}
+    for row in sorted(worse, key=lambda one: (one.name not in bounded, (one.comparison and one.comparison.p) or 0.0)):
+        found.setdefault(measure(row.name).metric.name, row)
+    return list(found.values())
+
+
+def _quick_p(row: Tested, level: float) -> float:
+    """Return p, of a mean by the normal approximation where it decides: for noise, and for many units that move."""
+    if row.comparison is None or (row.comparison.worsening or 0.0) <= 0:
+        return 1.0
+    if measure(row.name).fold != "mean":
+        return _p(row, level)
+    from rag_eval import stats
+
+    counts = stats.effects(row.swapped).counts  # type: ignore[arg-type]
+    moved = fsum(effect * count for effect, count in counts.items())
+    z = moved / (sqrt(fsum(effect * effect * count for effect, count in counts.items())) or 1.0)
+    if z <= _NOISE:
+        return 1.0
+    return erfc(z / sqrt(2)) / 2 if counts.total() - counts[0.0] > _MANY else _p(row, level)
+
+
+def distinct(rows: Sequence[Tested], key: Key) -> int:
+    """Count the columns that are not copies of one another."""
+    return len(set(_keys(rows, key)))
+
+
+def _keys(rows: Sequence[Tested], key: Key) -> list[Hashable]:
+    """Return a key a row: equal where the columns are, case by case. Cases are looked at only if their counts agree."""
+    quick = [key(row) for row in rows]
+    times = Counter(counts for counts, _ in quick)
+    return [(counts, by_case() if times[counts] > 1 else None) for counts, by_case in quick]
+
+
+def _columns(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
+    counts = id(row.evidence), measure(row.name).fold, frozenset(row.pairs.items())
+    return counts, lambda: tuple(row.evidence.by_case(row.name, row.part))
+
+
+def _moves(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
+    """What a test depends on: of a mean the cases that move, and how far."""
+    if measure(row.name).fold != "mean" or any(None in pair for pair in row.pairs):
+        return _columns(row)
+    steps: Counter[float] = Counter()
+    for (a, b), count in row.pairs.items():
+        steps[round(a - b, DECIMALS)] += count  # type: ignore[operator]  # none is None
+    del steps[0.0]
+    sign = 1 if measure(row.name).metric.better == "higher" else -1
+
+    def by_case() -> Hashable:
+        cases = row.evidence.by_case(row.name, row.part)
+        moved = ((case, round(sign * (a - b), DECIMALS)) for case, a, b in cases)  # type: ignore[operator]
+        return frozenset((case, step) for case, step in moved if step)
+
+    return (id(row.evidence), "mean", row.units is None, frozenset(steps.items())), by_case
+
+
+def _compare(name: str, part: str, evidence: Evidence) -> Tested:
+    nothing: Pairs = Counter()
+    if evidence.baseline is None:
+        return Tested(name, part, evidence, nothing, None, "there is no baseline")
+    if not evidence.comparable(name):
+        why = "the baseline was measured under another contract, or not at all"
+        return Tested(name, part, evidence, nothing, None, why)
+    values = None if part else evidence.values(name)
+    if values is not None:
+        return Tested(
+            name,
+            part,
+            evidence,
+            nothing,
+            _difference(name, *values, values[1].n),
+            "the baseline or the run has no value",
+        )
+    pairs, units = evidence.pairs(name, part), evidence.units(name, part)
+    found = comparison(name, pairs)
+    if found and units is not None:
+        found = found._replace(n=units.total())
+    if measure(name).metric.better != "higher":
+        pairs, units = _turned(pairs, units)
+    return Tested(name, part, evidence, pairs, found, "" if found else _why_none(evidence), units)
+
+
+def _why_none(evidence: Evidence) -> str:
+    if evidence.new_runs:
+        return "not every run is in the baseline; measure it with the same runs"
+    return "no case is in both runs under the same gold"
+
+
+def _turned(pairs: Pairs, units: Units | None) -> tuple[Pairs, Units | None]:
+    turned: Pairs = Counter({(b, a): count for (a, b), count in pairs.items()})
+    return turned, None if units is None else units.reversed()
+
+
+def _reversed(row: Tested) -> Tested:
+    pairs, units = _turned(row.pairs, row.units)
+    return row._replace(pairs=pairs, units=units)
+
+
+def comparison(name: str, pairs: Pairs) -> Comparison | None:
+    """Both values, each over its own cases of those that both runs have, and how much worse the second is."""
+    sides = [weighed(side, pairs.values()) for side in zip(*pairs, strict=True)]
+    for side in sides:
+        del side[None]
+    if not (sides and all(sides)):
+        return None
+    before, after = (aggregations.folded(measure(name), side) for side in sides)
+    return _difference(name, before, after, pairs.total())
+
+
+def _difference(name: str, old: Value, new: Value, n: int) -> Comparison | None:
+    if old.number is None or new.number is None:
+        return None
+    before, after = _rounded(old.number), _rounded(new.number)
+    worse = before - after if measure(name).metric.better == "higher" else after - before
+    return Comparison(float(before), float(after), float(worse), n)
+
+
+def _rounded(number: Fraction | float) -> Fraction:
+    return exactly(round(float(number), DECIMALS))
+
+
+def _enclosed(rows: Sequence[Tested], alpha: float) -> list[Tested]:
+    """Return the comparisons with the interval of the drop, at the confidence 1 - alpha."""
+    if not rows:
+        return []
+    found = rows[0].evidence.each(lambda row: aggregations.difference(measure(row.name), row.swapped, 1 - alpha), rows)
+    return [
+        row._replace(comparison=row.comparison._replace(low=ends.low, high=ends.high))
+        if ends and row.comparison
+        else row
+        for row, ends in zip(rows, found, strict=True)
+    ]
+
+
+def _p(row: Tested, level: float) -> float:
+    """Return the test's p; ``level`` is what it is compared with if it is the smallest of all."""
+    return aggregations.chance(measure(row.name).fold, row.swapped, _seed(row.pairs), level=level)
+
+
+def _seed(pairs: Pairs) -> bytes:
+    """From the scores alone, so that the same scores draw the same, be they written 1 or 1.0."""
+    rows = (
+        ([one if one is None or isinstance(one, tuple) else float(one) for one in pair], n) for pair, n in pairs.items()
+    )
+    return ", ".join(sorted(f"{pair!r} {count}" for pair, count in rows)).encode()
+
+
+def _smallest(row: Tested) -> float:
+    """Return the smallest p that the test could have, whichever way its units are swapped: 1/2 for each that counts."""
+    pairs: Pairs | Units = row.swapped
+    if measure(row.name).fold in aggregations.RANKED:
+        from rag_eval.stats import above_percentile
+
+        pairs = above_percentile(pairs, aggregations.RANKED[measure(row.name).fold])  # type: ignore[arg-type]
+    if isinstance(pairs, Counter) and row.units is None and pairs is row.pairs:
+        return 0.5 ** min(1074, sum(count for (a, b), count in pairs.items() if a != b))
+    moved = sum(count for unit, count in pairs.items() if any(a != b for (a, b), _ in unit))  # type: ignore[misc]
+    return 0.5 ** min(1074, moved)
+
+
+def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
+    """Return the comparison with its minimum detectable effect, and the cases that show a drop of a size that matters.
+
+    Figures other than means have none: how far they move by chance has no formula.
+    """
+    measured, found = measure(row.name), row.comparison
+    pairs = testable(row.swapped)
+    if measured.fold != "mean" or not pairs or found is None:
+        return row
+    from rag_eval import stats
+
+    effects = stats.effects(pairs, (0.0, 1.0) if measured.metric.bounded else (0.0, None))  # type: ignore[arg-type]
+    if not effects.unit or not stats.within_reach(level):
+        return row
+    n, unit = effects.counts.total(), exactly(round(effects.unit, DECIMALS))
+    noise, scaled = stats.noise_bound(effects.moves, n), Fraction(margin) / unit
+    least = stats.minimum_effect(n, noise, scaled, level)
+    mde, wanted = (
+        None if least is None else round(float(least * unit), DECIMALS),
+        aim(margin, bounded=measured.metric.bounded),
+    )
+    needed = None
+    if mde is None or mde > wanted:
+        needed = stats.cases_needed(float(Fraction(wanted) / unit), noise, scaled, level)
+    return row._replace(comparison=found._replace(mde=mde, needed=needed))
+
+
+def error_rates(
+    gate: Gate, test: str, evidence: Evidence, alpha: float, count: int
+) -> tuple[int, float, float, float, float, float] | None:
+    """Return the units, their noise, and how often a gate fails without a change and at 3/4 of its margin.
+
+    Then the drop to be seen, and how often the gate does not fail at it. None for what has no formula.
+    """
+    row, measured = _compare(gate.name, gate.slice, evidence), measure(gate.name)
+    if measured.fold != "mean" or not row.pairs or row.comparison is None:
+        return None
+    from rag_eval import stats
+
+    effects = stats.effects(row.swapped, (0.0, 1.0) if measured.metric.bounded else (0.0, None))  # type: ignore[arg-type]
+    if not effects.unit:
+        return None
+    n, unit, margin = effects.counts.total(), exactly(round(effects.unit, DECIMALS)), Decimal(gate.threshold)
+    noise, wanted = stats.noise_bound(effects.moves, n), aim(margin, bounded=measured.metric.bounded)
+    drops = [0.0, float(Fraction(margin) * 3 / 4 / unit), float(Fraction(wanted) / unit)]
+    rates = stats.fail_rates(n, noise, drops, Fraction(margin) / unit, alpha, test, count)
+    return n, round(noise, 6), round(rates[0], 4), round(rates[1], 4), wanted, round(1 - rates[2], 4)
+
+
+def testable(pairs: Units | Pairs) -> Units | Pairs:
+    """The pairs that a test of means uses: if few have both scores, only those."""
+    from rag_eval import stats
+
+    return stats.complete(pairs) if stats.has_gaps(pairs) and not stats.enough_in_both(pairs) else pairs
+
+
+def aim(margin: Decimal, *, bounded: bool = True) -> float:
+    """The drop that a team that set this margin wants to see: twice the margin, of shares 0.05 at least."""
+    return max(2 * float(margin), 0.05 if bounded else 0.0)
+
+
+def _judged(gate: Gate, row: Tested) -> Judged:
+    found = row.comparison
+    terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
+    value = found.value if found else None
+    judged = Judged(*terms, by_comparison(gate, found), value, None, found.n if found else 0, gate.line)
+    return judged._replace(slice=gate.slice, test=gate.test, comparison=found, why=row.why)
+
+
+def by_comparison(gate: Gate, found: Comparison | None) -> Outcome:
+    """Return the outcome of a comparison: of non-inferiority by the interval, else by the margin and then the test."""
+    if found is None or found.worsening is None:
+        return "no_data"
+    if found.test == "non_inferiority":
+        return "passed" if found.high is not None and gate.keeps(found.high) else "failed"
+    if gate.keeps(found.worsening):
+        return "passed"
+    if found.adjusted is None or found.alpha is None:
+        return "failed"
+    return "failed" if found.adjusted <= found.alpha else "inconclusive"

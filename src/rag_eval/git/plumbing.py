@@ -1,0 +1,376 @@
+"""Git objects, read by plumbing: what the index holds, what a commit holds, who is at work.
+
+Reading runs nothing that a repository configures: no hooks, no file-system monitor, no filters, no diff drivers (there
+is no diff: blobs are read whole and compared here). The environment is inherited, so that a hook sees the index of the
+commit that is being made (``GIT_INDEX_FILE``) and a linked work tree finds its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from rag_eval.common.escaping import one_line, quoted
+from rag_eval.common.paths import misread_names, shell_line, trust_no_program_here
+from rag_eval.errors import RagEvalError
+from rag_eval.git.object_ids import is_object_id
+
+INDEX = "the index"
+"""Names the index where a commit could be named."""
+
+# A partial clone would fetch what it lacks, with programs that its configuration names.
+_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never")
+_ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    **dict.fromkeys(("GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"), "0"),  # no other way at once
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "LC_ALL": "C",
+}
+# Where git is installed: first the systems' own places.
+_SYSTEM_GITS = ("/usr/bin/git", "/usr/local/bin/git", "/opt/homebrew/bin/git")
+MOST_SECONDS = 30.0
+"""What git may take in a folder that others may have prepared."""
+_STAGED = ("--cached", "--ita-invisible-in-index", "--name-only", "-z")
+_EMPTY = (  # the ids of a file without content, by SHA-1 and by SHA-256
+    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+)
+_OTHER_GIT = "Put the git of this system on the PATH first: on Windows, not that of Cygwin or MSYS."
+_MENDS = {
+    "not a git repository": "Run it inside the repository that keeps the gold.",
+    "dubious ownership": "Tell git that you trust the folder: git config --global --add safe.directory FOLDER",
+    "index.lock": "Wait for the other git to end; where none is at work, remove the file. Then do this again.",
+    "promisor": "This partial clone lacks what is asked for. Fetch it: git fetch --refetch --no-filter",
+    "must be run in a work tree": "Run it in a work tree, not in a bare repository.",
+}
+
+
+class GitError(RagEvalError):
+    """Git is missing, or the repository cannot say what it was asked; the message ends in what to do."""
+
+
+class GitTimeout(GitError):
+    """Git did not end in time: something in the repository is waited for."""
+
+
+class Git:
+    """The repository whose work tree holds ``folder``.
+
+    Paths go in and come out relative to ``top``, the root of the work tree, with forward slashes. ``prefix`` is where
+    ``folder`` stands below it, empty or ending in a slash. Every method raises :class:`GitError` when git fails.
+    """
+
+    def __init__(self, folder: str = ".", *, foreign: bool = False, top: str = "") -> None:
+        # In a container the folder is another user's. Nothing that it configures is run, so git need not mind. Steps
+        # that ran before may have set variables, and put things into its folders that are waited for without end.
+        self._flags = (*_QUIET, "-c", "safe.directory=*") if foreign else _QUIET
+        self._program = _system_git() if foreign else "git"
+        self._environment = {**_bare(), **_ENVIRONMENT} if foreign else None
+        self._seconds = MOST_SECONDS if foreign else None
+        self.top, self.prefix = top or folder, ""
+        if top:  # the caller knows the root, and need not wait for git to say so
+            return
+        found = os.fsdecode(self._run("rev-parse", "--show-toplevel", "--show-prefix"))
+        # The last line break parts the two: a folder above the repository may have one in its name.
+        self.top, _, self.prefix = found.removesuffix("\n").rpartition("\n")
+
+    def files(self, *paths: str, at: str | None = INDEX) -> dict[str, str]:
+        """The regular files at ``paths`` as {path: object id}; a path that ends in / means what is directly in it.
+
+        ``at`` is a commit's id, the index, or None for the commit before the first, which holds nothing. What is not
+        there is left out; a link, a folder, a submodule or a conflict in the place of a file is an error.
+        """
+        if at is None:
+            return {}
+        found: dict[str, str] = {}
+        for mode, object_id, path in self._indexed(paths) if at == INDEX else self._committed(paths, at):
+            folder = f"{path.rpartition('/')[0]}/"
+            if path in paths or (folder in paths and mode != "040000"):
+                _refuse_irregular(mode, path)
+                found[path] = object_id
+            elif below := next((name for name in paths if path.startswith(f"{name}/")), None):
+                _refuse_irregular("040000", below)
+        self._refuse_submodules([path for path in paths if path not in found and not path.endswith("/")], at)
+        return found
+
+    def _refuse_submodules(self, missing: list[str], at: str) -> None:
+        """What is in a submodule is in another repository, and git lists nothing of it: that is not nothing there."""
+        above = {path[:end] for path in missing for end, letter in enumerate(path) if letter == "/"}
+        if above:
+            listing = ("ls-files", "--stage", "-z") if at == INDEX else ("ls-tree", "-z", "--full-tree", _checked(at))
+            for words, path in _rows(self._run(*listing, "--", *sorted(above))):
+                if path in above and words[0] == "160000":
+                    _refuse_irregular(words[0], path)
+
+    def blob(self, path: str, at: str | None = INDEX) -> bytes | None:
+        """The bytes of one file of the index or of a commit, None when it is not there."""
+        found = self.files(path, at=at)
+        return self.contents(found.values())[found[path]] if path in found else None
+
+    def at(self, commit: str) -> GitTree:
+        """The files of a commit, given by its id, or of the index."""
+        return GitTree(self, commit)
+
+    def entries(self, commit: str, folder: str) -> dict[str, str]:
+        """What stands directly in ``folder`` of a commit (empty, or ending in /): the object id of each name."""
+        where = [folder] if folder else []
+        rows = _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *where))
+        return {path.rpartition("/")[2]: words[2] for words, path in rows}
+
+    def names(self) -> list[str]:
+        """The paths of all files of the index."""
+        return os.fsdecode(self._run("ls-files", "-z")).split("\0")[:-1]
+
+    def raw(self, kind: str, object_id: str) -> bytes:
+        """The bytes of a commit, a tree or a blob, held to its id: nobody can have put others in their place."""
+        try:
+            data = self._run("cat-file", kind, _checked(object_id))
+        except GitError as error:
+            if kind == "commit" and "git cat-file failed" in str(error) and self.resolve(object_id) is None:
+                missing = f"This clone does not hold commit {object_id[:12]}. Fetch it: fetch-depth: 2 or more"
+                raise GitError(missing) from None
+            raise
+        return held(kind, object_id, data)
+
+    def history(self, *tips: str) -> dict[str, bytes]:
+        """The commits that git takes for the history of ``tips``, given by their ids, each held to its own id.
+
+        Which they are is git's word, so some may lack, or be of no such history.
+        """
+        listed = self._run("rev-list", *map(_checked, tips), "--", also=(128,)).decode("ascii").split()
+        answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in listed).encode())
+        return {name: held("commit", name, data) for name, data in _batch(answer, listed, b"commit")}
+
+    def contents(self, object_ids: Iterable[str], kind: str = "blob") -> dict[str, bytes]:
+        """The bytes of many blobs, or objects of another kind, by object id, read by one process."""
+        wanted = [_checked(object_id) for object_id in dict.fromkeys(object_ids)]
+        if not wanted:
+            return {}
+        answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in wanted).encode())
+        return dict(_batch(answer, wanted, kind.encode()))
+
+    def resolve(self, ref: str) -> str | None:
+        """The id of the commit that ``ref`` names, None when it names none here."""
+        found = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", also=(1, 128))
+        text = found.decode("ascii", "replace").strip()
+        return text if is_object_id(text) else None
+
+    def last(self) -> str | None:
+        """The id of the last commit, None before the first; one that cannot be read is no reason to begin anew."""
+        found = self.resolve("HEAD")
+        if found is None and self._run("rev-parse", "--verify", "--quiet", "HEAD", also=(1,)):
+            raise GitError("The last commit cannot be read. Check the repository with: git fsck")
+        return found
+
+    def merge_base(self, one: str, other: str) -> str:
+        """The id of the best common ancestor of two commits, given by their ids."""
+        found = self._run("merge-base", _checked(one), _checked(other), also=(1,)).decode("ascii").strip()
+        if not found:
+            hint = "If this is a shallow clone, fetch its history: git fetch --unshallow"
+            raise GitError(f"The commits {one[:12]} and {other[:12]} have no common ancestor here. {hint}")
+        return _checked(found.split()[0])
+
+    def staged(self) -> list[bytes]:
+        """The paths that the index and HEAD have otherwise."""
+        return self._run("diff-index", *_STAGED, "HEAD", "--").split(b"\0")[:-1]
+
+    def staged_texts(self, *paths: str) -> list[bytes]:
+        """The bytes of the files of the index at ``paths``; those that are not there are left out."""
+        answer = self._run("cat-file", "--batch", data="".join(f":{path}\n" for path in paths).encode())
+        found, at = [], 0
+        while at < len(answer):
+            end = answer.index(b"\n", at)
+            words = answer[at:end].split(b" ")
+            size = int(words[2]) if len(words) == 3 and words[1] == b"blob" else None
+            at = end + 1 + (size + 1 if size is not None else 0)
+            found += [answer[end + 1 : end + 1 + size]] if size is not None else []
+        return found
+
+    def last_change(self, path: str, commit: str) -> str | None:
+        """The id of the last commit up to ``commit`` that touched ``path``, None where none did."""
+        found = self._run("rev-list", "--max-count=1", _checked(commit), "--", path).decode("ascii").strip()
+        return found or None
+
+    def count(self, base: str, head: str) -> int:
+        """How many commits ``head`` has that ``base`` has not."""
+        return int(self._run("rev-list", "--count", f"{_checked(base)}..{_checked(head)}"))
+
+    def committed(self, commit: str) -> int:
+        """When a commit was made, in seconds since 1970."""
+        lines = self._run("cat-file", "commit", _checked(commit)).split(b"\n\n", 1)[0].split(b"\n")
+        made = next(line for line in lines if line.startswith(b"committer "))
+        return int(made.rsplit(b" ", 2)[1])
+
+    def changes_of(self, tip: str, path: str) -> list[tuple[str, str | None]]:
+        """The commits that touch ``path`` on the way of first parents to ``tip``, newest last.
+
+        Each with the id of the blob that it has there, None where it has none: it took the file away.
+        """
+        if "\n" in path:
+            raise GitError("A path with a line break cannot be followed through history. Rename the file.")
+        lead = ("rev-list", "--first-parent", "--reverse")
+        commits = self._run(*lead, _checked(tip), "--", path).decode("ascii").split()
+        asked = b"".join(os.fsencode(f"{commit}:{path}\n") for commit in commits)
+        answer = self._run("cat-file", "--batch-check=%(objecttype) %(objectname)", data=asked) if commits else b""
+        words = [line.split(b" ") for line in answer.split(b"\n")[:-1]]
+        ids = [line[1].decode("ascii") if line[0] == b"blob" else None for line in words]
+        return list(zip(commits, ids, strict=True))
+
+    @property
+    def shallow(self) -> bool:
+        """Whether this clone does not hold all history."""
+        return self._run("rev-parse", "--is-shallow-repository").strip() == b"true"
+
+    def email(self) -> str | None:
+        """``user.email`` of the configuration, None when it is not set."""
+        return os.fsdecode(self._run("config", "--get", "user.email", also=(1,))).strip() or None
+
+    def stage(self, path: str, data: bytes) -> None:
+        """Put ``data`` into the index as the file ``path``, byte for byte: no filter, no line-ending conversion."""
+        written = self._run("hash-object", "-w", "--stdin", "--no-filters", data=data).decode("ascii").strip()
+        # To write the index, git compares files that changed just now, through the filters that are configured.
+        listed = self._run("config", "--null", "--name-only", "--get-regexp", r"^filter\.", also=(1,))
+        filters = dict.fromkeys(os.fsdecode(listed).split("\0")[:-1], "")
+        filters |= {name: "false" for name in filters if name.endswith(".required")}
+        self._run("update-index", "--add", "--cacheinfo", f"100644,{_checked(written)},{path}", settings=filters)
+
+    def _indexed(self, paths: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+        for words, path in _rows(self._run("ls-files", "--stage", "-z", "--", *paths)):
+            mode, object_id, stage = words
+            if stage != "0":
+                # From the root, as git lists it: the command may be run in a folder below.
+                mend = shell_line("git", "add", "--", f":/{path}")
+                raise GitError(f"{quoted(path)} has a merge conflict. Resolve it, then: {mend}")
+            if object_id not in _EMPTY or not self._announced(path):
+                yield mode, object_id, path
+
+    def _announced(self, path: str) -> bool:
+        """Whether ``git add -N`` has but announced a path: its content is yet to come, and no commit would hold it."""
+        nothing = self._run("hash-object", "-t", "tree", "--stdin").decode("ascii").strip()
+        return not self._run("diff-index", *_STAGED, _checked(nothing), "--", path)
+
+    def _committed(self, paths: tuple[str, ...], commit: str) -> Iterator[tuple[str, str, str]]:
+        for words, path in _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *paths)):
+            mode, _, object_id = words
+            yield mode, object_id, path
+
+    def _run(
+        self, *command: str, data: bytes = b"", also: tuple[int, ...] = (), settings: Mapping[str, str] | None = None
+    ) -> bytes:
+        if any("\0" in word for word in command):
+            raise GitError("A path or ref with a NUL character names nothing in git. Correct it.")
+        if (misread := misread_names()) and not all(word.isascii() for word in command):
+            raise GitError(misread)  # git would not find it, and what is not there is never wrong
+        trust_no_program_here()
+        environ = self._environment or os.environ | _ENVIRONMENT
+        try:
+            done = subprocess.run(  # noqa: S603 - a list, no shell; refs and paths are checked or come after --
+                [self._program, *self._flags, *command],
+                cwd=self.top,
+                env=environ | _configured(environ, settings) if settings else environ,
+                input=data,
+                capture_output=True,
+                check=False,
+                timeout=self._seconds,
+            )
+        except subprocess.TimeoutExpired:
+            what = f"git {command[0]} did not end within {MOST_SECONDS:.0f} s"
+            raise GitTimeout(f"{what}. Check the repository with: git fsck") from None
+        except OSError as error:
+            if not os.path.isdir(self.top):  # noqa: PTH112 - start-up time
+                missing = f"git takes {quoted(self.top, 200)} for the root, and there is no such folder"
+                raise GitError(f"{missing}. {_OTHER_GIT}") from None
+            raise GitError(f"git cannot be run ({error.strerror}). Install git and put it on the PATH.") from None
+        if done.returncode and done.returncode not in also:
+            raise _failed(command[0], done.stderr.decode("utf-8", "replace"))
+        return done.stdout
+
+
+def _configured(environ: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that configure git for one command, behind those that are set."""
+    count = environ.get("GIT_CONFIG_COUNT", "")[:6]
+    start = int(count) if count.isdecimal() else 0
+    found = {"GIT_CONFIG_COUNT": str(start + len(settings))}
+    for place, (name, value) in enumerate(settings.items(), start):
+        found |= {f"GIT_CONFIG_KEY_{place}": name, f"GIT_CONFIG_VALUE_{place}": value}
+    return found
+
+
+class GitTree(NamedTuple):
+    """The files of one commit or of the index."""
+
+    git: Git
+    commit: str
+
+    def files(self, *paths: str) -> dict[str, str]:
+        """The regular files at ``paths``, as :meth:`Git.files` gives them."""
+        return self.git.files(*paths, at=self.commit)
+
+    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of files by object id."""
+        return self.git.contents(object_ids)
+
+    def entries(self, folder: str) -> dict[str, str]:
+        """What stands directly in a folder of a commit."""
+        return self.git.entries(self.commit, folder)
+
+
+def _refuse_irregular(mode: str, path: str) -> None:
+    from rag_eval.git.snapshots import refuse_irregular  # start-up time: most commits touch no file that is asked for
+
+    refuse_irregular(mode, path)
+
+
+def _system_git() -> str:
+    return next((path for path in _SYSTEM_GITS if os.access(path, os.X_OK)), "git")
+
+
+def _bare() -> dict[str, str]:
+    """What git is given in a folder that others may have prepared: nothing that a step of a job can set."""
+    of_windows = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if os.name == "nt" and name in os.environ}
+    nowhere = dict.fromkeys(("HOME", "GIT_CONFIG_GLOBAL"), os.devnull)
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "GIT_CONFIG_NOSYSTEM": "1", **nowhere, **of_windows}
+
+
+def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:
+    for row in listing.split(b"\0")[:-1]:
+        words, _, path = os.fsdecode(row).partition("\t")
+        yield words.split(" "), path
+
+
+def held(kind: str, object_id: str, data: bytes) -> bytes:
+    """The bytes of an object, which are those that its id was made of, or none at all."""
+    from rag_eval.git import snapshots  # start-up time: hooks look at nothing that was changed, mostly
+
+    if snapshots.object_id(data, kind, like=object_id) != object_id:
+        raise GitError(f"The object {object_id[:12]} is not what its id says. Check the repository with: git fsck")
+    return data
+
+
+def _batch(answer: bytes, wanted: list[str], kind: bytes) -> Iterator[tuple[str, bytes]]:
+    start = 0
+    for object_id in wanted:
+        end = answer.index(b"\n", start)
+        words = answer[start:end].split(b" ")
+        if len(words) != 3 or words[1] != kind:
+            raise GitError(f"The object {object_id[:12]} is not in this clone. Check the repository with: git fsck")
+        start = end + 1 + int(words[2])
+        yield object_id, answer[end + 1 : start]
+        start += 1
+
+
+def _checked(object_id: str) -> str:
+    if not is_object_id(object_id):
+        raise GitError(f"{quoted(object_id)} is no object id. Resolve the ref first.")
+    return object_id
+
+
+def _failed(verb: str, stderr: str) -> GitError:
+    said = one_line(stderr, 200)
+    mend = next((hint for sign, hint in _MENDS.items() if sign in stderr), "Check the repository with: git fsck")
+    return GitError(f"git {verb} failed: {said or 'it gave no reason'}. {mend}")

@@ -1,0 +1,214 @@
+"""One state of the repository's files, whoever holds it: git's objects, the index, the work tree or GitHub's API."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple, Protocol
+
+from rag_eval.common.escaping import quoted
+from rag_eval.errors import RagEvalError
+
+
+class Tree(Protocol):
+    """Files by path, relative to the root of the repository, with forward slashes."""
+
+    def files(self, *paths: str) -> dict[str, str]:
+        """The regular files at ``paths`` as {path: object id}; a path that ends in / means what is directly in it.
+
+        What is not there is left out; a link, a folder or a submodule in the place of a file is an error.
+        """
+
+    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of files by object id."""
+
+
+class Snapshot(Tree, Protocol):
+    """The tree of a commit, whose folders have ids too."""
+
+    def entries(self, folder: str) -> dict[str, str]:
+        """What stands directly in ``folder`` (empty: the root): the object id of each name, folders included."""
+
+
+class _Nothing(NamedTuple):
+    """The state before the first commit."""
+
+    def files(self, *paths: str) -> dict[str, str]:
+        del paths
+        return {}
+
+    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
+        del object_ids
+        return {}
+
+    def entries(self, folder: str) -> dict[str, str]:
+        del folder
+        return {}
+
+
+NOTHING: Snapshot = _Nothing()
+
+
+class Entry(NamedTuple):
+    """What a name in a folder stands for: git's mode, and the object's id."""
+
+    mode: str
+    id: str
+
+
+class Walked:
+    """The tree of a commit, folder by folder as they are asked for.
+
+    ``root`` is the id of the topmost folder, ``folder`` gives what a folder holds by its id, ``blob`` a file's bytes.
+    """
+
+    def __init__(self, root: str, folder: Callable[[str], dict[str, Entry]], blob: Callable[[str], bytes]) -> None:
+        self._root, self._folder, self._blob = root, folder, blob
+        self._known: dict[str, dict[str, Entry]] = {}
+        self._data: dict[str, bytes] = {}
+
+    def files(self, *paths: str) -> dict[str, str]:
+        """The regular files at ``paths``; a path that ends in / means what is directly in it."""
+        found = {}
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            rows = self._at(folder)
+            for each, entry in rows.items() if not name else [(name, rows[name])] if name in rows else []:
+                whole = f"{folder}/{each}" if folder else each
+                if name or entry.mode not in FOLDERS:
+                    refuse_irregular(entry.mode, whole)
+                    found[whole] = entry.id
+        return found
+
+    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of files by object id."""
+        wanted = list(object_ids)
+        for name in wanted:
+            if name not in self._data:
+                self._data[name] = self._blob(name)
+        return {name: self._data[name] for name in wanted}
+
+    def entries(self, folder: str) -> dict[str, str]:
+        """What stands directly in ``folder`` (empty, or ending in /): the object id of each name."""
+        return {name: entry.id for name, entry in self._at(folder.rstrip("/")).items()}
+
+    def _at(self, path: str) -> dict[str, Entry]:
+        here, gone = self._rows(self._root), ""
+        for part in path.split("/") if path else []:
+            gone = f"{gone}/{part}" if gone else part
+            if part not in here:
+                return {}
+            if here[part].mode not in FOLDERS:
+                refuse_irregular(here[part].mode, gone)
+                return {}
+            here = self._rows(here[part].id)
+        return here
+
+    def _rows(self, folder_id: str) -> dict[str, Entry]:
+        if folder_id not in self._known:
+            self._known[folder_id] = self._folder(folder_id)
+        return self._known[folder_id]
+
+
+FOLDERS = ("040000", "40000")
+_REGULAR = ("100644", "100755")
+_KINDS = {"120000": "a symbolic link", "160000": "a submodule", **dict.fromkeys(FOLDERS, "a folder")}
+
+
+class Irregular(RagEvalError):
+    """Something else stands in git where a file is meant: at ``path``, and whether that is a folder."""
+
+    def __init__(self, message: str, path: str, folder: bool) -> None:
+        super().__init__(message)
+        self.path, self.folder = path, folder
+
+
+def refuse_irregular(mode: str, path: str) -> None:
+    """Raise :class:`Irregular` unless ``mode`` is that of a regular file."""
+    if mode not in _REGULAR:
+        kind = _KINDS.get(mode, "no regular file")
+        message = f"{quoted(path)} is {kind} in git, not a file. Keep it as a regular file."
+        raise Irregular(message, path, mode in FOLDERS)
+
+
+def blob_id(data: bytes) -> str:
+    """The id that git gives to a file of these bytes, in a repository whose objects are named by SHA-1."""
+    return object_id(data)
+
+
+def object_id(data: bytes, kind: str = "blob", like: str = "") -> str:
+    """The id that git gives to an object of these bytes, by SHA-1 or, where ``like`` is as long as one, by SHA-256."""
+    algorithm = "sha256" if len(like) == _SHA256 else "sha1"
+    return hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False).hexdigest()
+
+
+_SHA256 = 64  # hexadecimal digits
+
+
+def read(tree: Tree, path: str) -> bytes | None:
+    """The bytes of one file, None when it is not there."""
+    found = tree.files(path)
+    return tree.contents(found.values())[found[path]] if path in found else None
+
+
+def read_regular(tree: Tree, path: str) -> bytes | None:
+    """The same; None too where something else than a file stands there, of a state that decides nothing."""
+    try:
+        return read(tree, path)
+    except Irregular:
+        return None
+
+
+def lost(one: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[str]:
+    """The paths of files with some ``endings`` that a tree has and another has not; what is the same is not walked."""
+    return sorted(path for path, there in _near_changes(one, other, endings) if not there)
+
+
+def left_near_changes(one: Snapshot, other: Snapshot, names: tuple[str, ...]) -> list[str]:
+    """The paths of files of some ``names`` that both trees have, in folders in or below which something differs."""
+    found = _near_changes(one, other, names)
+    return sorted(path for path, there in found if there and path.rpartition("/")[2] in names)
+
+
+def named_files(tree: Snapshot, names: tuple[str, ...], most: int) -> list[str]:
+    """The paths of files of some ``names`` in at most ``most`` folders of a tree, the topmost first.
+
+    A name with a dot in it is taken for a file's: nothing tells them apart without another look at each.
+    """
+    found, folders = [], [""]
+    for folder in folders:
+        inside = _entries(tree, folder)
+        found += [folder + name for name in names if name in inside]
+        folders += [f"{folder}{name}/" for name in sorted(inside) if "." not in name][: max(0, most - len(folders))]
+    return found
+
+
+def _near_changes(one: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[tuple[str, bool]]:
+    """The files with some ``endings`` in differing folders of a tree, and whether the other tree has them too."""
+    found, rest = [], [""]
+    while rest:
+        folder = rest.pop()
+        before, after = _entries(one, folder), _entries(other, folder)
+        found += [(folder + name, name in after) for name in before if name.endswith(endings)]
+        rest += [f"{folder}{each}/" for each in before if before[each] != after.get(each)]
+    return found
+
+
+def _entries(tree: Snapshot, folder: str) -> dict[str, str]:
+    try:
+        return tree.entries(folder)
+    except Irregular:
+        return {}
+
+
+def differing(one: Snapshot, other: Snapshot, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:
+    """The first ``most`` paths that two trees do not have alike, but for those in ``skip`` (folders end in a slash)."""
+    before, after = one.entries(folder), other.entries(folder)
+    found: list[str] = []
+    for name in sorted(before.keys() | after.keys()):
+        path = folder + name
+        if len(found) >= most or before.get(name) == after.get(name) or path in skip or f"{path}/" in skip:
+            continue
+        below = any(one_skipped.startswith(f"{path}/") for one_skipped in skip)
+        found += differing(one, other, skip, most - len(found), f"{path}/") if below else [path]
+    return found

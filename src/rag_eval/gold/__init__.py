@@ -1,0 +1,1 @@
+"""Gold sets: lint, statistics and sign-off."""

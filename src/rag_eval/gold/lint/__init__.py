@@ -1,0 +1,62 @@
+"""CHECKS: what is looked for in a gold set before it judges anything. Advice, found without git, clock or model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from rag_eval.gold.lint import answers, citations, questions, substrings, whole
+from rag_eval.gold.lint._sample import Remark, Sample, Seen, watch
+
+__all__ = ["CHECKS", "GoldFinding", "Sample", "Seen", "lint", "watch"]
+
+CHECKS: dict[str, Callable[[Sample], Iterable[Remark]]] = {
+    "no-substr": substrings.none,
+    "substr-white-space": substrings.white_space,
+    "substr-character": substrings.character,
+    "substr-long": substrings.long,
+    "substr-refusal": substrings.refusal,
+    "substr-in-question": substrings.in_question,
+    "substr-stop-words": substrings.stop_words,
+    "substr-in-citation": substrings.in_citation,
+    "substr-redundant": substrings.redundant,
+    "substr-common": substrings.common,
+    "substr-near-miss": substrings.near_miss,
+    "no-citation": citations.none,
+    "citation-variant": citations.variant,
+    "citation-ungraded": citations.ungraded,
+    "citation-unseen": citations.unseen,
+    "expected-without-substr": answers.without_substring,
+    "expected-without-phrase": answers.without_phrase,
+    "question-blank": questions.blank,
+    "question-contradiction": questions.contradiction,
+    "question-duplicate": questions.duplicate,
+    "question-near-duplicate": questions.near_duplicate,
+    "balance": whole.balance,
+    "one-class": whole.one_class,
+    "clustered-questions": whole.clustered,
+    "gate-coarse": whole.coarse,
+    "gate-without-items": whole.without_items,
+    "gate-out-of-reach": whole.out_of_reach,
+}
+"""Every check by the code of its findings. Codes are stable: people filter by them."""
+
+
+class GoldFinding(NamedTuple):
+    """Something in a gold set to look at; ``line`` 0 and an empty ``qid`` mean the set as a whole."""
+
+    line: int
+    code: str
+    qid: str
+    message: str
+    hint: str
+
+
+def lint(sample: Sample) -> list[GoldFinding]:
+    """Everything that the checks find, sorted by line."""
+    return sorted(_finding(code, remark) for code, check in CHECKS.items() for remark in check(sample))
+
+
+def _finding(code: str, remark: Remark) -> GoldFinding:
+    gold = remark.gold
+    return GoldFinding(gold.line if gold else 0, code, gold.qid if gold else "", remark.message, remark.hint)

@@ -1,0 +1,98 @@
+"""What the checks look at: the items of a gold set, the policy that it is judged by, and what traces have shown."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_eval.cases.case import Case
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Gold, Settings, Trace
+    from rag_eval.gates.policy import Policy
+
+    Row = dict[str, Any]
+
+# Zero-width and bidirectional signs, soft hyphens, byte order marks; not the joiners, which some scripts need.
+INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
+_TYPED = {"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "‐": "-", "‑": "-", "−": "-", "…": "..."}
+TYPOGRAPHIC = re.compile(f"[{''.join(_TYPED)}\ufb00-\ufb06]")
+_PLAIN = str.maketrans({**_TYPED, **dict.fromkeys("*_`", "")})
+
+
+class Remark(NamedTuple):
+    """What a check has to say: of one item, or of the set as a whole where ``gold`` is None."""
+
+    message: str
+    hint: str
+    gold: Gold | None = None
+
+
+class Seen(NamedTuple):
+    """What traces have shown: the answers that were shipped, lower-cased, by qid, and the ids of all that was found."""
+
+    answers: Mapping[str, frozenset[str]]
+    ids: frozenset[str]
+
+
+class Sample:
+    """A gold set as the checks see it: no safety cases, sorted by qid, so that the order of lines does not show."""
+
+    def __init__(self, entries: Iterable[tuple[Gold, Row]], policy: Policy, seen: Seen | None = None) -> None:
+        both = sorted(((gold, row) for gold, row in entries if gold.attack is None), key=_qid)
+        self.items = [gold for gold, _ in both]
+        self.rows = {gold.qid: row for gold, row in both}
+        self.policy, self.seen = policy, seen
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What the scorer would be told."""
+        return self.policy.settings
+
+    @cached_property
+    def answerable(self) -> list[Gold]:
+        """The items that have an answer."""
+        return [gold for gold in self.items if gold.answerable]
+
+    @cached_property
+    def labels(self) -> list[tuple[Gold, str]]:
+        """Each item with each of its gold substrings, as the scorer looks for them: lower-cased."""
+        return [(gold, text) for gold in self.answerable for text in dict.fromkeys(gold.substrings)]
+
+
+def watch(golds: Mapping[str, Gold], traces: Iterable[Trace], settings: Settings) -> Seen:
+    """What the traces show. Refusals are no answers, failures neither."""
+    answers: dict[str, set[str]] = {}
+    ids: set[str] = set()
+    for trace in traces:
+        ids.update(trace.retrieved, [chunk.id for chunk in trace.chunks or ()])
+        gold = golds.get(trace.qid)
+        if gold and trace.claim.strip() and Case(gold, trace, settings).shipped:
+            answers.setdefault(trace.qid, set()).add(trace.claim.strip().lower())
+    return Seen({qid: frozenset(claims) for qid, claims in answers.items()}, frozenset(ids))
+
+
+def tidy(text: str) -> str:
+    """``text`` as a keyboard writes it: NFC, plain quotes and dashes, single spaces, nothing unseen, no ligatures."""
+    plain = TYPOGRAPHIC.sub(lambda sign: _TYPED.get(sign[0]) or unicodedata.normalize("NFKC", sign[0]), text)
+    return " ".join(INVISIBLE.sub("", unicodedata.normalize("NFC", plain)).split())
+
+
+def fold(text: str) -> str:
+    """``text`` without what only looks different: NFKC, case, kinds of quotes and dashes, space, Markdown's marks."""
+    plain = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PLAIN)
+    return " ".join(plain.casefold().split())
+
+
+def few_or_most(lacking: Sequence[Gold], of: Sequence[Gold], each: Remark, most: Remark) -> list[Remark]:
+    """``each`` of every item that lacks something, or ``most`` once where that is more than half of them."""
+    if len(lacking) > 1 and 2 * len(lacking) > len(of):
+        return [most]
+    return [each._replace(gold=gold) for gold in lacking]
+
+
+def _qid(entry: tuple[Gold, Row]) -> str:
+    return entry[0].qid

@@ -1,0 +1,190 @@
+"""Gold substrings that cannot decide: never found, found too easily, or never asked.
+
+The scorer looks for a substring, lower-cased, in the claim, stripped and lower-cased, and does nothing more clever:
+white space, quotes, dashes and Unicode forms have to be the same to the letter, and one substring of an item is enough.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rag_eval.cases.case import PHRASE_LIMIT
+from rag_eval.common.escaping import quoted
+from rag_eval.gold.lint._sample import INVISIBLE, TYPOGRAPHIC, Remark, few_or_most, fold, tidy
+from rag_eval.textual.refusals import recognise
+from rag_eval.textual.tokens import content_words
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Gold
+    from rag_eval.gold.lint._sample import Sample
+
+LONG = 100  # characters; more than that is hardly ever answered to the letter
+MOST_ANSWERS, LEAST_ANSWERS = 2000, 10  # how many answers a substring is tried on, and how many make a judgement
+_GRAM = 3
+
+
+def white_space(sample: Sample) -> Iterator[Remark]:
+    """White space that an answer hardly has: at an end, doubled, line breaks, no-break spaces."""
+    for gold, text in sample.labels:
+        plain = " ".join(text.split())
+        if not plain:
+            yield Remark(f"the substring {_shown(text)} is nothing but white space", "Name what must be said.", gold)
+        elif text != plain and not _covered(text, gold):
+            where = "begins or ends with" if text.strip() != text else "holds"
+            signs = sorted({f"U+{ord(sign):04X}" for sign in text if sign.isspace() and sign != " "})
+            which = f"white space ({', '.join(signs)})" if signs else "white space"
+            message = f"the substring {_shown(text)} {where} {which} that an answer has to repeat to the letter"
+            yield Remark(message, f"Write {quoted(plain)}.", gold)
+
+
+def character(sample: Sample) -> Iterator[Remark]:
+    """Signs that an answer hardly has: unseen ones, decomposed letters, ligatures, typographic quotes and dashes."""
+    for gold, text in sample.labels:
+        sign = _odd_sign(text)
+        if sign and not _covered(text, gold):
+            hint = f"Write {quoted(tidy(text))}, or add it if answers are written both ways."
+            yield Remark(f"the substring {_shown(text)} holds {sign}, which an answer has to repeat", hint, gold)
+
+
+def long(sample: Sample) -> Iterator[Remark]:
+    """Nothing but substrings so long that a right answer in other words does not count."""
+    for gold in sample.answerable:
+        shortest = min(map(len, gold.substrings), default=0)
+        if shortest > LONG:
+            message = f"its shortest substring has {shortest} characters, which an answer has to repeat to the letter"
+            yield Remark(message, "Keep the few words that make an answer right.", gold)
+
+
+def refusal(sample: Sample) -> Iterator[Remark]:
+    """Substrings of a refusal, or ones that make an answer a refusal."""
+    token = sample.settings.token.lower()
+    for gold, text in sample.labels:
+        phrase = next((phrase for phrase in sample.settings.phrases if phrase in text), None)
+        if text.strip() == token:
+            hint = "Name what must be said, or make the item unanswerable."
+            yield Remark(f"the substring {_shown(text)} is the refusal token: no answer that is it counts", hint, gold)
+        elif text in token:
+            message = f"the substring {_shown(text)} is part of the refusal token: a refusal in other words holds it"
+            yield Remark(message, "Name what only a right answer says.", gold)
+        elif phrase:
+            message = (
+                f"the substring {_shown(text)} holds the refusal phrase {_shown(phrase)}: an answer with it of up to "
+                f"{PHRASE_LIMIT} characters is a refusal"
+            )
+            yield Remark(message, "Choose another substring, or drop the phrase.", gold)
+        elif sample.settings.builtin and (built_in := recognise(text)):
+            message = f"the substring {_shown(text)} is by itself {built_in}: an answer that says no more is a refusal"
+            yield Remark(message, "Name what only a right answer says.", gold)
+
+
+def in_question(sample: Sample) -> Iterator[Remark]:
+    """Substrings that stand in their own question."""
+    for gold, text in sample.labels:
+        if text.strip() and text in gold.question.lower():
+            message = f"the substring {_shown(text)} stands in the question: an answer that repeats it counts"
+            yield Remark(message, "Add the words that make the answer right.", gold)
+
+
+def stop_words(sample: Sample) -> Iterator[Remark]:
+    """Substrings of nothing but function words and punctuation."""
+    for gold, text in sample.labels:
+        if text.strip() and not content_words(text):
+            message = f"the substring {_shown(text)} has no word of content: almost any answer holds it"
+            yield Remark(message, "Add the words that make the answer right.", gold)
+
+
+def in_citation(sample: Sample) -> Iterator[Remark]:
+    """Substrings that stand in an id: an answer that cites in its text holds them."""
+    for gold, text in sample.labels:
+        name = next((name for name in sorted(gold.citations) if text.strip() and text in name.lower()), None)
+        if name:
+            message = f"the substring {_shown(text)} stands in the id {_shown(name)}: citing it in the text is enough"
+            yield Remark(message, "Choose words that the id does not have.", gold)
+
+
+def redundant(sample: Sample) -> Iterator[Remark]:
+    """Substrings that hold another one of their item."""
+    for gold, text in sample.labels:
+        inner = min((one for one in gold.substrings if one != text and one in text), key=_length, default=None)
+        if inner is not None:
+            message = f"the substring {_shown(text)} holds {_shown(inner)}, which is enough: it never decides"
+            yield Remark(message, f"Drop it, or drop {_shown(inner)} if that says too little.", gold)
+
+
+def common(sample: Sample) -> Iterator[Remark]:
+    """Substrings that at least half of the answers to other questions hold."""
+    told = _answers(sample)
+    owners: dict[str, dict[str, Gold]] = {}
+    for gold, text in sample.labels if told else ():
+        owners.setdefault(text, {})[gold.qid] = gold
+    each, grams = Counter(qid for qid, _ in told), Counter(gram for _, claim in told for gram in _grams(claim))
+    for text, golds in owners.items():
+        others = len(told) - sum(each[qid] for qid in golds)
+        # What stands in half of the answers has all its parts there: counted once, they spare nearly all the search.
+        if others < LEAST_ANSWERS or 2 * min(grams[gram] for gram in _grams(text)) < others:
+            continue
+        found = sum(text in claim for qid, claim in told if qid not in golds)
+        if 2 * found >= others:
+            message = f"the substring {_shown(text)} stands in {found} of {others} answers to other questions"
+            yield from (Remark(message, "Add the words that make this answer right.", gold) for gold in golds.values())
+
+
+def near_miss(sample: Sample) -> Iterator[Remark]:
+    """Answers that hold a substring of their item but for white space, quotes, dashes or marks, and so do not count."""
+    for gold in sample.answerable if sample.seen else ():
+        claims = sample.seen.answers.get(gold.qid, ()) if sample.seen else ()
+        missed = [fold(claim) for claim in claims if not any(text in claim for text in gold.substrings)]
+        for text in dict.fromkeys(gold.substrings):
+            if (plain := fold(text)) and any(plain in claim for claim in missed):
+                message = f"an answer holds {_shown(text)} but for white space, quotes, dashes or marks: no match"
+                yield Remark(message, "Add the form that answers have.", gold)
+
+
+def none(sample: Sample) -> list[Remark]:
+    """Answerable items for which any claim will do."""
+    lacking = [gold for gold in sample.answerable if not gold.substrings]
+    hint = "Name in gold_claim_substr what a right answer says."
+    each = Remark("it has no substring: any claim with the right citations counts as right", hint)
+    count = f"{len(lacking)} of {len(sample.answerable)} answerable items have no substring"
+    most = Remark(f"{count}: precision judges their citations, not what they say", hint)
+    return few_or_most(lacking, sample.answerable, each, most)
+
+
+def _shown(text: str) -> str:
+    return quoted(text, 60)
+
+
+def _length(text: str) -> tuple[int, str]:
+    return len(text), text
+
+
+def _covered(text: str, gold: Gold) -> bool:
+    """Whether another substring of the item finds what this one means, where it is written plainly."""
+    plain = tidy(text)
+    return any(one in plain for one in gold.substrings if one != text)
+
+
+def _odd_sign(text: str) -> str:
+    unseen, typed = INVISIBLE.search(text), TYPOGRAPHIC.search(text)
+    if unseen:
+        return f"U+{ord(unseen[0]):04X}, which is not seen"
+    if unicodedata.normalize("NFC", text) != text:
+        return "letters whose accents are signs of their own"
+    if typed:
+        return f"the typographic sign {typed[0]}"
+    # What Turkish İ is lower-cased to; an answer that writes I or i has no such dot.
+    return "İ, which is lower-cased to two signs" if "i\u0307" in text else ""
+
+
+def _answers(sample: Sample) -> list[tuple[str, str]]:
+    """Qid and claim of the answers, sorted; of very many, as many as are enough, evenly taken."""
+    seen = sample.seen.answers if sample.seen else {}
+    told = sorted((qid, claim) for qid, claims in seen.items() for claim in claims)
+    return told[:: -(-len(told) // MOST_ANSWERS)] if told else []
+
+
+def _grams(text: str) -> set[str]:
+    return {text[at : at + _GRAM] for at in range(len(text) - _GRAM + 1)}

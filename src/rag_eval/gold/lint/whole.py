@@ -1,0 +1,201 @@
+"""What a gold set as a whole cannot judge: classes that are hardly there, and gates that its size cannot express."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from rag_eval.cases.case import Case
+from rag_eval.common.escaping import quoted
+from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Support, Trace
+from rag_eval.gates.policy import BOUNDS
+from rag_eval.gates.slices import document, expanded, slices_of
+from rag_eval.gold.lint._sample import Remark
+from rag_eval.metrics import measure
+from rag_eval.stats.aggregations import FOLDS
+from rag_eval.stats.tally import Value, exactly, tally
+
+if TYPE_CHECKING:
+    from rag_eval.gates.policy import Gate
+    from rag_eval.gold.lint._sample import Sample
+    from rag_eval.metrics import Measure
+
+_GIVEN = frozenset({"trace.citations", "trace.chunks.text", "trace.scope"})
+"""Fields that the ideal trace has."""
+_OTHERS = (Chunk("any", ""), Chunk("any other", ""))
+"""Chunks behind what is relevant: some metrics are about what several of them have in common."""
+LEAST_SHARE = Fraction(1, 10)
+LEAST_ITEMS, LEAST_SLICE = 10, 20
+"""A smaller set, or a smaller slice of it, is not asked for balance."""
+_FEWEST_CLUSTERS, _CORRELATION, _DESIGN_EFFECT = 10, 0.2, 1.3
+
+
+class Judged(NamedTuple):
+    """A gate, what it measures, and the value of an ideal run on this gold set."""
+
+    gate: Gate
+    measure: Measure
+    ideal: Value
+
+
+def balance(sample: Sample) -> Iterator[Remark]:
+    """A class of items with less than a tenth of the set."""
+    n, answerable = len(sample.items), len(sample.answerable)
+    counts = {"answerable": answerable, "unanswerable": n - answerable}
+    for name, count in counts.items() if n >= LEAST_ITEMS else ():
+        if count < LEAST_SHARE * n:
+            yield Remark(f"{count} of {n} items are {name}, less than a tenth", _BALANCE[name])
+
+
+_BALANCE = {
+    "answerable": "A system that refuses everything looks good: add questions that the corpus answers.",
+    "unanswerable": "A system that never refuses looks good: add questions that the corpus does not answer.",
+}
+
+
+def one_class(sample: Sample) -> Iterator[Remark]:
+    """Categories and tags that tell whether to refuse."""
+    if {gold.answerable for gold in sample.items} != {True, False}:
+        return
+    slices: dict[tuple[str, str], list[bool]] = {}
+    for gold in sample.items:
+        row = sample.rows[gold.qid]
+        named = [("category", row["category"])] if "category" in row else []
+        for label in {*named, *(("tag", tag) for tag in row.get("tags", ()))}:
+            slices.setdefault(label, []).append(gold.answerable)
+    for (kind, value), classes in sorted(slices.items()):
+        if len(classes) >= LEAST_SLICE and len(set(classes)) == 1 and len(classes) < len(sample.items):
+            only = "answerable" if classes[0] else "unanswerable"
+            message = f"all {len(classes)} items of {kind} {quoted(value)} are {only}"
+            yield Remark(message, "Add some of the other class, or else it cannot be told from a habit.")
+
+
+def coarse(sample: Sample) -> Iterator[Remark]:
+    """Gates on rates that let no single case fail, though their threshold lets a share fail."""
+    for gate, measured, ideal in _judged(sample):
+        limit = Fraction(Decimal(gate.threshold))
+        slack = 1 - limit if gate.direction == "min" else limit
+        if measured.is_rate and ideal.n and 0 < slack < Fraction(1, ideal.n):
+            step = float(Fraction(1, ideal.n))
+            message = (
+                f"the gate {gate.written} is about {ideal.n} item(s): none of them may fail, "
+                f"since one moves it by {step:.3g}"
+            )
+            yield Remark(message, f"With {-(-1 // slack)} such items one may fail. Add items, or ask for none to fail.")
+
+
+def clustered(sample: Sample) -> Iterator[Remark]:
+    """Many questions of the same documents, which intervals take for independent ones.
+
+    The design effect is that at an intra-class correlation of 0.2, which is usual for questions of one page.
+    """
+    sizes = Counter(document(gold) or f"qid {gold.qid}" for gold in sample.items)
+    n = sizes.total()
+    if sample.policy.statistics.cluster or len(sizes) < _FEWEST_CLUSTERS:
+        return
+    effect = 1 + _CORRELATION * (sum(size * size for size in sizes.values()) / n - 1)
+    if effect >= _DESIGN_EFFECT:
+        message = (
+            f"{n} questions are about {len(sizes)} documents: intervals may need {effect**0.5:.2f} times their width"
+        )
+        yield Remark(message, "Count those of a document together, in the gates file: statistics: {cluster: document}.")
+
+
+def without_items(sample: Sample) -> Iterator[Remark]:
+    """Gates that no item is for."""
+    for gate, measured, ideal in _judged(sample):
+        if not ideal.n and gate.when_no_data == "fail":
+            message = f"the gate {gate.written} has nothing to judge: it is about {measured.metric.applies}"
+            yield Remark(message, "Add such items, drop the gate, or say when_no_data: skip.")
+
+
+def out_of_reach(sample: Sample) -> Iterator[Remark]:
+    """Gates on retrieval that a run would not pass that finds all that is relevant, best first, and nothing else."""
+    if any(gold.supports for gold in sample.items):
+        return  # one chunk may match several supports: what is ideal then, the gold alone does not say
+    for gate, measured, ideal in _judged(sample):
+        if measured.metric.depends_on == "ranking" and ideal.number is not None and not gate.keeps(ideal.number):
+            message = f"the gate {gate.written} is out of reach: a run that finds all that is relevant, best first, "
+            yield Remark(f"{message}gets {float(ideal.number):.3g}", "Lower it, change its k, or label more.")
+
+
+def _judged(sample: Sample) -> list[Judged]:
+    # Metrics of rank want what is cited first, those of gain what is graded highest: the better of the two is ideal.
+    orders = [[_ideal(gold, sample.settings, by_grade=order) for gold in sample.items] for order in (False, True)]
+    cases = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
+    found = []
+    for gate in _bounds(sample):
+        measured = measure(gate.name)
+        needs = measured.metric.needs
+        if "gold.attack" in needs or not all(name in _GIVEN or name.startswith("gold.") for name in needs):
+            continue  # attacks are no items of a sample; of trace fields the gold says nothing
+        values = [_mean(measured, [case for case in some if _is_in(gate, case.gold)]) for some in cases]
+        found.append(Judged(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
+    return found
+
+
+def _bounds(sample: Sample) -> list[Gate]:
+    """The gates on values, those on each value of a field once for each; attacks are no items of a sample."""
+    fields = sample.policy.fields
+    present = {name for gold in sample.items for name in slices_of(gold, fields)}
+    bounds = [gate for gate in sample.policy.gates if gate.direction in BOUNDS and not gate.slice.startswith("attack.")]
+    return [gate._replace(slice=part) for gate in bounds for part in expanded(gate.slice, present)]
+
+
+def _is_in(gate: Gate, gold: Gold) -> bool:
+    return not gate.slice or gate.slice in slices_of(gold, [gate.slice.partition("=")[0]])
+
+
+def _mean(measured: Measure, cases: list[Case]) -> Value:
+    return FOLDS[measured.fold].value(tally([measured.score(case) for case in cases]))
+
+
+def _ideal(gold: Gold, settings: Settings, *, by_grade: bool) -> Trace:
+    """The trace of a run that does all that the item asks for, so that every metric that can apply to it does."""
+    chunks = (*_chunks(gold, by_grade=by_grade), *_OTHERS)
+    ids = tuple([chunk.id for chunk in chunks])
+    facts = " ".join([fact.fact for fact in gold.facts or ()])
+    chunks = (replace(chunks[0], text=f"{chunks[0].text} {facts}"), *chunks[1:])
+    claim = (gold.expected_answer or "as the corpus has it") if gold.answerable else settings.token
+    cites = (gold.citations or ids[: -len(_OTHERS)]) if gold.answerable else ()
+    return Trace(
+        gold.qid,
+        retrieved_ids=ids,
+        answer_json=Answer(claim, cites),
+        abstained=not gold.answerable,
+        chunks=chunks,
+        scope=Scope("on", ("",)),
+        latency=gold.latency_budget,
+        line=1,
+    )
+
+
+def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
+    """The relevant, best first: what is cited or graded, else the supports, the sections, the documents."""
+    grades = {**dict.fromkeys(gold.citations, 1), **(gold.relevance_grades or {})}
+    cited = set(gold.citations)
+    wanted = (name for name, grade in grades.items() if grade or name in cited)
+    ids = sorted(wanted, key=lambda name: (0 if by_grade else name not in cited, -grades[name]))
+    if ids:
+        return tuple([Chunk(name, "") for name in ids])
+    if gold.supports:
+        return tuple(_standing_at(one, place) for place, one in enumerate(gold.supports))
+    docs = {
+        **dict.fromkeys((*(gold.relevant_docs or ()), *(gold.expected_documents or ())), 1),
+        **(gold.doc_grades or {}),
+    }
+    ranked = sorted((name for name, grade in docs.items() if grade), key=lambda name: -docs[name])
+    places = [(one.doc_id, one.section) for one in gold.sections or ()]
+    found = [Chunk(f"{doc}#{name}", "", doc, section=name) for doc, name in places]
+    return (*found, *[Chunk(name, "", name) for name in ranked])
+
+
+def _standing_at(support: Support, place: int) -> Chunk:
+    text = next(iter(support.snippets), "")
+    path = support.rel_path
+    return Chunk(f"{path}#{place}", text, rel_path=path, heading_path=support.heading_path)

@@ -1,0 +1,88 @@
+"""Release manifests of a gold set: what it was when it got a tag, and whether it still is that.
+
+Items are hashed as sign-off hashes them. A manifest has no date and no name of who made it: the same gold and the same
+records give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_eval.common.escaping import quoted
+from rag_eval.gold.signoff.checking import Side, unsigned
+from rag_eval.readers.signoff_record import Change, Record
+
+if TYPE_CHECKING:
+    from rag_eval.gold.signoff.checking import Policy
+
+VERSION = 1
+TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"
+"""A tag is a file's name: it begins with a letter or digit, and no dot stands at its end or beside another."""
+
+
+class Frozen(NamedTuple):
+    """A manifest, and the items that no record signs as they stand."""
+
+    manifest: dict[str, Any]
+    unsigned: list[str]
+
+
+def freeze(tag: str, sha256: str, head: Side, policy: Policy) -> Frozen:
+    """The manifest of a gold set; ``sha256`` is the hex digest of its file as it is stored."""
+    missing = [change.qid for change in unsigned(head, policy)]
+    answerable = sum(item.answerable for item in head.items.values())
+    hashes = {qid: head.items[qid].hash for qid in sorted(head.items)}
+    manifest = {
+        "v": VERSION,
+        "tag": tag,
+        "dataset": policy.dataset,
+        "gold": policy.gold,
+        "sha256": sha256,
+        "digest": digest(hashes.values()),
+        "counts": {"items": len(hashes), "answerable": answerable, "unanswerable": len(hashes) - answerable},
+        "signed": f"{len(hashes) - len(missing)} of {len(hashes)}",
+        "records": _records(head.records, policy),
+        "items": hashes,
+    }
+    return Frozen(manifest, sorted(missing))
+
+
+def digest(hashes: Iterable[str]) -> str:
+    """One hash of all items, whatever their order: the sha256 of their sorted hashes, each with a line feed."""
+    lines = "".join(f"{one}\n" for one in sorted(hashes))
+    return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
+
+
+def text(manifest: Mapping[str, Any]) -> str:
+    """The content of a manifest's file."""
+    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+
+
+def fault(manifest: Mapping[str, Any], tag: str) -> str:
+    """What is wrong with a manifest that keeps its schema, empty where nothing is."""
+    if manifest["tag"] != tag:
+        return f"is the manifest of the tag {quoted(manifest['tag'])}"
+    if manifest["digest"] != digest(manifest["items"].values()):
+        return "was edited: its digest is not that of its items"
+    return ""
+
+
+def differences(manifest: Mapping[str, Any], hashes: Mapping[str, str]) -> list[Change]:
+    """The items that are not as they were frozen, sorted by qid."""
+    frozen = manifest["items"]
+    pairs = ((qid, frozen.get(qid), hashes.get(qid)) for qid in sorted(frozen.keys() | hashes.keys()))
+    return [Change(qid, before, after) for qid, before, after in pairs if before != after]
+
+
+def _records(records: Mapping[str, Record | str], policy: Policy) -> list[dict[str, str]]:
+    """Name and hash of the signed text of each record that is one of this gold set."""
+    ours = (policy.dataset, policy.gold)
+    named = ((path.rpartition("/")[2], record) for path, record in sorted(records.items()))
+    return [
+        {"name": name, "sha256": hashlib.sha256(record.text.encode()).hexdigest()}
+        for name, record in named
+        if isinstance(record, Record) and record.name == name and (record.dataset, record.gold) == ours
+    ]

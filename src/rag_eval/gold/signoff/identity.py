@@ -1,0 +1,140 @@
+"""Who stands behind a change of the gold: which records may count, who approved, and who may not sign what.
+
+Everything is decided from values: what ssh-keygen and GitHub say is handed in as a :class:`Proof`. Accounts are
+compared without regard to case, as GitHub does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval.common.escaping import quoted
+
+if TYPE_CHECKING:
+    from rag_eval.github.api import Authorship, Review
+    from rag_eval.gold.signoff.policy import Policy
+    from rag_eval.readers.signoff_record import Record
+
+_NOREPLY = re.compile(
+    r"(?:[0-9]+\+)?([A-Za-z0-9][A-Za-z0-9_-]*(?:\[bot\])?)@users\.noreply\.github\.com", re.IGNORECASE
+)
+
+
+class Author(NamedTuple):
+    """Somebody who wrote a part of the change: the account, None where it cannot be told, and the name to call it."""
+
+    login: str | None
+    name: str
+
+
+class Proof(NamedTuple):
+    """What is known of who stands behind a change.
+
+    ``principals`` are the signers whose keys the base allows and ``signatures`` says of each new record's file why its
+    signature does not hold, None where it does; what is not said does not hold. ``latest`` is the newest date that a
+    record may bear, in the form of its date; empty: any. ``approvals`` are the accounts that approve the head commit,
+    ``authors`` those who wrote it: None where that is not at hand, as in a local hook; then it is not checked.
+    """
+
+    principals: Collection[str] = ()
+    signatures: Mapping[str, str | None] = {}
+    latest: str = ""
+    approvals: Collection[str] | None = None
+    authors: Collection[Author] | None = None
+
+
+NO_PROOF = Proof()
+
+
+def approvals(reviews: Iterable[Review], head: str) -> list[str]:
+    """The accounts whose last word on the commit ``head`` is an approval, of ``reviews``, the oldest first.
+
+    A comment takes nothing back; a request for changes and a dismissal do, whichever commit they are of.
+    """
+    found: dict[str, str] = {}
+    for review in reviews:
+        if review.state in ("CHANGES_REQUESTED", "DISMISSED"):
+            found.pop(_account(review.user), None)
+        elif review.user and review.state == "APPROVED" and review.commit == head:
+            found[_account(review.user)] = review.user
+    return list(found.values())
+
+
+def authors(opened_by: str, named: Iterable[Authorship], signers: Mapping[str, str]) -> list[Author]:
+    """Who wrote a pull request that the account ``opened_by`` opened, and whose commits name ``named``.
+
+    An account is told by GitHub, or by ``signers`` from the e-mail address. A co-author, for whom GitHub tells none,
+    may also give the address that GitHub hides people's own behind.
+    """
+    found = [Author(opened_by or None, opened_by or "who opened the pull request")]
+    for one in named:
+        logins = [one.login, signers.get(one.email), _hidden(one.email) if one.co_author else None]
+        known = [login for login in logins if login]
+        found += [Author(login, one.name or login) for login in known] or [Author(None, one.name or one.email)]
+    return list(dict.fromkeys(found))
+
+
+def refused(fresh: Mapping[str, Record], policy: Policy, proof: Proof) -> dict[str, tuple[str, str]]:
+    """Which of the new records do not count for want of identity, by path: the code of the rule and what is wrong."""
+    wrong = ((path, _wrong(path, record, policy, proof)) for path, record in fresh.items())
+    return {path: found for path, found in wrong if found}
+
+
+def of_authors(fresh: Mapping[str, Record], policy: Policy, proof: Proof) -> set[str]:
+    """The paths of the new records that people signed who wrote a part of the change, or whose account is unknown."""
+    wrote = _accounts(proof)
+    return {path for path, record in fresh.items() if _account(policy.signers.get(record.signer, "")) in {*wrote, ""}}
+
+
+def unresolved(proof: Proof) -> list[str]:
+    """The names of the authors whose accounts cannot be told."""
+    return sorted({author.name for author in proof.authors or () if not author.login})
+
+
+def approved(policy: Policy, proof: Proof) -> bool:
+    """Whether a listed signer approves, with four eyes one who wrote no part of the change."""
+    return bool(
+        {_account(login) for login in proof.approvals or ()} & {_account(one) for one in reviewers(policy, proof)}
+    )
+
+
+def reviewers(policy: Policy, proof: Proof) -> list[str]:
+    """The accounts whose approval counts."""
+    wrote = _accounts(proof) if policy.four_eyes else set()
+    return sorted({login for login in policy.signers.values() if _account(login) not in wrote})
+
+
+def unchecked(policy: Policy, proof: Proof) -> list[str]:
+    """What the policy asks for and ``proof`` says nothing about, as nouns for "not checked here: …"."""
+    asked = {
+        "the approving review": policy.require == "review" and proof.approvals is None,
+        "four eyes": policy.four_eyes and proof.authors is None,
+    }
+    return [what for what, missing in asked.items() if missing]
+
+
+def _wrong(path: str, record: Record, policy: Policy, proof: Proof) -> tuple[str, str] | None:
+    if proof.latest and record.date > proof.latest:
+        return "future-record", f"it is dated {record.date}, more than a day ahead"
+    signed = policy.require == "signature"
+    if (policy.signers and record.signer not in policy.signers) or (signed and record.signer not in proof.principals):
+        return "unknown-signer", f"{quoted(record.signer)} signed it, who is no signer on the base"
+    if signed and not record.sig:
+        return "missing-signature", "it has no signature, and the base wants one"
+    reason = proof.signatures.get(path, "it was not checked") if signed else None
+    return ("bad-signature", f"its signature does not hold: {reason}") if reason else None
+
+
+def _accounts(proof: Proof) -> set[str]:
+    return {_account(author.login) for author in proof.authors or () if author.login}
+
+
+def _account(login: str) -> str:
+    return login.lower()
+
+
+def _hidden(email: str) -> str | None:
+    found = _NOREPLY.fullmatch(email)
+    return found[1] if found else None

@@ -1,0 +1,122 @@
+"""The sign-off policy as eval-gates.yml states it."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.common.escaping import quoted
+from rag_eval.errors import InputError, Problem
+from rag_eval.gold.signoff.policy import LEVELS, SETTINGS, Policy
+from rag_eval.readers.limits import MIB, YAML_MIB
+from rag_eval.readers.signoff_record import PATTERNS, matches
+
+if TYPE_CHECKING:
+    from rag_eval.readers.yaml_file import Document
+
+LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})"
+"""An account of GitHub. Bots are none: what is in brackets signs nothing."""
+
+_KINDS: dict[str, tuple[type, str, str]] = {
+    "four_eyes": (bool, "true or false", "Write true or false, without quotes."),
+    "signers": (dict, "a mapping", "Write each signer as: bob@example.org: {github: bob}"),
+}
+_NEEDS: tuple[tuple[str, str | bool, str, str], ...] = (
+    ("require", "signature", "allowed_signers", "name the file with their keys: allowed_signers: PATH"),
+    ("require", "review", "signers", "name them: signers: {bob@example.org: {github: bob}}"),
+    ("four_eyes", True, "signers", "name them: signers: {bob@example.org: {github: bob}}"),
+)
+
+
+def signoff_policy(data: bytes, file: str) -> Policy:
+    """The policy of the gates file ``file``, given by its bytes; without a ``signoff`` section, the defaults.
+
+    The gold file is ``signoff.gold``, else the file's own ``gold``, else eval/gold.jsonl; the records stand beside it
+    in a folder of its name with ``.signoff`` for its extension. Paths are relative to the folder of the gates file.
+    :class:`InputError` says what cannot be read, and refuses what this version cannot check.
+    """
+    document = _document(data, file)
+    top = document.value
+    if not isinstance(top, dict):
+        raise _problem(file, "expected 'name: value' pairs", "See the example of eval-gates.yml.", 1)
+    stated = {"gold": top["gold"]} if "gold" in top else {}
+    section = top.get("signoff") or {}
+    named = stated | (section if isinstance(section, dict) else {"signoff": section})
+    for name, value in named.items():
+        _refuse(name, value, file, document.places.get(f"/signoff/{name}", (0, 0))[0])
+    policy = _policy(named, file)._replace(stated="signoff" in top)
+    for name, value, needed, hint in _NEEDS:
+        if getattr(policy, name) == value and not getattr(policy, needed):
+            line = document.places.get(f"/signoff/{name}", (0, 0))[0]
+            raise _problem(
+                file, f"{name}: {_shown(value)} wants signers, and '{needed}' names none", f"Also {hint}", line
+            )
+    return policy
+
+
+def _policy(named: dict[str, Any], file: str) -> Policy:
+    policy = Policy()._replace(**named)
+    gold = _path(policy.gold, file)
+    allowed = _path(policy.allowed_signers, file) if "allowed_signers" in named else ""
+    records = _path(policy.records, file) if "records" in named else beside(gold)
+    signers = {email: account["github"] for email, account in named.get("signers", {}).items()}
+    return policy._replace(gold=gold, records=records, allowed_signers=allowed, signers=signers)
+
+
+def _shown(value: str | bool) -> str:
+    return value if isinstance(value, str) else str(value).lower()
+
+
+def beside(gold: str) -> str:
+    """The records folder of a gold file that names none: beside it, with its name."""
+    return f"{posixpath.splitext(gold)[0]}.signoff"
+
+
+def _refuse(name: str, value: object, file: str, line: int) -> None:
+    if name not in SETTINGS:
+        # It may be a rule of a later version: what is not understood is not passed over.
+        raise _problem(file, f"{quoted(name)} is no setting of 'signoff' that this version knows", "Remove it.", line)
+    kind, what, hint = _KINDS.get(name, (str, "a text", "Put it in quotes."))
+    if not isinstance(value, kind):
+        raise _problem(file, f"'{name}' is {quoted(value)}, not {what}", hint, line)
+    if name == "require" and value not in LEVELS:
+        raise _problem(file, f"'require' is {quoted(value)}", f"This version checks: {', '.join(LEVELS)}.", line)
+    if name == "dataset" and not matches(PATTERNS["dataset"], value):
+        hint = "Use up to 64 letters, digits, dots, dashes and underscores."
+        raise _problem(file, f"'dataset' is {quoted(value)}", hint, line)
+    for email, account in value.items() if isinstance(value, dict) else ():
+        _refuse_signer(email, account, file, line)
+
+
+def _refuse_signer(email: str, account: object, file: str, line: int) -> None:
+    if not matches(PATTERNS["signer"], email):
+        hint = "Name one person: no wildcard, no list, no quotes within."
+        raise _problem(file, f"'signers' names {quoted(email)}, which is not one e-mail address", hint, line)
+    login = account.get("github") if isinstance(account, dict) and len(account) == 1 else None
+    if not matches(LOGIN, login):
+        hint = f"Write {email}: {{github: LOGIN}}, with the login of the account, in quotes where it is a number."
+        raise _problem(file, f"the signer {quoted(email)} has no account", hint, line)
+
+
+def _path(path: str, file: str) -> str:
+    joined = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
+    if not path or joined.startswith(("/", "../")) or joined in (".", "..") or not matches(PATTERNS["gold"], joined):
+        raise _problem(file, f"{quoted(path)} is no path inside the repository", "Write it relative to this file.")
+    return joined
+
+
+def _document(data: bytes, file: str) -> Document:
+    from rag_eval.readers import strict_json, yaml_file
+
+    if len(data) > YAML_MIB * MIB:
+        raise _problem(file, f"larger than {YAML_MIB} MiB", "A gates file is short: check the path.")
+    try:
+        return yaml_file.parse(strict_json.decode(data))
+    except yaml_file.YamlError as error:
+        raise InputError([Problem(file, error.line, f"column {error.column}", error.message, error.hint)]) from None
+    except strict_json.JsonError as error:
+        raise _problem(file, error.message, error.hint) from None
+
+
+def _problem(file: str, message: str, hint: str, line: int = 0) -> InputError:
+    return InputError([Problem(file, line, "", message, hint)])

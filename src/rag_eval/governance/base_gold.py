@@ -1,0 +1,173 @@
+"""The gold of the base, compared by qid with the gold that was scored, wherever either lies and in whatever form."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval.common.escaping import quoted
+from rag_eval.contract import USUAL_GOLD
+from rag_eval.errors import InputError, RagEvalError
+from rag_eval.git.snapshots import NOTHING, Irregular, read
+from rag_eval.governance.base_gates import gold_named_by, stored_at
+from rag_eval.readers.gold_set import StoredGold
+from rag_eval.readers.limits import Limits
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.gold_impact import Verb
+    from rag_eval.git.snapshots import Tree
+    from rag_eval.governance.base_policy import Authority
+    from rag_eval.governance.review_context import Scene
+    from rag_eval.readers.gold_set import GoldSet
+
+_LFS = re.compile(
+    rb"version https://git-lfs\.github\.com/spec/.*?^oid sha256:([0-9a-f]{64})$", re.DOTALL | re.MULTILINE
+)
+
+
+class Change(NamedTuple):
+    """A gold item that was added, changed or removed; a mutation asks for something else under the same qid."""
+
+    qid: str
+    verb: Verb
+    mutation: bool
+
+
+class GoldDiff(NamedTuple):
+    """The gold that was scored against the gold of the base.
+
+    ``old`` is None when the base has no gold. ``unseen`` says why the two could not be compared.
+    """
+
+    changes: tuple[Change, ...] = ()
+    old: GoldSet | None = None
+    new: GoldSet | None = None
+    unseen: str = ""
+
+
+def compare(scene: Scene) -> GoldDiff:
+    """Compare the scored gold with the gold that the base's policy names; InputError when that cannot be read."""
+    authority, base = scene.authority, scene.base
+    limits = Limits(**(base or scene.head).limits)
+    path = gold_path(scene, authority.fork)
+    stored = stored_at(authority, authority.fork, path, limits) if path else None
+    if stored is None:
+        new = scene.session.gold
+        return GoldDiff(tuple(Change(qid, "added", False) for qid in sorted(new.golds)), None, new)
+    data = _only_file(stored)
+    committed = _scored_bytes(scene)
+    if data is not None and data == committed:
+        return GoldDiff()
+    if data is not None and (pointer := _LFS.match(data)):
+        same = pointer[1].decode() == scene.session.gold_sha256
+        return GoldDiff(unseen="" if same else f"{quoted(stored.path)} is in Git LFS on the base")
+    old, new = scene.session.stored(stored), _scored(scene, committed)
+    changed = [qid for qid in sorted(old.golds.keys() | new.golds.keys()) if old.differs(qid, new)]
+    merged = _merged_since(scene, new, changed, limits)
+    if merged:
+        changed = [qid for qid in changed if qid not in merged]
+        old = _with_items_of(old, new, merged)
+    return GoldDiff(tuple(_change(qid, old, new) for qid in changed), old, new)
+
+
+def gold_path(scene: Scene, tree: Tree) -> str | None:
+    """Return the path of the gold of ``tree``: the caller's when it is there, else the one that the base's gates name.
+
+    Without gates on the base it is the path of the scored gold, else the usual one.
+    """
+    authority = scene.authority
+    named = authority.inside(scene.named.gold) if scene.named.gold else None
+    if named and _is_there(tree, named):
+        return named
+    if scene.base:
+        return gold_named_by(authority, scene.base, tree)
+    usual = authority.inside(os.path.join(scene.named.folder, USUAL_GOLD))  # noqa: PTH118
+    found = [path for path in (authority.inside(scene.head.gold), usual) if path and _is_there(tree, path)]
+    return next(iter(found), None)
+
+
+def _is_there(tree: Tree, path: str) -> bool:
+    try:
+        return bool(tree.files(path))
+    except Irregular:
+        return True
+
+
+def is_unchanged(authority: Authority, path: str) -> bool:
+    """Return whether a file or folder of the work tree is as the base has it, or the base has none."""
+    inside = authority.inside(path)
+    if inside is None:
+        return True  # the base has no say in it
+    states = [_content(tree, inside) for tree in (authority.fork, authority.gates) if tree and tree is not NOTHING]
+    return not any(states) or _content(authority.head, inside) in states
+
+
+def _content(tree: Tree, path: str) -> dict[str, bytes]:
+    try:
+        ids = tree.files(path)
+    except RagEvalError:
+        try:
+            ids = tree.files(f"{path}/")
+        except RagEvalError:
+            return {}
+    blobs = tree.contents(ids.values())
+    return {name: blobs[own] for name, own in ids.items()}
+
+
+def _only_file(stored: StoredGold) -> bytes | None:
+    return None if stored.folder else next(iter(stored.files.values()))
+
+
+def _scored_bytes(scene: Scene) -> bytes | None:
+    """Return the scored file as git has it; None when it is a folder or not in git."""
+    path = scene.authority.inside(scene.head.gold)
+    try:
+        if path is None or not scene.authority.after.files(path):
+            return None
+    except Irregular:
+        return None
+    return read(scene.authority.head, path)
+
+
+def _scored(scene: Scene, committed: bytes | None) -> GoldSet:
+    """Return the scored gold set, from its committed bytes when a check-out changed them."""
+    session = scene.session
+    if committed is None or hashlib.sha256(committed).hexdigest() == session.gold_sha256:
+        return session.gold
+    path = scene.head.gold
+    return session.stored(StoredGold(path, path, {path: committed}, limits=Limits(**scene.head.limits)))
+
+
+def _merged_since(scene: Scene, new: GoldSet, changed: list[str], limits: Limits) -> set[str]:
+    """Return the qids whose items the base has as this change has them, though it had others when the change began.
+
+    They came from an earlier part of the change that was merged already, as stacked pull requests are.
+    """
+    tip = scene.authority.spent
+    path = gold_path(scene, tip) if changed and tip is not NOTHING else None
+    stored = stored_at(scene.authority, tip, path, limits) if path else None
+    if stored is None:
+        return set()
+    try:
+        now = scene.session.stored(stored)
+    except InputError:
+        return set()
+    return {qid for qid in changed if not now.differs(qid, new)}
+
+
+def _with_items_of(old: GoldSet, new: GoldSet, qids: set[str]) -> GoldSet:
+    golds = {qid: gold for qid, gold in old.golds.items() if qid not in qids}
+    hashes = {qid: digest for qid, digest in old.hashes.items() if qid not in qids}
+    both = qids & new.golds.keys()
+    golds |= {qid: new.golds[qid] for qid in both}
+    return old._replace(golds=golds, hashes=hashes | {qid: new.hashes[qid] for qid in both})
+
+
+def _change(qid: str, old: GoldSet, new: GoldSet) -> Change:
+    before, after = old.golds.get(qid), new.golds.get(qid)
+    if before is None or after is None:
+        return Change(qid, "added" if before is None else "removed", False)
+    mutation = (before.question, before.answerable) != (after.question, after.answerable)
+    return Change(qid, "changed", mutation)

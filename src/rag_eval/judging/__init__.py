@@ -1,1 +1,0 @@
-"""From a scorecard to the outcome of every gate. :mod:`rag_eval.judging.gates` comes first."""

@@ -1,0 +1,354 @@
+"""eval-gates.yml into a :class:`~rag_eval.gates.policy.Policy`, or every problem in it with line and column."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.common.escaping import one_line, quoted
+from rag_eval.contract import Grounding, Judge, Relevance, Safety
+from rag_eval.errors import MissingExtra
+from rag_eval.gates.objectives import Scoring
+from rag_eval.gates.policy import (
+    BOUNDS,
+    COMPLETENESS,
+    MARGINS,
+    REFERENCE_GATES,
+    Calibration,
+    Gate,
+    Policy,
+    Slices,
+    Statistics,
+)
+from rag_eval.gates.slices import FIELDS, is_field, is_slice
+from rag_eval.metrics import find, suggestion
+from rag_eval.readers.error_messages import EXTRA, Fault, pointer, unknown_key, unknown_keys, word
+from rag_eval.readers.limits import MIB, YAML_MIB
+from rag_eval.readers.predicates import predicate
+from rag_eval.readers.problems import SHOWN
+from rag_eval.readers.schemas import load
+
+if TYPE_CHECKING:
+    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.source import Digest, Reader
+    from rag_eval.readers.yaml_file import Document
+
+_SHORT = "A gates file is short: check the path."
+_WRONG_SIDE = "wrong side"  # no keyword of a schema
+_LACKING = ("required", "anyOf")  # the keywords that refuse a bound which is not there
+_OTHER_SIDE = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
+_WHOLE = 10**18
+_DIGITS = 40  # of a threshold, as report.json takes it
+
+
+def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Policy | None:
+    """The policy of ``path``, or None with the problems in the ledger."""
+    source = reader._replace(limits=reader.limits._replace(whole_mib=YAML_MIB)).open(path, digest)
+    if source is None:
+        return None
+    with source:
+        data = source.whole(_SHORT)
+    return None if data is None else policy_of(data, path, reader.ledger)
+
+
+def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
+    """The policy in the bytes of a gates file; problems go into the ledger under the name ``path``."""
+    from rag_eval.readers import yaml_file
+    from rag_eval.readers.strict_json import JsonError, decode
+
+    if len(data) > YAML_MIB * MIB:
+        ledger.problem(path, 0, "", f"larger than {YAML_MIB} MiB", _SHORT)
+        return None
+    try:
+        document = yaml_file.parse(decode(data))
+    except yaml_file.YamlError as error:
+        ledger.problem(path, error.line, f"column {error.column}", error.message, error.hint)
+        return None
+    except JsonError as error:
+        ledger.problem(path, error.line, error.where, error.message, error.hint)
+        return None
+    faults = list(_faults(document.value))
+    for fault in faults:
+        line, column = _nearest(document, fault.where)
+        ledger.problem(path, line, f"column {column}: {fault.where}" if fault.where else "", fault.message, fault.hint)
+    return None if faults else _policy(document, path)
+
+
+def _faults(value: Any) -> Iterator[Fault]:
+    """Yield what the schema refuses, or else what no schema can express."""
+    schema = load("eval-gates", Decimal)  # the file's numbers are decimals: 0.0001 is less than the nearest float
+    if not predicate(schema)(value):
+        import jsonschema
+
+        found = jsonschema.Draft202012Validator(schema).iter_errors(_plain(value))
+        errors = sorted(found, key=lambda error: error.json_path)
+        yield from _one_a_cause([fault for error in errors for fault in _worded(error)])
+        if errors:
+            return
+    for part, entries, where in _places(value):
+        yield from _gate_faults(entries, where)
+        yield from _of_run(entries, where) if part else ()
+    yield from _slice_faults(value)
+    yield from _setting_faults(value)
+
+
+def _setting_faults(value: dict[str, Any]) -> Iterator[Fault]:
+    """Yield a fault for each pattern that RE2 refuses; without RE2, for the first one."""
+    from rag_eval.textual.leaks.internal import compiled
+
+    for place, pattern in enumerate(value.get("safety", {}).get("internal_ids", ())):
+        where = f"/safety/internal_ids/{place}"
+        try:
+            compiled(pattern)
+        except ValueError as error:
+            message = f"{quoted(pattern, 60)} is no regular expression of RE2: {one_line(str(error), 100)}"
+            yield Fault(where, message, "Write it without look-around, back-references and possessive repetition.")
+        except MissingExtra as error:
+            message, _, hint = str(error).partition(". ")
+            yield Fault(where, message, hint)
+            return
+
+
+def _gate_faults(entries: dict[str, Any], where: str) -> Iterator[Fault]:
+    for place, (name, entry) in enumerate(entries.items()):
+        at = f"{where}{pointer((name,))}"
+        if not find(name):
+            yield Fault(at, f"unknown metric {quoted(name, 60)}", suggestion(name) if place < SHOWN else "")
+        for direction in entry.keys() & {*BOUNDS, *MARGINS}:
+            if len(str(entry[direction])) > _DIGITS:
+                message = f"a threshold of more than {_DIGITS} characters"
+                yield Fault(f"{at}/{direction}", message, "Write fewer decimals.")
+
+
+def _of_run(entries: dict[str, Any], where: str) -> Iterator[Fault]:
+    """Metrics of what run.json says have no slices."""
+    for name in entries:
+        found = find(name)
+        if found and found.metric.level == "run":
+            message = f"{quoted(name, 60)} is about the whole run, of which there are no slices"
+            yield Fault(f"{where}{pointer((name,))}", message, "Gate it under gates.")
+
+
+def _slice_faults(value: dict[str, Any]) -> Iterator[Fault]:
+    """Names that no slice can have."""
+    stated = value.get("slices", {})
+    hint = f"Slices go by {', '.join(FIELDS)} or meta.NAME."
+    for place, name in enumerate(stated.get("by", ())):
+        if not is_field(name):
+            yield Fault(f"/slices/by/{place}", f"{quoted(name, 60)} is nothing that slices go by", hint)
+    cluster = value.get("statistics", {}).get("cluster", "")
+    if cluster and not is_field(cluster):
+        yield Fault(
+            "/statistics/cluster", f"{quoted(cluster, 60)} is no field of the gold", hint.replace("Slices", "Clusters")
+        )
+    for name in stated.get("gates", {}):
+        if not is_slice(name):
+            yield Fault(
+                pointer(("slices", "gates", name)), f"{quoted(name, 60)} is no slice", f"Write FIELD=VALUE. {hint}"
+            )
+    for place, name in enumerate(value.get("must_pass", ())):
+        if "=" in name and not is_slice(name):
+            yield Fault(f"/must_pass/{place}", f"{quoted(name, 60)} is no slice", f"Write a qid or FIELD=VALUE. {hint}")
+
+
+def _plain(value: Any) -> Any:
+    """``value`` with whole numbers as such: jsonschema takes no decimal for one."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    whole = isinstance(value, Decimal) and abs(value) < _WHOLE and value == value // 1
+    return int(value) if whole else value
+
+
+def _one_a_cause(faults: list[Fault]) -> list[Fault]:
+    """A bound on the wrong side is a missing one on the right side too: the first says it."""
+    wrong = {_above(fault.where) for fault in faults if fault.keyword == _WRONG_SIDE}
+    return [one for one in faults if one.where not in wrong or one.keyword not in _LACKING]
+
+
+def _worded(error: Any) -> Iterator[Fault]:
+    """Yield the faults of an error by ``jsonschema``: unknown metrics and bounds on the wrong side by their names."""
+    if error.validator != EXTRA:
+        yield word(error)
+        return
+    path = list(error.absolute_path)
+    depth = len(path) - 1 if path[:1] == ["gates"] else len(path) - 3 if path[:2] == ["slices", "gates"] else -1
+    for place, key in enumerate(unknown_keys(error)):
+        hint = place < SHOWN  # the rest is only counted, and a search for similar names takes its time
+        if depth == 0:
+            yield _unknown_metric(error, key, hint=hint)
+        elif depth == 1 and key in _OTHER_SIDE and (measure := find(path[-1])):
+            message = f"'{key}' on {path[-1]}, of which {measure.metric.better} is better"
+            yield Fault(pointer((*path, key)), message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)
+        else:
+            yield unknown_key(error, key, hint=hint)
+
+
+def _unknown_metric(error: Any, name: str, *, hint: bool) -> Fault:
+    if find(name):
+        return unknown_key(error, name, hint=hint)
+    where = pointer((*error.absolute_path, name))
+    return Fault(where, f"unknown metric {quoted(name, 60)}", suggestion(name) if hint else "")
+
+
+def _above(where: str) -> str:
+    return where.rpartition("/")[0]
+
+
+def _nearest(document: Document, pointer: str) -> tuple[int, int]:
+    """The place of a pointer, or of the closest value around it."""
+    while pointer not in document.places and pointer:
+        pointer = pointer.rpartition("/")[0]
+    return document.places.get(pointer, (1, 1))
+
+
+def _policy(document: Document, path: str) -> Policy:
+    value, refusal, earlier = document.value, document.value.get("refusal", {}), document.value.get("baseline", {})
+    own: dict[str, Any] = {name: _whole(value[name]) for name in ("k", "limits") if name in value}
+    own |= {name: beside(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
+    own |= {name: beside(path, earlier[key]) for name, key in _BASELINE.items() if key in earlier}
+    own |= {"verdicts": beside(path, value["verdicts"])} if "verdicts" in value else {}
+    judge, calibration = _judge(value.get("judge", {}))
+    gates, uncalibrated = _only_calibrated(_in_force(tuple(_gates(document))), judge, calibration)
+    return Policy(
+        file=path,
+        token=refusal.get("token", Policy().token).strip(),
+        phrases=tuple(phrase.lower() for phrase in refusal.get("phrases", ())),
+        builtin=refusal.get("builtin", False),
+        gates=gates,
+        judge=judge,
+        uncalibrated=uncalibrated,
+        completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
+        # YAML takes a bare off for false.
+        integrity={name: level or "off" for name, level in value.get("integrity", {}).items()},
+        slices=_slices(value.get("slices", {})),
+        must_pass=tuple(value.get("must_pass", ())),
+        statistics=_statistics(value.get("statistics", {})),
+        score=_scoring(value.get("score", {})),
+        groundedness=Grounding(**_floats(value.get("groundedness", {}))),
+        safety=_safety(value.get("safety", {})),
+        retrieval=Relevance(**_relevance(value.get("retrieval", {}))),
+        prices={model: _floats(own) for model, own in value.get("prices", {}).items()},
+        stated=value,
+        **own,
+    )
+
+
+_BASELINE = {"baseline": "report", "baseline_trace": "trace"}
+
+
+def _judge(stated: dict[str, Any]) -> tuple[Judge, Calibration]:
+    """The judge, and how far people agree with it."""
+    recorded = stated.get("calibration", {})
+    measured = {name: _floats(part["low"]) for name, part in recorded.get("scores", {}).items()}
+    calibration = Calibration(_floats(stated.get("floor", {})), recorded.get("judge", ""), measured)
+    return Judge(**{name: stated[name] for name in Judge._fields if name in stated}), calibration
+
+
+def _only_calibrated(
+    gates: tuple[Gate, ...], judge: Judge, calibration: Calibration
+) -> tuple[tuple[Gate, ...], tuple[str, ...]]:
+    """The gates, of which those on the judge only warn where its agreement with people is not recorded as enough."""
+    if not any(gate.name.startswith("judge_") for gate in gates):
+        return gates, ()
+    from rag_eval.contract.verdict import SCORE_OF, digest_of
+
+    name_of = digest_of(judge._asdict())
+    scores = {gate.name: SCORE_OF.get(gate.name.partition(".")[0]) for gate in gates}
+    warns = {name for name, score in scores.items() if score and not calibration.covers(score, name_of)}
+    lost = dict.fromkeys(gate.name for gate in gates if gate.name in warns and gate.severity == "error")
+    return tuple(gate._replace(severity="warning") if gate.name in warns else gate for gate in gates), tuple(lost)
+
+
+def _statistics(stated: dict[str, Any]) -> Statistics:
+    own = {**stated, "alpha": _written(stated["alpha"])} if "alpha" in stated else stated
+    return Statistics(**own)
+
+
+def _scoring(stated: dict[str, Any]) -> Scoring:
+    return Scoring(**{name: _floats(part) for name, part in stated.items()})
+
+
+def _floats(numbers: dict[str, Any]) -> dict[str, float]:
+    return {name: float(number) for name, number in numbers.items()}
+
+
+def _safety(stated: dict[str, Any]) -> Safety:
+    own: dict[str, Any] = {name: float(stated[name]) for name in ("warn", "block") if name in stated}
+    own |= {"verbatim_words": int(stated["verbatim_words"])} if "verbatim_words" in stated else {}
+    return Safety(**own, internal_ids=tuple(stated.get("internal_ids", ())))
+
+
+def _relevance(stated: dict[str, Any]) -> dict[str, Any]:
+    return {name: int(entry) if name == "relevant_from" else entry for name, entry in stated.items()}
+
+
+def _slices(stated: dict[str, Any]) -> Slices:
+    return Slices(tuple(stated.get("by", ())), int(stated.get("min_n", Slices().min_n)))
+
+
+def _in_force(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    """Gates on slices alone leave the defaults for the whole where they are."""
+    return gates if not gates or any(not gate.slice for gate in gates) else (*REFERENCE_GATES, *gates)
+
+
+def _gates(document: Document) -> Iterator[Gate]:
+    """The gates of the file: those on all cases, then those on slices, each bound and each margin one of its own."""
+    for part, entries, where in _places(document.value):
+        for name, entry in entries.items():
+            line = document.places[f"{where}/{_escaped(name)}"][0]
+            for direction in (*BOUNDS, *MARGINS):
+                if direction in entry:
+                    yield _gate(name, direction, entry, line)._replace(slice=part)
+
+
+def _places(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """The slice (empty: all cases), the gates on it, and where they stand, as a JSON pointer."""
+    yield "", _object(value, "gates"), "/gates"
+    slices = _object(value, "slices", "gates")
+    for part in slices:
+        yield part, _object(slices, part), f"/slices/gates/{_escaped(part)}"
+
+
+def _object(value: Any, *names: str) -> dict[str, Any]:
+    """What stands below the names, empty where that is no object: the schema may not have been asked yet."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _whole(value: Any) -> Any:
+    """A number, or each number of an object, as int: the schema takes 5.0 for a whole number too."""
+    return {name: int(number) for name, number in value.items()} if isinstance(value, dict) else int(value)
+
+
+def beside(gates: str, path: str) -> str:
+    """A path of the gates file ``gates``: relative to the folder that it stands in."""
+    return os.path.normpath(os.path.join(os.path.dirname(gates), path))  # noqa: PTH118, PTH120
+
+
+def _gate(name: str, direction: str, entry: dict[str, Any], line: int) -> Gate:
+    bound = direction in BOUNDS
+    confidence = str(entry.get("confidence", "")) if bound else ""
+    terms = entry.get("severity", "error"), entry.get("when_no_data", "fail")
+    return Gate(
+        name,
+        direction,
+        _written(entry[direction]),
+        *terms,
+        line,
+        "",
+        confidence,
+        "" if bound else entry.get("test", ""),
+    )
+
+
+def _written(number: Any) -> str:
+    return f"{number:f}" if isinstance(number, Decimal) else str(number)

@@ -1,0 +1,153 @@
+"""JSON Lines into typed records: decoded and checked by the block; a refused line, and only that, is explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from rag_eval.common.escaping import quoted
+from rag_eval.contract import Gold, Trace
+from rag_eval.contract.unknown_fields import known_fields, without_unknown
+from rag_eval.readers.problems import Ledger
+from rag_eval.readers.row_kinds import foreign, looks_like
+from rag_eval.readers.source import Source
+from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, nesting, repeated_key
+
+R = TypeVar("R", Gold, Trace)
+_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_KINDS: dict[type, str] = {Gold: "gold", Trace: "trace"}
+
+
+class JsonLines(Generic[R]):
+    """Decodes the lines of a file; problems and notes go into the ledger.
+
+    In a gold set no key may be repeated, as a person signs what is there; in a trace the last one counts.
+    """
+
+    def __init__(self, record: type[R], ledger: Ledger, path: str, depth: int) -> None:
+        self._record: type[R] = record
+        self._ledger, self._path, self._depth = ledger, path, depth
+        self._unique_keys = record is Gold
+        self._typed: msgspec.json.Decoder[R] = msgspec.json.Decoder(record)
+        self._untyped = msgspec.json.Decoder()
+        self._has_unknown_fields = False
+
+    def blocks(self, source: Source) -> Iterator[list[R]]:
+        """Yield the good rows of a file, many at a time."""
+        for first, block in source.line_blocks():
+            records = self._block(first, block)
+            if records is None:
+                for record, _ in self._lines(first, block):
+                    yield [record]  # singly, so that what its reader finds wrong stands before problems further down
+            else:
+                for number, record in enumerate(records, first):
+                    record.line = number
+                yield records
+            if self._ledger.foreign == self._path:
+                return
+
+    def rows(self, source: Source) -> Iterator[tuple[R, dict[str, Any]]]:
+        """Yield the good rows of a file, each as a record and as it was decoded."""
+        for first, block in source.line_blocks():
+            for record, line in self._lines(first, block):
+                yield record, self._untyped.decode(line)
+            if self._ledger.foreign == self._path:
+                return
+
+    def _block(self, first: int, block: bytes) -> list[R] | None:
+        """The records of a block in which every line is one good row; None if only a look at each line can tell."""
+        if b"\r" in block:
+            block = block.replace(b"\r\n", b"\n")
+        breaks = block.count(b"\n")
+        # Each line break stands between two objects; as many objects as lines then means that each line is one.
+        if block.count(b"}\n{") != breaks:
+            return None
+        try:
+            if self._has_unknown_fields:
+                records = self._with_unknown_fields(first, block, breaks + 1)
+            else:
+                records = self._typed.decode_lines(block)
+            is_sure = len(records) == breaks + 1 and not (self._unique_keys and self._may_repeat_keys(block))
+        except _REFUSED:
+            return None
+        return records if is_sure else None
+
+    def _with_unknown_fields(self, first: int, block: bytes, count: int) -> list[R]:
+        rows = self._untyped.decode_lines(block)
+        found = [without_unknown(self._record, row) for row in rows]
+        for row, (_, unknown) in zip(rows, found, strict=True):
+            self._check_depth(row, unknown)
+        records = msgspec.convert([known for known, _ in found], list[self._record])  # type: ignore[name-defined]
+        for number, (_, unknown) in enumerate(found if len(rows) == count else (), first):
+            self._note_unknown(number, unknown)
+        return records
+
+    def _may_repeat_keys(self, block: bytes) -> bool:
+        """Whether a key may be repeated: written again, the block then has fewer quotes."""
+        if b"u0022" in block:  # an escape that is written as another one
+            return True
+        return block.count(b'"') != msgspec.json.encode(self._untyped.decode_lines(block)).count(b'"')
+
+    def _lines(self, first: int, block: bytes) -> Iterator[tuple[R, bytes]]:
+        """Each good line of a block by itself."""
+        for number, line in enumerate(block.split(b"\n"), first):
+            if not line or line.isspace():
+                continue
+            record = self._line(number, line)
+            if record is not None:
+                record.line = number
+                yield record, line
+            elif self._ledger.foreign == self._path:
+                return
+
+    def _line(self, number: int, line: bytes) -> R | None:
+        try:
+            return self._checked(self._typed.decode(line), line)
+        except _REFUSED as error:
+            refusal = str(error)
+        try:
+            row = self._untyped.decode(line)
+            known, unknown = without_unknown(self._record, row)
+            self._check_depth(row, unknown)
+            record = self._checked(msgspec.convert(known, self._record), line)
+        except _REFUSED as error:
+            refusal = refusal if "unknown field" not in refusal else str(error)
+        else:
+            self._has_unknown_fields = True
+            self._note_unknown(number, unknown)
+            return record
+        self._refuse(number, line, refusal)
+        return None
+
+    def _check_depth(self, row: dict[str, Any], unknown: list[tuple[str, str]]) -> None:
+        """Refuse a row that nests deeper than allowed: only what no record has can."""
+        for name in {place or field for place, field in unknown}:
+            if type(row[name]) in (dict, list) and nesting(row[name]) >= self._depth:
+                raise msgspec.ValidationError(f"nested deeper than {self._depth} levels")
+
+    def _checked(self, record: R, line: bytes) -> R:
+        if self._unique_keys and (key := repeated_key(line)):
+            raise msgspec.ValidationError(f"the key {quoted(key)} is repeated")
+        return record
+
+    def _refuse(self, number: int, line: bytes, refusal: str) -> None:
+        kind = _KINDS[self._record]
+        other = looks_like(line)
+        if other not in ("", kind):
+            foreign(self._ledger, self._path, number, other, kind)
+        elif self._ledger.full:
+            self._ledger.another(number)  # one for each line, so that it needs no explanation
+        else:
+            from rag_eval.readers.error_messages import Fault
+            from rag_eval.readers.explain import explain_line
+
+            decoder = DECODER if self._unique_keys else TRACE_DECODER
+            for fault in explain_line(line, kind, self._depth, decoder) or [Fault("", refusal)]:
+                self._ledger.problem(self._path, number, fault.where, fault.message, fault.hint)
+
+    def _note_unknown(self, number: int, fields: list[tuple[str, str]]) -> None:
+        for place, field in fields:
+            name = f"{place}.{field}" if place else field
+            self._ledger.unknown_field(self._path, number, name, field, known_fields(self._record, place))

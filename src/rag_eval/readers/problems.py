@@ -1,0 +1,90 @@
+"""What reading found besides rows: problems, all of them, and notes, each kind once a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rag_eval.common.escaping import quoted
+from rag_eval.errors import InputError, Problem
+
+SHOWN = 100
+
+
+class Note(NamedTuple):
+    """Something that a reader of the verdict should know and that is not wrong. ``line`` is its first place."""
+
+    file: str
+    line: int
+    message: str
+    times: int = 1
+    once: bool = False
+
+    def __str__(self) -> str:
+        again = f" ({self.times} times)" if self.times > 1 else ""
+        return f"{self.file}:{self.line}: {self.message}{again}" if self.line else f"{self.file}: {self.message}"
+
+
+class Ledger:
+    """Collects problems and notes over all files of one call."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.more = 0
+        self.foreign = ""  # the last file of another kind than it was named for: reading on would only repeat that
+        self._notes: dict[tuple[str, str], Note] = {}
+        self._unknown_fields: set[tuple[str, str]] = set()
+
+    @property
+    def count(self) -> int:
+        """How many problems there are, shown or not."""
+        return len(self.problems) + self.more
+
+    @property
+    def full(self) -> bool:
+        """Whether further problems are only counted."""
+        return len(self.problems) >= SHOWN
+
+    def problem(self, file: str, line: int, where: str, message: str, hint: str = "") -> None:
+        """Take down a problem; beyond the first hundred it is counted."""
+        if self.full:
+            self.another(line)
+        else:
+            self.problems.append(Problem(file, line, where, message, hint))
+
+    def another(self, line: int) -> None:  # noqa: ARG002 - of interest where parts of a file are put together
+        """Count a problem that is not shown."""
+        self.more += 1
+
+    def unknown_field(self, file: str, line: int, name: str, field: str, known: Iterable[str]) -> None:
+        """Note the first row with a field that no contract knows, with the known one that is close."""
+        if (file, name) in self._unknown_fields or len(self._unknown_fields) > SHOWN:
+            return
+        from rag_eval.readers.error_messages import did_you_mean
+
+        self._unknown_fields.add((file, name))
+        hint = did_you_mean(field, sorted(known))
+        self.note(file, line, f"unknown field {quoted(name)} is ignored.{' ' + hint if hint else ''}", once=True)
+
+    def note(self, file: str, line: int, message: str, *, once: bool = False, times: int = 1) -> None:
+        """Take down a note; the same words on the same file are counted under the first line, unless said ``once``.
+
+        Once there are a hundred kinds of note, those of further kinds are one note a file.
+        """
+        if len(self._notes) >= SHOWN and (file, message) not in self._notes:
+            message, once = "there are further notes like these", True
+        known = self._notes.get((file, message))
+        if known is None:
+            self._notes[file, message] = Note(file, line, message, times, once)
+        elif not once:
+            self._notes[file, message] = known._replace(times=known.times + times)
+
+    @property
+    def notes(self) -> list[Note]:
+        """The notes, sorted so that the order of rows does not show."""
+        return sorted(self._notes.values(), key=lambda note: (note.file, note.message))
+
+    def stop_on_problems(self) -> None:
+        """Raise :class:`InputError` with everything found, if anything was."""
+        if self.problems:
+            raise InputError(self.problems, self.more)

@@ -1,0 +1,69 @@
+"""Files of an object store, by URL: through fsspec, which the extra ``dask`` brings.
+
+Each store needs its own package of fsspec's besides (s3fs, gcsfs, adlfs), which takes its credentials where it usually
+does: rag-eval is told none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, BinaryIO
+
+from rag_eval.common.escaping import quoted
+from rag_eval.errors import MissingExtra, UsageError
+from rag_eval.readers.unreadable import Unreadable
+
+_AHEAD = 4 << 20
+PROTOCOLS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "hdfs", "file", "memory")
+"""What a URL may begin with. Others of fsspec's chain, run or fetch what no trace file needs."""
+
+
+class Remote:
+    """A file of an object store, read at any place. What follows is fetched along: a request takes its time."""
+
+    def __init__(self, url: str) -> None:
+        store, self._path = _reached(lambda: _fsspec().core.url_to_fs(_known(url)), url)
+        self._fetch = store.cat_file
+        self._size: int = _reached(lambda: store.size(self._path), url)
+        self._block, self._begin = b"", 0
+
+    def at(self, place: int, size: int) -> bytes:
+        """At most ``size`` bytes from ``place`` on; none at the end of the file."""
+        size = max(0, min(size, self._size - place))
+        first = place - self._begin
+        if size and not 0 <= first <= len(self._block) - size:
+            end = min(place + max(size, _AHEAD), self._size)
+            self._block, self._begin, first = self._fetch(self._path, start=place, end=end), place, 0
+        return self._block[first : first + size]
+
+
+def open_url(url: str) -> BinaryIO:
+    """Open a URL; :class:`Unreadable` says why it cannot be. MissingExtra, UsageError where a package is missing."""
+    file: BinaryIO = _reached(lambda: _fsspec().open(_known(url), "rb").open(), url)
+    return file
+
+
+def _known(url: str) -> str:
+    if url.split("://")[0] not in PROTOCOLS or url.count("://") > 1 or "::" in url:
+        hint = "Copy the file to where it can be read."
+        raise Unreadable(f"is a URL of another kind than {', '.join(PROTOCOLS)}", hint)
+    return url
+
+
+def _reached(reach: Callable[[], Any], url: str) -> Any:
+    try:
+        return reach()
+    except ImportError as error:
+        raise UsageError(f"{quoted(url)} needs a package of its own: {error}") from None
+    except FileNotFoundError:
+        raise Unreadable("no such file", "Check the URL.") from None
+    except OSError as error:
+        raise Unreadable(f"cannot be opened: {error}", "Check the URL and what you may read there.") from None
+
+
+def _fsspec() -> Any:
+    try:
+        return import_module("fsspec")
+    except ModuleNotFoundError:
+        raise MissingExtra("Reading URLs", "dask") from None

@@ -1,0 +1,140 @@
+"""report.json and run.json, read as strictly as everything else: they may come from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rag_eval.common.escaping import quoted
+from rag_eval.errors import InputError, Problem
+from rag_eval.gates.policy import COMPLETENESS
+from rag_eval.gates.results import QuestionRow
+from rag_eval.readers import strict_json
+from rag_eval.readers.schema_validation import Contract
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.report import Report
+    from rag_eval.readers.source import Digest, Reader
+
+LEAST_COMMIT = 7
+"""Characters of a commit id in run.json."""
+MakeQuestions = Callable[[Sequence[QuestionRow]], Iterable[Any]]
+_DASH_OR_BLANK = re.compile(r"[\s-]")
+_BATCH = 1_000
+_LABELS = ("label", "example08")
+
+
+def read_report(reader: Reader, path: str, make: MakeQuestions = list) -> dict[str, Any] | None:
+    """Return the value of a report.json that keeps its schema, or None with the problems in the ledger.
+
+    Its questions may be too many to be held as they are written: ``make`` is given some at a time.
+    """
+    data = _whole(reader, path, None)
+    if data is None:
+        return None
+    contract = Contract("report", reader.limits.depth)
+    try:
+        if (value := _by_parts(contract, data, make)) is not None:
+            return value
+    except (msgspec.MsgspecError, RecursionError, strict_json.JsonError):
+        pass  # the exact way says what is wrong
+    value = _exactly(reader, path, data, contract)
+    if value is not None:
+        rows = msgspec.convert(value["questions"], list[QuestionRow])
+        value["questions"] = list(make(rows))
+    return value
+
+
+def _by_parts(contract: Contract, data: bytes, make: MakeQuestions) -> dict[str, Any] | None:
+    """The value of a report, its questions some at a time; None if only the exact way can tell that it is one."""
+    parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    questions = bytes(parts.pop("questions", b"null"))
+    rest = b"{%s}" % b",".join([b"%s:%s" % (msgspec.json.encode(name), raw) for name, raw in parts.items()])
+    # A key that is repeated loses its quotes.
+    if data.count(b'"') != rest.count(b'"') + questions.count(b'"') + len('""'):
+        return None
+    value: dict[str, Any] = strict_json.parse(rest, contract.depth)
+    if contract.faults({**value, "questions": []}):
+        return None
+    labels = [contract.schema["properties"]["questions"]["items"]["properties"][name]["enum"] for name in _LABELS]
+    entries, made = msgspec.json.decode(questions, type=list[msgspec.Raw]), list[Any]()
+    decoder = msgspec.json.Decoder(list[QuestionRow])
+    for begin in range(0, len(entries), _BATCH):
+        text = b"[%s]" % b",".join(map(bytes, entries[begin : begin + _BATCH]))
+        rows = decoder.decode(text)
+        if b"u0022" in text or text.count(b'"') != msgspec.json.encode(rows).count(b'"'):
+            return None
+        if any([row.label not in labels[0] or row.example08 not in labels[1] for row in rows]):
+            return None
+        made += make(rows)
+    return {**value, "questions": made}
+
+
+@contextmanager
+def believed(path: str, hint: str) -> Iterator[None]:
+    """InputError where a report that keeps its schema cannot be worked with.
+
+    The schema cannot say what belongs together; no run writes such a report, so somebody else did.
+    """
+    try:
+        yield
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise InputError([Problem(path, 0, "", f"contradicts itself ({type(error).__name__})", hint)]) from None
+
+
+def check_gates(path: str, report: Report, hint: str) -> None:
+    """InputError where a report is not judged by completeness, as every run is: to judge it again would say nothing.
+
+    What another framework's values were made into has no gate at all, and so has a report whose gates were taken out.
+    """
+    there = {gate.name for gate in report.gates}
+    for name in COMPLETENESS:
+        if f"completeness.{name}" not in there:
+            raise InputError([Problem(path, 0, "/gates", f"not judged by completeness.{name}, as every run is", hint)])
+
+
+def read_sidecar(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Any] | None:
+    """Return the content of a run.json, or None with the problems in the ledger."""
+    about = read_json(reader, path, "run", digest)
+    commit = about.get("system_commit") if about else None
+    if commit and commit.strip() and max(map(len, _DASH_OR_BLANK.split(commit))) < LEAST_COMMIT:
+        message = f"{quoted(commit)} is shorter than {LEAST_COMMIT} characters: too many commits begin like that"
+        reader.ledger.problem(path, 0, "/system_commit", message, "Write what this prints: git rev-parse HEAD")
+        return None
+    return about
+
+
+def sidecar_of(trace: str) -> str:
+    """Where the run.json of a trace file stands."""
+    return os.path.join(os.path.dirname(trace), "run.json")  # noqa: PTH118, PTH120
+
+
+def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = None) -> dict[str, Any] | None:
+    """Return the value of a file that is one JSON object of a schema, or None with the problems in the ledger."""
+    data = _whole(reader, path, digest)
+    return None if data is None else _exactly(reader, path, data, Contract(schema, reader.limits.depth))
+
+
+def _whole(reader: Reader, path: str, digest: Digest | None) -> bytes | None:
+    source = reader.open(path, digest)
+    if source is None:
+        return None
+    with source:
+        return source.whole()
+
+
+def _exactly(reader: Reader, path: str, data: bytes, contract: Contract) -> dict[str, Any] | None:
+    try:
+        value: dict[str, Any] = strict_json.parse(data, contract.depth)
+    except strict_json.JsonError as error:
+        reader.ledger.problem(path, error.line, error.where, error.message, error.hint)
+        return None
+    faults = contract.faults(value)
+    for fault in faults:
+        reader.ledger.problem(path, 0, fault.where, fault.message, fault.hint)
+    return None if faults else value

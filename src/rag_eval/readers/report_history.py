@@ -1,0 +1,135 @@
+"""Earlier reports: those of a folder, or what a report file was in the commits of a branch; newest first."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_eval.analysis.score_bounds import impossible
+from rag_eval.common.escaping import quoted
+from rag_eval.errors import UsageError
+from rag_eval.git.plumbing import Git
+from rag_eval.readers.problems import Ledger
+from rag_eval.readers.report_file import read_report
+from rag_eval.readers.source import Reader
+from rag_eval.rendering.json_file import Questions, from_json
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.report import Report
+
+_FILES, _IN_FOLDERS = (".json", ".json.gz", ".json.zst"), "report.json"
+_NAMED = 3
+_NUMBER = re.compile("([0-9]+)")
+
+
+class Found(NamedTuple):
+    """A report under its label, or None where there is none; ``why`` says why."""
+
+    label: str
+    report: Report | None
+    why: str = ""
+
+
+class Stored(NamedTuple):
+    """Where reports are: their labels, oldest first, how one is read, and what is to be said of the rest."""
+
+    labels: Sequence[str]
+    read: Callable[[str], Found]
+    notes: Sequence[str] = ()
+
+    def newest_first(self) -> Iterator[Found]:
+        """Each of them, read when it is asked for."""
+        return (self.read(label) for label in reversed(self.labels))
+
+
+def in_folder(folder: str) -> Stored:
+    """The ``.json`` files of a folder and the report.json of each folder in it, by name: run-9 before run-10."""
+    names: list[str] = []
+    others: list[str] = []
+    for name in sorted(_entries(folder), key=_by_number):
+        inside = posixpath.join(name, _IN_FOLDERS)
+        if os.path.isfile(os.path.join(folder, inside)):  # noqa: PTH113, PTH118
+            names.append(inside)
+        else:
+            (names if name.endswith(_FILES) else others).append(name)
+    said = ", ".join([*(quoted(name, 60) for name in others[:_NAMED]), *(["…"] if len(others) > _NAMED else [])])
+    notes = [f"left out: {len(others)} of {quoted(folder, 200)} that hold no report: {said}"] if others else []
+    return Stored(names, lambda name: _report(_shown(name), os.path.join(folder, name), folder), notes)  # noqa: PTH118
+
+
+def in_git(ref: str, file: str) -> Stored:
+    """What ``file`` was in each commit that touches it, on the way of first parents to ``ref``."""
+    git = Git()
+    tip = git.resolve(ref)
+    if tip is None:
+        raise UsageError(f"{quoted(ref)} names no commit here. Fetch it first, or correct the name.")
+    path = posixpath.normpath(posixpath.join(git.prefix, file.replace(os.sep, "/")))
+    versions = dict(git.changes_of(tip, path))
+    if not versions:
+        raise UsageError(f"no commit of {quoted(ref)} touches {quoted(path, 200)}. Correct --file")
+    blobs = git.contents(name for name in versions.values() if name)
+    held = {commit[:12]: blobs[name] for commit, name in versions.items() if name}
+    gone = [commit[:12] for commit, name in versions.items() if not name]
+    named = ", ".join([*gone[:_NAMED], *(["…"] if len(gone) > _NAMED else [])])
+    notes = [f"{quoted(path, 200)} is not in {named}"] if gone else []
+    notes += ["this clone is shallow: older reports are not in it. Fetch them: fetch-depth: 0"] if git.shallow else []
+    return Stored(list(held), lambda commit: _report(commit, commit, None, held), notes)
+
+
+def by_run(found: Sequence[Found], field: str) -> tuple[list[Found], list[str]]:
+    """Reports, given newest first, by a field of their run.json, oldest first; those without it are named.
+
+    Numbers come before texts, and reports that say the same keep the order that they have without the field.
+    """
+    keyed: list[tuple[tuple[bool, float, str], int]] = []
+    without = []
+    for place, one in enumerate(found):
+        value = (one.report.run or {}).get(field) if one.report else None
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+            keyed.append((_key(value), -place))
+        else:
+            without.append(f"{one.label}: its run has no {quoted(field)} to sort by, and it is left out")
+    return [found[-place] for _, place in sorted(keyed)], without
+
+
+def _key(value: str | float) -> tuple[bool, float, str]:
+    return (True, 0.0, value) if isinstance(value, str) else (False, float(value), "")
+
+
+def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:
+    """Numbers in a name count as numbers."""
+    parts = ((int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(name))
+    return list(parts), name
+
+
+def _shown(name: str) -> str:
+    """A file's name as text that every output can take: names need not be UTF-8."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
+def _entries(folder: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if not name.startswith(".")]  # noqa: PTH208
+    except OSError as error:
+        why = (error.strerror or "it cannot be read").lower()
+        raise UsageError(f"{quoted(folder, 200)} cannot be listed: {why}. Name a folder of report.json files") from None
+
+
+def _report(label: str, path: str, root: str | None, held: Mapping[str, bytes] | None = None) -> Found:
+    ledger = Ledger()
+    value: dict[str, Any] | None = read_report(Reader(ledger, root=root, held=held or {}), path, Questions().made)
+    if value is None:
+        return Found(label, None, _why(label, ledger))
+    report = from_json(value)
+    wrong = impossible(report.questions)
+    return Found(label, None, f"left out: {label}: {wrong}. Score the run again.") if wrong else Found(label, report)
+
+
+def _why(label: str, ledger: Ledger) -> str:
+    """One line a file: what is no report of this version has dozens of problems."""
+    first = ledger.problems[0]._replace(file=label) if ledger.problems else f"{label}: cannot be read."
+    more = f" ({ledger.count - 1} more problems)" if ledger.count > 1 else ""
+    return f"left out: {first}{more}"

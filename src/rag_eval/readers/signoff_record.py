@@ -1,0 +1,140 @@
+"""A sign-off record: one small file that says who answers for which changes of gold items, when and why.
+
+The file is JSON; what is signed, hashed and named is a text of fixed lines rebuilt from its fields, so that two
+spellings of the same record are one record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any, Literal, NamedTuple
+
+from rag_eval.common.escaping import quoted
+
+VERSION = 1
+LONGEST_QID = 200
+NAMESPACE = "gold-signoff@rag-eval-action"
+"""What an SSH signature of a record is for: a signature for anything else, a commit say, signs no record."""
+
+HASH = "sha256:[0-9a-f]{64}"
+# Each field of the signed text is one line: no control characters, no line separators. A signer is to be one principal
+# of an allowed-signers file: no space, comma, quote or wildcard. The schema has the same patterns.
+_WORD = r"""[^\x00-\x20\x7f-\xa0\u2028\u2029"'*,?!@]"""
+PATTERNS = {
+    "dataset": r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
+    "gold": r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,1000}",
+    "signer": rf"(?!-){_WORD}{{1,100}}@{_WORD}{{1,155}}",
+    "date": r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z",
+    "reason": r"(?=[\s\S]*\S)[\s\S]{1,2000}",
+}
+_REQUIRED = {"v", "changes", *PATTERNS}
+_OPTIONAL = {"mutates", "sig"}
+
+
+def matches(pattern: str, value: Any) -> bool:
+    """Whether ``value`` is a string that ``pattern`` describes from end to end."""
+    return isinstance(value, str) and re.fullmatch(pattern, value) is not None
+
+
+class Change(NamedTuple):
+    """One item before and after, by hash; None where there is none."""
+
+    qid: str
+    before: str | None
+    after: str | None
+
+    @property
+    def verb(self) -> Literal["added", "changed", "removed"]:
+        """What happened to the item, as a participle."""
+        return "added" if self.before is None else "removed" if self.after is None else "changed"
+
+
+class Record(NamedTuple):
+    """One sign-off: who answers for which changes, when and why. ``sig`` is no part of what is signed."""
+
+    dataset: str
+    gold: str
+    signer: str
+    date: str
+    reason: str
+    changes: tuple[Change, ...]
+    mutates: bool = False
+    sig: str | None = None
+
+    @classmethod
+    def read(cls, value: Any) -> Record | str:
+        """The record of a parsed file, or what keeps it from being one."""
+        wrong = _misshapen(value)
+        if wrong:
+            return wrong
+        changes = tuple(sorted((Change(row["qid"], row["from"], row["to"]) for row in value["changes"]), key=_qid))
+        named = {name: value[name] for name in PATTERNS}
+        return cls(**named, changes=changes, mutates=value.get("mutates", False), sig=value.get("sig"))
+
+    @property
+    def text(self) -> str:
+        """What is signed: fixed lines rebuilt from the fields, so that the file's own formatting does not matter."""
+        lines = [f"rag-eval gold sign-off v{VERSION}", f"dataset: {self.dataset}", f"gold: {self.gold}"]
+        lines += [f"signer: {self.signer}", f"date: {self.date}", f"reason: {json.dumps(self.reason)}"]
+        # Only where it is said: the flag has to be bound by the hash, and a record without it has no such line.
+        lines += ["mutates: true"] if self.mutates else []
+        lines += [f"change: {json.dumps(qid)} {a or '-'} -> {b or '-'}" for qid, a, b in sorted(self.changes, key=_qid)]
+        return "".join(f"{line}\n" for line in lines)
+
+    @property
+    def name(self) -> str:
+        """The name of its file: the day, and the first eight digits of the sha256 of the text."""
+        return f"{self.date[:10]}-{hashlib.sha256(self.text.encode()).hexdigest()[:8]}.json"
+
+    @property
+    def file(self) -> str:
+        """The content of its file: JSON, a change a line, for people to read in a review."""
+        head = {"v": VERSION, **{name: getattr(self, name) for name in PATTERNS}}
+        head |= {"mutates": True} if self.mutates else {}
+        rows = [{"qid": qid, "from": a, "to": b} for qid, a, b in sorted(self.changes, key=_qid)]
+        lines = [f"{_json(name)}: {_json(value)}" for name, value in head.items()]
+        lines += ['"changes": [\n    ' + ",\n    ".join(map(_json, rows)) + "\n  ]"]
+        lines += [f'"sig": {_json(self.sig)}'] if self.sig is not None else []
+        return "{\n  " + ",\n  ".join(lines) + "\n}\n"
+
+
+def _qid(change: Change) -> str:
+    return change.qid
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _misshapen(value: Any) -> str:
+    """What is wrong with the shape of a parsed record file, empty when nothing is."""
+    if not isinstance(value, dict):
+        return "it is not a JSON object"
+    missing, unknown = sorted(_REQUIRED - value.keys()), sorted(value.keys() - _REQUIRED - _OPTIONAL)
+    if missing or unknown:
+        return f"it lacks {quoted(missing[0])}" if missing else f"it has an unknown field {quoted(unknown[0])}"
+    if value["v"] != VERSION or value["v"] is True:
+        return f"its version is {quoted(value['v'])}, and this tool knows version {VERSION}"
+    bad = [name for name, pattern in PATTERNS.items() if not matches(pattern, value[name])]
+    bad += ["mutates"] if not isinstance(value.get("mutates", False), bool) else []
+    bad += ["sig"] if not isinstance(value.get("sig", ""), str) else []
+    return f"{bad[0]!r} is {quoted(value[bad[0]])}, not as the schema wants it" if bad else _misshapen_changes(value)
+
+
+def _misshapen_changes(value: dict[str, Any]) -> str:
+    rows = value["changes"]
+    if not isinstance(rows, list) or not rows:
+        return "'changes' is no list with at least one change"
+    bad = [row for row in rows if not _is_change(row)]
+    if bad:
+        return f"a change ({quoted(bad[0])}) is not {{qid, from, to}} with two different hashes or one hash and null"
+    return "" if len({row["qid"] for row in rows}) == len(rows) else "a qid stands twice in its changes"
+
+
+def _is_change(row: Any) -> bool:
+    if not isinstance(row, dict) or row.keys() != {"qid", "from", "to"} or row["from"] == row["to"]:
+        return False
+    hashes = all(row[end] is None or matches(HASH, row[end]) for end in ("from", "to"))
+    return hashes and isinstance(row["qid"], str) and 0 < len(row["qid"]) <= LONGEST_QID

@@ -1,0 +1,371 @@
+"""A named file as lines of bytes: regular, inside its folder, decompressed, within the limits."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
+
+from rag_eval.errors import MissingExtra
+from rag_eval.readers.limits import DEFAULTS, MIB, Limits
+from rag_eval.readers.unreadable import Unreadable
+
+if TYPE_CHECKING:
+    from rag_eval.readers.problems import Ledger
+
+_AS_LINES = "Write it as JSON Lines, one object a line, which is read as a stream."
+_BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
+_AT_ONCE = 4 << 20  # of what has to be held as a whole anyway
+BOM = b"\xef\xbb\xbf"
+PACKED = _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+RELATIVE = "Give the path relative to the workspace, without ${{ github.workspace }}."
+_ABSENT = "Check the path. What goes where: rag-eval init"
+_SLASHES = "Write the path with forward slashes, which every system takes."
+_FOLDER = "is a folder, not a file", "Name the file in it."
+_UNLINKED = "Put the file itself there instead of a link to it."
+_LFS = b"version https://git-lfs.github.com/spec/"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Stream(Protocol):
+    """What can be read in blocks."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes, none at the end."""
+
+
+class Digest(Protocol):
+    """What takes the bytes of a file as they are stored."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take the next bytes."""
+
+
+class Reader(NamedTuple):
+    """How files are read: limits, where complaints go, and the folder that no symlink may lead out of.
+
+    ``root`` None means the folder that each named file stands in.
+    """
+
+    ledger: Ledger
+    limits: Limits = DEFAULTS
+    root: str | None = None
+    held: Mapping[str, bytes] = {}
+    """Bytes that are read in place of the files of these names: those of another commit."""
+    urls: bool = False
+    """Whether a path may be the URL of a file in an object store."""
+
+    def open(self, path: str, digest: Digest | None = None) -> Source | None:
+        """The source of ``path``, or None with the problem in the ledger."""
+        try:
+            return Source(path, self, self._file(path), digest)
+        except Unreadable as error:
+            self.ledger.problem(path, 0, "", error.message, error.hint)
+            return None
+
+    def has(self, path: str) -> bool:
+        """Whether there is something to read under a path."""
+        if not is_url(path):
+            return os.path.lexists(path)
+        try:
+            self._file(path).close()
+        except Unreadable:
+            return False
+        return True
+
+    def _file(self, path: str) -> BinaryIO:
+        if path in self.held:
+            return io.BytesIO(self.held[path])
+        if not is_url(path):
+            return open_regular(path, self.root)
+        if self.root is not None or not self.urls:
+            raise Unreadable("is a URL", "Copy the file here, or read it where it is: --engine dask")
+        from rag_eval.readers.remote import open_url
+
+        return open_url(path)
+
+
+class Source:
+    """An open file. Use as a context manager; ``lines`` and ``whole`` read it once."""
+
+    def __init__(self, path: str, reader: Reader, file: BinaryIO, digest: Digest | None) -> None:
+        self.path, self.limits, self._ledger, self._file = path, reader.limits, reader.ledger, file
+        self._stream: Stream = _Hashed(file, digest) if digest else file
+        self._faults: tuple[type[Exception], ...] = (OSError, EOFError, ValueError)
+        self._packed = False
+        self._cut = False  # reading ended before the file did; what was read last may be half a line
+        try:
+            self._head = _first_block(self._stream)
+            self._begin()
+        except BaseException:
+            file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is one JSON array in place of lines: what comes first besides white space says it."""
+        return self._head.lstrip()[:1] == b"["
+
+    @property
+    def head(self) -> bytes:
+        """The first block, from which the form of a file can be told before it is read."""
+        return self._head
+
+    @property
+    def plain(self) -> BinaryIO | None:
+        """The open file where its bytes are its text, parts of which can be read apart; None where it is packed."""
+        return None if self._packed else self._file
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file as it is stored."""
+        return _size(self._file)
+
+    def line_blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Yield lines by the block, blank ones among them: the number of the first, and their text without its end.
+
+        An over-long line is a problem, and blank in its block, so that the numbers stay right.
+        """
+        longest = self.limits.line_mib * MIB
+        first, parts, size = 1, list[bytes](), 0  # parts of a line whose end is not read yet
+        for block in self._blocks():
+            end = block.rfind(b"\n")
+            if end >= 0:
+                text = b"".join((*parts, block[:end]))
+                yield first, self._within(first, text, longest)
+                first, parts, size = first + text.count(b"\n") + 1, [], 0
+                block = block[end + 1 :]
+            if block and size <= longest:  # a line that is too long already is not kept
+                parts.append(block)
+                size += len(block)
+            if self._too_many(first if size else first - 1):
+                return
+        if size and not self._cut:
+            yield first, self._within(first, b"".join(parts), longest)
+
+    def _within(self, first: int, text: bytes, longest: int) -> bytes:
+        """As much of a block as the limits allow."""
+        if len(text) <= longest and first + text.count(b"\n") <= self.limits.lines:
+            return text
+        lines = text.split(b"\n")[: self.limits.lines + 1 - first]
+        for place, line in enumerate(lines):
+            if len(line) > longest:
+                hint = "Raise limits.line_mib if it is meant."
+                self._complain(first + place, f"a line of more than {self.limits.line_mib} MiB", hint)
+                lines[place] = b""
+        return b"\n".join(lines)
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Number and bytes of each line that is not blank."""
+        for first, block in self.line_blocks():
+            for number, line in enumerate(block.split(b"\n"), first):
+                if line and not line.isspace():
+                    yield number, line
+
+    def whole(self, hint: str = _AS_LINES) -> bytes | None:
+        """All bytes, or None with a problem where they cannot all be read or are more than ``limits.whole_mib``."""
+        largest, blocks, size = self.limits.whole_mib * MIB, [], 0
+        if isinstance(self._file, io.BytesIO) and self._stream is self._file and _size(self._file) <= largest:
+            return self._file.getvalue().removeprefix(BOM)  # they are at hand: large ones need not be copied
+        for block in self._blocks(_AT_ONCE):
+            blocks.append(block)
+            size += len(block)
+            if size > largest:
+                self._complain(0, f"larger than {self.limits.whole_mib} MiB and has to be read whole", hint)
+                return None
+        return None if self._cut else b"".join(blocks)
+
+    def _too_many(self, count: int) -> bool:
+        if count <= self.limits.lines:
+            return False
+        self._ledger.problem(self.path, *too_many_lines(self.limits))
+        return True
+
+    def _blocks(self, step: int | None = None) -> Iterator[bytes]:
+        most, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0
+        block = self._head
+        while block:
+            yield block
+            size += len(block)
+            if size > most:
+                hint = "Raise limits.expanded_mib if it is meant."
+                self._give_up(f"more than {self.limits.expanded_mib} MiB when expanded", hint)
+                return
+            try:
+                block = self._stream.read(step or _BLOCK)
+            except self._faults as error:
+                self._give_up(f"cannot be read to its end: {error}", "The file looks cut off; write it again.")
+                return
+
+    def _give_up(self, message: str, hint: str) -> None:
+        self._cut = True
+        self._complain(0, message, hint)
+
+    def _begin(self) -> None:
+        """Look at what the first bytes say of the file."""
+        refuse_foreign(self._head)
+        packed = _Pushed(self._head, self._stream)
+        if self._head.startswith(_GZIP):
+            self._expand(*_gzip(packed))
+        elif self._head.startswith(_ZSTD):
+            self._expand(*_zstd(packed))
+        self._head = self._head.removeprefix(BOM)
+
+    def _expand(self, stream: Stream, fault: type[Exception]) -> None:
+        self._stream, self._faults, self._packed = stream, (*self._faults, fault), True
+        try:
+            self._head = stream.read(_BLOCK)
+        except self._faults as error:
+            raise Unreadable(f"cannot be decompressed: {error}", "Compress the file again.") from None
+
+    def _complain(self, line: int, message: str, hint: str) -> None:
+        self._ledger.problem(self.path, line, "", message, hint)
+
+
+def open_regular(path: str, root: str | None) -> BinaryIO:
+    """Open a regular file that lies inside ``root``, links followed; :class:`Unreadable` says why it cannot be."""
+    if "\0" in path:
+        raise Unreadable("has a name that no file can have", "Check the path.")
+    real = refuse_outside(path, root)
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        handle = os.open(real, flags)
+    except FileNotFoundError:
+        raise Unreadable("no such file", _SLASHES if "\\" in path and os.sep == "/" else _ABSENT) from None
+    except OSError as error:
+        if os.path.isdir(real):  # noqa: PTH112 - Windows opens no folder
+            raise Unreadable(*_FOLDER) from None
+        reason = (error.strerror or "unknown reason").lower()
+        raise Unreadable(f"cannot be opened: {reason}", "Check its path and permissions.") from None
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode) and not _is_made_up(handle):
+        return os.fdopen(handle, "rb", buffering=0)
+    os.close(handle)
+    if stat.S_ISREG(mode):
+        raise Unreadable("has more content than its size says", "Name an ordinary file, after it was written.")
+    if stat.S_ISDIR(mode):
+        raise Unreadable(*_FOLDER)
+    raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
+
+
+def _is_made_up(handle: int) -> bool:
+    """Whether a file has content and no size, as the files of /proc, some of which wait or have no end."""
+    if os.fstat(handle).st_size:
+        return False
+    try:
+        return bool(os.read(handle, 1))
+    except OSError:
+        return True
+
+
+def refuse_outside(path: str, root: str | None) -> str:
+    """Where ``path`` leads, links followed; :class:`Unreadable` where that is not inside ``root``."""
+    real = os.path.realpath(path)
+    home = os.path.realpath(root or os.path.dirname(path) or ".")  # noqa: PTH120
+    if _inside(real, home):
+        return real
+    where = "the workspace" if root else "the folder it stands in"
+    spelt, named = os.path.abspath(path), os.path.abspath(root or os.path.dirname(path) or ".")  # noqa: PTH100, PTH120
+    linked = _inside(spelt, named) or _inside(spelt, home)
+    raise Unreadable(f"leads out of {where}", _UNLINKED if linked else RELATIVE)
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is meant to be a URL."""
+    return "://" in path
+
+
+def large(path: str, least: int) -> bool:
+    """Whether a file is of ``least`` bytes or more."""
+    try:
+        return os.stat(path).st_size >= least  # noqa: PTH116 - pathlib costs start-up time
+    except (OSError, ValueError):
+        return False
+
+
+def _size(file: BinaryIO) -> int:
+    if isinstance(file, io.FileIO):
+        return os.fstat(file.fileno()).st_size
+    place = file.tell()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(place)
+    return size
+
+
+def _inside(path: str, folder: str) -> bool:
+    try:
+        return os.path.commonpath([folder, path]) == folder
+    except ValueError:  # on different drives
+        return False
+
+
+def refuse_foreign(head: bytes) -> None:
+    """Refuse what is recognised by its first bytes as something else than text."""
+    if head.startswith(_LFS):
+        raise Unreadable("is a Git LFS pointer, not the file itself", "Run: git lfs pull")
+    if head.startswith(_UTF16):
+        raise Unreadable("is UTF-16 text", "Save the file as UTF-8.")
+
+
+def _first_block(stream: Stream) -> bytes:
+    try:
+        return stream.read(_BLOCK)
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise Unreadable(f"cannot be read: {reason}", "Check the disk, or write the file again.") from None
+
+
+def too_many_lines(limits: Limits) -> tuple[int, str, str, str]:
+    """Line, place, message and hint of the problem of a file with more lines than are read."""
+    return limits.lines + 1, "", f"more than {limits.lines:,} lines", "Split the file or raise limits.lines."
+
+
+class _Hashed:
+    def __init__(self, file: Stream, digest: Digest) -> None:
+        self._file, self._digest = file, digest
+
+    def read(self, size: int) -> bytes:
+        block = self._file.read(size)
+        self._digest.update(block)
+        return block
+
+
+class _Pushed:
+    """A stream with its first block pushed back."""
+
+    def __init__(self, head: bytes, stream: Stream) -> None:
+        self._head, self._stream = head, stream
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._head:
+            return self._stream.read(size if size >= 0 else _BLOCK)
+        part = self._head if size < 0 else self._head[:size]
+        self._head = self._head[len(part) :]
+        return part
+
+
+def _gzip(stream: Stream) -> tuple[Stream, type[Exception]]:
+    import gzip
+    import zlib
+
+    return gzip.GzipFile(fileobj=stream), zlib.error  # type: ignore[call-overload]
+
+
+def _zstd(stream: Stream) -> tuple[Stream, type[Exception]]:
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
+    except ModuleNotFoundError:
+        try:
+            from backports import zstd
+        except ModuleNotFoundError:
+            raise MissingExtra("Reading .zst files", "zstd") from None
+    return zstd.ZstdFile(stream), zstd.ZstdError

@@ -1,0 +1,185 @@
+"""JSON that every reader reads alike, or a clear refusal.
+
+``parse`` is exact and explains what it refuses. :mod:`rag_eval.readers.schema_validation` first tries a quick decoder,
+which accepts good rows only and leaves the rest to ``parse``: a property test holds the two together.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+
+from rag_eval.common.escaping import one_line
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_LONGEST_INTEGER = 20  # digits of 2**64 - 1, and of -2**63 with its sign
+_INT_RANGE = range(-(2**63), 2**64)
+
+
+class JsonError(Exception):
+    """Text that is not strict JSON. ``line`` and ``column`` count from 1, 0 means that it is not known.
+
+    ``element`` is the pointer of the element of an array that it is in, empty where that is not known.
+    """
+
+    element = ""
+
+    def __init__(self, message: str, hint: str = "", column: int = 0, line: int = 0) -> None:
+        super().__init__(message)
+        self.message, self.hint, self.column, self.line = message, hint, column, line
+
+    @property
+    def where(self) -> str:
+        """The column in words, else the element; empty where neither is known."""
+        return f"column {self.column}" if self.column else self.element
+
+
+def parse(data: bytes, depth: int = 64, decoder: json.JSONDecoder | None = None) -> Any:
+    """Return the value of one JSON document; :class:`JsonError` says where and why it is none."""
+    text = decode(data)
+    check_depth(text, depth)
+    try:
+        value = (decoder or DECODER).decode(text)
+    except json.JSONDecodeError as error:
+        raise explain(error) from None
+    if _SURROGATE_ESCAPE.search(text):
+        check_surrogates(value)
+    return value
+
+
+def decode(data: bytes) -> str:
+    """UTF-8 text, or a :class:`JsonError` that names the first bad byte."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        column, line = len(before) - before.rfind("\n"), before.count("\n") + 1
+        message = f"byte 0x{data[error.start]:02x} is not valid UTF-8"
+        raise JsonError(message, "Save the file as UTF-8.", column, line) from None
+
+
+def check_depth(text: str, limit: int) -> None:
+    """Refuse nesting deeper than ``limit`` before the parser recurses into it."""
+    if text.count("[") + text.count("{") <= limit:
+        return
+    level = 0
+    for bracket in _BRACKET.findall(_STRING.sub('""', text)):
+        level += 1 if bracket in "[{" else -1
+        if level > limit:
+            raise JsonError(f"nested deeper than {limit} levels", "Flatten the value or raise limits.depth.")
+
+
+def nesting(value: Any) -> int:
+    """Return how many levels of arrays and objects a decoded value has."""
+    levels, inside = 0, [value]
+    while inside := [one for one in inside if isinstance(one, (dict, list))]:
+        levels += 1
+        inside = [item for one in inside for item in (one.values() if isinstance(one, dict) else one)]
+    return levels
+
+
+def check_surrogates(value: Any) -> None:
+    """Refuse half a surrogate pair anywhere in ``value``: no encoder could write it back."""
+    for text in _strings(value):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            code = ord(text[error.start])
+            hint = "Write the character itself, or both halves of the pair."
+            raise JsonError(f"\\u{code:04x} is half of a surrogate pair", hint) from None
+
+
+def explain(error: json.JSONDecodeError) -> JsonError:
+    """The parser's complaint, with a hint for what people usually did."""
+    found = _found(error.doc[error.pos : error.pos + 20])
+    where = f", found {found}" if found else ", but the text ends here"
+    message = error.msg[0].lower() + error.msg[1:]
+    if error.msg == "Extra data":
+        message, where = "a second JSON value begins here", f": {found}"
+    hint = _hint(error.msg if found else "Unterminated")
+    return JsonError(f"not valid JSON: {message}{where}", hint, error.colno, error.lineno)
+
+
+def _found(rest: str) -> str:
+    # A byte order mark in the middle of a file, say, would not be seen in quotes.
+    unseen = rest and not rest[0].isspace() and not one_line(rest[0])
+    return f"U+{ord(rest[0]):04X}" if unseen else rest and f"'{one_line(rest, 20)}'"
+
+
+def _hint(message: str) -> str:
+    if message == "Extra data":
+        return "Put one JSON object on each line."
+    if "Unterminated" in message:
+        return "The line looks cut off; write the file again."
+    if "control character" in message:
+        return "Escape line breaks and tabs in strings as \\n and \\t."
+    return "Write each row with a JSON library (json.dumps), not by hand."
+
+
+def _strings(value: Any) -> list[str]:
+    found, rest = [], [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict):
+            rest += [*item.keys(), *item.values()]
+        elif isinstance(item, list):
+            rest += item
+    return found
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise JsonError(f"the key '{one_line(twice, 60)}' stands twice in one object", "Keep one of them.")
+    return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits) <= _LONGEST_INTEGER and (number := int(digits)) in _INT_RANGE:
+        return number
+    raise JsonError(f"{one_line(digits, 24)} is an integer of more than 64 bits", "Write it as a string.")
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise JsonError(f"{one_line(digits, 24)} is larger than any number can be", "Write a finite number.")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise JsonError(f"{name} is not JSON", "Leave the field out where there is no number.")
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+TRACE_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant)
+"""For traces, in which the last of several equal keys counts."""
+
+
+def repeated_key(data: bytes) -> str | None:
+    """Return a key that stands twice in one object of a JSON document that can be decoded, None if there is none."""
+    try:
+        _KEY_CHECKER.decode(data.decode("utf-8"))
+    except _RepeatedKey as error:
+        return str(error)
+    return None
+
+
+class _RepeatedKey(Exception):
+    """A key that stands twice in one object."""
+
+
+def _check_keys(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict.fromkeys(key for key, _ in pairs)) < len(pairs):
+        seen: set[str] = set()
+        raise _RepeatedKey(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+
+
+_KEY_CHECKER = json.JSONDecoder(object_pairs_hook=_check_keys, parse_int=float)

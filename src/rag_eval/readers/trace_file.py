@@ -1,0 +1,75 @@
+"""A trace file as records, as a stream, each paired with the gold item that it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rag_eval.cases.pairing import Pairing, Questions
+from rag_eval.contract import Gold, Trace
+from rag_eval.readers.jsonl import JsonLines
+from rag_eval.readers.problems import Ledger
+from rag_eval.readers.source import Digest, Reader, Source
+from rag_eval.scoring.scorer import PairTrace
+
+NO_QID = "Give the trace the qid of the gold item that it answers."
+
+
+def read_traces(reader: Reader, path: str, digest: Digest | None = None) -> Iterator[list[Trace]]:
+    """Yield the valid traces of a file, many at a time."""
+    with _opened(reader, path, digest) as source:
+        if source:
+            yield from trace_lines(reader, path).blocks(source)
+
+
+def read_trace_rows(reader: Reader, path: str) -> Iterator[tuple[Trace, dict[str, Any]]]:
+    """Yield the valid traces of a file, each with its row as it was decoded."""
+    with _opened(reader, path, None) as source:
+        if source:
+            yield from trace_lines(reader, path).rows(source)
+
+
+def trace_lines(reader: Reader, path: str) -> JsonLines[Trace]:
+    """Return what decodes the lines of a trace file."""
+    return JsonLines(Trace, reader.ledger, path, reader.limits.depth)
+
+
+@contextmanager
+def _opened(reader: Reader, path: str, digest: Digest | None) -> Iterator[Source | None]:
+    source = reader.open(path, digest)
+    if source is None:
+        yield None
+        return
+    with source:
+        if source.is_array:
+            hint = "Write one trace a line; jq -c '.[]' does it."
+            reader.ledger.problem(path, 1, "", "is a JSON array; traces are JSON Lines", hint)
+        yield None if source.is_array else source
+
+
+def pair_finder(
+    golds: Mapping[str, Gold], ledger: Ledger, path: str, *, is_complete: bool, questions: Questions | None = None
+) -> PairTrace:
+    """Return what finds the qid of a trace of ``path``. A trace without one is a problem.
+
+    If the gold set could not be read in full, it is none: the question may be among what is missing.
+    """
+    pairing = Pairing(golds, lambda line, message: ledger.note(path, line, message), questions)
+
+    def find(trace: Trace) -> str | None:
+        qid, wrong = pairing.qid(trace)
+        if qid is None and is_complete:
+            ledger.problem(path, trace.line, "", wrong, NO_QID)
+        return qid
+
+    return find
+
+
+def paired(traces: Iterable[Trace], find: PairTrace) -> Iterator[Trace]:
+    """Yield the traces that answer a gold item, under its qid."""
+    for trace in traces:
+        qid = find(trace)
+        if qid is not None:
+            trace.qid = qid
+            yield trace

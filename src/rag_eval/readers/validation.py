@@ -1,0 +1,192 @@
+"""What kind of file a path is, and the check of it: for ``rag-eval validate`` and the hooks."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.cases.pairing import UNNAMED, is_named
+from rag_eval.importers.labels import SCHEMAS
+from rag_eval.readers import strict_json
+from rag_eval.readers.gold_file import is_folder, read_gold
+from rag_eval.readers.report_file import read_json
+from rag_eval.readers.row_kinds import looks_like
+from rag_eval.readers.trace_file import NO_QID, read_traces
+
+if TYPE_CHECKING:
+    from rag_eval.readers.source import Reader
+
+_NAMED = {
+    "gold": re.compile(r"(^|[/._-])(gold|qaset)", re.IGNORECASE),
+    "trace": re.compile(r"(^|[/._-])(trace|run)s?[./_-]", re.IGNORECASE),
+}
+_OBJECTS = {
+    "report": {"verdict", "gates", "metrics"},
+    "signoff": {"changes", "signer"},
+    "freeze": {"tag", "digest", "items"},
+    "rag-server-run": {"scorecard", "question_count"},
+}
+
+
+def check(reader: Reader, path: str, kind: str | None = None) -> str:
+    """Check a file as ``kind``, or as what it looks to be; the result says what was found in it."""
+    kind = kind or kind_of(reader, path)
+    return KINDS[kind](reader, path) if kind else ""
+
+
+def kind_of(reader: Reader, path: str) -> str:
+    """The kind by ending, then by the fields of the first row, then by name; '' where the file cannot be opened."""
+    if path.endswith((".yml", ".yaml")):
+        return "gates"
+    if is_folder(reader, path):
+        return "labels"
+    source = reader.open(path)
+    if source is None:
+        return ""
+    with source:
+        if unpacked(path).endswith(".json"):
+            return json_kind(source.whole() or b"", path)
+        if source.is_array:
+            return "gold"
+        first = next((line for _, line in source.lines()), b"")
+    return (
+        _label_kind(first, path)
+        or looks_like(first)
+        or next((kind for kind, name in _NAMED.items() if name.search(path.replace(os.sep, "/"))), "jsonl")
+    )
+
+
+def unpacked(path: str) -> str:
+    """The name of a file without the ending of what it is packed by."""
+    return path.removesuffix(".gz").removesuffix(".zst")
+
+
+def json_kind(data: bytes, path: str) -> str:
+    """The kind of a file that is one JSON value, by its fields and its name."""
+    if data.lstrip()[:1] == b"[":
+        return "gold"
+    import json
+
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        value = {}
+    fields = value.keys() if isinstance(value, dict) else set()
+    named = "run" if path.endswith("run.json") else "json"
+    return next((kind for kind, marks in _OBJECTS.items() if marks <= fields), named)
+
+
+def _label_kind(first: bytes, path: str) -> str:
+    """Names of label files are those that others may have too: the first row has to name a case."""
+    named = os.path.basename(path) in SCHEMAS  # noqa: PTH119 - start-up time
+    return "labels" if named and b'"case_id"' in first else ""
+
+
+def _labels(reader: Reader, path: str) -> str:
+    """A folder of label files, or one of them."""
+    if is_folder(reader, path):
+        return _gold(reader, path)
+    name = os.path.basename(path)  # noqa: PTH119 - start-up time
+    if name not in SCHEMAS:
+        hint = f"Known names: {', '.join(SCHEMAS)}."
+        reader.ledger.problem(path, 0, "", "has no name of a label file", hint)
+        return ""
+    from rag_eval.readers.import_inputs import label_rows
+
+    return f"{label_rows(reader, path, SCHEMAS[name])} rows of labels"
+
+
+def _gold(reader: Reader, path: str) -> str:
+    golds = read_gold(reader, path)
+    answerable = sum(gold.answerable for gold in golds.values())
+    return f"{len(golds)} gold items, {answerable} answerable and {len(golds) - answerable} not"
+
+
+def _trace(reader: Reader, path: str) -> str:
+    count = 0
+    for trace in chain.from_iterable(read_traces(reader, path)):
+        count += 1
+        if not is_named(trace):
+            reader.ledger.problem(path, trace.line, "", UNNAMED, NO_QID)
+    return f"{count} traces"
+
+
+def _gates(reader: Reader, path: str) -> str:
+    from rag_eval.readers.gates_file import read_policy
+
+    policy = read_policy(reader, path)
+    return f"{len(policy.gates)} gates" if policy else ""
+
+
+def _jsonl(reader: Reader, path: str) -> str:
+    """JSON Lines of no known kind: only that each line is strict JSON."""
+    source, rows = reader.open(path), 0
+    if source is None:
+        return ""
+    with source:
+        for number, line in source.lines():
+            _check_json(reader, path, number, line)
+            rows += 1
+    return f"{rows} rows of JSON that are neither gold nor traces"
+
+
+def _json(reader: Reader, path: str) -> str:
+    """One JSON value of no known kind: only that it is strict JSON."""
+    source = reader.open(path)
+    if source is None:
+        return ""
+    with source:
+        data = source.whole()
+    if data is not None:
+        _check_json(reader, path, 0, data)
+    return "strict JSON that is neither gold nor a report"
+
+
+def _check_json(reader: Reader, path: str, number: int, data: bytes) -> None:
+    try:
+        strict_json.parse(data, reader.limits.depth)
+    except strict_json.JsonError as error:
+        reader.ledger.problem(path, number or error.line, error.where, error.message, error.hint)
+
+
+def _signoff(reader: Reader, path: str) -> str:
+    """A sign-off record: what the schema cannot say is asked of the one reader that sign-off has."""
+    from rag_eval.readers.signoff_record import Record
+
+    value = read_json(reader, path, "signoff")
+    record = None if value is None else Record.read(value)
+    if isinstance(record, str):
+        reader.ledger.problem(path, 0, "", f"is no sign-off record: {record}", "Sign again: rag-eval gold signoff.")
+    return "a signoff file" if isinstance(record, Record) else ""
+
+
+def _run(reader: Reader, path: str) -> str:
+    from rag_eval.readers.report_file import read_sidecar
+
+    return "a run file" if read_sidecar(reader, path) is not None else ""
+
+
+def _object(schema: str) -> Callable[[Reader, str], str]:
+    def checked(reader: Reader, path: str) -> str:
+        value: Any = read_json(reader, path, schema)
+        return f"a {schema} file" if value is not None else ""
+
+    return checked
+
+
+KINDS: dict[str, Callable[[Reader, str], str]] = {
+    "gold": _gold,
+    "trace": _trace,
+    "labels": _labels,
+    "gates": _gates,
+    "report": _object("report"),
+    "run": _run,
+    "signoff": _signoff,
+    "freeze": _object("freeze"),
+    "rag-server-run": _object("rag-server-run"),
+    "jsonl": _jsonl,
+    "json": _json,
+}

@@ -1,0 +1,77 @@
+"""The verdict file: rows that rag-eval judge wrote, each checked against the reply and the input that it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.contract import Judge
+from rag_eval.contract.verdict import SCORES, Verdict, parse_reply, verdict_hash
+from rag_eval.gates.policy import Replay
+from rag_eval.readers.import_inputs import read_rows
+from rag_eval.readers.schema_validation import Contract
+
+if TYPE_CHECKING:
+    from rag_eval.common.digests import Digests
+    from rag_eval.readers.source import Digest, Reader
+
+    Row = dict[str, Any]
+
+_AGAIN = "Remove the row and run rag-eval judge again."
+
+
+def read_replay(reader: Reader, path: str, judge: Judge, digests: Digests) -> tuple[Judge, Replay]:
+    """Return the judge and its verdicts; without a named judge that of the file. Problems go into the ledger."""
+    if not reader.has(path):
+        reader.ledger.note(path, 0, "no such file: metrics of the judge have no value. Write it: rag-eval judge")
+        return judge, Replay()
+    rows = [row for row, _ in read_verdicts(reader, path, digests.of("verdicts", path))]
+    judges = {judge_of(row) for row in rows}
+    if judge == Judge() and len(judges) > 1:
+        message = f"has verdicts of {len(judges)} judges, and the gates file names none"
+        reader.ledger.problem(
+            path, 0, "", message, "Write judge: {model: …, prompt: …, rubric: …} into the gates file."
+        )
+    elif judge == Judge() and judges:
+        (judge,) = judges
+    own = [row for row in rows if judge_of(row) == judge]
+    verdicts = {row["hash"]: parse_reply(row["reply"]) for row in own if "error" not in row}
+    return judge, Replay(verdicts, frozenset(row["qid"] for row in own if "error" not in row))
+
+
+def read_verdicts(reader: Reader, path: str, digest: Digest | None = None) -> Iterator[tuple[Row, int]]:
+    """Yield the rows with their lines; the last row of a hash counts. Rows that contradict themselves are problems."""
+    source = reader.open(path, digest)
+    if source is None:
+        return
+    with source:
+        for number, row in read_rows(reader, source, Contract("verdict", reader.limits.depth)):
+            if fault := contradiction(row):
+                reader.ledger.problem(path, number, "", fault, _AGAIN)
+            else:
+                yield row, number
+
+
+def judge_of(row: Row) -> Judge:
+    """Return the judge of a row."""
+    return Judge(**row["judge"])
+
+
+def contradiction(row: Row) -> str:
+    """Return how a row contradicts the input or the reply that it carries; empty if it does not."""
+    if row["hash"] != verdict_hash(judge_of(row), row["input"]):
+        return "the hash is not that of the judge and the input in the row"
+    if "error" in row:
+        return ""
+    try:
+        verdict = parse_reply(row["reply"])
+    except ValueError as error:
+        return str(error)
+    differs = [name for name, value in scores_of(verdict).items() if row.get(name) != value]
+    return f"{differs[0]} is not what the reply of the judge says" if differs else ""
+
+
+def scores_of(verdict: Verdict) -> Row:
+    """Return the fields of a row that repeat the reply."""
+    scores = {name: getattr(verdict, name) for name in SCORES}
+    return {**scores, "unsupported_claims": list(verdict.unsupported_claims)}

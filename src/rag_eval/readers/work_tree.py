@@ -1,0 +1,106 @@
+"""The work tree as a tree of files: what is scored, as it stands in the folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from rag_eval.errors import InputError, Problem, RagEvalError
+from rag_eval.git.snapshots import blob_id, object_id
+
+if TYPE_CHECKING:
+    from rag_eval.git.snapshots import Snapshot
+
+
+class IsFolder(InputError):
+    """A folder stands where a file is meant."""
+
+
+class WorkTree:
+    """The files below ``top``, the root of the repository; see :class:`rag_eval.git.snapshots.Tree`.
+
+    Files are read when they are listed, and named as git would name them: what is the same in git has the same id. A
+    link anywhere on the way to a file, or anything else that is no regular file, is an :class:`InputError`.
+    """
+
+    committed: Snapshot | None = None
+    """The commit that is checked out, when it is known: a check-out may write files otherwise than git keeps them."""
+
+    def __init__(self, top: str) -> None:
+        self.top = top
+        self._data: dict[str, bytes] = {}
+
+    def files(self, *paths: str) -> dict[str, str]:
+        """The files at ``paths``; a path that ends in / means what is directly in it."""
+        found = {}
+        for path in paths:
+            for name in self._listed(path) if path.endswith("/") else [path]:
+                data = self._read(name, asked=name == path)
+                if data is not None:
+                    data = self._as_committed(name, data)
+                    found[name] = blob_id(data)
+                    self._data[found[name]] = data
+        return found
+
+    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of files that were listed."""
+        return {name: self._data[name] for name in object_ids}
+
+    def held(self, object_id: str) -> bytes | None:
+        """The bytes of a file that was listed, None where none of that id was."""
+        return self._data.get(object_id)
+
+    def _as_committed(self, path: str, data: bytes) -> bytes:
+        """Return the bytes that git keeps, where a check-out wrote its ``$Id$`` or other line ends into them."""
+        if self.committed is None or not (b"$Id: " in data or b"\r\n" in data):
+            return data
+        try:
+            known = self.committed.files(path).get(path)
+        except RagEvalError:
+            return data
+        if known is None or object_id(data, like=known) == known:
+            return data
+        plain = data.replace(b"$Id: %s $" % known.encode(), b"$Id$")  # what git writes there, and nothing else
+        forms = plain, plain.replace(b"\r\n", b"\n"), data.replace(b"\r\n", b"\n")
+        return next((form for form in forms if object_id(form, like=known) == known), data)
+
+    def _listed(self, folder: str) -> Iterator[str]:
+        self._refuse_links(folder.rstrip("/"))
+        try:
+            names = sorted(os.listdir(self._at(folder)))  # noqa: PTH208 - start-up time
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        yield from (folder + name for name in names)
+
+    def _read(self, path: str, *, asked: bool) -> bytes | None:
+        self._refuse_links(path)
+        try:
+            mode = os.lstat(self._at(path)).st_mode
+            if stat.S_ISDIR(mode) and not asked:
+                return None
+            if stat.S_ISDIR(mode):
+                raise IsFolder(_refused(path, "is a folder, not a file").problems)
+            if not stat.S_ISREG(mode):
+                raise _refused(path, "is no regular file")
+            with open(self._at(path), "rb") as file:  # noqa: PTH123 - start-up time
+                return file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _refused(path, f"cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
+
+    def _refuse_links(self, path: str) -> None:
+        parts = path.split("/")
+        for count in range(1, len(parts) + 1):
+            step = "/".join(parts[:count])
+            if os.path.islink(self._at(step)):  # noqa: PTH114 - start-up time
+                raise _refused(step, "is a symbolic link")
+
+    def _at(self, path: str) -> str:
+        return os.path.join(self.top, *path.split("/"))  # noqa: PTH118 - start-up time
+
+
+def _refused(path: str, message: str) -> InputError:
+    return InputError([Problem(path, 0, "", message, "Keep what is signed off as a regular file.")])

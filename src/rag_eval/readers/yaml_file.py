@@ -1,0 +1,147 @@
+"""YAML read as strictly as JSON: no aliases, tags, repeated keys or odd numbers; every value knows its place.
+
+Numbers with a point stay :class:`~decimal.Decimal`, as written: a threshold of 0.80 is 4/5, not the nearest float.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import yaml
+
+from rag_eval.common.escaping import one_line
+
+Event = Any
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)?\.[0-9]+|-?(0|[1-9][0-9]*)\.", re.ASCII)
+_DEPTH = 32
+_CONSTANTS = {
+    "tag:yaml.org,2002:null": lambda _: None,
+    "tag:yaml.org,2002:bool": lambda text: text.lower() in ("true", "yes", "on"),
+}
+
+
+class YamlError(Exception):
+    """What is wrong with a YAML text, and where (line and column from 1)."""
+
+    def __init__(self, message: str, hint: str, line: int, column: int) -> None:
+        super().__init__(message)
+        self.message, self.hint, self.line, self.column = message, hint, line, column
+
+
+class Document(NamedTuple):
+    """The value of a YAML text and the place (line, column) of every value in it by its JSON pointer."""
+
+    value: Any
+    places: dict[str, tuple[int, int]]
+
+
+def parse(text: str) -> Document:
+    """The one document of ``text``; an empty text is an empty mapping. :class:`YamlError` says what is refused."""
+    return _Builder(text).document()
+
+
+class _Builder:
+    def __init__(self, text: str) -> None:
+        # libyaml would complain while it reads on, and give the place in bytes.
+        if found := yaml.reader.Reader.NON_PRINTABLE.search(text):
+            line, column = text.count("\n", 0, found.start()) + 1, found.start() - text.rfind("\n", 0, found.start())
+            raise YamlError(f"U+{ord(found[0]):04X} is not allowed in YAML", "Remove it.", line, column)
+        self._loader = _LOADER(text)
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def document(self) -> Document:
+        events = self._events()
+        next(events)
+        first = next(events)
+        if isinstance(first, yaml.StreamEndEvent):
+            return Document({}, {})
+        value = self._value(next(events), events, "", 0)
+        next(events)
+        extra = next(events)
+        if not isinstance(extra, yaml.StreamEndEvent):
+            raise _refusal(extra, "a second document begins here", "Keep one document a file.")
+        return Document({} if value is None else value, self._places)
+
+    def _events(self) -> Iterator[Event]:
+        try:
+            while self._loader.check_event():
+                yield self._loader.get_event()
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+            message = f"not valid YAML: {one_line(error.problem or error.context or 'cannot be read', 80)}"
+            raise YamlError(message, "Check indentation, quotes and colons on this line.", line, column) from None
+
+    def _value(self, event: Event, events: Iterator[Event], pointer: str, depth: int) -> Any:
+        _refuse_reuse(event)
+        if depth > _DEPTH:
+            raise _refusal(event, f"nested deeper than {_DEPTH} levels", "Flatten the value.")
+        self._places[pointer] = _place(event)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(events, pointer, depth)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(events, pointer, depth)
+        return self._scalar(event)
+
+    def _mapping(self, events: Iterator[Event], pointer: str, depth: int) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        while not isinstance(event := next(events), yaml.MappingEndEvent):
+            key = self._key(event)
+            if key in value:
+                raise _refusal(event, f"the key '{one_line(key, 60)}' stands twice", "Keep one of them.")
+            below = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+            value[key] = self._value(next(events), events, below, depth + 1)
+            self._places[below] = _place(event)
+        return value
+
+    def _sequence(self, events: Iterator[Event], pointer: str, depth: int) -> list[Any]:
+        value: list[Any] = []
+        while not isinstance(event := next(events), yaml.SequenceEndEvent):
+            value.append(self._value(event, events, f"{pointer}/{len(value)}", depth + 1))
+        return value
+
+    def _key(self, event: Event) -> str:
+        _refuse_reuse(event)
+        if not isinstance(event, yaml.ScalarEvent):
+            raise _refusal(event, "a key that is not text", "Use a plain name as the key.")
+        return str(event.value)
+
+    def _scalar(self, event: Event) -> Any:
+        if not event.implicit[0]:
+            return event.value
+        tag = self._loader.resolve(yaml.ScalarNode, event.value, (True, False))
+        if tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+            return _number(event)
+        return _CONSTANTS.get(tag, str)(event.value)
+
+
+def _number(event: Event) -> int | Decimal:
+    text = event.value
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _DECIMAL.fullmatch(text):
+        return Decimal(text)
+    raise _refusal(
+        event, f"'{one_line(text, 40)}' is no plain number", "Write it like 5 or 0.80, or in quotes if it is text."
+    )
+
+
+def _refuse_reuse(event: Event) -> None:
+    if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+        raise _refusal(event, "anchors and aliases are not allowed", "Write the value out.")
+    if getattr(event, "tag", None):
+        raise _refusal(event, "tags are not allowed", "Remove the tag that begins with '!'.")
+
+
+def _place(event: Event) -> tuple[int, int]:
+    return event.start_mark.line + 1, event.start_mark.column + 1
+
+
+def _refusal(event: Event, message: str, hint: str) -> YamlError:
+    return YamlError(message, hint, *_place(event))

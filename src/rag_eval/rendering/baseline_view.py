@@ -1,0 +1,193 @@
+"""What a report says of a run beside its baseline, and of slices beside the whole: chosen and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval.cases.labels import GOOD
+from rag_eval.rendering.number_format import metric, metric_interval, moved, value
+from rag_eval.rendering.phrases import PLAIN, Voice, counted
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.baseline import Compared, Effect, Flip
+    from rag_eval.analysis.report import Report, SliceResult
+    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.results import MetricResult, Question
+
+    Bounds = Mapping[tuple[str, str, float | None], Judged]
+
+_NAMED, _COMMIT = 5, 12
+
+
+def against(report: Report, voice: Voice = PLAIN) -> str:
+    """What the run was compared with: file, where it was read, its commit, and how much of it is comparable."""
+    found = report.baseline
+    if found is None:
+        return ""
+    commit = f", of system commit {voice.code(found.commit[:_COMMIT])}" if found.commit else ""
+    where = f" of {voice.code(found.ref)}" if found.ref else ""
+    again = ", its traces scored again" if found.rescored else ""
+    what = f"{voice.code(found.path)}{where}{commit}{_age(found)}{again}"
+    return f"Compared with {what}: {_shares(found)}.{_alone(found, voice)}{_others(found, voice)}"
+
+
+def _age(found: Compared) -> str:
+    """How far the base has gone since the baseline was written, where that is known."""
+    if found.commits_ago is None or found.days_ago is None:
+        return ""
+    commits, days = (f"{n} {word}{'s' if n != 1 else ''}" for n, word in _distance(found))
+    return f", {commits} and {days} old"
+
+
+def _distance(found: Compared) -> list[tuple[int | None, str]]:
+    return [(found.commits_ago, "commit"), (found.days_ago, "day")]
+
+
+def _shares(found: Compared) -> str:
+    both = f"{found.cases} question{'s' if found.cases != 1 else ''} in both under the same gold"
+    rest = [
+        (found.unpaired, "of them by no run of the same name"),
+        (found.changed, "changed in the gold"),
+        (found.gone, "gone"),
+        (found.new, "new"),
+    ]
+    return ", ".join([both, *(f"{count} {what}" for count, what in rest if count)])
+
+
+def _alone(found: Compared, voice: Voice) -> str:
+    """The runs that nothing is compared with."""
+    if not found.new_runs:
+        return ""
+    names = [name or "(no name)" for name in found.new_runs]
+    return f" Not in the baseline, so that nothing is compared with them: {_some(names, voice)}."
+
+
+def _some(names: Sequence[str], voice: Voice) -> str:
+    cut = len(names) - _NAMED
+    return ", ".join(map(voice.code, names[:_NAMED])) + (f" and {cut} more" if cut > 0 else "")
+
+
+def _others(found: Compared, voice: Voice) -> str:
+    """The metrics that cannot be compared; all of them are one fact, not a list."""
+    if not found.incomparable:
+        return ""
+    return f" Not comparable, for they were measured otherwise or not at all: {_some(found.incomparable, voice)}."
+
+
+def broken(report: Report) -> list[Flip]:
+    """The cases that passed in the baseline and fail now."""
+    return [flip for flip in report.flips if flip.after not in GOOD]
+
+
+def fixed(report: Report) -> list[Flip]:
+    """The cases that failed in the baseline and pass now."""
+    return [flip for flip in report.flips if flip.after in GOOD]
+
+
+def flipped(report: Report) -> str:
+    """``Newly broken (3), newly fixed (1)``; empty without a baseline."""
+    if report.baseline is None:
+        return ""
+    if report.baseline.cases == report.baseline.unpaired:
+        return "No case to compare"
+    if not report.flips:
+        where = " in the runs that both have" if report.baseline.new_runs else ""
+        return f"Nothing newly broken, nothing newly fixed{where}"
+    return f"Newly broken ({len(broken(report))}), newly fixed ({len(fixed(report))})"
+
+
+def question_of(report: Report) -> Mapping[tuple[str, str | None], Question]:
+    """The questions by case, for the flips."""
+    return {(question.qid, question.run): question for question in report.questions}
+
+
+def effects(report: Report) -> list[Effect]:
+    """The movements of gated metrics in their two parts, where the gold had a part in it."""
+    found = report.baseline
+    if found is None:
+        return []
+    touched = found.changed or found.gone or found.new or any(effect.gold for effect in report.effects)
+    return [effect for effect in report.effects if effect.system or effect.gold] if touched else []
+
+
+def parts(effect: Effect) -> list[str]:
+    """A metric's movement by the system and by the gold; ``unknown`` where the baseline's traces are not at hand."""
+    return ["unknown" if number is None else moved(number, effect.name) for number in (effect.system, effect.gold)]
+
+
+class Worst(NamedTuple):
+    """The worst slice of a metric. ``few``: no slice has as many cases as it takes to judge one."""
+
+    metric: str
+    slice: str
+    value: str
+    cases: str
+    whole: str
+    few: bool
+
+
+def worst(report: Report) -> list[Worst]:
+    """The worst slice of each gated metric that is worse than the whole; small slices count where no other is."""
+    bounds = bounds_of(report)
+    found = (_worst(report, name, report.metrics[name], bounds) for name in gated(report))
+    return [one for one in found if one is not None]
+
+
+def _worst(report: Report, name: str, whole: MetricResult, bounds: Bounds) -> Worst | None:
+    own = [(one, one.metrics[name]) for one in report.slices if name in one.metrics]
+    worse = [(one, result) for one, result in own if _worse(result, whole)]
+    enough = [(one, result) for one, result in worse if min(one.n, result.n) >= report.min_n]  # questions and cases
+    if not worse:
+        return None
+    part, result = min(enough or worse, key=by_value)
+    shown = in_slice(bounds, part, name) + metric_interval(result, name)
+    return Worst(name, part.slice, shown, counted(result, result.n), _as_gated(bounds, name, "", whole), not enough)
+
+
+def _worse(one: MetricResult, other: MetricResult) -> bool:
+    if one.value is None or other.value is None:
+        return False
+    return one.value < other.value if other.better == "higher" else one.value > other.value
+
+
+def by_value(each: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
+    """The worst first, of equals the one with more cases."""
+    value = each[1].value or 0.0
+    return (value if each[1].better == "higher" else -value), -each[1].n
+
+
+def bounds_of(report: Report) -> Bounds:
+    """The gates on values, by metric, slice and value: on thousands of slices nobody looks through all of them."""
+    bounds = (gate for gate in reversed(report.gates) if gate.comparison is None)
+    return {(gate.name, gate.slice, gate.value): gate for gate in bounds}
+
+
+def in_slice(bounds: Bounds, part: SliceResult, name: str) -> str:
+    """A metric's value in a slice, as its gate shows it where it has one."""
+    return _as_gated(bounds, name, part.slice, part.metrics[name])
+
+
+def _as_gated(bounds: Bounds, name: str, part: str, result: MetricResult) -> str:
+    gate = bounds.get((name, part, result.value))
+    return value(gate) if gate is not None else metric(result, name)
+
+
+def gated(report: Report) -> list[str]:
+    """The gated metrics that some slice has a value of."""
+    names = {gate.name for gate in report.gates}
+    return [name for name in valued(report, report.slices) if name in names]
+
+
+def valued(report: Report, parts: Sequence[SliceResult]) -> list[str]:
+    """Return the metrics that some slice has a value of, in the order of the report."""
+    found = {name for one in parts for name, result in one.metrics.items() if result.n}
+    return [name for name in report.metrics if name in found]
+
+
+def by_field(report: Report) -> dict[str, list[SliceResult]]:
+    """Return the slices of each field, the largest first."""
+    found: dict[str, list[SliceResult]] = {}
+    for part in report.slices:
+        found.setdefault(part.slice.partition("=")[0], []).append(part)
+    return found

@@ -1,0 +1,58 @@
+"""The questions of a report: which columns tell of them, and what their labels mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from rag_eval.cases.labels import MEANING, STAGE
+from rag_eval.rendering import phrases
+from rag_eval.rendering.blocks import Paragraph, Table, paragraphs
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.report import Report
+    from rag_eval.gates.results import Question
+    from rag_eval.rendering.blocks import Block
+    from rag_eval.rendering.phrases import Voice
+
+_FAILING = 10
+_LABEL = attrgetter("label")
+_QID, _RUN, _TEXT = 40, 24, 80
+
+
+def first_failing(report: Report, voice: Voice) -> list[Block]:
+    """How many cases fail, and the first of them."""
+    failing = phrases.failing(report)
+    if not failing:
+        return []
+    cut = len(failing) - _FAILING
+    fail = "fails" if len(failing) == 1 else "fail"
+    head = Paragraph(voice.strong(f"{len(failing)} of {phrases.cases(report)} {fail}."))
+    return [head, _table(report, failing[:_FAILING], voice), *paragraphs(f"… and {cut} more." if cut > 0 else "")]
+
+
+def questions(report: Report, voice: Voice, most: int) -> list[Block]:
+    """The first cases, failing ones first, and what their labels mean."""
+    first = phrases.by_urgency(report.questions, most)
+    cut = len(report.questions) - most
+    more = f"{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
+    meant = "; ".join(f"{voice.code(label)} {MEANING[label]}" for label in labels(report))
+    return [_table(report, first, voice), *paragraphs(more, f"{meant}.")]
+
+
+def labels(report: Report) -> list[str]:
+    """The labels that some case has, in the order of their meanings."""
+    return sorted(set(map(_LABEL, report.questions)), key=list(MEANING).index)
+
+
+def _table(report: Report, chosen: Iterable[Question], voice: Voice) -> Table:
+    several = phrases.several(report)
+    headers = ["Question", *(["Run"] if several else []), "Label", "Look at", "Text"]
+    return Table("Cases", headers, [_row(one, voice, several=several) for one in chosen])
+
+
+def _row(question: Question, voice: Voice, *, several: bool) -> list[str]:
+    run = [voice.code(question.run or "", _RUN)] if several else []
+    text = voice.text(question.question, _TEXT)
+    return [voice.code(question.qid, _QID), *run, question.label, STAGE.get(question.label, "–"), text]

@@ -1,0 +1,57 @@
+"""The questions as CSV: a row a question, a column a metric, an empty cell where it does not apply.
+
+Where there is a baseline, a column says which questions flipped against it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from rag_eval.cases.labels import GOOD
+from rag_eval.common.escaping import spreadsheet
+from rag_eval.metrics import METRICS, column_of
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.report import Report
+    from rag_eval.gates.results import Question
+
+    Flips = dict[tuple[str, str | None], str]
+
+
+def render(report: Report) -> str:
+    """RFC 4180 with line feeds; text that a spreadsheet would run as a formula begins with an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names, flips = list(_columns(report)), _flips(report)
+    flip = [] if flips is None else ["flip"]
+    own = ["qid", "run", "question", "answerable", "label", "example08", *flip, "gold_line", "trace_line"]
+    parts = ["slices"] if any(question.slices for question in report.questions) else []
+    writer.writerow([*own, *parts, *names])
+    for question in report.questions:
+        cells = _row(question, names, flips)
+        cells[len(own) : len(own)] = [spreadsheet("; ".join(question.slices))] if parts else []
+        writer.writerow(cells)
+    return out.getvalue()
+
+
+def _columns(report: Report) -> dict[str, None]:
+    """What the scores of cases stand under, in the order of the report; several values of a metric share them."""
+    named = map(column_of, report.metrics)
+    return dict.fromkeys(name for name in named if name not in METRICS or METRICS[name].level == "case")
+
+
+def _flips(report: Report) -> Flips | None:
+    """``broken`` or ``fixed`` by case, None without a baseline."""
+    if report.baseline is None:
+        return None
+    return {(flip.qid, flip.run): "fixed" if flip.after in GOOD else "broken" for flip in report.flips}
+
+
+def _row(question: Question, names: list[str], flips: Flips | None) -> list[object]:
+    texts = [spreadsheet(text) for text in (question.qid, question.run or "", question.question)]
+    answerable = "true" if question.answerable else "false"
+    flip = [] if flips is None else [flips.get((question.qid, question.run), "")]
+    own = [answerable, question.label, question.example08, *flip, question.gold_line, question.trace_line]
+    return [*texts, *own, *(question.scores.get(name, "") for name in names)]

@@ -1,0 +1,87 @@
+"""The report as one HTML file, to be opened anywhere: plots, and a table of the questions to search and sort."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_eval.rendering import cases, changes, gates_table, notes, phrases, provenance, pull_request
+from rag_eval.rendering.html import metrics, plots, questions
+from rag_eval.rendering.html.element import VOICE, Markup, inline, joined, shown, sign, tag
+from rag_eval.rendering.html.layout import folded, headed, laid, section
+from rag_eval.rendering.html.shell import page
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.report import Report
+
+_ALL = 1_000_000_000
+_SLICES = 1_000
+_UNFOLDED = 12
+"""Slices of which the table need not be opened."""
+
+
+def render(report: Report) -> str:
+    """The whole report: nothing of it is cut but single strings of more than a thousand characters."""
+    several = f"Questions ({len(report.questions):,})"
+    parts = {
+        "gates": ("Gates", joined([*plots.gates(report), laid(gates_table.gates(report, VOICE))])),
+        "findings": (pull_request.FINDINGS, laid(pull_request.findings(report, VOICE, _ALL))),
+        "changed": ("What fails" if report.baseline is None else "What changed", _changed(report)),
+        "policy": (pull_request.POLICY, laid(pull_request.policy(report, VOICE, _ALL))),
+        "gold": ("Changes of the gold", laid(pull_request.gold(report, VOICE, _ALL))),
+        "completeness": ("Completeness", _completeness(report)),
+        "slices": ("Slices", _slices(report)),
+        "diagnosis": (notes.DIAGNOSIS, laid(notes.diagnosis(report, VOICE))),
+        "metrics": ("All metrics", metrics.metrics(report)),
+        "questions": (several, questions.questions(report)),
+        "provenance": ("Provenance", _provenance(report)),
+    }
+    sections = [(key, title, section(key, title, body)) for key, (title, body) in parts.items()]
+    return page(phrases.title(report), shown(report.version), _header(report), sections)
+
+
+def _header(report: Report) -> Markup:
+    kind = "inconclusive" if phrases.in_part(report) else report.verdict
+    head = tag("h1", sign(kind), " ", phrases.title(report))
+    said = tag("p", inline(phrases.headline(report, VOICE)), class_="verdict")
+    return tag(
+        "div", joined([head, said, laid(pull_request.authority(report, VOICE)), _tiles(report)]), class_=f"head {kind}"
+    )
+
+
+def _tiles(report: Report) -> Markup:
+    """The outcomes of the gates, counted."""
+    counts = dict.fromkeys(("failed", "warning", "inconclusive", "no_data", "passed"), 0)
+    for gate in report.gates:
+        counts[gates_table.kind(gate)] += 1
+    tiles = [_tile(kind, count) for kind, count in counts.items() if count]
+    return tag("ul", joined([tag("li", "Gates"), *tiles]), class_="tiles", aria_label="Gates by outcome")
+
+
+def _tile(kind: str, count: int) -> Markup:
+    word = {"warning": "warning only", **phrases.OUTCOMES}[kind]
+    return tag("li", sign(kind), tag("strong", str(count)), f" {word}", class_=f"tile {kind}")
+
+
+def _changed(report: Report) -> Markup:
+    """What flipped; without a baseline, the first failing questions. The table of questions has all."""
+    if report.baseline is None:
+        return laid(cases.first_failing(report, VOICE))
+    said = laid(changes.changed(report, VOICE, "the table of questions"))
+    return joined([said, *plots.since(report), laid(changes.effects(report, VOICE))])
+
+
+def _completeness(report: Report) -> Markup:
+    return joined([tag("p", phrases.completeness(report)), headed(notes.NOTES, laid(notes.notes(report, VOICE, _ALL)))])
+
+
+def _slices(report: Report) -> Markup:
+    if not report.slices:
+        return Markup("")
+    every = laid(changes.slices(report, VOICE, _SLICES))
+    few = len(report.slices) <= _UNFOLDED
+    table = folded(f"All slices ({len(report.slices):,})", every, unfolded=few)
+    return joined([laid(changes.worst(report, VOICE)), *plots.heat(report), *plots.slices(report), table])
+
+
+def _provenance(report: Report) -> Markup:
+    return joined([laid(provenance.provenance(report, VOICE)), metrics.contracts(report)])

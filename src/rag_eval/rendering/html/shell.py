@@ -1,0 +1,70 @@
+"""The page around a report: one file that asks for nothing from outside and runs nothing but its own script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pkgutil import get_data
+
+from rag_eval.rendering.html.element import Markup, joined, tag
+
+
+def page(title: str, version: str, header: Markup, sections: Sequence[tuple[str, str, Markup]]) -> str:
+    """The whole document; ``sections`` are (id, title, section), and those without content are left out."""
+    there = [(key, name, part) for key, name, part in sections if part]
+    links = joined(tag("li", tag("a", name, href=f"#{key}")) for key, name, _ in there)
+    body = [
+        tag("a", "Skip to the report", class_="skip", href="#report"),
+        tag("header", header),
+        tag("nav", tag("ul", links), aria_label="Parts of the report"),
+        tag("main", joined(part for _, _, part in there), id="report", tabindex="-1"),
+        tag("footer", tag("p", f"Written by rag-eval {version}. This file asks for nothing from outside.")),
+        _raw("script", "script.js"),
+    ]
+    whole = tag("html", joined([_head(title, version), tag("body", joined(body))]), lang="en")
+    return f"<!DOCTYPE html>\n{whole}\n"
+
+
+def _head(title: str, version: str) -> Markup:
+    return tag(
+        "head",
+        joined(
+            [
+                tag("meta", charset="utf-8"),
+                tag("meta", http_equiv="Content-Security-Policy", content=_policy()),
+                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+                tag("meta", name="referrer", content="no-referrer"),
+                tag("meta", name="color-scheme", content="light dark"),
+                tag("meta", name="generator", content=f"rag-eval {version}"),
+                tag("title", title),
+                _raw("style", "style.css"),
+            ]
+        ),
+    )
+
+
+@cache
+def _policy() -> str:
+    """Nothing is loaded, sent or embedded; of styles and scripts those of this file alone, known by their digests."""
+    style, script = (_digest(name) for name in ("style.css", "script.js"))
+    return (
+        f"default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'; "
+        "connect-src 'none'; img-src 'none'; object-src 'none'; frame-src 'none'"
+    )
+
+
+def _digest(name: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(_shipped(name).encode()).digest()).decode()}"
+
+
+def _raw(name: str, file: str) -> Markup:
+    """An element whose text is not escaped: it is ours, and the browser compares it with its digest."""
+    return Markup(f"<{name}>{_shipped(file)}</{name}>")
+
+
+@cache
+def _shipped(name: str) -> str:
+    """A file of this package."""
+    return (get_data(__package__ or "", name) or b"").decode()

@@ -1,0 +1,225 @@
+"""report.json: the whole report, and the way back from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from operator import itemgetter
+from sys import intern
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from rag_eval.analysis.baseline import Compared, Effect, Flip
+from rag_eval.analysis.diagnosis import Diagnosis
+from rag_eval.analysis.gold_impact import GateTurn, GoldChange
+from rag_eval.analysis.notes import Input, Remark
+from rag_eval.analysis.policy_changes import PolicyChange
+from rag_eval.analysis.report import FORMAT, Base, Report, SignedAt, SliceResult
+from rag_eval.cases.finding import Finding
+from rag_eval.common.escaping import json_source
+from rag_eval.gates.policy import Comparison, Judged, Statistics
+from rag_eval.gates.results import MetricResult, Question, QuestionRow, Scores
+from rag_eval.gates.scope import Scope
+from rag_eval.metrics import METRICS
+from rag_eval.scoring.scorecard import Completeness
+
+if TYPE_CHECKING:
+    from rag_eval.stats.tally import Shown
+
+LABELLED = tuple(name for name, metric in METRICS.items() if metric.scale == "labelled")
+_LISTS = {
+    "flips": Flip,
+    "effects": Effect,
+    "diagnosis": Diagnosis,
+    "notes": Remark,
+    "inputs": Input,
+    "findings": Finding,
+    "policy_changes": PolicyChange,
+    "gold_changes": GoldChange,
+    "gate_turns": GateTurn,
+}
+_SHARED = 20_000
+"""Of so many sets of scores it is remembered what they come to."""
+_MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "baseline": Compared, "scope": Scope}
+
+
+def render(report: Report) -> str:
+    """The JSON text of ``schemas/report.schema.json``, two spaces a level."""
+    # The scores of many cases become dicts one after another, as they are written.
+    fields = _fields(report)
+    try:
+        data = _dumped(fields)
+    except UnicodeEncodeError:  # a path that is not UTF-8; what files hold was read strictly
+        data = _dumped({name: value if name == "questions" else _spelled(value) for name, value in fields.items()})
+    return json_source(data.decode())
+
+
+def _dumped(fields: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(fields, enc_hook=_plain), indent=2) + b"\n"
+
+
+def _spelled(value: Any) -> Any:
+    """``value`` with what is no UTF-8 in escapes, as stderr has it: JSON cannot hold such a path."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_spelled(name): _spelled(item) for name, item in value.items()}
+    return [_spelled(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report in plain dicts, lists, strings and numbers."""
+    fields = _fields(report)
+    fields["questions"] = [{**case, "scores": _plain(case["scores"])} for case in fields["questions"]]
+    return fields
+
+
+def _fields(report: Report) -> dict[str, Any]:
+    """The report in plain values but for the scores of its cases."""
+    fields = report._asdict()
+    for name in (*_LISTS, "questions"):
+        fields[name] = [entry._asdict() for entry in fields[name]]
+    fields["metrics"] = _of_metrics(report.metrics)
+    fields["completeness"] = report.completeness._asdict()
+    fields["statistics"] = report.statistics._asdict()
+    fields["gates"] = [_of_gate(gate) for gate in report.gates]
+    fields["slices"] = [{**part._asdict(), "metrics": _of_metrics(part.metrics)} for part in report.slices]
+    for name in _MAYBE:
+        fields[name] = fields[name]._asdict() if fields[name] else None
+    head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
+    return {**head, **fields}
+
+
+def _plain(scores: Any) -> dict[str, Any]:
+    if isinstance(scores, Scores):
+        return scores.as_dict()
+    return dict(scores)
+
+
+class Questions:
+    """Makes cases of the questions of reports, of which there may be many: what they have alike they share."""
+
+    def __init__(self) -> None:
+        self._layouts: dict[tuple[str, ...], _Layout] = {}
+        self._shared: dict[tuple[Any, ...], tuple[Shown, ...]] = {}
+
+    def made(self, rows: Sequence[QuestionRow]) -> list[Question]:
+        """Return the cases of questions."""
+        return [
+            Question(
+                row.qid,
+                row.run,
+                row.question,
+                row.answerable,
+                intern(row.label),
+                intern(row.example08),
+                self._scores(row.scores),
+                int(row.gold_line),
+                int(row.trace_line),
+                row.gold_sha256,
+                row.slices,
+            )
+            for row in rows
+        ]
+
+    def _scores(self, scores: Mapping[str, Shown]) -> Scores:
+        names = tuple(scores)
+        layout = self._layouts.get(names)
+        if layout is None:
+            layout = self._layouts[names] = _Layout.of(names)
+        values = tuple(scores.values())
+        shared, own = layout.shared(values), layout.own(values)
+        key = names, shared
+        if len(self._shared) > _SHARED:
+            self._shared.clear()
+        return Scores(layout.places, self._shared.setdefault(key, shared), own)
+
+
+class _Layout(NamedTuple):
+    """Where the scores of some columns are kept: those that many cases share first, then a case's own."""
+
+    places: Mapping[str, int]
+    shared: Callable[[tuple[Shown, ...]], tuple[Shown, ...]]
+    own: Callable[[tuple[Shown, ...]], tuple[Shown, ...]]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> _Layout:
+        """Return the layout of columns."""
+        sides = [[place for place, name in enumerate(names) if is_shared(name) is side] for side in (True, False)]
+        places = {names[at]: place for place, at in enumerate(chain(*sides))}
+        return cls(places, *map(_picker, sides))
+
+
+def _picker(places: Sequence[int]) -> Callable[[tuple[Shown, ...]], tuple[Shown, ...]]:
+    if len(places) < 2:
+        return lambda values: tuple([values[place] for place in places])
+    return itemgetter(*places)
+
+
+@cache
+def is_shared(column: str) -> bool:
+    """Whether many cases score alike in a column, as the features of an answer decide its scores."""
+    metric = METRICS.get(re.sub(r"@\d+$", "@k", column))
+    return metric is not None and metric.depends_on != "case"
+
+
+def from_json(value: dict[str, Any]) -> Report:
+    """The report of a value that keeps the schema; its questions may be made already, by :class:`Questions`."""
+    fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
+    for name, kind in _LISTS.items():
+        fields[name] = tuple(_made(kind, entry) for entry in value[name])
+    questions = value["questions"]
+    if questions and not isinstance(questions[0], Question):
+        questions = Questions().made(msgspec.convert(questions, list[QuestionRow]))
+    fields["questions"] = tuple(questions)
+    fields["metrics"] = _metrics(value["metrics"])
+    fields["statistics"] = _made(Statistics, value["statistics"])
+    fields["gates"] = tuple(_gate(entry) for entry in value["gates"])
+    fields["slices"] = tuple(
+        _made(SliceResult, {**part, "metrics": _metrics(part["metrics"])}) for part in value["slices"]
+    )
+    fields["completeness"] = _made(Completeness, value["completeness"])
+    for name, maybe in _MAYBE.items():
+        fields[name] = _made(maybe, value[name]) if value[name] else None
+    made: Report = _made(Report, fields)
+    return made
+
+
+def _made(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
+    """A noun of its fields: lists frozen, and whole numbers whole, which JSON may write as 3.0."""
+    whole = _whole(kind)
+    return kind(**{name: _fit(part, name in whole) for name, part in entry.items()})
+
+
+@cache
+def _whole(kind: Callable[..., Any]) -> frozenset[str]:
+    """The fields of a noun that are whole numbers."""
+    texts = {name: getattr(hint, "__forward_arg__", hint) for name, hint in kind.__annotations__.items()}
+    return frozenset(name for name, text in texts.items() if text in ("int", "int | None"))
+
+
+def _fit(part: Any, whole: bool) -> Any:
+    if isinstance(part, list):
+        return tuple(part)
+    return int(part) if whole and isinstance(part, float) else part
+
+
+def _of_gate(gate: Judged) -> dict[str, Any]:
+    return {**gate._asdict(), "comparison": gate.comparison._asdict() if gate.comparison else None}
+
+
+def _gate(entry: dict[str, Any]) -> Judged:
+    found = entry["comparison"]
+    made: Judged = _made(Judged, {**entry, "comparison": _made(Comparison, found) if found else None})
+    return made
+
+
+def _of_metrics(metrics: Mapping[str, MetricResult]) -> dict[str, Any]:
+    return {name: result._asdict() for name, result in metrics.items()}
+
+
+def _metrics(value: dict[str, Any]) -> dict[str, MetricResult]:
+    return {name: _made(MetricResult, result) for name, result in value.items()}

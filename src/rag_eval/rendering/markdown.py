@@ -1,0 +1,164 @@
+"""The report as Markdown, for the pull request comment and the job summary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from rag_eval.common.escaping import markdown as safe
+from rag_eval.common.escaping import prose, untabled
+from rag_eval.metrics import PERSPECTIVES
+from rag_eval.rendering import cases, changes, gates_table, notes, phrases, provenance, pull_request, sections
+from rag_eval.rendering.markdown_writer import SIGNS, VOICE, escaped, folded, glued, laid, name, table, titled
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.report import Report
+    from rag_eval.errors import InputError
+    from rag_eval.rendering.blocks import Block
+
+    _Size = Callable[[str], int]
+
+_QUESTIONS = 200
+_PROBLEMS = 20
+_UNJUDGED = "## 🚫 Cannot be judged"
+_HEADING = re.compile("(?m)^## .*$")
+_CUT = "Metrics, questions and provenance do not fit here; report.json has all."
+
+
+def render(report: Report) -> str:
+    """The whole report; failing questions first, at most two hundred questions."""
+    return _render(report, laid(gates_table.gates(report, VOICE)), _QUESTIONS, whole=True)
+
+
+def within(report: Report, most: int, size: _Size) -> str:
+    """The report in at most ``most`` units of ``size``: questions go first, then all that is folded, then details.
+
+    Verdict and failed gates always stay.
+    """
+    gates = laid(gates_table.gates(report, VOICE))  # on thousands of slices a table takes its time
+    tries = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
+    for questions, whole in [*tries, (0, False)]:
+        text = _render(report, gates, questions, whole=whole)
+        if size(text) <= most:
+            return text
+    return _least(report, most, size)
+
+
+def warned_within(report: Report, most: int, size: _Size) -> str:
+    """The report below a line on why its step fails though it passes: somebody asked for no warnings either."""
+    why = untabled(phrases.warned(report, VOICE))
+    line = f"{SIGNS['failed']} **The step fails**, for `fail-on` is `warning`: {why}.\n\n"
+    return line + within(report, most - size(line), size) if size(line) <= most else within(report, most, size)
+
+
+def unjudged(reason: str) -> str:
+    """Why nothing could be judged, in our own words."""
+    return f"{_UNJUDGED}\n\n{reason}\n"
+
+
+def problems_within(error: InputError, most: int, size: _Size) -> str:
+    """Why a run cannot be judged, in at most ``most`` units of ``size``."""
+    total = len(error.problems) + error.more
+    head = f"{_UNJUDGED}: {total} problem{'s' if total != 1 else ''} in the input\n\n"
+    for shown in (_PROBLEMS, 5, 0):
+        lines = [untabled(f"- {safe(str(problem), 300)}\n") for problem in error.problems[:shown]]
+        more = f"\n{total - len(lines)} more are not shown; the log has them.\n" if total > len(lines) else ""
+        text = head + "".join(lines) + more
+        if size(text) <= most:
+            return text
+    return head if size(head) <= most else ""
+
+
+def reason_within(reason: str, most: int, size: _Size) -> str:
+    """Why nothing could be judged, in at most ``most`` units of ``size``."""
+    head = f"{_UNJUDGED}\n"
+    text = f"{head}\n{untabled(safe(reason, 1_000))}\n"
+    return next((each for each in (text, head) if size(each) <= most), "")
+
+
+def named(text: str, name: str) -> str:
+    """The text with ``name`` in its heading, so that of several in one pull request each says which one it is."""
+    return _HEADING.sub(lambda heading: heading[0] + _name(name), text, count=1)
+
+
+def named_within(name: str, within: Callable[[int, _Size], str], most: int, size: _Size) -> str:
+    """What ``within`` says in at most ``most`` units of ``size``, the name in its heading among them."""
+    return named(within(most - size(_name(name)), size), name)
+
+
+def _name(name: str) -> str:
+    return f" · {untabled(safe(name, 100))}" if name else ""
+
+
+def _render(report: Report, gates: str, questions: int, *, whole: bool) -> str:
+    parts = [
+        _head(report),
+        laid(pull_request.authority(report, VOICE)),
+        gates,
+        titled(pull_request.FINDINGS, pull_request.findings(report, VOICE)),
+        laid(_changed(report, whole=whole)),
+        titled(pull_request.POLICY, pull_request.policy(report, VOICE)),
+        laid((pull_request.gold if whole else pull_request.counted)(report, VOICE)),
+        laid(changes.effects(report, VOICE)) if whole else "",
+        f"**Completeness.** {phrases.completeness(report)}",
+        titled(notes.NOTES, notes.notes(report, VOICE)),
+        laid(changes.worst(report, VOICE)) if whole else "",
+        titled(notes.DIAGNOSIS, notes.diagnosis(report, VOICE)),
+    ]
+    parts += _folds(report, questions) if whole else [_CUT]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _folds(report: Report, questions: int) -> list[str]:
+    slices = folded(f"Slices ({len(report.slices)})", laid(changes.slices(report, VOICE))) if report.slices else ""
+    return [
+        folded("All metrics", _metrics(report)),
+        slices,
+        folded("Every metric by slice", laid(changes.every(report, VOICE))) if report.slices else "",
+        folded(f"Questions ({len(report.questions)})", laid(cases.questions(report, VOICE, questions))),
+        folded("Provenance", laid(provenance.provenance(report, VOICE))),
+    ]
+
+
+def _least(report: Report, most: int, size: _Size) -> str:
+    """Verdict, broken gates and errors, as many as fit; the others are counted."""
+    broken = phrases.gravest(gate for gate in report.gates if gate.broken)
+    lines = [f"\n- {phrases.reason(report, gate, VOICE)}" for gate in broken]
+    lines += [f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors]
+    lines = [untabled(line) for line in lines]
+    text, room = _head(report) + "\n", len(f"\n- … and {len(lines)} more\n".encode())
+    shown = 0
+    while shown < len(lines) and size(text + lines[shown]) + room <= most:
+        text += lines[shown]
+        shown += 1
+    text += f"\n- … and {len(lines) - shown} more\n" if shown < len(lines) else "\n"
+    return text if size(text) <= most else ""
+
+
+def _head(report: Report) -> str:
+    sign = SIGNS["inconclusive" if phrases.in_part(report) else report.verdict]
+    return f"## {sign} {phrases.title(report)}\n\n{untabled(phrases.headline(report, VOICE))}"
+
+
+def _changed(report: Report, *, whole: bool) -> list[Block]:
+    """What flipped since the baseline; without one, the first failing questions. The folded table has all."""
+    if report.baseline is not None:
+        return (changes.changed if whole else changes.headed)(report, VOICE)
+    return cases.first_failing(report, VOICE) if whole else []
+
+
+def _metrics(report: Report) -> str:
+    """All metrics, a section a perspective; those with a cutoff in a table of their own."""
+    parts = [part for one in sections.perspectives(report) for part in _section(report, one)]
+    return "\n\n".join(part for part in (*parts, escaped(sections.without_cases(report))) if part)
+
+
+def _section(report: Report, perspective: str) -> list[str]:
+    title = f"**{prose(perspective.capitalize())}**: {escaped(PERSPECTIVES.get(perspective, ''))}"
+    return [title, *(_of_metrics(*each) for each in sections.tables(report, perspective))]
+
+
+def _of_metrics(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    shown = ([name(metric), *map(glued, cells)] for metric, *cells in rows)
+    return table([escaped(header[:1].upper() + header[1:]) for header in headers], shown)

@@ -1,0 +1,99 @@
+"""Markdown for what every part of a report has: tables, lists, names, signs, folds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rag_eval.common.escaping import markdown as safe
+from rag_eval.common.escaping import prose, untabled
+from rag_eval.rendering.blocks import Bullets, Table
+from rag_eval.rendering.phrases import Voice
+
+if TYPE_CHECKING:
+    from rag_eval.rendering.blocks import Block
+
+SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}
+SIGNS |= {"error": "❌", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
+_SLICE, _SAID, _OURS = 60, 200, 500
+_METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[a-z]{0,4}[0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9])")
+_PADDING = 2  # of a header
+_RANGE, _NUMBER = re.compile("–(?=[0-9])"), re.compile(" (?![(])")
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as tabulate's ``github`` writes it, its empty cells as a dash.
+
+    Not by tabulate: that takes longer to load than a small run to score, and pads by another measure where a package
+    for wide characters happens to be installed. The tests hold both to the same text.
+    """
+    filled = [[(cell or "–").strip() for cell in row] for row in rows]
+    widths = [max([len(head) + _PADDING, *map(len, cells)]) for head, *cells in zip(headers, *filled, strict=True)]
+    rule = "|".join("-" * (width + 2) for width in widths)
+    first, *others = (_row(cells, widths) for cells in (headers, *filled))
+    return "\n".join([first, f"|{rule}|", *others])
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return f"| {' | '.join([cell.ljust(width) for cell, width in zip(cells, widths, strict=True)])} |"
+
+
+def name(metric: str, part: str = "") -> str:
+    """A metric's name as code, with the slice that it is about; its ``@`` is no mention, and the name can be copied."""
+    code = f"`{metric}`" if _METRIC.fullmatch(metric) else safe(metric)
+    return f"{code} where {safe(part, _SLICE)}" if part else code
+
+
+def glued(text: str) -> str:
+    """A cell that breaks before brackets alone: numbers are read in one piece."""
+    return _RANGE.sub("–\u2060", _NUMBER.sub("\u00a0", text))
+
+
+def escaped(text: str) -> str:
+    """Our own sentences, without code in them: names of metrics hold underscores and ``@``.
+
+    A report may come from elsewhere: what can be none of our sentences is code.
+    """
+    if prose(_CUTOFF.sub("", text), _OURS) == _CUTOFF.sub("", text).replace("_", "\\_"):
+        return text.replace("_", "\\_").replace("@", "@\u200b")
+    return safe(text, _OURS)
+
+
+def folded(title: str, body: str) -> str:
+    """What opens on a click."""
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def nested(bullets: Bullets) -> str:
+    """A list with lists below its lines."""
+    below = (line for item in bullets.items for line in [f"- {item.text}", *(f"  - {each}" for each in item.below)])
+    return "\n".join(below)
+
+
+def laid(parts: Iterable[Block]) -> str:
+    """The blocks of a report."""
+    return "\n\n".join(_block(part) for part in parts)
+
+
+def titled(title: str, parts: Sequence[Block]) -> str:
+    """Blocks under a title; nothing without blocks."""
+    return f"**{title}**\n\n{laid(parts)}" if parts else ""
+
+
+def _block(part: Block) -> str:
+    if isinstance(part, Table):
+        return table(part.headers, part.rows)
+    return untabled(nested(part) if isinstance(part, Bullets) else part.text)
+
+
+VOICE = Voice(
+    named=name,
+    said=lambda text, most=_SAID: prose(text, most),
+    code=lambda text, most=_SAID: safe(text, most),
+    text=lambda text, most=_SAID: safe(text, most),
+    own=escaped,
+    strong=lambda text: f"**{text}**",
+    figure=glued,
+    sign=SIGNS.__getitem__,
+)

@@ -1,0 +1,226 @@
+"""The numbers of a report as people read them, with as many decimals as it takes not to contradict an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from rag_eval.gates.policy import MARGINS
+from rag_eval.metrics import column_of, of_column
+from rag_eval.stats.tally import DECIMALS, exactly, shown
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.report import Report
+    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.results import MetricResult
+
+    Moves = Mapping[tuple[str, str, str], str]
+
+_NARROW, _RARE = 0.05, 0.01
+_SIGNIFICANT = 2
+_TENS, _HUNDREDS, _CENTS = 10, 100, 0.1
+SMALL, FEW = "†", "‡"
+"""Mark a value whose cases are too few for its interval, and a slice that has too few to be judged."""
+
+
+def is_count(gate: Judged) -> bool:
+    """Whether a gate is on completeness, of which the value is a number of traces."""
+    return gate.name.startswith("completeness.")
+
+
+def value(gate: Judged) -> str:
+    """A gate's value; of a margin both values, ``0.900 → 0.867``."""
+    if gate.comparison is not None:
+        before, after = (number(one, gate.name) for one in (gate.comparison.baseline, gate.comparison.value))
+        return f"{before} → {after}"
+    if gate.value is None:
+        return "–"
+    if is_count(gate):
+        return f"{gate.value:g}"
+    return shown(_exact(gate), gate.gate.keeps, decimals(gate.value, gate.name)) + unit(gate.name)
+
+
+def enclosed(gate: Judged) -> str:
+    """A gate's value with its interval, the ends of which do not contradict an outcome that hangs on them either."""
+    if gate.value is None or gate.comparison is not None:
+        return value(gate)
+    keeps = gate.gate.keeps if gate.confidence else bool
+    ends = interval(gate.low, gate.high, _exact(gate), keeps, gate.name)
+    return f"{value(gate)}{ends}{SMALL if gate.small else ''}"
+
+
+def interval(
+    low: float | None, high: float | None, number: Fraction, keeps: Callable[[Fraction], bool] = bool, name: str = ""
+) -> str:
+    """`` (0.69–0.96)``; `` (from 0.69)`` where an end is open, nothing where both are.
+
+    The ends shown enclose ``number``, and ``keeps`` says of them what it says of the true ones.
+    """
+    amount = number > 1 or unit(name)
+    least = decimals(float(number), name) if amount else 2
+    if low is None or high is None:
+        ends = [("from", low), ("to", high)]
+        return "".join(f" ({word} {_end(end, number, keeps, least)})" for word, end in ends if end is not None)
+    least = 3 if not amount and high - low < _NARROW else least
+    return f" ({_end(low, number, keeps, least)}–{_end(high, number, keeps, least)})"
+
+
+def _end(end: float, number: Fraction, keeps: Callable[[Fraction], bool], least: int) -> str:
+    return _signed(exactly(end), lambda shown: (keeps(shown), shown <= number, shown >= number), least)
+
+
+def change(gate: Judged) -> str:
+    """How a value moved against the baseline, ``−0.033 (−0.08 to 0.01)``; empty where nothing was compared."""
+    found = gate.comparison
+    if found is None or found.worsening is None:
+        return ""
+    up = (found.worsening > 0) == (gate.direction == "max_rise")
+    far = _moved(size(gate), up=up) if found.worsening else size(gate)
+    ends = worsening_interval(gate, turned=gate.direction == "max_drop")
+    return f"{far} ({ends})" if ends else far
+
+
+def worsening_interval(gate: Judged, *, turned: bool = False) -> str:
+    """The interval of a worsening, ``−0.01 to 0.08``; ``turned`` shows it as a movement of the value instead."""
+    found = gate.comparison
+    if found is None or (found.low is None and found.high is None):
+        return ""
+    ends: list[tuple[float | None, Callable[[Fraction], bool]]]
+    ends = [(end, gate.gate.keeps) for end in (found.low, found.high)]
+    if turned:
+        ends = [(None if end is None else -end, lambda number: gate.gate.keeps(-number)) for end, _ in reversed(ends)]
+    return between(*[None if end is None else _signed_end(end, keeps, gate.name) for end, keeps in ends])
+
+
+def between(low: str | None, high: str | None) -> str:
+    """``−0.01 to 0.08``, ``from −0.01``, ``to 0.08``."""
+    return f"{low} to {high}" if low and high else f"from {low}" if low else f"to {high}" if high else ""
+
+
+def _signed_end(end: float, keeps: Callable[[Fraction], bool], name: str) -> str:
+    least = decimals(abs(end), name) if unit(name) or abs(end) > 1 else 3
+    return _signed(exactly(end), keeps, least)
+
+
+def size(gate: Judged) -> str:
+    """How far a value moved against the baseline, either way."""
+    worse = exactly((gate.comparison and gate.comparison.worsening) or 0.0)
+    far = shown(
+        abs(worse),
+        lambda number: (gate.gate.keeps(number if worse > 0 else -number), bool(number)),
+        decimals(float(abs(worse)), gate.name),
+    )
+    return far + unit(gate.name)
+
+
+def moved(number: float, name: str = "") -> str:
+    """A movement with its sign; of shares, three decimals."""
+    if not number:
+        return "0.000"
+    return _moved(shown(abs(exactly(number)), bool, decimals(abs(number), name)), up=number > 0) + unit(name)
+
+
+def _moved(far: str, *, up: bool) -> str:
+    return f"{'+' if up else '−'}{far}"
+
+
+def moves(report: Report) -> Moves:
+    """How the gates' values moved, by metric, slice and origin, where there is a baseline; each shown alike everywhere.
+
+    A bound without a margin beside it shows how the system moved the metric.
+    """
+    if report.baseline is None and not any(gate.comparison for gate in report.gates):
+        return {}
+    system = {effect.name: moved(effect.system, effect.name) for effect in report.effects if effect.system is not None}
+    whole = (gate for gate in report.gates if not gate.slice and gate.origin != "base")
+    found = {_key(gate): system.get(gate.name, "") for gate in whole}
+    return {**found, **{_key(gate): change(gate) for gate in report.gates if gate.comparison is not None}}
+
+
+def move_of(gate: Judged, found: Moves) -> str:
+    """How the value of a gate moved, empty where that is not known."""
+    return found.get(_key(gate), "")
+
+
+def _key(gate: Judged) -> tuple[str, str, str]:
+    return gate.name, gate.slice, gate.origin
+
+
+def threshold(gate: Judged) -> str:
+    """The bound as a reader expects it; what it means in cases where it is no share of them."""
+    return f"{bound(gate)} (means {gate.asks} of {gate.n})" if gate.asks is not None else bound(gate)
+
+
+def bound(gate: Judged) -> str:
+    """The bound alone, the same whatever the run."""
+    if gate.direction in MARGINS:
+        return f"{worsening(gate)} ≤ {gate.threshold}{unit(gate.name)}"
+    return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}{unit(gate.name)}"
+
+
+def worsening(gate: Judged) -> str:
+    """What the worse is called for the metric of a margin."""
+    return "drop" if gate.direction == "max_drop" else "rise"
+
+
+def probability(p: float | None, alpha: str = "0.05") -> str:
+    """``0.12``, ``<0.001``: on the side of ``alpha`` that it is on; empty for none."""
+    if p is None:
+        return ""
+    level = Fraction(Decimal(alpha))
+    text = shown(exactly(p), lambda number: number <= level, 2 if p >= _RARE else 3)
+    return text if Fraction(text) else "<0.001"
+
+
+def at_least(number: float) -> str:
+    """A size from which on something is seen: two significant digits, rounded up."""
+    exact = Decimal(repr(number))
+    places = max(_SIGNIFICANT - 1 - exact.adjusted(), 0)
+    return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_CEILING):f}"
+
+
+def metric(result: MetricResult, name: str = "") -> str:
+    """A metric's value, ``–`` where it has none."""
+    return number(result.value, name)
+
+
+def metric_interval(result: MetricResult, name: str = "") -> str:
+    """What follows a metric's value: its interval, and a mark where the cases are too few for it."""
+    if result.value is None:
+        return ""
+    number = result.as_value().number
+    ends = interval(result.low, result.high, exactly(result.value if number is None else number), name=name)
+    return f"{ends}{SMALL if result.small else ''}"
+
+
+def _exact(gate: Judged) -> Fraction:
+    return Fraction(gate.exact) if gate.exact is not None else exactly(gate.value or 0.0)
+
+
+def number(value: float | None, name: str = "") -> str:
+    """A value of a metric with its unit, ``–`` for none."""
+    return "–" if value is None else f"{value:.{decimals(value, name)}f}{unit(name)}"
+
+
+def decimals(value: float, name: str = "") -> int:
+    """How many decimals a value takes: three of a share, fewer of what is large, more of small amounts of money."""
+    if value > 1:
+        return 2 if value < _TENS else 1 if value < _HUNDREDS else 0
+    small = unit(name) == " USD" and 0 < value < _CENTS
+    return min(_SIGNIFICANT - Decimal(repr(value)).adjusted(), DECIMALS) if small else 3
+
+
+@lru_cache(maxsize=256)
+def unit(name: str) -> str:
+    """The unit of a metric's values with a space before it, empty for shares, counts and unknown metrics."""
+    found = of_column(column_of(name))
+    return f" {found.unit}" if found and found.unit else ""
+
+
+def _signed(number: Fraction, holds: Callable[[Fraction], object], least: int) -> str:
+    if number >= 0:
+        return shown(number, holds, least)
+    return f"−{shown(-number, lambda far: holds(-far), least)}"

@@ -1,0 +1,381 @@
+"""What renderings say alike: the verdict in a sentence, which gates to show, order of questions."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import compress
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval.cases.labels import ABSENT, GOOD, MEANING
+from rag_eval.common.escaping import one_line
+from rag_eval.gates import dependent_cases
+from rag_eval.gates.policy import FULL
+from rag_eval.rendering.number_format import (
+    enclosed,
+    is_count,
+    metric,
+    probability,
+    size,
+    unit,
+    value,
+    worsening,
+    worsening_interval,
+)
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.report import Report
+    from rag_eval.cases.finding import Finding
+    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.results import MetricResult, Question
+
+_RUN, _LABEL = map(attrgetter, ("run", "label"))
+_REASONS = 3
+_ALIKE = 6
+_MOST_GATES = 200
+WHOSE = {"both": "both", "base": "base", "head": "this change"}
+_HUSHED = {"passed": "hold", "inconclusive": "are inconclusive"}
+OUTCOMES = {"passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "no_data": "no data"}
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _no_sign(_: str) -> str:
+    return ""
+
+
+class Voice(NamedTuple):
+    """How a rendering writes a gate's name, texts and names from data, so that they mean nothing else there.
+
+    ``said`` is for words with names in them, ``code`` for a name, ``text`` for a text; all three may be told how many
+    characters they have room for. ``own`` is for a sentence of ours in a report that may come from elsewhere,
+    ``figure`` for numbers that are read in one piece, ``sign`` for what an outcome, a finding or a change of the policy
+    looks like.
+    """
+
+    named: Callable[[str, str], str]  # metric, slice
+    said: Callable[..., str]
+    code: Callable[..., str]
+    text: Callable[..., str] = one_line
+    own: Callable[[str], str] = _as_it_is
+    strong: Callable[[str], str] = _as_it_is
+    figure: Callable[[str], str] = _as_it_is
+    sign: Callable[[str], str] = _no_sign
+
+    def gate(self, gate: Judged) -> str:
+        """The name of a gate."""
+        return self.named(gate.name, gate.slice)
+
+
+def _plain(name: str, part: str) -> str:
+    return f"{name} where {one_line(part)}" if part else name
+
+
+PLAIN = Voice(_plain, one_line, one_line)
+
+
+def title(report: Report) -> str:
+    """What a report is headed by; a verdict on a part of the questions or metrics says so."""
+    return f"RAG evaluation {report.verdict}{' in part' if in_part(report) else ''}"
+
+
+def in_part(report: Report) -> bool:
+    """Whether a run passed of which a part was left out."""
+    return report.scope is not None and report.passed
+
+
+def headline(report: Report, voice: Voice = PLAIN) -> str:
+    """The verdict in one sentence."""
+    failed, errors, aside = gravest(report.failed_gates), report.errors, _asides(report)
+    on = cases(report) + _unanswered(report)
+    if failed or errors:
+        why = "; ".join([*_reasons(report, failed, errors, voice), *aside])
+        return f"Failed on {on}: {why}.{_left_out(report)}"
+    passed = "Passed in part" if report.scope else "Passed"
+    return f"{passed} on {on}: {', '.join([_holding(report.gates), *aside])}.{_left_out(report)}"
+
+
+def warned(report: Report, voice: Voice = PLAIN) -> str:
+    """What did not hold and what was found, be it that it only warns, in a few words."""
+    broken = gravest(gate for gate in report.gates if gate.broken)
+    return "; ".join(_reasons(report, broken, report.findings, voice))
+
+
+def _reasons(report: Report, gates: Sequence[Judged], found: Sequence[Finding], voice: Voice) -> list[str]:
+    reasons = [reason(report, gate, voice) for gate in gates[:_REASONS]]
+    more = [f"and {len(gates) - _REASONS} more"] if len(gates) > _REASONS else []
+    return [*reasons, *more, *_codes(found, voice)]
+
+
+def gravest(gates: Iterable[Judged]) -> list[Judged]:
+    """The gates that fail the run first; of these, completeness: what is not there explains all that follows."""
+    return sorted(gates, key=lambda gate: (not gate.blocks, not is_count(gate)))
+
+
+def _unanswered(report: Report) -> str:
+    """How many of the cases have no answer at all, whatever gates say of it."""
+    absent, whole = sum(report.labels.get(name, 0) for name in ABSENT), len(report.questions)
+    if not absent:
+        return ""
+    return ", none of them answered" if absent == whole else f", {absent} of them without an answer"
+
+
+def _holding(gates: Sequence[Judged]) -> str:
+    """``8 gates and completeness hold``, ``7 of 8 gates hold``."""
+    own, counts = ([gate for gate in gates if is_count(gate) is whole] for whole in (False, True))
+    held, complete = sum(gate.outcome == "passed" for gate in own), bool(counts)
+    said = f"{held} of {len(own)}" if held < len(own) else str(held)
+    names = [f"{said} gate{'s' if len(own) != 1 else ''}"] if own or not complete else []
+    verb = "holds" if len(own) + complete == 1 else "hold"
+    return f"{listed([*names, *(['completeness'] if complete else [])])} {verb}"
+
+
+def _left_out(report: Report) -> str:
+    """What a narrowed run says of what it did not look at."""
+    scope = report.scope
+    if scope is None:
+        return ""
+    asked = f" Smoke suite: {scope.questions:,} of {scope.of:,} questions."
+    only = f" Only {listed(scope.perspectives)}: {_unjudged(len(scope.left_out_gates))}."
+    return (asked if scope.suite != FULL else "") + (only if scope.perspectives else "")
+
+
+def _unjudged(gates: int) -> str:
+    if not gates:
+        return "no gate is of another perspective"
+    return f"{gates} gate{'s' if gates != 1 else ''} of other perspectives {'were' if gates != 1 else 'was'} not judged"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``retrieval``, ``retrieval and safety``, ``answers, retrieval and safety``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _asides(report: Report) -> list[str]:
+    """What did not pass and does not fail the run, and what was found that only warns, counted."""
+    rest = [gate for gate in report.gates if not gate.blocks]
+    unclear = sum(gate.unclear for gate in rest)
+    warned = sum(gate.broken and not gate.unclear for gate in rest) + len(report.warnings)
+    skipped = sum(gate.outcome == "no_data" and not gate.broken for gate in rest)
+    said = [f"{unclear} inconclusive"] if unclear else []
+    said += [f"{warned} warning{'s' if warned != 1 else ''}"] if warned else []
+    return [*said, f"{skipped} skipped without data"] if skipped else said
+
+
+def _codes(errors: Sequence[Finding], voice: Voice) -> list[str]:
+    counts = Counter(finding.code for finding in errors)
+    return [voice.said(code) + (f" ({times} times)" if times > 1 else "") for code, times in counts.items()]
+
+
+def two_sided(report: Report) -> bool:
+    """Whether base and head have different gates, so that it matters whose one is."""
+    return report.base is not None and any(gate.origin == "base" for gate in report.gates)
+
+
+def cases(report: Report) -> str:
+    """How many cases there are: ``14 questions``, ``28 cases (14 questions, 2 runs)``."""
+    n, runs = dependent_cases.number(report.questions), set(map(_RUN, report.questions))
+    questions = f"{n} question{'s' if n != 1 else ''}"
+    return questions if len(runs) <= 1 else f"{len(report.questions)} cases ({questions}, {len(runs)} runs)"
+
+
+def several(report: Report) -> bool:
+    """Whether questions were asked in several runs: their tries are no independent cases."""
+    return dependent_cases.several(report.questions)
+
+
+def telling(gates: Sequence[Judged]) -> list[Judged]:
+    """Return the gates that get a row, grouped by name, failed completeness first; at most two hundred.
+
+    A line counts passed completeness gates, and gates on slices if many have the same harmless outcome. Of too many
+    gates those that fail the run stay, then those that warn; :func:`beyond` counts the rest.
+    """
+    shown = _rows(gates)
+    if len(shown) <= _MOST_GATES:
+        return shown
+    kept = {id(gate) for gate in sorted(shown, key=lambda gate: (not gate.blocks, not gate.broken))[:_MOST_GATES]}
+    return [gate for gate in shown if id(gate) in kept]
+
+
+def beyond(gates: Sequence[Judged]) -> str:
+    """Return a line that counts the gates for which :func:`telling` has no room."""
+    rows, shown = _rows(gates), {id(gate) for gate in telling(gates)}
+    cut = [gate for gate in rows if id(gate) not in shown]
+    failed = sum(gate.blocks for gate in cut)
+    return f"… and {len(cut):,} more gates, {failed:,} of them failed; report.json has all." if cut else ""
+
+
+def _rows(gates: Sequence[Judged]) -> list[Judged]:
+    places = {name: place for place, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
+    aside = {id(gate) for gate in hushed(gates)}
+    shown = [gate for gate in gates if id(gate) not in aside and (gate.broken or not is_count(gate))]
+    return sorted(shown, key=lambda gate: (not is_count(gate), places[gate.name]))
+
+
+def hushed(gates: Sequence[Judged]) -> list[Judged]:
+    """The gates on slices that hold, and those that are inconclusive and fail nothing, where they are many."""
+    slices = [gate for gate in gates if gate.slice and not gate.blocks]
+    alike = ([gate for gate in slices if gate.outcome == outcome] for outcome in ("passed", "inconclusive"))
+    return [gate for group in alike if len(group) > _ALIKE for gate in group]
+
+
+def counted_aside(gates: Sequence[Judged]) -> str:
+    """How many gates on slices have no row of their own."""
+    counts = Counter[str](gate.outcome for gate in hushed(gates))
+    said = [f"{counts[outcome]} {what}" for outcome, what in _HUSHED.items() if counts[outcome]]
+    return f"Gates on slices that are not shown: {', '.join(said)}." if said else ""
+
+
+def reason(report: Report, gate: Judged, voice: Voice = PLAIN) -> str:
+    """Why a gate did not pass, in a few words, and whether it is one that the change under test does not have."""
+    ours = gate.origin != "base" or report.base is None
+    if is_count(gate) and gate.value is not None:
+        what = f"{gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''}"
+        return f"{gate.value:g} {what} ({'allowed' if ours else 'the base allows'}: {gate.threshold})"
+    return _reason(report, gate, voice) + ("" if ours else " (the base's gate)")
+
+
+def _reason(report: Report, gate: Judged, voice: Voice) -> str:
+    name = voice.gate(gate)
+    if gate.unclear:
+        return f"{name} is inconclusive: {unclear(report, gate)}"
+    if gate.value is None:
+        return f"{name} has no data: {voice.said(gate.why)}" if gate.why else f"{name} has no case to apply to"
+    if gate.comparison is not None:
+        what, ends, limit = worsening(gate), worsening_interval(gate), f"{gate.threshold}{unit(gate.name)}"
+        terms = "; ".join([value(gate), *([f"{confidence(report)} {ends}"] if ends else [])])
+        if gate.comparison.test == "non_inferiority":
+            return f"{name} does not rule out a {what} of more than {limit} ({terms})"
+        return f"{name} {'fell' if what == 'drop' else 'rose'} by {size(gate)} ({terms}; allowed: {limit})"
+    number = enclosed(gate) if gate.confidence else value(gate)
+    return f"{name} {number} is {'below' if gate.direction == 'min' else 'above'} {gate.threshold}{unit(gate.name)}"
+
+
+def unclear(report: Report, gate: Judged) -> str:
+    """Why a gate is inconclusive."""
+    found, alpha = gate.comparison, report.statistics.alpha
+    likely = found is not None and found.adjusted is not None and found.adjusted > float(alpha)
+    if found is not None and not _kept(gate) and (likely or not gate.slice):
+        return f"chance may explain it ({chance(report, gate)})"
+    if found is None and gate.confidence and not _one_sided(gate):
+        return f"its interval does not lie on one side of {gate.threshold}"
+    return f"the slice has fewer than {report.min_n} cases" if report.min_n else "the slice has too few cases"
+
+
+def confidence(report: Report) -> str:
+    """The confidence of the intervals of differences: ``95 %``."""
+    return f"{float(100 * (1 - Decimal(report.statistics.alpha))):g} %"
+
+
+def unit_of(report: Report, n: int = 2) -> str:
+    """What tests and intervals count: cases, questions of several runs, or clusters."""
+    word = "cluster" if report.statistics.cluster else "question" if several(report) else "case"
+    return word if n == 1 else f"{word}s"
+
+
+def chance(report: Report, gate: Judged) -> str:
+    """``p = 0.12 after correction``; empty where no test was made."""
+    if gate.comparison is None or gate.comparison.adjusted is None:
+        return ""
+    corrected = " after correction" if report.statistics.correction != "none" else ""
+    text = probability(gate.comparison.adjusted, report.statistics.alpha)
+    return f"p {'' if text.startswith('<') else '= '}{text.replace('<', '< ')}{corrected}"
+
+
+def _kept(gate: Judged) -> bool:
+    found = gate.comparison
+    return found is not None and found.worsening is not None and gate.gate.keeps(found.worsening)
+
+
+def _one_sided(gate: Judged) -> bool:
+    return (
+        None not in (gate.low, gate.high) and len({gate.gate.keeps(end or 0.0) for end in (gate.low, gate.high)}) == 1
+    )
+
+
+def counted(result: MetricResult | None, n: int) -> str:
+    """How many cases speak: ``26 of 30`` for a 0/1 metric, else their number."""
+    return f"{result.hits} of {result.n}" if result is not None and result.hits is not None else str(n)
+
+
+def outcome(gate: Judged) -> str:
+    """The outcome in words."""
+    word = OUTCOMES[gate.outcome]
+    if gate.unclear:
+        return f"{word} (counts as failed)" if gate.blocks else word
+    if gate.broken and not gate.blocks:
+        return f"{word} (warning only)"
+    if gate.outcome == "no_data":
+        return f"{word} ({'counts as failed' if gate.broken else 'skipped'})"
+    return word
+
+
+def usual(report: Report) -> str:
+    """That nobody has written gates, where that is so."""
+    return "" if report.gates_file else "There is no gates file: the reference scorer's defaults hold."
+
+
+def label(text: str, voice: Voice) -> str:
+    """A label; one that is none of ours is data."""
+    return text if text in MEANING else voice.code(text)
+
+
+def signed_label(text: str, voice: Voice) -> str:
+    """A label with the sign of whether it is a good one."""
+    return f"{voice.sign('passed' if text in GOOD else 'failed')} {label(text, voice)}"
+
+
+def failing(report: Report) -> list[Question]:
+    """The cases that fail."""
+    return _labelled(report.questions, {*map(_LABEL, report.questions)} - GOOD)
+
+
+def by_urgency(questions: Sequence[Question], most: int = sys.maxsize) -> list[Question]:
+    """The first cases, failures first, each group in the order of the report."""
+    labels = {*map(_LABEL, questions)}
+    found = _labelled(questions, labels - GOOD)
+    return [*found, *(_labelled(questions, labels & GOOD) if len(found) < most else ())][:most]
+
+
+def _labelled(questions: Sequence[Question], labels: Collection[str]) -> list[Question]:
+    """The cases of some labels. There may be millions: none is looked at by a call of its own."""
+    return list(compress(questions, map(labels.__contains__, map(_LABEL, questions))))
+
+
+def completeness(report: Report) -> str:
+    """Completeness in one line."""
+    found = report.completeness
+    counts = ", ".join(f"{getattr(found, name)} {name}" for name in ("missing", "duplicate", "unknown", "errored"))
+    return f"{found.scored} of {found.expected} expected answers are there; {counts}."
+
+
+def value_of(report: Report, name: str) -> str:
+    """A metric's value, as its gate shows it where it has one: two roundings of one number would look like two."""
+    gate = next((gate for gate in report.gates if gate.name == name and _about(report, gate)), None)
+    if gate is not None:
+        return value(gate)
+    return metric(report.metrics[name], name) if name in report.metrics else ""
+
+
+def _about(report: Report, gate: Judged) -> bool:
+    """Whether a gate is about the value of the table: the base may define the metric otherwise."""
+    if gate.slice or gate.comparison is not None:
+        return False
+    found = report.metrics.get(gate.name)
+    return gate.origin != "base" or (found is not None and (found.value, found.n) == (gate.value, gate.n))
+
+
+def cases_of(report: Report, gate: Judged) -> str:
+    """How many cases speak for a gate."""
+    if gate.comparison is not None:
+        return f"{gate.n} pair{'s' if gate.n != 1 else ''}"
+    result = report.metrics.get(gate.name)
+    if gate.slice and gate.exact is not None and result is not None and result.hits is not None:
+        return f"{round(Fraction(gate.exact) * gate.n)} of {gate.n}"
+    return counted(result if _about(report, gate) else None, gate.n)

@@ -1,0 +1,123 @@
+"""All metrics of a report, perspective by perspective, as tables; and what would give a value to those without one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rag_eval.metrics import column_of, measure
+from rag_eval.rendering.number_format import metric_interval
+from rag_eval.rendering.phrases import counted, value_of
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.report import Report
+    from rag_eval.gates.results import MetricResult
+    from rag_eval.metrics import Metric
+
+    Results = Mapping[str, MetricResult]
+    Table = tuple[list[str], list[list[str]]]
+    """Headers, the first of which is that of a metric's name, and rows."""
+
+_CUT = re.compile("@[0-9]+$")
+_NAMED, _FIELDS, _COLUMNS = 3, 5, 20
+_MANY = 3
+"""Values of one metric that are worth a table of their own."""
+
+
+def perspectives(report: Report) -> list[str]:
+    """The perspectives that have a value, in the order of the report."""
+    return list(dict.fromkeys(result.perspective for result in report.metrics.values() if result.n))
+
+
+def tables(report: Report, perspective: str) -> Iterator[Table]:
+    """The tables of a perspective: plain values, values by cutoff, and those of metrics that give many."""
+    own = {name: result for name, result in report.metrics.items() if result.perspective == perspective and result.n}
+    cut = [name for name in own if _CUT.search(name)]
+    many = [name for name in own if name not in cut and _folds(name) >= _MANY]
+    plain = [name for name in own if name not in cut and name not in many]
+    yield from _plain(report, own, plain)
+    yield from _beside(report, own, [(name, _CUT.sub("", name), _CUT.findall(name)[0]) for name in cut])
+    yield from _beside(report, own, [(name, column_of(name), name.rpartition(".")[2]) for name in many])
+
+
+def _folds(name: str) -> int:
+    return len(measure(name).metric.folds)
+
+
+def _plain(report: Report, own: Results, names: Sequence[str]) -> Iterator[Table]:
+    rows = [
+        [
+            name,
+            value_of(report, name) + metric_interval(own[name], name),
+            counted(own[name], own[name].n),
+            _arrow(own[name].better),
+        ]
+        for name in names
+    ]
+    if rows:
+        yield ["metric", "value", "cases", "better"], rows
+
+
+def _beside(report: Report, own: Results, parts: Sequence[tuple[str, str, str]]) -> Iterator[Table]:
+    """Yield a row a metric, a column a value; ``parts`` are a value's name, its metric and its column."""
+    if not parts:
+        return
+    at = {(metric, column): name for name, metric, column in parts}
+    columns = list(dict.fromkeys(column for _, _, column in parts))
+    cut = len(columns) - _COLUMNS
+    columns, more = columns[:_COLUMNS], [f"… and {cut:,} more"] if cut > 0 else []
+    first = {metric: own[name] for name, metric, _ in reversed(parts)}
+    rows = [
+        [
+            metric,
+            *(value_of(report, at[metric, column]) if (metric, column) in at else "" for column in columns),
+            *("" for _ in more),
+            str(first[metric].n),
+            _arrow(first[metric].better),
+        ]
+        for metric in dict.fromkeys(metric for _, metric, _ in parts)
+    ]
+    yield ["metric", *columns, *more, "cases", "better"], rows
+
+
+def without_cases(report: Report) -> str:
+    """The metrics that apply to no case, by what they need and no metric that has a value does."""
+    absent, there = _by_value(report)
+    known = {field for one in there for field in one.needs}
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for one in absent:
+        groups.setdefault(tuple(field for field in one.needs if field not in known), []).append(one.name)
+    bare = groups.pop((), [])
+    parts = [f"{' and '.join(fields)} ({_few(names)})" for fields, names in sorted(groups.items(), key=_size)]
+    more = [f"{len(parts) - _FIELDS} more fields, which rag-eval metrics lists"] if len(parts) > _FIELDS else []
+    needed = [f"needed: {'; '.join([*parts[:_FIELDS], *more])}"] if parts else []
+    idle = [f"without a case to apply to: {_few(bare)}"] if bare else []
+    head = f"No data for {len(absent)} metric{'s' if len(absent) != 1 else ''}"
+    return f"{'; '.join([head, *needed, *idle])}." if absent else ""
+
+
+def _by_value(report: Report) -> tuple[list[Metric], list[Metric]]:
+    """The metrics of which no value applies to any case, and the others."""
+    found: dict[str, Metric] = {}
+    valued: set[str] = set()
+    for name, result in report.metrics.items():
+        one = measure(name).metric
+        found[one.name] = one
+        valued |= {one.name} if result.n else set()
+    sides = [[one for one in found.values() if (one.name in valued) is there] for there in (False, True)]
+    return sides[0], sides[1]
+
+
+def _size(group: tuple[tuple[str, ...], list[str]]) -> tuple[int, tuple[str, ...]]:
+    return -len(group[1]), group[0]
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first names of several, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join([*names[:_NAMED], *([f"… {more} more"] if more > 0 else [])])
+
+
+def _arrow(better: str) -> str:
+    return "↑" if better == "higher" else "↓"

@@ -1,0 +1,173 @@
+"""FORMS: a probe as a table for the terminal, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tabulate import tabulate
+
+from rag_eval.common.escaping import log_line, one_line
+from rag_eval.common.escaping import markdown as safe
+from rag_eval.rendering.json_values import json_text, plain
+from rag_eval.rendering.number_format import number, unit
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.sensitivity import At, Catch, Errors, Move, Probe, Probed
+
+_MOVES, _IDLE, _NAME = 6, 20, 120
+_NOTHING = "nothing would stop this"
+_DAMAGE = ["damage", "what is done", "cases", "stopped from", "by"]
+_ERRORS = ["gate", "test", "n", "noise", "fails unchanged", "fails at 3/4 of the margin", "misses a drop"]
+_CATCHES = ["gate or finding", "damage", "caught from", "effect"]
+
+
+def table(probe: Probe) -> str:
+    """Plain text for a terminal."""
+    text = "\n\n".join(_parts(probe, _plain, "simple", ""))
+    return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
+
+
+def markdown(probe: Probe) -> str:
+    """GitHub's Markdown, for a comment or a job summary."""
+    return "\n\n".join(_parts(probe, _code, "github", "## ")) + "\n"
+
+
+def as_json(probe: Probe) -> str:
+    """Everything, two spaces a level."""
+    kinds = [{**plain(kind), "passes": kind.passes} for kind in probe.kinds]
+    return json_text({**plain(probe), "kinds": kinds, "idle": probe.idle})
+
+
+FORMS: dict[str, Callable[[Probe], str]] = {"table": table, "markdown": markdown, "json": as_json}
+
+
+def _parts(probe: Probe, name: Callable[[str], str], style: str, head: str) -> Iterator[str]:
+    """The parts of a page; ``name`` shows a name from data, ``style`` is tabulate's, ``head`` begins the first line."""
+    if probe.exit_code:
+        yield head + "Probing a failing run shows nothing"
+        yield from _refused(probe, name)
+        yield from _error_rates(probe, name, style)
+        return
+    passing = [kind for kind in probe.kinds if kind.passes]
+    yield head + _headline(probe, passing)
+    yield _compared(probe, name)
+    yield tabulate([_damage(kind, name) for kind in probe.kinds], _DAMAGE, style, disable_numparse=True)
+    rows = list(_caught(probe, name))
+    yield tabulate(rows, _CATCHES, style, disable_numparse=True) if rows else "No gate caught any of it."
+    yield from _error_rates(probe, name, style)
+    yield from _unguarded(probe, name)
+    if probe.idle:
+        more = f" and {len(probe.idle) - _IDLE} more" if len(probe.idle) > _IDLE else ""
+        yield f"Caught none of it: {', '.join(map(name, probe.idle[:_IDLE]))}{more}."
+
+
+def _error_rates(probe: Probe, name: Callable[[str], str], style: str) -> Iterator[str]:
+    if probe.errors:
+        yield "How often each regression gate errs, with as much noise as the run and its baseline allow for:"
+        yield tabulate([_errors(one, name) for one in probe.errors], _ERRORS, style, disable_numparse=True)
+
+
+def _errors(one: Errors, name: Callable[[str], str]) -> list[str]:
+    rates = [f"{rate:.1%}" for rate in (one.noise, one.unchanged, one.permitted)]
+    return [name(one.gate), one.test, str(one.n), *rates, f"{one.missed:.1%} at {one.drop:.3g}"]
+
+
+def _refused(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
+    if probe.unequal:
+        gates = ", ".join(map(name, probe.unequal))
+        yield f"The A/A run failed: with the run as its own baseline, these regression gates fail: {gates}."
+    if probe.failing:
+        reasons = ", ".join(map(name, probe.failing))
+        yield f"The undamaged run does not pass: {reasons}. Mend that first: rag-eval score says what is wrong."
+
+
+def _headline(probe: Probe, passing: Sequence[Probed]) -> str:
+    tried = [kind for kind in probe.kinds if kind.cases and kind.read]
+    if not tried:
+        return f"Probed {probe.cases} cases: no damage can be done to them."
+    if not passing:
+        last = max(tried, key=_share)
+        latest = f"{last.kind} the last, from {_at(last.stops, last)} cases" if last.stops else ""
+        return f"Probed {probe.cases} cases: all {len(tried)} kinds of damage are stopped, {latest}."
+    return f"Probed {probe.cases} cases: nothing would stop {len(passing)} of {len(tried)} kinds of damage."
+
+
+def _share(kind: Probed) -> float:
+    return kind.stops.cases / kind.cases if kind.stops else 1.0
+
+
+def _compared(probe: Probe, name: Callable[[str], str]) -> str:
+    against = f"the baseline {name(probe.against)}" if probe.against else "the undamaged run"
+    passed = "The undamaged run passes, beside itself too (A/A)."
+    return f"{passed} Regression gates compare with {against}. Doses in percent: {', '.join(probe.doses)}."
+
+
+def _damage(kind: Probed, name: Callable[[str], str]) -> list[str]:
+    own = [kind.kind, kind.text, str(kind.cases)]
+    if not kind.cases:
+        return [*own, "–", "no case to damage"]
+    if not kind.read:
+        return [*own, "–", "no metric reads it"]
+    if kind.stops is None:
+        return [*own, "–", _NOTHING]
+    by = [catch.by for catch in kind.catches if catch.stops == kind.stops]
+    more = f" and {len(by) - 2} more" if len(by) > 2 else ""
+    return [*own, _at(kind.stops, kind), ", ".join(map(name, by[:2])) + more]
+
+
+def _caught(probe: Probe, name: Callable[[str], str]) -> Iterator[list[str]]:
+    found = {catch.by: 0 for kind in probe.kinds for catch in kind.catches}
+    for by in [*(gate for gate in probe.gates if gate in found), *(by for by in found if by not in probe.gates)]:
+        for kind in probe.kinds:
+            for catch in kind.catches:
+                if catch.by == by:
+                    yield [name(by), kind.kind, _at(catch.seen, kind), _effect(catch, kind)]
+
+
+def _effect(catch: Catch, kind: Probed) -> str:
+    if catch.stops is None:
+        return "warns only"
+    return "fails the run" if catch.stops == catch.seen else f"fails the run from {_at(catch.stops, kind)}"
+
+
+def _unguarded(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
+    lines = [f"- {kind.kind}: {_moved(kind.unguarded, name)}" for kind in probe.kinds if kind.unguarded]
+    if lines:
+        yield "Moved at the largest dose, and no gate guards it:\n\n" + "\n".join(lines)
+
+
+def _moved(moves: Sequence[Move], name: Callable[[str], str]) -> str:
+    """The metrics that moved, of those with a cutoff or several values the one that moved most."""
+    furthest: dict[str, Move] = {}
+    for move in sorted(moves, key=_distance, reverse=True):
+        furthest.setdefault(re.split("[@.]", move.metric)[0], move)
+    shown = [move for move in moves if move in furthest.values()][:_MOVES]
+    texts = [
+        f"{name(move.metric)} {_number(move.before, move.metric)} → {_number(move.after, move.metric)}"
+        for move in shown
+    ]
+    more = f" and {len(moves) - len(shown)} more" if len(moves) > len(shown) else ""
+    return ", ".join(texts) + more
+
+
+def _distance(move: Move) -> float:
+    return 1.0 if move.before is None or move.after is None else abs(move.after - move.before)
+
+
+def _at(at: At, kind: Probed) -> str:
+    """In cases: of ten, one percent is a case and no percent."""
+    return f"{at.cases} of {kind.cases}"
+
+
+def _number(value: float | None, metric: str) -> str:
+    return number(value, metric) if unit(metric) or value is None else f"{value:.3f}"
+
+
+def _plain(text: str) -> str:
+    return one_line(text, _NAME)
+
+
+def _code(text: str) -> str:
+    return safe(text, _NAME)

@@ -1,0 +1,182 @@
+"""The series of a history in words and figures: for the terminal, and as Markdown with charts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil, floor
+from typing import TYPE_CHECKING
+
+from tabulate import tabulate
+
+from rag_eval.common.escaping import log_line, one_line
+from rag_eval.common.escaping import markdown as safe
+from rag_eval.rendering.number_format import between, probability
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.history import Contrast, GoldDiff, Reading, Series
+
+_BARS = "▁▂▃▄▅▆▇█"
+_READINGS, _SPARKS, _CHARTED = 20, 40, 60
+_LABEL, _AXIS_LABEL = 60, 24
+# What Mermaid gives a meaning to, or Markdown, is left out: a label on an axis need not be more than recognised.
+_UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
+SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", ""]
+POINTS = ["report", "value", "95 % interval", "cases", ""]
+
+
+def table(series: Sequence[Series], reports: int) -> str:
+    """Plain text for a terminal: a row a metric, what there is to say, the newest twenty readings of each."""
+    grid = tabulate([summary(one, str) for one in series], SUMMARY, "simple", disable_numparse=True)
+    parts = [headline(series, reports), *([grid] if series else []), *_said(series, _plain)]
+    for one in series:
+        rows = [row(reading, _plain) for reading in one.readings[-_READINGS:]]
+        parts.append(f"{one.metric}{_cut(one)}\n\n" + tabulate(rows, POINTS, "simple", disable_numparse=True))
+    return "\n".join(log_line(line) for line in "\n\n".join(parts).split("\n")) + "\n"
+
+
+def markdown(series: Sequence[Series], reports: int) -> str:
+    """GitHub's Markdown: the same, with a Mermaid chart of each metric."""
+    grid = tabulate([summary(one, _code) for one in series], SUMMARY, "github", disable_numparse=True)
+    parts = [f"## {headline(series, reports)}", *([grid] if series else []), *_said(series, safe)]
+    for one in series:
+        rows = [row(reading, safe) for reading in one.readings[-_READINGS:]]
+        body = tabulate(rows, POINTS, "github", disable_numparse=True)
+        parts += [f"### {_code(one.metric)}", *_chart(one)]
+        parts.append(f"<details><summary>Readings{_cut(one)}</summary>\n\n{body}\n\n</details>")
+    return "\n\n".join(parts) + "\n"
+
+
+def spark(readings: Sequence[Reading]) -> str:
+    """A bar a reading from the least value to the greatest, ``·`` without a value, ``│`` where the contract changed."""
+    values = [reading.value for reading in readings if reading.value is not None]
+    low, high = (min(values), max(values)) if values else (0.0, 0.0)
+    bars = (("│" if reading.broken else "") + _bar(reading.value, low, high) for reading in readings)
+    return "".join(bars)
+
+
+def _bar(value: float | None, low: float, high: float) -> str:
+    if value is None:
+        return "·"
+    span = high / 2 - low / 2  # halves: the whole may be more than a float holds
+    share = (value / 2 - low / 2) / span if span > 0 else 0.5
+    return _BARS[min(len(_BARS) - 1, int(share * len(_BARS)))]
+
+
+def headline(series: Sequence[Series], reports: int) -> str:
+    """How many reports there are, how many metrics are worse than in the oldest, and of how many nobody knows that."""
+    many = f"{reports} report{'s' if reports != 1 else ''}"
+    held = [one.oldest for one in series if one.oldest is not None]
+    worse, left = sum(one.worse for one in held), len(series) - len(held)
+    if not held:
+        return f"{many}: nothing could be compared"
+    said = f"{worse} of {len(series)} metrics significantly worse" if worse else "no metric is significantly worse"
+    more = f"; {left} could not be compared" if left else ""
+    return f"{many}: {said} than in the oldest comparable report{more}"
+
+
+def summary(one: Series, name: Callable[[str], str]) -> list[str]:
+    """The cells under :data:`SUMMARY`."""
+    found, trend = one.oldest, spark(one.readings[-_SPARKS:])
+    if found is None:
+        newest = one.values[-1] if one.values else None
+        return [name(one.metric), trend, "–", _number(newest), "–", "–", "–", "–", "nothing to compare with"]
+    change, ends = moved(one, found)
+    values = [_number(found.old), _number(found.new), change, ends, probability(found.p), str(found.n)]
+    return [name(one.metric), trend, *values, _verdict(one, found)]
+
+
+def moved(one: Series, found: Contrast) -> tuple[str, str]:
+    """How the value moved, with its interval: as in a comparison of the two reports."""
+    sign = -1 if one.better == "higher" else 1
+    ends = [None if end is None else f"{sign * end + 0.0:+.3f}" for end in (found.low, found.high)][::sign]
+    return f"{sign * found.worsening + 0.0:+.3f}", between(*ends)
+
+
+def _verdict(one: Series, found: Contrast) -> str:
+    if found.worse:
+        return "worse, and slowly" if one.slow else "worse"
+    return "worse than the best" if one.best is not None and one.best.worse else found.result
+
+
+def _said(series: Sequence[Series], name: Callable[[str], str]) -> Iterator[str]:
+    lines = [f"- {line}" for one in series for line in told(one, name)]
+    if lines:
+        yield "\n".join(lines)
+
+
+def told(one: Series, name: Callable[[str], str]) -> Iterator[str]:
+    """What there is to say of a metric beside its numbers."""
+    best, step, metric = one.best, one.step, name(one.metric)
+    if one.slow:
+        largest = f"the largest one is {step.worsening:+.3f}" if step else "there is none"
+        yield f"{metric}: slow drift. No single step from one report to the next is significant; {largest}."
+    elif step is not None and step.worse:
+        way = f"from {name(step.before)} to {name(step.after)}"
+        yield f"{metric}: the largest significant step is {step.worsening:+.3f}, {way}."
+    if best is not None and best.worse and (one.oldest is None or best.before != one.oldest.before):
+        yield f"{metric}: worse by {best.worsening:.3f} than its best, {name(best.before)}."
+    for why, readings in one.uncompared:
+        yield f"{metric}: the newest is not held against {readings} older reading{'s' * (readings > 1)}: {why}."
+    alien = sum(not reading.comparable and reading.value is not None for reading in one.readings)
+    if alien:
+        verb = "reading was" if alien == 1 else "readings were"
+        yield f"{metric}: {alien} {verb} taken under another contract and not compared."
+
+
+def row(reading: Reading, name: Callable[[str], str]) -> list[str]:
+    """The cells under :data:`POINTS`."""
+    between = "–" if reading.low is None or reading.high is None else f"{reading.low:.3f} to {reading.high:.3f}"
+    return [name(reading.label), _number(reading.value), between, str(reading.n), _marks(reading)]
+
+
+def _marks(reading: Reading) -> str:
+    marks = ["contract changed"] if reading.broken else []
+    if reading.gold is not None:
+        marks.append(f"gold changed ({_gold(reading.gold)})")
+    return "; ".join(marks)
+
+
+def _gold(change: GoldDiff) -> str:
+    return ", ".join(f"{count} {word}" for word, count in change._asdict().items() if count)
+
+
+def _cut(one: Series) -> str:
+    total = len(one.readings)
+    return f" (the newest {_READINGS} of {total})" if total > _READINGS else ""
+
+
+def _chart(one: Series) -> Iterator[str]:
+    """A chart of the readings that are comparable with the newest; none of fewer than two."""
+    shown = [reading for reading in one.readings if reading.comparable and reading.value is not None][-_CHARTED:]
+    if len(shown) < 2:
+        return
+    # A number in front: of two equal labels Mermaid would make one place.
+    labels = (f'"{place} {_axis(reading.label)}"' for place, reading in enumerate(shown, 1))
+    values = [reading.value for reading in shown if reading.value is not None]
+    drawn = ", ".join(f"{value:.4f}" for value in values)
+    lines = [f'title "{_axis(one.metric)}"', f"x-axis [{', '.join(labels)}]", _scale(values), f"line [{drawn}]"]
+    yield "```mermaid\nxychart-beta\n" + "\n".join(f"  {line}" for line in lines) + "\n```"
+
+
+def _scale(values: Sequence[float]) -> str:
+    """From the tenth below the least to the tenth above the greatest: a drift of 0.02 is to be seen."""
+    low, high = floor(min(values) * 10), ceil(max(values) * 10)
+    return f"y-axis {low / 10:.1f} --> {max(high, low + 1) / 10:.1f}"
+
+
+def _axis(label: str) -> str:
+    clean = _UNCHARTED.sub("_", one_line(label, 4 * _AXIS_LABEL))
+    return clean if len(clean) <= _AXIS_LABEL else "…" + clean[-_AXIS_LABEL:]
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _plain(text: str) -> str:
+    return one_line(text, _LABEL)
+
+
+def _code(name: str) -> str:
+    return f"`{name}`"

@@ -1,0 +1,101 @@
+"""Scores that add, and the folds that make one number of them.
+
+A tally is a multiset of scores. Tallies add in any order and grouping, so that any way of sharing out the work gives
+the same number. A score is ``True`` or ``False``, a ratio ``(numerator, denominator)`` of whole numbers, a count, or a
+float; all but the last are folded exactly, floats by ``math.fsum`` and rounded to twelve decimals, so that the last
+bits of a platform's arithmetic decide no verdict. A labelled score is ``(score, whether it should be high)``: no mean
+is made of those, see :mod:`rag_eval.stats.aggregations`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from math import fsum
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+Ratio = tuple[int, int]
+Labelled = tuple[float, bool]
+Score = bool | Ratio | int | float | Labelled
+Shown = float | Labelled
+Tally = Counter[Score]
+DECIMALS = 12
+_SHOWN, _MOST_SHOWN = 3, 60
+
+
+class Value(NamedTuple):
+    """A metric's value over ``n`` cases; ``number`` is None where it applies to none.
+
+    ``hits`` counts the ones of a 0/1 metric.
+    """
+
+    number: Fraction | float | None
+    n: int
+    hits: int | None = None
+
+
+def tally(scores: Iterable[Score | None]) -> Tally:
+    """The multiset of the scores that apply."""
+    counted = Counter(scores)
+    counted.pop(None, None)
+    return counted  # type: ignore[return-value]
+
+
+def weighed(found: Sequence[T], counts: Iterable[int]) -> Counter[T]:
+    """The multiset of what was found so many times each, whether it stands there once or several times."""
+    counted = Counter(found)  # most stand for one case each, mostly: they are counted at once
+    for one, count in zip(found, counts, strict=True):
+        if count != 1:
+            counted[one] += count - 1
+    return counted
+
+
+def mean(scores: Tally) -> Value:
+    """The mean: exact for 0/1 and ratios, a float rounded to :data:`DECIMALS` where a float is among the scores."""
+    n = scores.total()
+    if not n:
+        return Value(None, 0)
+    hits = scores[True] if all(type(score) is bool for score in scores) else None
+    if any(type(score) is float for score in scores):
+        return Value(round(fsum(as_float(score) * count for score, count in scores.items()) / n, DECIMALS), n)
+    return Value(_exact_sum(scores) / n, n, hits)
+
+
+def as_float(score: Score) -> float:
+    """A score as a number; not for labelled ones."""
+    return score[0] / score[1] if isinstance(score, tuple) else float(score)
+
+
+def as_shown(score: Score) -> Shown:
+    """A score as reports keep it: a number, or a labelled score as it is."""
+    if isinstance(score, tuple) and isinstance(score[1], bool):
+        return score[0], score[1]
+    return as_float(score)
+
+
+def exactly(number: Fraction | float) -> Fraction:
+    """The number that a comparison takes: fractions as they are, floats by their shortest decimal."""
+    return number if isinstance(number, Fraction) else Fraction(repr(number))
+
+
+def shown(number: Fraction, holds: Callable[[Fraction], object], least: int = _SHOWN) -> str:
+    """``number`` with ``least`` decimals, or as many more as it takes that ``holds`` says the same of what is shown."""
+    for decimals in range(least, _MOST_SHOWN):
+        rounded = round(number, decimals)
+        if holds(rounded) == holds(number):
+            whole, rest = divmod(int(rounded * 10**decimals), 10**decimals)
+            return f"{whole}.{rest:0{decimals}d}" if decimals else str(whole)
+    return str(number)
+
+
+def _exact_sum(scores: Tally) -> Fraction:
+    by_denominator: Counter[int] = Counter()
+    numerator: Any
+    denominator: Any
+    for score, count in scores.items():
+        numerator, denominator = score if isinstance(score, tuple) else (int(score), 1)
+        by_denominator[denominator] += numerator * count
+    return sum((Fraction(total, denominator) for denominator, total in by_denominator.items()), Fraction(0))

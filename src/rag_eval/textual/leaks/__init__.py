@@ -1,0 +1,129 @@
+"""Detectors of what an answer must not hold: personal data, secrets, internal names, long runs of a source's own words.
+
+Pure: patterns and checksums, no model, no network. Work is linear in the length of the text: every pattern begins where
+a run of its characters begins, and repeats nothing that repeats. docs/safety.md says what they see and what not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval.textual.leaks import internal, personal, secrets, verbatim
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Safety
+    from rag_eval.textual.leaks.prefilter import Search
+
+    Spans = Iterator[tuple[int, int]]
+
+PERSONAL, SECRETS, INTERNAL, VERBATIM = CATEGORIES = ("personal", "secrets", "internal", "verbatim")
+_SHOWN, _MOST_STARS = 2, 12
+
+
+class Leak(NamedTuple):
+    """What a detector found in a text: from character ``start`` up to, not including, ``end``."""
+
+    category: str
+    detector: str
+    start: int
+    end: int
+    text: str
+
+
+class Detector(NamedTuple):
+    """A detector that needs the text alone.
+
+    ``spans`` are those that it finds in a text. ``among`` gives the places of those texts in which it may find any,
+    cheaply and many at once.
+    """
+
+    name: str
+    category: str
+    among: Search
+    spans: Callable[[str], Spans]
+
+
+DETECTORS = (
+    Detector("e-mail address", PERSONAL, personal.with_at_sign, personal.mail_addresses),
+    Detector("phone number", PERSONAL, personal.with_long_number, personal.phone_numbers),
+    Detector("US social security number", PERSONAL, personal.with_long_number, personal.social_security_numbers),
+    Detector("payment card number", PERSONAL, personal.with_long_number, personal.card_numbers),
+    Detector("IBAN", PERSONAL, personal.with_account, personal.ibans),
+    Detector("key of a known format", SECRETS, secrets.with_long_word, secrets.known_keys),
+    Detector("private key", SECRETS, secrets.with_key, secrets.private_keys),
+    Detector("password in a URL", SECRETS, secrets.with_address, secrets.passwords_in_urls),
+    Detector("stated secret", SECRETS, secrets.announcing, secrets.stated_secrets),
+)
+"""Every detector that needs the text alone; to add one, add a row. A change of what one finds is a new version of the
+leakage metrics."""
+
+_SEARCHES = tuple(dict.fromkeys([detector.among for detector in DETECTORS]))
+
+
+def leaks_of(text: str, expected: Sequence[str], chunks: Iterable[Sequence[str]], safety: Safety) -> tuple[Leak, ...]:
+    """What ``text`` leaks, by place.
+
+    ``expected`` are texts of which every value may be said: the question, and what the answer is to hold. ``chunks``
+    are the tokens of each chunk.
+    """
+    told = _Expected(expected)
+    found = [leak for leak in _found(text, safety) if not told.holds(leak)]
+    run = verbatim.first_run(text, chunks, safety.verbatim_words, expected)
+    found += [Leak(VERBATIM, f"{safety.verbatim_words} words of a chunk", *run, text[slice(*run)])] if run else []
+    return tuple(sorted(found, key=lambda leak: (leak.start, leak.end, leak.detector)))
+
+
+def suspects(texts: Sequence[str], safety: Safety) -> set[int]:
+    """The places of those among ``texts`` in which a detector may find something; in the others none does."""
+    if safety.internal_ids:
+        return set(range(len(texts)))
+    return set().union(*[among(texts) for among in _SEARCHES])
+
+
+def masked(text: str) -> str:
+    """A leaked value as it may be shown: all but the first and the last two characters as stars, at most twelve."""
+    hidden = len(text) - 2 * _SHOWN
+    if hidden <= 0:
+        return "*" * len(text)
+    return f"{text[:_SHOWN]}{'*' * min(hidden, _MOST_STARS)}{text[-_SHOWN:]}"
+
+
+def without(text: str, found: Iterable[Leak]) -> str:
+    """``text`` with every leaked value masked; verbatim runs stay, they are the source's words."""
+    pieces, position = [], 0
+    for leak in found:
+        if leak.category != VERBATIM and leak.end > position:
+            start = max(leak.start, position)
+            pieces += [text[position:start], masked(text[start : leak.end])]
+            position = leak.end
+    return "".join([*pieces, text[position:]])
+
+
+def _found(text: str, safety: Safety) -> Iterator[Leak]:
+    held = {among: among((text,)) for among in _SEARCHES}
+    for detector in DETECTORS:
+        for start, end in detector.spans(text) if held[detector.among] else ():
+            yield Leak(detector.category, detector.name, start, end, text[start:end])
+    for pattern in safety.internal_ids:
+        for start, end in internal.names(internal.compiled(pattern), text):
+            yield Leak(INTERNAL, "internal name", start, end, text[start:end])
+
+
+class _Expected:
+    """Texts whose values may be said. Letter case, spaces and punctuation between figures make no difference."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._bare: str | None = None
+
+    def holds(self, leak: Leak) -> bool:
+        if self._bare is None:
+            self._bare = "\n".join(map(_bare, self._texts))
+        bare = _bare(leak.text)
+        return bare in self._bare if bare else any(leak.text in text for text in self._texts)
+
+
+def _bare(text: str) -> str:
+    """Letters and digits alone, without regard to case."""
+    return "".join(filter(str.isalnum, text.casefold()))

@@ -1,0 +1,189 @@
+"""Personal data by its form: mail addresses, phone numbers, US social security numbers, cards, IBANs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rag_eval.textual.leaks.prefilter import among
+
+Spans = Iterator[tuple[int, int]]
+
+_MAIL = re.compile(
+    r"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9][A-Za-z0-9._%+\-]{0,63}"
+    r"@(?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24})(?![A-Za-z0-9-])"
+)
+_FILES = frozenset("png jpg jpeg gif svg webp avif ico pdf js css json ts py md txt html zip".split())
+"""What reads as the end of an address but is that of a file, as in icon@2x.png."""
+
+_CREDENTIALS = 130  # characters of a URL before the host
+
+_GAPS = b" .-/()"
+_FIGURES = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x41 if 0x41 <= byte <= 0x5A else byte for byte in range(256))
+"""All figures as 0 and all capital letters as A, of a text's bytes."""
+_GAP = r"[ .\-/()]{0,2}"
+_BEFORE, _AFTER = r"(?<![\w.,:+/\-])", r"(?![\w\-]|[.,:/][0-9])"
+_INTERNATIONAL = re.compile(rf"(?<![\w+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])")
+_INTERNATIONAL_00 = re.compile(rf"{_BEFORE}00[1-9][0-9]{{0,2}}(?=[ \-/(])(?:{_GAP}[0-9]){{6,13}}(?![0-9])")
+_AMERICAN = re.compile(
+    rf"{_BEFORE}(?:1[ .\-])?"
+    rf"(?:\([2-9][0-9]{{2}}\) ?[2-9][0-9]{{2}}[\-. ]|[2-9][0-9]{{2}}([\-.])[2-9][0-9]{{2}}\1)[0-9]{{4}}{_AFTER}"
+)
+_PAIRS = re.compile(rf"{_BEFORE}0[1-9](?:([ .\-])[0-9][0-9])(?:\1[0-9][0-9]){{3}}{_AFTER}")
+_NATIONAL = re.compile(rf"{_BEFORE}\(?0[1-9][0-9]{{1,4}}\)?(?: ?/ ?| )[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}")
+_HYPHENED = re.compile(rf"{_BEFORE}0[1-9][0-9]{{0,3}}-[0-9]{{1,4}}-[0-9]{{4}}{_AFTER}")
+_ANNOUNCED = re.compile(
+    r"(?i)(?<!\w)(?:tel(?:ephone|efon|[ée]fono|[ée]phone)?|phone|mobile|cell|fax|whatsapp|hotline|mobil|handy"
+    r"|call(?: us| me| him| her| them)? (?:at|on|under))\.?(?: (?:no|nr|number|nummer|is|at|us|under)\b\.?){0,3}"
+    r"[ .:#=]{0,3}(\(?[0-9](?:[ \-/()]{0,2}[0-9]){6,14})(?!\w|[.,:][0-9])"
+)
+_NO_PHONE = re.compile(
+    r"(?i)(?:order|part|case|ticket|invoice|ref(?:erence)?|sku|serial|item|article|model|account|customer|tracking|product"
+    r"|batch|patent|docket|claim|policy|bestell|auftrags?|rechnungs?|artikel|kunden|commande|facture|pedido|factura|isbn)"
+    r"[\s-]?(?:no|nr|num(?:ber|mer|[ée]ro)?|id|code)?\.?\s{0,2}[:#=]?\s{0,2}(?:is\s)?\Z"
+)
+"""What stands before the number of an order, a part or a case."""
+_CONTEXT = 40  # characters before a number that are read
+_DATE = re.compile(
+    r"(?:19|20)[0-9][0-9][ \-/](?:0?[1-9]|1[0-2])[ \-/][0-9]{1,2}(?:\D.*)?|[0-9]{1,2}[ \-/][0-9]{1,2}[ \-/][0-9]{2,4}"
+)
+
+_SSN = re.compile(r"(?<![\w\-.])(?!000|666|9[0-9][0-9])[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![\w\-]|\.[0-9])")
+
+_STATED_SSN = re.compile(
+    r"(?i)(?:\bssn|social security (?:number|no))\W{0,3}(?:is )?\W{0,3}((?!000|666|9)[0-9]{9})(?![\w\-])"
+)
+
+_CARD = re.compile(
+    r"(?<![\w.,+/\-])(?:[0-9]{13,19}|[0-9]{4}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
+    r"|[0-9]{4}([ \-])[0-9]{6}\2[0-9]{4,5})(?![\w\-]|[.,][0-9])"
+)
+_ISSUERS = (
+    ((13, 16, 19), ((4, 4),)),
+    ((16,), ((51, 55), (2221, 2720))),
+    ((15,), ((34, 34), (37, 37))),
+    ((16, 19), ((6011, 6011), (644, 649), (65, 65), (3528, 3589), (62, 62))),
+    ((14, 16, 19), ((300, 305), (36, 36), (38, 39))),
+)
+"""Lengths, and ranges of the first digits, of Visa; Mastercard; American Express; Discover, JCB, UnionPay; Diners."""
+
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?: ?[A-Z0-9]){11,30}")
+_IBAN_LENGTHS = {
+    country: int(entry[2:])
+    for entry in (
+        "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BR29 CH21 CR22 CY28 CZ24 DE22 DK18 DO28 EE20 ES24 FI18 FO18 FR27 "
+        "GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IS26 IT27 JO30 KW30 KZ20 LB28 LI21 LT20 LU20 LV21 MC27 MD24 "
+        "ME22 MK19 MR27 MT31 MU30 NL18 NO15 PK24 PL28 PS29 PT25 QA29 RO24 RS22 SA24 SE24 SI19 SK24 SM27 TN24 TR26 UA29 "
+        "VA22 VG24 XK20"
+    ).split()
+    for country in (entry[:2],)
+}
+
+
+@among
+def with_at_sign(text: str) -> bool:
+    """The places of texts that may hold an address."""
+    return "@" in text
+
+
+@among
+def with_long_number(text: str) -> bool:
+    """The places of texts with seven figures that gaps alone part: every phone and card number has as many."""
+    return b"0000000" in text.encode(errors="replace").translate(_FIGURES, _GAPS)
+
+
+@among
+def with_account(text: str) -> bool:
+    """The places of texts that may hold an IBAN: two capital letters and two figures."""
+    return b"AA00" in text.encode(errors="replace").translate(_FIGURES)
+
+
+def mail_addresses(text: str) -> Spans:
+    """Addresses with a domain that ends in letters; ``git@`` and files such as icon@2x.png are none."""
+    for found in _MAIL.finditer(text):
+        before = text[max(0, found.start() - _CREDENTIALS) : found.start()].rpartition("://")
+        in_url = before[1] and not any(sign in before[2] for sign in " /\n\t")  # user:password@host
+        if found[1].lower() not in _FILES and not found[0].startswith("git@") and not in_url:
+            yield found.span()
+
+
+def phone_numbers(text: str) -> Spans:
+    """Numbers in a form that is one of phones', or that a word such as ``tel.`` announces.
+
+    International with ``+`` or ``00`` and a gap; North American in 3-3-4; French in pairs; with a leading zero, a gap
+    and nine to twelve digits; Japanese with two hyphens.
+    """
+    reached = 0
+    for start, end in sorted(_phone_spans(text)):
+        if start >= reached:
+            yield start, end
+            reached = end
+
+
+def social_security_numbers(text: str) -> Spans:
+    """``123-45-6789`` in the ranges that are given out; nine digits in a row are any number."""
+    yield from (found.span() for found in _SSN.finditer(text))
+    yield from (found.span(1) for found in _STATED_SSN.finditer(text))
+
+
+def card_numbers(text: str) -> Spans:
+    """13 to 19 digits, in groups as cards have them or in a row, of an issuer's range and with Luhn's check digit."""
+    for found in _CARD.finditer(text):
+        digits = _digits(found[0])
+        if _issued(digits) and luhn(digits):
+            yield found.span()
+
+
+def ibans(text: str) -> Spans:
+    """A country, as many characters as it gives its accounts, and a checksum that is right (ISO 13616)."""
+    for found in _IBAN.finditer(text):
+        span = _account(found[0])
+        if span:
+            yield found.start(), found.start() + span
+
+
+def luhn(digits: str) -> bool:
+    """Whether the last digit is Luhn's check digit of the others (ISO/IEC 7812-1)."""
+    doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2]]
+    return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
+
+
+def _phone_spans(text: str) -> Spans:
+    by_form = [found for found in _INTERNATIONAL.finditer(text) if _is_international(found[0])]
+    by_form += [*_INTERNATIONAL_00.finditer(text), *_AMERICAN.finditer(text), *_PAIRS.finditer(text)]
+    by_form += [found for found in _NATIONAL.finditer(text) if 9 <= len(_digits(found[0])) <= 12]
+    by_form += [found for found in _HYPHENED.finditer(text) if 10 <= len(_digits(found[0])) <= 11]
+    for found in by_form:
+        if not _NO_PHONE.search(text[max(0, found.start() - _CONTEXT) : found.start()]):
+            yield found.span()
+    yield from (found.span(1) for found in _ANNOUNCED.finditer(text) if not _DATE.fullmatch(found[1]))
+
+
+def _is_international(number: str) -> bool:
+    """Not an amount such as ``+12 000 000``; of the North American plan only what that gives out."""
+    digits, groups = _digits(number), re.findall(r"[0-9]+", number)
+    if digits[0] == "1":
+        return len(digits) == 11 and digits[1] in "23456789" and digits[4] in "23456789"
+    amount = len(digits) < 10 and all(len(group) == 3 for group in groups[1:])
+    return not amount and bool(digits[1:].strip("0"))
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdigit, text))
+
+
+def _issued(digits: str) -> bool:
+    return any(
+        len(digits) in lengths and any(low <= int(digits[: len(str(low))]) <= high for low, high in ranges)
+        for lengths, ranges in _ISSUERS
+    )
+
+
+def _account(text: str) -> int:
+    """How many characters of ``text``, spaces among them, are an account's number; 0 if it begins with none."""
+    length, places = _IBAN_LENGTHS.get(text[:2], 0), [place for place, sign in enumerate(text) if sign != " "]
+    if not length or len(places) < length or text[places[length - 1] + 1 : places[length - 1] + 2].isalnum():
+        return 0
+    number = "".join(text[place] for place in places[:length])
+    turned = "".join(str(int(sign, 36)) for sign in number[4:] + number[:4])
+    return places[length - 1] + 1 if int(turned) % 97 == 1 else 0
