@@ -517,6 +517,7 @@ _INTEGRITY = {
     "other-gold": "run.json says that another gold set was answered.",
     "stale-verdict": "Recorded verdicts of a gated judge are on other answers, questions, chunks or expected answers.",
     "missing-verdict": "Answers have no recorded verdict of a gated judge.",
+    "ids-changed": "Chunks have other ids than in the baseline. A warning if no regression gate compares ids.",
     "vacuous-gold": "Answerable items say nothing by which an answer could be wrong. warning where not said.",
 }
 

@@ -156,6 +156,7 @@ class Session:
         self._file: BaselineFile | None = None
         self._authority: Authority | None = None
         self._about: dict[str, Any] | None = None
+        self._old_traces: tuple[str, bytes] | None = None
         self.earlier: Earlier | None = None
         self.card: Scorecard
 
@@ -197,6 +198,7 @@ class Session:
         found += self._partly_measured(policy, self._golds, cases.questions)
         found += self._repeated(policy, self._golds, cases.questions, digests)
         found += self._unmatched(policy, cases.questions, digests)
+        found += self._ids_changed(policy, cases.questions, digests)
         own = known._replace(notes=notes, inputs=inputs, findings=[*found, *said], earlier=self.earlier)
         return build(self.card, self._golds, policy, self._by_many(own))
 
@@ -264,17 +266,42 @@ class Session:
         sample = self._read_again(policy, self._golds, [asked[place] for place in places])
         return unmatched((case for _, case in sample if case.in_a), policy.gold)
 
+    def _ids_changed(self, policy: Policy, questions: Sequence[Question], digests: Digests) -> list[Finding]:
+        """Find that chunks have other ids than in the baseline's traces, in a sample of the questions of both."""
+        from rag_eval.analysis.report import levels
+        from rag_eval.cases.case import evidence_level
+        from rag_eval.cases.integrity import SAMPLE, drawn_at, ids_changed
+        from rag_eval.gates.policy import MARGINS
+        from rag_eval.metrics import measure
+
+        if self.earlier is None or self._old_traces is None:
+            return []
+        before = {case.qid: case for case in self.earlier.questions if case.trace_line}
+        both = [case for case in questions if case.trace_line and case.answerable and case.qid in before]
+        both = [case for case in both if evidence_level(self._golds[case.qid]) == "chunk"]
+        both = [both[place] for place in drawn_at(len(both), SAMPLE, digests.hex("trace"))]
+        old_policy, data = policy._replace(trace=self._old_traces[0]), self._old_traces[1]
+        asked = [before[case.qid] for case in both]
+        old = {case.qid: one for case, one in self._read_again(old_policy, self._golds, asked, data)}
+        pairs = [(old[case.qid], one) for case, one in self._read_again(policy, self._golds, both) if case.qid in old]
+        policies = [each for each in (self._policy, self._base) if each]
+        margins = [gate for each in policies for gate in each.gates if gate.direction in MARGINS]
+        names = [measure(gate.name).metric for gate in margins if gate.severity == "error"]
+        by_id = any(one.perspective in ("retrieval", "citations") or "precision" in one.name for one in names)
+        return ids_changed(pairs, by_id, levels(*policies))
+
     def _read_again(
-        self, policy: Policy, golds: Mapping[str, Gold], wanted: Sequence[Question]
+        self, policy: Policy, golds: Mapping[str, Gold], wanted: Sequence[Question], data: bytes | None = None
     ) -> Iterator[tuple[Question, Case]]:
-        """Read the traces of some cases again."""
+        """Read the traces of some cases again, from the file of the policy or from its bytes."""
         import json
 
         from rag_eval.cases.case import Case
         from rag_eval.contract import Trace
 
         by_line = {question.trace_line: question for question in wanted}
-        source = self._reader._replace(ledger=Ledger()).open(policy.trace) if by_line else None
+        held = {} if data is None else {policy.trace: data}
+        source = self._reader._replace(ledger=Ledger(), held=held).open(policy.trace) if by_line else None
         if source is None:
             return
         with source:
@@ -436,6 +463,7 @@ class Session:
         trace = next((each.baseline_trace for each in policies if each.baseline_trace), "")
 
         def rescored(trace: str, data: bytes) -> Report:
+            self._old_traces = trace, data
             return self._scored(under._replace(trace=trace), gold, data, None)
 
         asked = bool(self._options.baseline)

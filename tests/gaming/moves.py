@@ -192,7 +192,23 @@ def _as(data, form):
     }[form]()
 
 
-_GOLD = {"drop": _dropped, "edit": _edited, "repeat": _repeated, "add": _added, "text": _text, "as": _as}
+def _swapped(data, texts):
+    """Other texts throughout the gold, by the old ones."""
+    for old, new in texts.items():
+        assert old.encode() in data, old
+        data = data.replace(old.encode(), new.encode())
+    return data
+
+
+_GOLD = {
+    "swap": _swapped,
+    "drop": _dropped,
+    "edit": _edited,
+    "repeat": _repeated,
+    "add": _added,
+    "text": _text,
+    "as": _as,
+}
 
 
 @move

@@ -40,7 +40,16 @@ HABITS = (
 
 LEVELS: Mapping[str, str] = {
     **dict.fromkeys(
-        (*HABITS, "partly-measured", "stale-traces", "other-gold", "stale-verdict", "missing-verdict"), "error"
+        (
+            *HABITS,
+            "partly-measured",
+            "stale-traces",
+            "other-gold",
+            "stale-verdict",
+            "missing-verdict",
+            "ids-changed",
+        ),
+        "error",
     ),
     "vacuous-gold": "warning",
 }
@@ -49,6 +58,7 @@ LEVELS: Mapping[str, str] = {
 _PADDED = 0.5  # of what other questions want to hear
 _ALIKE = 0.6  # of the words of two claims
 _ALMOST = 0.9  # of the cases; one decoy is not to hide a habit
+_TURNOVER, _ONE_SIDED = 0.8, 0.1  # of the baseline's ids, and of the gold's
 _FEWEST = 3  # cases; below that, one kind of answer throughout may be chance
 _SILENT = ("MISSING", "ERROR", "ATTACK")
 _CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
@@ -246,6 +256,32 @@ def unmatched(cases: Iterable[Case], file: str) -> list[Finding]:
         )
         found.append(Finding("unmatched-ids", "warning", message, mend, file))
     return found
+
+
+def ids_changed(pairs: Iterable[tuple[Case, Case]], guarding: bool, levels: Mapping[str, str]) -> list[Finding]:
+    """Find that the index names its chunks otherwise than when the baseline ran.
+
+    ``pairs`` are cases of the baseline and of the run under the same gold. Two things tell new names from another
+    retriever: hardly any id of the baseline was retrieved again, and the ids of the gold occur on one side only.
+    ``guarding`` says that a regression gate compares ids: then the run cannot be judged, which is an error.
+    """
+    old, new, gold = set[str](), set[str](), set[str]()
+    for before, now in pairs:
+        old.update(before.trace.retrieved)
+        new.update(now.trace.retrieved)
+        gold.update(_named(now.gold, "id"))
+    gone, then, after = old - new, len(gold & old), len(gold & new)
+    one_sided = max(then, after) >= _FEWEST and min(then, after) <= _ONE_SIDED * max(then, after)
+    if levels["ids-changed"] == "off" or not one_sided or len(gone) < _TURNOVER * len(old):
+        return []
+    message = f"{len(gone)} of {len(old)} chunk ids that the baseline retrieved occur in no trace of this run, such as "
+    message += f"{quoted(min(gone), 60)}: ids changed, regressions of what compares ids cannot be judged"
+    if after < then:
+        hint = "Give the gold the new ids: rag-eval gold relink. Then let the new index write the baseline."
+    else:
+        hint = "The gold has the new ids already: let the new index write the baseline, in a change of its own."
+    found = Finding("ids-changed", "error", message, hint)
+    return [levelled(found, levels) if guarding else found._replace(level="warning")]
 
 
 _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "doc_id"}

@@ -14,6 +14,7 @@ EXAMPLES = """\
   rag-eval gold signoff --key ~/.ssh/id_ed25519 --reason 'Q04: the new manual gives ten days'
   rag-eval gold signoff --baseline --reason 'reviewed by two of us'
   rag-eval gold lint --trace runs/trace.jsonl
+  rag-eval gold relink --old eval/baseline.trace.jsonl --new runs/trace.jsonl
   rag-eval gold freeze v1.0
 """
 COMMANDS = {
@@ -22,6 +23,7 @@ COMMANDS = {
     "diff": "show what was added, changed and removed",
     "lint": "look for items that judge badly",
     "stats": "count what the gold set is made of",
+    "relink": "propose new chunk ids after a new chunking",
     "freeze": "write the manifest of a release of the gold set, or check the gold against one",
 }
 _BY_GIT = ("signoff", "check", "diff")
