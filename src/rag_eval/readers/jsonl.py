@@ -36,10 +36,10 @@ class JsonLines(Generic[R]):
 
     def blocks(self, source: Source) -> Iterator[list[R]]:
         """Yield the good rows of a file, many at a time."""
-        for first, block in source.line_blocks():
-            records = self._block(first, block)
+        for first, lines in source.line_blocks():
+            records = self._block(first, lines)
             if records is None:
-                for record, _ in self._lines(first, block):
+                for record, _ in self._lines(first, lines):
                     yield [record]  # singly, so that what its reader finds wrong stands before problems further down
             else:
                 for number, record in enumerate(records, first):
@@ -50,49 +50,44 @@ class JsonLines(Generic[R]):
 
     def rows(self, source: Source) -> Iterator[tuple[R, dict[str, Any]]]:
         """Yield the good rows of a file, each as a record and as it was decoded."""
-        for first, block in source.line_blocks():
-            for record, line in self._lines(first, block):
+        for first, lines in source.line_blocks():
+            for record, line in self._lines(first, lines):
                 yield record, self._untyped.decode(line)
             if self._ledger.foreign == self._path:
                 return
 
-    def _block(self, first: int, block: bytes) -> list[R] | None:
-        """The records of a block in which every line is one good row; None if only a look at each line can tell."""
-        if b"\r" in block:
-            block = block.replace(b"\r\n", b"\n")
-        breaks = block.count(b"\n")
-        # Each line break stands between two objects; as many objects as lines then means that each line is one.
-        if block.count(b"}\n{") != breaks:
-            return None
+    def _block(self, first: int, lines: list[bytes]) -> list[R] | None:
+        """The records of lines that are all good rows; None if only a look at each can tell."""
         try:
             if self._has_unknown_fields:
-                records = self._with_unknown_fields(first, block, breaks + 1)
+                records = self._with_unknown_fields(first, lines)
             else:
-                records = self._typed.decode_lines(block)
-            is_sure = len(records) == breaks + 1 and not (self._unique_keys and self._may_repeat_keys(block))
+                records = list(map(self._typed.decode, lines))
         except _REFUSED:
             return None
-        return records if is_sure else None
+        return None if self._unique_keys and self._may_repeat_keys(lines) else records
 
-    def _with_unknown_fields(self, first: int, block: bytes, count: int) -> list[R]:
-        rows = self._untyped.decode_lines(block)
+    def _with_unknown_fields(self, first: int, lines: list[bytes]) -> list[R]:
+        rows = list(map(self._untyped.decode, lines))
         found = [without_unknown(self._record, row) for row in rows]
         for row, (_, unknown) in zip(rows, found, strict=True):
             self._check_depth(row, unknown)
         records = msgspec.convert([known for known, _ in found], list[self._record])  # type: ignore[name-defined]
-        for number, (_, unknown) in enumerate(found if len(rows) == count else (), first):
+        for number, (_, unknown) in enumerate(found, first):
             self._note_unknown(number, unknown)
         return records
 
-    def _may_repeat_keys(self, block: bytes) -> bool:
-        """Whether a key may be repeated: written again, the block then has fewer quotes."""
+    def _may_repeat_keys(self, lines: list[bytes]) -> bool:
+        """Whether a key may be repeated: written again, the lines then have fewer quotes."""
+        block = b"".join(lines)
         if b"u0022" in block:  # an escape that is written as another one
             return True
         return block.count(b'"') != msgspec.json.encode(self._untyped.decode_lines(block)).count(b'"')
 
-    def _lines(self, first: int, block: bytes) -> Iterator[tuple[R, bytes]]:
+    def _lines(self, first: int, lines: list[bytes]) -> Iterator[tuple[R, bytes]]:
         """Each good line of a block by itself."""
-        for number, line in enumerate(block.split(b"\n"), first):
+        for number, ended in enumerate(lines, first):
+            line = ended.removesuffix(b"\n")
             if not line or line.isspace():
                 continue
             record = self._line(number, line)

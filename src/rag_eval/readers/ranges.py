@@ -62,11 +62,11 @@ class RangeSource(Source):
         """Whether reading ended before the range did."""
         return self._cut
 
-    def line_blocks(self) -> Iterator[tuple[int, bytes]]:
+    def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
         """Yield lines by the block, as those of a whole file."""
-        for first, block in super().line_blocks():
-            self.count = first + block.count(b"\n")
-            yield first, block
+        for first, lines in super().line_blocks():
+            self.count = first + len(lines) - 1
+            yield first, lines
 
     def _begin(self) -> None:
         # The first bytes say what a file is; in the middle the same bytes mean nothing.

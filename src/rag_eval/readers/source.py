@@ -130,46 +130,45 @@ class Source:
         """The bytes of the file as it is stored."""
         return _size(self._file)
 
-    def line_blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Yield lines by the block, blank ones among them: the number of the first, and their text without its end.
+    def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield lines by the block, blank ones among them: the number of the first, and the lines with their ends.
 
         An over-long line is a problem, and blank in its block, so that the numbers stay right.
         """
         longest = self.limits.line_mib * MIB
         first, parts, size = 1, list[bytes](), 0  # parts of a line whose end is not read yet
         for block in self._blocks():
-            end = block.rfind(b"\n")
-            if end >= 0:
-                text = b"".join((*parts, block[:end]))
-                yield first, self._within(first, text, longest)
-                first, parts, size = first + text.count(b"\n") + 1, [], 0
-                block = block[end + 1 :]
-            if block and size <= longest:  # a line that is too long already is not kept
-                parts.append(block)
-                size += len(block)
+            lines = io.BytesIO(block).readlines()  # finds line ends several times as fast as bytes.split
+            begun = b"" if lines[-1].endswith(b"\n") else lines.pop()
+            if lines:
+                lines[0] = b"".join((*parts, lines[0]))
+                yield first, self._within(first, lines, longest)
+                first, parts, size = first + len(lines), [], 0
+            if begun and size <= longest:  # a line that is too long already is not kept
+                parts.append(begun)
+                size += len(begun)
             if self._too_many(first if size else first - 1):
                 return
         if size and not self._cut:
-            yield first, self._within(first, b"".join(parts), longest)
+            yield first, self._within(first, [b"".join(parts)], longest)
 
-    def _within(self, first: int, text: bytes, longest: int) -> bytes:
-        """As much of a block as the limits allow."""
-        if len(text) <= longest and first + text.count(b"\n") <= self.limits.lines:
-            return text
-        lines = text.split(b"\n")[: self.limits.lines + 1 - first]
-        for place, line in enumerate(lines):
-            if len(line) > longest:
-                hint = "Raise limits.line_mib if it is meant."
-                self._complain(first + place, f"a line of more than {self.limits.line_mib} MiB", hint)
-                lines[place] = b""
-        return b"\n".join(lines)
+    def _within(self, first: int, lines: list[bytes], longest: int) -> list[bytes]:
+        """As many lines of a block as the limits allow."""
+        lines = lines[: self.limits.lines + 1 - first]
+        if max(map(len, lines), default=0) > longest:
+            for place, line in enumerate(lines):
+                if len(line.removesuffix(b"\n")) > longest:
+                    hint = "Raise limits.line_mib if it is meant."
+                    self._complain(first + place, f"a line of more than {self.limits.line_mib} MiB", hint)
+                    lines[place] = b"\n"
+        return lines
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Number and bytes of each line that is not blank."""
+        """Number and bytes of each line that is not blank, without its end."""
         for first, block in self.line_blocks():
-            for number, line in enumerate(block.split(b"\n"), first):
-                if line and not line.isspace():
-                    yield number, line
+            for number, line in enumerate(block, first):
+                if not line.isspace():
+                    yield number, line.removesuffix(b"\n")
 
     def whole(self, hint: str = _AS_LINES) -> bytes | None:
         """All bytes, or None with a problem where they cannot all be read or are more than ``limits.whole_mib``."""
