@@ -26,7 +26,7 @@ from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.scoring.scorecard import Completeness
-from rag_eval.stats.aggregations import chance, difference, enclosed_together
+from rag_eval.stats.aggregations import chance, difference, enclosed, enclosed_together
 
 PAGE = Path(__file__).parent / "RESULTS.md"
 MARGIN = 0.02
@@ -268,6 +268,84 @@ def differences(samples: int, seed: int) -> Table:
     return table
 
 
+def paired_waits(sigma, noise, times):
+    """Latencies of two runs, and the true percentiles of both."""
+
+    def draw(chance, n):
+        own = chance.lognormal(5, sigma, n)
+        return own * chance.lognormal(0, noise, n) * times, own * chance.lognormal(0, noise, n)
+
+    spread = np.hypot(sigma, noise)
+    return draw, lambda share: np.exp(5 + spread * stats.norm.ppf(share)) * np.array([times, 1.0])
+
+
+FIGURES = {
+    "latency, noise 5 %": paired_waits(0.6, 0.05, 1.0),
+    "latency, noise 50 %": paired_waits(0.6, 0.5, 1.0),
+    "latency, × 1.3": paired_waits(0.6, 0.3, 1.3),
+    "latency, unrelated": paired_waits(0.0, 1.0, 1.5),
+}
+
+
+def figures(samples: int, seed: int) -> Table:
+    table = Table(
+        "Intervals of percentiles, areas and hit rates",
+        "How often the 95 % interval of a value holds the true one, and how often that of the difference of two runs "
+        "does. An end that no score can give is infinite. A third of the inputs are attacks. Target: 94 % or more.",
+        ["figure", "scores", "n = 30", "n = 100", "n = 300"],
+    )
+    latency = "latency_total_ms"
+    kinds = [(f"{latency}.{fold}", name, *waits) for fold in ("p50", "p95") for name, waits in FIGURES.items()]
+    kinds += [(metric, f"attacks {shift} higher, then {shift - 0.4:.1f}", *detector(metric, shift))
+              for metric in ("injection_auc", "injection_tpr@fpr5") for shift in (0.5, 1.5, 3.0)]  # fmt: skip
+    for metric, name, draw, true in kinds:
+        row, holds = [f"`{metric}`", name], True
+        share = {"p50": 0.5, "p95": 0.95}.get(metric[-3:], 0.0)
+        for n in (30, 100, 300):
+            chance, one, both = np.random.default_rng([seed, 8, n, len(name)]), 0, 0
+            first, second = true(share)
+            for _ in range(samples):
+                pairs = Counter(zip(*(listed(side) for side in draw(chance, n)), strict=True))
+                found = difference(measure(metric), pairs, 0.95)
+                both += holds_true(found, first - second)
+                one += holds_true(enclosed(measure(metric), Counter(a for a, _ in pairs.elements()), 0.95), first)
+            holds &= min(wilson(count, samples)[1] for count in (one, both)) >= 0.94
+            row.append(f"{one / samples:.1%} / {both / samples:.1%}")
+        table.add(row, holds)
+    return table
+
+
+def listed(side):
+    return side.tolist() if isinstance(side, np.ndarray) else side
+
+
+def holds_true(found, truth):
+    """An end that is None is as far away as can be."""
+    low, high = (float("inf") * sign if end is None else end for sign, end in ((-1, found.low), (1, found.high)))
+    return low - 1e-9 <= truth <= high + 1e-9
+
+
+def detector(metric, shift):
+    """Scores of inputs in two runs, those of attacks higher; the figure of either run."""
+
+    def draw(chance, n):
+        attack = chance.permutation(np.arange(n) < n // 3)
+        own, moved = chance.normal(size=n), chance.normal(size=n)
+        first = own + shift * attack
+        second = 0.8 * own + 0.6 * moved + (shift - 0.4) * attack
+        return [list(zip(side.tolist(), attack.tolist(), strict=True)) for side in (first, second)]
+
+    def true(_):
+        shifts = np.array([shift, shift - 0.4])
+        return (
+            stats.norm.cdf(shifts / np.sqrt(2))
+            if metric.endswith("auc")
+            else stats.norm.sf(stats.norm.ppf(0.95) - shifts)
+        )
+
+    return draw, true
+
+
 # --- 3. the two questions ---------------------------------------------------------------------------------------------
 
 
@@ -412,37 +490,46 @@ def repeats(samples: int, seed: int) -> Table:
     table = Table(
         "Repeats",
         "60 questions of different difficulty, answered by several runs of a system that also has good and bad days. "
-        "How often the 95 % interval holds the system's true rate: that of one run, and that of all runs. Target for "
-        "the last column: 94 % or more.",
-        ["runs", "spread between runs", "of one run", "of all runs"],
+        "How often the 95 % interval holds the system's true rate: that of one run, and that of all runs. Then the "
+        "same system once more, in as many runs: how often the interval of the difference holds 0, and how often a "
+        "regression gate without a margin fails. Targets: 94 % or more for all runs and the difference, 5 % or less.",
+        ["runs", "spread between runs", "of one run", "of all runs", "of the difference", "gate fails"],
     )  # fmt: skip
-    for runs in (3, 5, 10):
+    for runs in (2, 3, 5, 10):
         for spread in (0.0, 0.3, 0.6):
             chance = np.random.default_rng([seed, 6, runs, int(10 * spread)])
             grid = stats.norm.ppf((np.arange(400) + 0.5) / 400)
             truth = (1 / (1 + np.exp(-(1.5 + 1.2 * grid[:, None] + spread * grid[None])))).mean()
-            alone = together = 0
+            alone = together = apart = failed = 0
             for _ in range(samples):
-                logits = 1.5 + 1.2 * chance.normal(size=60)[:, None] + spread * chance.normal(size=runs)[None]
-                hits = chance.random((60, runs)) < 1 / (1 + np.exp(-logits))
-                low, high = stats.binomtest(int(hits[:, 0].sum()), 60).proportion_ci(0.95)
+                hard = 1.5 + 1.2 * chance.normal(size=60)[:, None]
+                before, after = (tries(chance, hard + spread * chance.normal(size=runs)[None]) for _ in range(2))
+                low, high = stats.binomtest(
+                    sum(int(case.scores["precision"]) for case in before[:60]), 60
+                ).proportion_ci()
                 alone += low <= truth <= high
-                tries = [
-                    case._replace(run=f"r{run}")
-                    for run in range(runs)
-                    for case in cases({"precision": hits[:, run].astype(float)})
-                ]
-                found = enclosed_together(measure("precision"), Tries(tries), 0.95)
+                found = enclosed_together(measure("precision"), Tries(before), 0.95)
                 together += found.low <= truth <= found.high
-            row = [runs, spread, f"{alone / samples:.1%}", f"{together / samples:.1%}"]
-            table.add(row, wilson(together, samples)[1] >= 0.94)
+                one = judged(before, after, [Gate("precision", "max_drop", "0")])[0]
+                apart += one.comparison.low <= 0 <= one.comparison.high
+                failed += one.outcome == "failed"
+            row = [runs, spread, *(f"{one / samples:.1%}" for one in (alone, together, apart, failed))]
+            holds = all(wilson(one, samples)[1] >= 0.94 for one in (together, apart))
+            table.add(row, holds and wilson(failed, samples)[0] <= 0.05)
     return table
+
+
+def tries(chance, logits):
+    """The cases of several runs, run by run."""
+    hits = (chance.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(float)
+    return [case._replace(run=f"r{run}") for run, column in enumerate(hits.T) for case in cases({"precision": column})]
 
 
 CLAIMS = {
     "effects-of-rates": effects_of_rates,
     "effects-of-means": effects_of_means,
     "differences": differences,
+    "figures": figures,
     "questions": questions,
     "families": families,
     "clusters": clusters,

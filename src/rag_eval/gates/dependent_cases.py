@@ -54,6 +54,11 @@ class Tries:
         self._by_run: dict[bool, Counter[tuple[str | None, int]]] = {}
         self._units: dict[bool, list[_Unit]] = {}
 
+    @cached_property
+    def by_question(self) -> Tries:
+        """The same cases without clusters."""
+        return Tries(self._cases) if self._cluster else self
+
     def scores(self, column: str) -> tuple[bool, Scored]:
         """What a column comes to hangs on this alone, as long as the cases are the same."""
         shared = self._layouts.shares(column)

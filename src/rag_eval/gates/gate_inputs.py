@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from math import fsum
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rag_eval.gates.results import MetricResult, Question
     from rag_eval.scoring.scorecard import Completeness
     from rag_eval.stats import Interval
+    from rag_eval.stats.clustered import BetweenRuns
     from rag_eval.stats.swap_units import Units
     from rag_eval.stats.tally import Shown
 
@@ -175,6 +177,18 @@ class Evidence:
             return None
         return earlier.as_value(), self.value(name)
 
+    def may_be_worse(self, name: str) -> bool:
+        """Whether a metric could be worse than in the baseline; the values of both runs say so if all cases pair."""
+        before, after = self.baseline.metrics.get(name) if self.baseline else None, self._metrics.get(name)
+        if before is None or after is None:
+            return True
+        if before.value is None or after.value is None:
+            return False
+        sides = self.questions, self.baseline.questions if self.baseline else ()
+        higher = measure(name).metric.better == "higher"
+        worse = before.value > after.value if higher else before.value < after.value
+        return worse or len(self.pairs_of_cases) < max(map(len, sides))
+
     def comparable(self, name: str) -> bool:
         """Whether the baseline measured the metric under the same contract."""
         own, theirs = self._contracts.get(name), self.baseline.contracts.get(name) if self.baseline else None
@@ -210,6 +224,22 @@ class Evidence:
         for case, (before, after) in zip(cases, self._sides(measure(name).column, part), strict=True):
             if before is not None or after is not None:
                 yield _CASE(case), before, after
+
+    def between_runs(self, name: str, part: str = "") -> BetweenRuns | None:
+        """Return the variance of a metric's difference between several runs; None of one run."""
+        if not self.several:
+            return None
+        from rag_eval.stats.clustered import between_runs
+
+        moves: dict[bool, dict[str | None, list[float]]] = {True: {}, False: {}}
+        for (qid, run), before, after in self.by_case(name, part):
+            if before is not None and after is not None:
+                step = float(after) - float(before)  # type: ignore[arg-type]  # the scores of a mean
+                moves[True].setdefault(qid, []).append(step)
+                moves[False].setdefault(run, []).append(step)
+        totals = Counter((fsum(steps), len(steps)) for steps in moves[True].values())
+        runs = [(len(steps), fsum(steps), fsum(step * step for step in steps)) for steps in moves[False].values()]
+        return between_runs(totals, runs)
 
     def _sides(self, column: str, part: str) -> Iterator[Pair]:
         pairs = self._pairs_in(part)

@@ -23,13 +23,14 @@ from rag_eval.stats.tally import DECIMALS, exactly, weighed
 if TYPE_CHECKING:
     from rag_eval.gates.gate_inputs import Evidence, Pairs
     from rag_eval.gates.policy import Gate, Outcome, Statistics
+    from rag_eval.stats.clustered import BetweenRuns
     from rag_eval.stats.swap_units import Units
     from rag_eval.stats.tally import Value
 
     Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
 
 
-_NOISE, _MANY = 1.5, 1_000
+_NOISE, _MANY, _LIKELY = 1.5, 1_000, 0.2
 
 
 class Tested(NamedTuple):
@@ -46,6 +47,11 @@ class Tested(NamedTuple):
     comparison: Comparison | None
     why: str = ""
     units: Units | None = None
+
+    @property
+    def runs(self) -> BetweenRuns | None:
+        """The variance of the difference between several runs, of means."""
+        return self.evidence.between_runs(self.name, self.part) if measure(self.name).fold == "mean" else None
 
     @property
     def swapped(self) -> Units | Pairs:
@@ -102,17 +108,24 @@ def _with_test(row: Tested, other: Tested) -> Comparison | None:
 
 
 def family(
-    rows: Sequence[Tested], alpha: float, *, sides: int = 1, corrected: bool = True, quick: bool = False
+    rows: Sequence[Tested],
+    alpha: float,
+    *,
+    sides: int = 1,
+    corrected: bool = True,
+    quick: bool = False,
+    others: int = 0,
 ) -> list[Tested]:
     """Test comparisons as one family: columns that move alike are one test, and count once.
 
-    With ``quick`` every column counts, and the normal approximation decides where it can.
+    With ``quick`` every column counts, and the normal approximation decides where it can. ``others`` are tests of the
+    family that show nothing.
     """
     groups: dict[Hashable, list[int]] = {}
     for place, key in enumerate(range(len(rows)) if quick else _keys(rows, _moves)):
         groups.setdefault(key, []).append(place)
     first = [rows[places[0]] for places in groups.values()]
-    level = alpha / sides / (max(1, len(first)) if corrected else 1)
+    level = alpha / sides / (max(1, len(first) + others) if corrected else 1)
     order = sorted(range(len(first)), key=lambda place: -len(first[place].pairs))  # the longest first, for processes
     each = first[0].evidence.each if first else map
     drawn = list(each(lambda place: (_quick_p if quick else _p)(first[place], level), order))
@@ -121,7 +134,11 @@ def family(
         ps[place] = min(1.0, sides * p)
     from rag_eval.stats import holm
 
-    adjusted = holm(ps, [sides * _smallest(row) for row in first]) if corrected else ps
+    adjusted = ps
+    if corrected:
+        adjusted = holm([*ps, *[1.0] * others], [*[sides * _smallest(row) for row in first], *[0.0] * others])[
+            : len(ps)
+        ]
     found = list(rows)
     for places, p, a in zip(groups.values(), ps, adjusted, strict=True):
         for place in places:
@@ -137,8 +154,10 @@ def ungated(names: Sequence[str], bounded: Collection[str], evidence: Evidence, 
 
     Those that have another gate (``bounded``) come first, then the most significant.
     """
-    rows = [row for row in (_compare(name, "", evidence) for name in names) if row.comparison and row.pairs]
-    worse = [one for one in family(rows, alpha, quick=True) if one.comparison and one.comparison.result == "worse"]
+    rows = [_compare(name, "", evidence) for name in names if evidence.may_be_worse(name)]
+    rows = [row for row in rows if row.comparison and (row.comparison.worsening or 0.0) > 0]
+    tested = family(rows, alpha, quick=True, others=len(names) - len(rows))
+    worse = [one for one in tested if one.comparison and one.comparison.result == "worse"]
     found: dict[str, Tested] = {}
     for row in sorted(worse, key=lambda one: (one.name not in bounded, (one.comparison and one.comparison.p) or 0.0)):
         found.setdefault(measure(row.name).metric.name, row)
@@ -147,9 +166,7 @@ def ungated(names: Sequence[str], bounded: Collection[str], evidence: Evidence, 
 
 def _quick_p(row: Tested, level: float) -> float:
     """Return p, of a mean by the normal approximation where it decides: for noise, and for many units that move."""
-    if row.comparison is None or (row.comparison.worsening or 0.0) <= 0:
-        return 1.0
-    if measure(row.name).fold != "mean":
+    if measure(row.name).fold != "mean" or row.evidence.several:
         return _p(row, level)
     from rag_eval import stats
 
@@ -265,7 +282,9 @@ def _enclosed(rows: Sequence[Tested], alpha: float) -> list[Tested]:
     """Return the comparisons with the interval of the drop, at the confidence 1 - alpha."""
     if not rows:
         return []
-    found = rows[0].evidence.each(lambda row: aggregations.difference(measure(row.name), row.swapped, 1 - alpha), rows)
+    found = rows[0].evidence.each(
+        lambda row: aggregations.difference(measure(row.name), row.swapped, 1 - alpha, row.runs), rows
+    )
     return [
         row._replace(comparison=row.comparison._replace(low=ends.low, high=ends.high))
         if ends and row.comparison
@@ -276,7 +295,12 @@ def _enclosed(rows: Sequence[Tested], alpha: float) -> list[Tested]:
 
 def _p(row: Tested, level: float) -> float:
     """Return the test's p; ``level`` is what it is compared with if it is the smallest of all."""
-    return aggregations.chance(measure(row.name).fold, row.swapped, _seed(row.pairs), level=level)
+    p = aggregations.chance(measure(row.name).fold, row.swapped, _seed(row.pairs), level=level)
+    if p > _LIKELY or not row.evidence.several:
+        return p
+    from rag_eval.stats.clustered import p_with_runs
+
+    return p_with_runs(p, abs(row.comparison.worsening or 0.0) if row.comparison else 0.0, row.runs)
 
 
 def _seed(pairs: Pairs) -> bytes:
@@ -321,8 +345,12 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
         None if least is None else round(float(least * unit), DECIMALS),
         aim(margin, bounded=measured.metric.bounded),
     )
-    needed = None
-    if mde is None or mde > wanted:
+    needed, runs = None, row.runs
+    if runs is not None and mde is not None:
+        from rag_eval.stats.clustered import effect_with_runs
+
+        mde = round(effect_with_runs(mde, level, stats.POWER, runs), DECIMALS)
+    elif mde is None or mde > wanted:
         needed = stats.cases_needed(float(Fraction(wanted) / unit), noise, scaled, level)
     return row._replace(comparison=found._replace(mde=mde, needed=needed))
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rag_eval.stats.missing_pairs import complete, enough_in_both, has_gaps
     from rag_eval.stats.paired import holm, mcnemar, paired_p, sign_flip
     from rag_eval.stats.paired_swap import swap
-    from rag_eval.stats.power import cases_needed, fail_probability, fail_rates, minimum_effect, noise_bound
+    from rag_eval.stats.power import POWER, cases_needed, fail_probability, fail_rates, minimum_effect, noise_bound
     from rag_eval.stats.resampling import within_reach
     from rag_eval.stats.roc import auc_interval, hit_rate_interval
     from rag_eval.stats.swap_units import Units
@@ -24,12 +24,13 @@ _HOMES = {
     "intervals": ("Interval", "clopper_pearson", "interval", "small_sample"),
     "paired": ("holm", "mcnemar", "paired_p", "sign_flip"),
     "paired_swap": ("swap",),
-    "power": ("cases_needed", "fail_probability", "fail_rates", "minimum_effect", "noise_bound"),
+    "power": ("POWER", "cases_needed", "fail_probability", "fail_rates", "minimum_effect", "noise_bound"),
     "roc": ("auc_interval", "hit_rate_interval"),
     "thresholds": ("Asked", "expressible"),
     "swap_units": ("Units",),
 }
 __all__ = [
+    "POWER",
     "Asked",
     "Interval",
     "Units",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.gates.dependent_cases import Tries
     from rag_eval.metrics import Measure, Metric
     from rag_eval.stats import Interval
+    from rag_eval.stats.clustered import BetweenRuns
     from rag_eval.stats.swap_units import Units
     from rag_eval.stats.tally import Score, Shown
 
@@ -167,10 +168,12 @@ def enclosed_together(measure: Measure, tries: Tries, confidence: float) -> Inte
     if measure.fold in MEANS:
         from rag_eval.stats import clustered
 
-        totals, bounds = tries.totals(measure.column), _bounds(measure)
-        found = clustered.interval_of_totals(totals, bounds, confidence)
-        if found:
-            found = clustered.between_runs(found, totals, tries.runs(measure.column), bounds, confidence)
+        bounds, by_run = _bounds(measure), tries.runs(measure.column)
+        found = clustered.interval_of_totals(tries.totals(measure.column), bounds, confidence)
+        if found and len(by_run) > 1:
+            runs = clustered.between_runs(tries.by_question.totals(measure.column), by_run)
+            value = fsum(total for _, total, _ in by_run) / sum(n for n, _, _ in by_run)
+            found = clustered.with_runs(found, value, runs, bounds, confidence)
         return _from_mean(measure, found)
     return _enclosed_units(measure, tries.column(measure.column), confidence)
 
@@ -198,15 +201,27 @@ def _bounds(measure: Measure) -> tuple[float, float | None]:
     return (0.0, 1.0) if measure.metric.bounded else (0.0, None)
 
 
-def difference(measure: Measure, pairs: Counter[Pair] | Units, confidence: float) -> Interval | None:
-    """The interval of the first run's figure less the second's; None where the figure estimates nothing."""
+def difference(
+    measure: Measure, pairs: Counter[Pair] | Units, confidence: float, runs: BetweenRuns | None = None
+) -> Interval | None:
+    """The interval of the first run's figure less the second's; None where the figure estimates nothing.
+
+    ``runs`` is the variance of the difference between several runs.
+    """
     if not FOLDS[measure.fold].estimates or measure.metric.level == "run":
         return None
     from rag_eval import stats
 
     if measure.fold == "mean":
-        bounds = (0.0, 1.0) if measure.metric.bounded else (0.0, None)
-        return stats.mean_difference(pairs, bounds, confidence)  # type: ignore[arg-type]
+        alone = stats.mean_difference(pairs, _bounds(measure), confidence)  # type: ignore[arg-type]
+        if runs is None:
+            return alone
+        from rag_eval.stats import clustered
+
+        moved = stats.effects(pairs, _bounds(measure)).counts  # type: ignore[arg-type]
+        value = fsum(effect * count for effect, count in moved.items()) / moved.total()
+        ends = (-1.0, 1.0) if measure.metric.bounded else (None, None)
+        return clustered.with_runs(alone, value, runs, ends, confidence)
     sides = [_side(pairs, side) for side in (0, 1)]
     if isinstance(pairs, stats.Units):
         found = [_enclosed_units(measure, own, confidence) if own else None for own in sides]

@@ -12,13 +12,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from math import fsum, sqrt
+from math import fsum, hypot, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.stats.bounded import DECIMALS, ratio_at_least, ratio_at_most
 from rag_eval.stats.intervals import CONFIDENCE, UNIT, Interval, interval, percentile, settled, small_sample
 from rag_eval.stats.roc import area, area_interval
-from rag_eval.stats.special import student_quantile
+from rag_eval.stats.special import normal_quantile, student_quantile, student_upper
 
 if TYPE_CHECKING:
     from rag_eval.stats.bounded import Tries
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     Question = tuple[tuple[float, int], ...]
     """The scores of a question's tries, in their order, each with how many tries have it."""
+
+_BY_CHANCE, _HALF, _LEAST, _CLOSE = 0.5, 0.5, 1e-30, 1e-9
 
 
 def interval_of_questions(
@@ -52,35 +54,65 @@ def interval_of_totals(totals: Tries, bounds: Ends = UNIT, confidence: float = C
     return Interval(settled(ends[0]), settled(ends[1]), "gaffke-units", small=False)
 
 
-def between_runs(
-    found: Interval,
-    totals: Tries,
-    runs: Sequence[tuple[int, float, float]],
-    bounds: Ends,
-    confidence: float = CONFIDENCE,
-) -> Interval:
-    """Return the interval of a mean with the variance between runs added: on some days the whole system is better.
+class BetweenRuns(NamedTuple):
+    """The variance of a mean that comes from differences between runs, and how many runs there are."""
 
-    ``runs`` hold the number of scores of each run, their sum and that of their squares. What the means of the runs vary
-    by beyond the variance between tries at one question counts, with Student's quantile for so many runs.
+    variance: float
+    runs: int
+
+
+def between_runs(totals: Tries, runs: Sequence[tuple[int, float, float]]) -> BetweenRuns | None:
+    """Return what the runs of a system differ by: on some days all of it is better. None if nothing shows it.
+
+    ``runs`` hold the number of scores of each run, their sum and that of their squares. From the mean square between
+    runs a half of that within questions is subtracted, of two runs nothing: the whole of it is right on average, but
+    so few runs often seem to differ by less than they do.
     """
     n, number, questions = sum(run[0] for run in runs), len(runs), sum(totals.values())
     left = n - questions - number + 1
     if number < 2 or left < 1:
-        return found
+        return None
     value = fsum(run[1] for run in runs) / n
     within = fsum(run[2] for run in runs) - fsum(total**2 / size * count for (total, size), count in totals.items())
     among = fsum((run[1] - run[0] * value) ** 2 / run[0] for run in runs)
-    excess = among / (number - 1) - max(0.0, within - among) / left
-    if round(excess, DECIMALS) <= 0:
+    excess = among / (number - 1) - (_BY_CHANCE if number > 2 else 0.0) * max(0.0, within - among) / left
+    return BetweenRuns(excess / n, number) if round(excess, DECIMALS) > 0 else None
+
+
+def with_runs(found: Interval, value: float, runs: BetweenRuns | None, bounds: Ends, confidence: float) -> Interval:
+    """Return the interval of a mean with the variance between runs added, by Student's quantile for so many runs."""
+    if runs is None:
         return found
-    half = student_quantile((1 + confidence) / 2, number - 1) * sqrt(excess / n)
+    half = student_quantile((1 + confidence) / 2, runs.runs - 1) * sqrt(runs.variance)
     least, greatest = bounds
     low = None if found.low is None else value - sqrt(max(0.0, value - found.low) ** 2 + half**2)
     high = None if found.high is None else value + sqrt(max(0.0, found.high - value) ** 2 + half**2)
     low = low if low is None or least is None else max(low, least)
     high = high if high is None or greatest is None else min(high, greatest)
     return found._replace(low=settled(low), high=settled(high), method=f"{found.method}-runs")
+
+
+def p_with_runs(p: float, difference: float, runs: BetweenRuns | None) -> float:
+    """Return the one-sided p of a difference with the variance between runs added, as the interval has it.
+
+    At the returned level the distance that p alone needs, and Student's quantile for so many runs, make up the
+    difference in quadrature.
+    """
+    if runs is None or p >= _HALF or difference <= 0:
+        return p
+    low, high = max(p, _LEAST), _HALF
+    alone, error = difference / -normal_quantile(low), sqrt(runs.variance)
+    while high - low > _CLOSE * high:
+        level = (low + high) / 2
+        reach = hypot(normal_quantile(level) * alone, student_upper(level, runs.runs - 1) * error)
+        low, high = (level, high) if reach > difference else (low, level)
+    return high
+
+
+def effect_with_runs(effect: float, level: float, power: float, runs: BetweenRuns) -> float:
+    """Return the minimum detectable effect with the variance between runs added."""
+    quantiles = student_upper(level, runs.runs - 1) + student_upper(1 - power, runs.runs - 1)
+    return hypot(effect, quantiles * sqrt(runs.variance))
 
 
 def auc_interval_of_questions(

@@ -83,7 +83,12 @@ def normal_quantile(p: float) -> float:
 
 def student_quantile(p: float, degrees: float) -> float:
     """The t with P(T <= t) = p for Student's distribution, p strictly between 1/2 and 1."""
-    x = beta_quantile(2 * (1 - p), degrees / 2, 0.5)
+    return student_upper(1 - p, degrees)
+
+
+def student_upper(tail: float, degrees: float) -> float:
+    """The t with P(T >= t) = tail, which is strictly between 0 and 1/2."""
+    x = beta_quantile(2 * tail, degrees / 2, 0.5)
     return sqrt(degrees * (1 - x) / x)
 
 
