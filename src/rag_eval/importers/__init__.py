@@ -56,6 +56,12 @@ IMPORTERS: dict[str, Importer] = {
         "gold", "RESULTS…", "questions in Azure AI evaluation results", "azure", 0, "gold_rows"
     ),
     "mlflow": Importer("trace", "TRACES…", "MLflow traces", "mlflow", 0, "rows"),
+    "core-metrics": Importer(
+        "gold", "TESTS…", "test cases of the Core Evaluation Metrics", "core_metrics", 0, "gold_rows"
+    ),
+    "core-metrics-trace": Importer(
+        "trace", "RESULTS…", "results of the Core Evaluation Metrics", "core_metrics", 0, "rows"
+    ),
     "table": Importer("trace", "FILE…", "any CSV or JSON, by --map", "table", 0, "rows"),
     "labels": Importer("gold", "FOLDER", "a folder of label files that share a case_id", "labels"),
     "example08": Importer("gold", "qaset.json", "a JSON array of q, gold_ids, gold_claim", "example08"),

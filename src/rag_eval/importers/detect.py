@@ -94,6 +94,9 @@ def _of_json(text: bytes) -> Recognised | None:
         (("azure-eval", "azure-eval-gold"), {"query", "response"}, "query and response"),
         (("phoenix", ""), {"context.trace_id"}, "context.trace_id"),
         (("", "beir"), {"_id", "text"}, "_id and text"),
+        (("", "core-metrics"), {"gold_supports"}, "gold_supports"),
+        (("", "core-metrics"), {"question", "expected_behavior"}, "question and expected_behavior"),
+        (("core-metrics-trace", ""), {"references", "folder_mode"}, "references and folder_mode"),
     ):
         if needed <= keys:
             return Recognised(*form, f"the keys {why}" if " " in why else f"the key {why}")

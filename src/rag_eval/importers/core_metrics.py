@@ -1,0 +1,158 @@
+"""Test cases and results of the Core Evaluation Metrics: evidence by anchor, references, folder scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.importers.documents import objects
+
+if TYPE_CHECKING:
+    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers._account import Account
+
+Row = dict[str, Any]
+
+_GOLD = {
+    **dict.fromkeys(("qid", "id", "test_id", "case_id"), "qid"),
+    **dict.fromkeys(("question", "query"), "question"),
+    **dict.fromkeys(("expected_answer", "gold_answer", "reference_answer"), "expected_answer"),
+    **dict.fromkeys(("gold_supports", "supports"), "supports"),
+    **{
+        name: name
+        for name in (
+            "answerable",
+            "category",
+            "difficulty",
+            "tags",
+            "query_type",
+            "multi_hop",
+            "required_support_groups",
+            "recency_conflict_rule",
+            "gold_claim_substr",
+            "gold_citations",
+            "constraints",
+        )
+    },
+}
+_TRACE = {
+    **dict.fromkeys(("qid", "id", "test_id", "case_id"), "qid"),
+    **dict.fromkeys(("q", "question", "query"), "q"),
+    **dict.fromkeys(("chunks", "retrieved_chunks", "retrieved", "context"), "chunks"),
+    **dict.fromkeys(("citations", "references"), "citations"),
+    **dict.fromkeys(("folders", "selected_folders"), "folders"),
+    **dict.fromkeys(("latency_ms", "latency"), "latency_ms"),
+    **{
+        name: name
+        for name in ("answer", "abstained", "error", "timed_out", "confidence", "folder_mode", "run", "usage")
+    },
+}
+"""Field of a test case or a result, and ours; of several the first that is there counts."""
+_BEHAVIOURS = {
+    **dict.fromkeys(("answer", "answered", "cite_newer", "acknowledge_both", "cite_both"), True),
+    **dict.fromkeys(("abstain", "abstained", "refuse", "refusal", "no_answer", "decline"), False),
+}
+_RULES = ("cite_newer", "acknowledge_both", "cite_both")
+_CHUNK = {"chunk_id": "id", "content": "text", "token_count": "tokens"}
+_STAGES = {"folder_selection": "folder_select", "retrieval": "retrieve", "generation": "generate"}
+_LISTS = ("tests", "test_cases", "cases", "results")
+_FIX = "Take one of: " + ", ".join(_BEHAVIOURS) + "."
+
+
+def gold_rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
+    """Yield line and gold row of each test case. Scalars that no field takes become ``meta``, for slices."""
+    for path, line, case in _records(inputs, "a test case"):
+        row, rest = _renamed(case, _GOLD, account)
+        behaviour = rest.pop("expected_behavior", None)
+        if behaviour is not None and str(behaviour) not in _BEHAVIOURS:
+            inputs.problem(path, line, "/expected_behavior", f"is '{str(behaviour)[:60]}', which is not known", _FIX)
+            continue
+        if behaviour is not None:
+            account.renamed("expected_behavior", "recency_conflict_rule" if behaviour in _RULES else "answerable")
+            row.setdefault("answerable", _BEHAVIOURS[str(behaviour)])
+            if behaviour in _RULES:
+                row.setdefault("recency_conflict_rule", behaviour)
+        row = {"answerable": True, "gold_claim_substr": [], "gold_citations": [], **row}
+        if "supports" in row:
+            row["supports"] = [_anchored(one) for one in row["supports"]]
+        meta = dict(rest.pop("meta", None) or {})
+        for name, value in rest.items():
+            if isinstance(value, (str, int, float)):
+                account.renamed(name, f"meta.{name}")
+                meta[name] = value
+            else:
+                account.dropped(name, "no metric reads it")
+        yield line, {**row, "meta": meta} if meta else row
+
+
+def rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
+    """Yield line and trace row of each result. References are cited by the id of the chunk at their place."""
+    for _, line, result in _records(inputs, "a result"):
+        row, rest = _renamed(result, _TRACE, account)
+        ranked = sorted(enumerate(row.get("chunks") or ()), key=lambda one: one[1].get("rank", one[0] + 1))
+        chunks = [_chunk(chunk) for _, chunk in ranked]
+        if "chunks" in row:
+            row["chunks"] = chunks
+            row["retrieved_ids"] = [chunk["id"] for chunk in chunks]
+        if "citations" in row:
+            cited = (one if isinstance(one, str) else _cited(_chunk(one), chunks) for one in row["citations"] or ())
+            row["citations"] = list(dict.fromkeys(cited))
+        mode, folders = row.pop("folder_mode", None), row.pop("folders", None)
+        if mode is not None:
+            account.renamed("folder_mode", "scope.mode")
+            row["scope"] = {"mode": mode, "folders": folders or []}
+        if "latency_ms" in row:
+            times = row["latency_ms"] if isinstance(row["latency_ms"], dict) else {"total": row["latency_ms"]}
+            row["latency_ms"] = {_STAGES.get(name, name): value for name, value in times.items()}
+        if row.get("abstained") and "answer" not in row:
+            row["answer"] = ""
+        for name in rest:
+            account.dropped(name, "no metric reads it")
+        yield line, row
+
+
+def _records(inputs: Inputs, what: str) -> Iterator[tuple[str, int, Row]]:
+    """Yield the objects of the files, or of the list in an object, with path and line."""
+    for path in inputs.paths:
+        for line, value in objects(inputs, path, what):
+            listed = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
+            for record in [value] if listed is None else listed:
+                yield path, line, record
+
+
+def _renamed(record: Row, names: dict[str, str], account: Account) -> tuple[Row, Row]:
+    """Return the record under our names, without nulls, and the fields that have none."""
+    row: Row = {}
+    for name, ours in names.items():
+        if ours not in row and record.get(name) is not None:
+            row[ours] = str(record[name]) if ours == "qid" else record[name]
+            account.renamed(name, ours)
+    return row, {name: value for name, value in record.items() if name not in names and value is not None}
+
+
+def _path(value: Any) -> str:
+    return " > ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+
+
+def _anchored(support: Row) -> Row:
+    known = {"rel_path": support["rel_path"], "heading_path": _path(support.get("heading_path"))}
+    return {**known, "snippets": support["snippets"]} if support.get("snippets") else known
+
+
+def _chunk(chunk: Row) -> Row:
+    """Return a chunk with our names; one without an id is named by its place."""
+    found = {_CHUNK.get(name, name): value for name, value in chunk.items() if value is not None and name != "rank"}
+    if "heading_path" in found:
+        found["heading_path"] = _path(found["heading_path"])
+    if "id" not in found:
+        found["id"] = f"{found.get('rel_path', '')} > {found.get('heading_path', '')}"
+    return {**found, "id": str(found["id"])}
+
+
+def _cited(reference: Row, chunks: list[Row]) -> str:
+    """Return the id of the first chunk at the place of a reference; that of the reference if there is none."""
+    place = reference.get("rel_path"), reference.get("heading_path")
+    same = (chunk["id"] for chunk in chunks if (chunk.get("rel_path"), chunk.get("heading_path")) == place)
+    known = {chunk["id"] for chunk in chunks}
+    own: str = reference["id"]
+    return own if own in known else next(same, own)
