@@ -16,13 +16,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Meta
 
+from cases import ROOT
 from depth import examples
 from rag_eval.contract.gold import NOT_BLANK
 from rag_eval.readers.jsonl import JsonLines
 from rag_eval.readers.predicates import predicate
 from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, JsonError, parse
 from reading import SCHEMAS, element, gold, trace
-from seams import Contract, Gold, Ledger, Reader, Trace
+from seams import REPOSITORY, Contract, Gold, Ledger, Reader, Trace
 from seams import load_schema as load
 from table import each_row
 
@@ -422,7 +423,9 @@ def test_every_schema_keeps_the_metaschema_and_names_itself(name):
     schema = load(name)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert schema["$id"].startswith(f"urn:rag-eval:schema:{name}:")
+    owner, repository = REPOSITORY.split("/")
+    assert schema["$id"] == f"https://{owner}.github.io/{repository}/schemas/v1/{name}.schema.json"
+    assert schema["$id"] in (ROOT / "docs/schemas.md").read_text("utf-8")
     assert schema["title"]
     assert schema["description"]
 
@@ -457,3 +460,11 @@ def test_record_and_schema_take_the_same_for_a_blank():
             wrong.append(letter)
     assert wrong == []
     assert [own(blank * 5) for blank in " \t\u00a0\u3000\u200b\ufeff"] == [False] * 6
+
+
+def test_the_entry_for_schemastore_and_what_init_writes_name_the_schema_of_the_gates():
+    address = load("eval-gates")["$id"]
+    entry = re.findall("```json\n(.*?)```", (ROOT / "docs/schemas.md").read_text("utf-8"), re.DOTALL)[-1]
+    assert json.loads(entry)["url"] == address
+    for template in (ROOT / "src/rag_eval/templates").glob("gates-*.yml"):
+        assert template.read_text("utf-8").startswith(f"# yaml-language-server: $schema={address}\n")

@@ -28,6 +28,7 @@ _EXAMPLES = (
     re.compile(r"(ghcr\.io/)([\w.-]+/[\w.-]+)(@sha256:)()"),
     re.compile(r"(--repo )([\w.-]+/[\w.-]+)()()"),
 )
+_SITE = re.compile(r"https://[\w-]+\.github\.io/[\w.-]+(?=/schemas/)")
 _OWNERS = re.compile(r"@[\w.-]+(/maintainers)\b")
 _NAME = re.compile(r'^REPOSITORY = "([^"]+)"$', re.MULTILINE)
 _PACKAGE = ROOT / "src/rag_eval/__init__.py"
@@ -35,7 +36,14 @@ _PACKAGE = ROOT / "src/rag_eval/__init__.py"
 
 def examples() -> list[Path]:
     """The files that name the action, for people to copy."""
-    globs = ("README.md", "SECURITY.md", "docs/*.md", "examples/**/*.yml", "src/rag_eval/templates/*.y*ml")
+    globs = (
+        "README.md",
+        "SECURITY.md",
+        "docs/*.md",
+        "examples/**/*.yml",
+        "src/rag_eval/templates/*.y*ml",
+        "schemas/*.json",
+    )
     return sorted(path for glob in (*globs, ".github/CODEOWNERS") for path in ROOT.glob(glob))
 
 
@@ -44,7 +52,9 @@ def with_name(text: str, repository: str, version: str) -> str:
     major = version.partition(".")[0]
     for pattern in _EXAMPLES:
         text = pattern.sub(lambda found: _named(found, repository, version, major), text)
-    return _OWNERS.sub(rf"@{repository.partition('/')[0]}\1", text)
+    owner, _, name = repository.partition("/")
+    text = _SITE.sub(f"https://{owner.lower()}.github.io/{name}", text)
+    return _OWNERS.sub(rf"@{owner}\1", text)
 
 
 def _named(found: re.Match[str], repository: str, version: str, major: str) -> str:

@@ -1,4 +1,4 @@
-"""Add README, CONTRIBUTING, SECURITY and CHANGELOG to the docs site, and link files outside docs/ to the repository.
+"""Add schemas, README, CONTRIBUTING, SECURITY and CHANGELOG to the docs site, and link other files to the repository.
 
 MkDocs loads this module as a hook (mkdocs.yml). On GitHub the same pages work as they are.
 """
@@ -38,9 +38,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the repository's root."""
+    """Add the pages of the repository's root, and the schemas where their ``$id`` says."""
     for source, target in _PAGES.items():
         files.append(File.generated(config, target, content=(ROOT / source).read_text(encoding="utf-8")))
+    for schema in sorted((ROOT / "schemas").glob("*.json")):
+        files.append(File.generated(config, f"schemas/v1/{schema.name}", content=schema.read_text(encoding="utf-8")))
     return files
 
 
