@@ -47,6 +47,7 @@ from rag_eval.scoring.scorer import Scorer
 from rag_eval.scoring.scorer import score as score_rows
 from rag_eval.stats.aggregations import FOLDS
 from rag_eval.stats.tally import Value, mean, tally
+from rag_eval.textual.injection import instruction
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,6 +105,7 @@ __all__ = [
     "concluded",
     "folded",
     "from_json",
+    "instruction",
     "judge",
     "judge_all",
     "label",

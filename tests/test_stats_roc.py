@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import product
 from math import sqrt
 
 import numpy as np
@@ -14,8 +15,8 @@ from scipy import special
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from rag_eval.stats import auc_interval, clopper_pearson, hit_rate_interval, swap
-from rag_eval.stats.aggregations import chance, enclosed, folded
+from rag_eval.stats import Units, auc_interval, clopper_pearson, hit_rate_interval, swap
+from rag_eval.stats.aggregations import chance, difference, enclosed, folded
 from rag_eval.stats.special import beta_quantile
 from seams import FOLDS, measure, tally
 
@@ -292,3 +293,37 @@ def test_a_gate_on_the_area_takes_this_test():
     assert chance("auc", worse, b"seed") < 0.01
     assert chance("fpr5", worse, b"seed") < 0.01
     assert chance("auc", Counter(pair[::-1] for pair in worse), b"seed") == 1.0
+
+
+F1_PAIRS = st.lists(
+    st.sampled_from([(1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.0, 0.0), (0.0, None), (None, 0.0)]), min_size=1, max_size=9
+)
+
+
+def f1_by_hand(scores):
+    """F1 of scores of 1 (right refusals) and 0 (both errors)."""
+    hits, errors = scores.count(1), scores.count(0)
+    return 2 * hits / (2 * hits + errors) if hits + errors else None
+
+
+@given(F1_PAIRS)
+def test_the_test_of_f1_swaps_cases(pairs):
+    """Every way of swapping, against the draws of the test."""
+    first, second = ([pair[side] for pair in pairs] for side in (0, 1))
+    assume(f1_by_hand(first) is not None and f1_by_hand(second) is not None)
+    observed, hits, ways = f1_by_hand(first) - f1_by_hand(second), 0, 0
+    for swapped in product([False, True], repeat=len(pairs)):
+        sides = zip(*[pair[::-1] if swap else pair for pair, swap in zip(pairs, swapped, strict=True)], strict=True)
+        figures = [f1_by_hand(list(side)) for side in sides]
+        hits += None in figures or figures[0] - figures[1] >= observed - 1e-12
+        ways += 1
+    assert chance("f1", Counter(pairs), b"seed") == pytest.approx(hits / ways, abs=0.06)
+
+
+def test_the_interval_of_a_difference_of_f1_holds_it():
+    pairs = Counter({(1.0, 0.0): 9, (0.0, 1.0): 2, (1.0, 1.0): 20, (None, 0.0): 6})
+    clusters = Units({(((1.0, 0.0), 2), ((1.0, 1.0), 1)): 4, (((None, 0.0), 1),): 6, (((1.0, 1.0), 3),): 5})
+    for some, first, second in ((pairs, (29, 2), (22, 15)), (clusters, (27, 0), (19, 14))):
+        found = difference(measure("abstention_f1"), some, 0.95)
+        before, after = (2 * hits / (2 * hits + errors) for hits, errors in (first, second))
+        assert found.low < before - after < found.high

@@ -9,7 +9,7 @@ from rag_eval.textual.grounding import ground, makes
 from rag_eval.textual.leaks import leaks_of, suspects
 from rag_eval.textual.refusals import recognise, says_nothing
 from rag_eval.textual.tokens import tokens
-from seams import Safety
+from seams import Safety, instruction
 
 SIZE = 100_000
 FUNCTIONS = {
@@ -20,6 +20,7 @@ FUNCTIONS = {
     "recognise": recognise,
     "says_nothing": says_nothing,
     "leaks_of": lambda text: leaks_of(text, (text[:1000],), [tokens(text)], Safety()),
+    "instruction": instruction,
     "suspects": lambda text: suspects([text], Safety()),
 }
 NAMED = ["3 4 ", "1/2 ", "【4:0†", "&#39;", "9" * 5000 + " "]
@@ -27,6 +28,21 @@ OTHERS = [
     *["citations:[", "[", "[id1]", "a@", "1.", "+1 ", "pass word: ", "sk-", "tel. 1", "AA00 ", "://a:b", "¼½", "°C "],
     *["$1m", "\n\n", "```", "{a: ", "(a,", "Sure, ", "if you have a ", "0s ", "v1.", "1,2", "(A, 2", "not ", "'t "],
     *["1. ", "x" * 64 + " ", "\u200b", "٣", "don't ", "a.b.c.", "東京", "twenty ", "\x00", "\ud800", "sig=", "order "],
+    *[
+        "ignore all ",
+        "ignore, ",
+        "forget ",
+        "%41",
+        "QUJD",
+        "41",
+        "&#65;",
+        "\U000e0041",
+        "\u200b\u200c",
+        "<|",
+        "====",
+        "\nsystem:",
+    ],
+    *["you are now ", "![a](https://a?b", "previous instructions ", "from now on you ", "if you are an ai "],
 ]
 
 

@@ -519,6 +519,7 @@ _INTEGRITY = {
     "missing-verdict": "Answers have no recorded verdict of a gated judge.",
     "ids-changed": "Chunks have other ids than in the baseline. A warning if no regression gate compares ids.",
     "vacuous-gold": "Answerable items say nothing by which an answer could be wrong. warning where not said.",
+    "injected-instructions": "Retrieved chunks read like instructions to a language model. off where not said.",
 }
 
 _LIMITS = {

@@ -199,6 +199,7 @@ class Session:
         found += self._repeated(policy, self._golds, cases.questions, digests)
         found += self._unmatched(policy, cases.questions, digests)
         found += self._ids_changed(policy, cases.questions, digests)
+        found += self._injected(policy, cases.questions)
         own = known._replace(notes=notes, inputs=inputs, findings=[*found, *said], earlier=self.earlier)
         return build(self.card, self._golds, policy, self._by_many(own))
 
@@ -289,6 +290,17 @@ class Session:
         names = [measure(gate.name).metric for gate in margins if gate.severity == "error"]
         by_id = any(one.perspective in ("retrieval", "citations") or "precision" in one.name for one in names)
         return ids_changed(pairs, by_id, levels(*policies))
+
+    def _injected(self, policy: Policy, questions: Sequence[Question]) -> list[Finding]:
+        """Find instructions to a language model in the retrieved chunks, if a gates file asks for it."""
+        from rag_eval.analysis.report import levels
+        from rag_eval.cases.integrity import injected
+
+        wanted = levels(*[each for each in (self._policy, self._base) if each])
+        if wanted["injected-instructions"] == "off":
+            return []
+        read = self._read_again(policy, self._golds, [question for question in questions if question.trace_line])
+        return injected((case.trace for _, case in read), policy.trace, wanted)
 
     def _read_again(
         self, policy: Policy, golds: Mapping[str, Gold], wanted: Sequence[Question], data: bytes | None = None

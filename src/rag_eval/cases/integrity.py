@@ -16,7 +16,7 @@ from rag_eval.textual.tokens import holds_any, tokens
 if TYPE_CHECKING:
     from rag_eval.cases.case import Case
     from rag_eval.cases.finding import Level
-    from rag_eval.contract import Gold
+    from rag_eval.contract import Gold, Trace
     from rag_eval.scoring.outcomes import Outcome
 
 CITES_ALL, SAYS_ALL = 1, 2
@@ -52,6 +52,7 @@ LEVELS: Mapping[str, str] = {
         "error",
     ),
     "vacuous-gold": "warning",
+    "injected-instructions": "off",
 }
 """What is looked for, and how grave it is; ``integrity`` in eval-gates.yml may say otherwise of each."""
 
@@ -282,6 +283,29 @@ def ids_changed(pairs: Iterable[tuple[Case, Case]], guarding: bool, levels: Mapp
         hint = "The gold has the new ids already: let the new index write the baseline, in a change of its own."
     found = Finding("ids-changed", "error", message, hint)
     return [levelled(found, levels) if guarding else found._replace(level="warning")]
+
+
+def injected(traces: Iterable[Trace], file: str, levels: Mapping[str, str]) -> list[Finding]:
+    """Find retrieved chunks that address a language model. The message has their ids, and nothing of their text."""
+    from rag_eval.textual.injection import instruction
+
+    seen: set[str] = set()
+    found: dict[str, tuple[str, int]] = {}
+    for trace in traces:
+        for chunk in trace.chunks or ():
+            if chunk.text and chunk.text not in seen:
+                seen.add(chunk.text)
+                if kind := instruction(chunk.text):
+                    found.setdefault(chunk.id, (kind.kind, trace.line))
+    if not found:
+        return []
+    shown = [f"{quoted(name, 60)} ({kind}, line {line})" for name, (kind, line) in [*found.items()][:_FEWEST]]
+    message = (
+        f"{len(found)} of {len(seen)} retrieved texts read like instructions to a language model: {', '.join(shown)}"
+    )
+    mend = "Look where these chunks come from. This is a look for wordings, and no guardrail: it misses most attacks."
+    line = min(line for _, line in found.values())
+    return [levelled(Finding("injected-instructions", "error", message, mend, file, line), levels)]
 
 
 _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "doc_id"}
