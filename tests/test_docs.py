@@ -209,7 +209,7 @@ def test_the_tutorial_prints_what_it_says(tmp_path):
     finally:
         server.stop()
     failing = [command for command, code in codes.items() if code]
-    assert failing == [f"rag-eval score --format table --trace runs/{name}.jsonl" for name in ("broken", "short")]
+    assert failing == [f"rag-eval score --trace runs/{name}.jsonl" for name in ("broken", "short")]
 
 
 def gates_shown():

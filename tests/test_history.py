@@ -7,7 +7,6 @@ import gzip
 import io
 import json
 import re
-import sys
 from itertools import pairwise
 
 import cmarkgfm
@@ -398,12 +397,6 @@ def test_every_form_names_every_report(rag, folder, form):
     code, out, err = rag("history", "precision", folder, "--format", form)
     assert (code, err) == (0, "")
     assert [name for name in (f"run-{place}.json" for place in range(7, 12)) if name not in out] == []
-
-
-@pytest.mark.parametrize(("terminal", "form"), [(True, "table"), (False, "markdown")])
-def test_without_a_format_a_terminal_gets_a_table_and_anything_else_markdown(rag, folder, monkeypatch, terminal, form):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    assert rag("history", "precision", folder) == rag("history", "precision", folder, "--format", form)
 
 
 def test_csv_has_a_row_a_reading(rag, folder):

@@ -114,7 +114,7 @@ def test_a_ceiling_on_the_95th_percentile_is_held_against_the_nearest_rank(score
     broken = scored("gates: {latency_total_ms.p95: {max: 899.9}}\n", **slow)
     assert (held.passed, gate_of(held, "latency_total_ms.p95").value) == (True, 900)
     assert not broken.passed
-    assert "latency_total_ms.p95 900 ms is above 899.9" in render(broken, "table")
+    assert "latency_total_ms.p95 900 ms is above 899.9" in render(broken, "junit")
 
 
 def test_confidence_on_a_percentile_asks_for_all_of_its_interval(scored):

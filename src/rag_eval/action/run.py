@@ -26,7 +26,7 @@ from rag_eval.github.comment import MOST_CHARACTERS, last_line, marker, name_of,
 from rag_eval.github.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, most_of_each, output
 from rag_eval.readers.source import RELATIVE
 from rag_eval.readers.work_tree import WorkTree
-from rag_eval.rendering import RENDERERS, markdown, phrases, render
+from rag_eval.rendering import RENDERERS, files, markdown, phrases, render
 from rag_eval.rendering.annotations import of_findings, of_gates, of_questions
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
     folder = inputs.working_directory.strip("/")
     options = api.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
     report = api.run(options, _authority(inputs, place, connect))
-    _log(render(report, "table"))
+    _log(render(report, "table", verbose=True))
     outputs, code = {**_outputs(report), **_write(report, inputs, place)}, _code(report, inputs.fail_on)
     text, why = markdown.within, ""
     if code and report.passed:
@@ -268,7 +268,7 @@ def _write(report: Report, inputs: Inputs, place: Place) -> dict[str, str]:
     from rag_eval.cli.commands._shared import write_together
 
     workspace, folder = _real(place.workspace), _folder(inputs, place)
-    write_together(folder, {file: render(report, name) for name, (_, file) in RENDERERS.items()})
+    write_together(folder, files(report))
     _give_back(folder, workspace)
     below = folder.relative_to(workspace).as_posix()
     return {f"report-{name}": f"{below}/{RENDERERS[name][1]}" for name in ("json", "markdown", "html")}

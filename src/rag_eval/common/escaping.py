@@ -93,9 +93,9 @@ def hypertext(text: str) -> str:
 
 
 def log_line(text: str) -> str:
-    """``text`` as one line that GitHub's runner takes for no command: neither ``::`` at its start nor ``##[`` in it."""
-    clean = _no_command(_visible(_unbroken(text)).rstrip())
-    return _ZERO_WIDTH_SPACE + clean if clean.lstrip().startswith("::") else clean
+    """Return ``text`` as one line without the commands of GitHub's runner: ``::`` at its start, ``##[`` anywhere."""
+    clean = _visible(_unbroken(text)).rstrip().replace("##[", "## [")
+    return clean.replace("::", ": :", 1) if clean.lstrip().startswith("::") else clean
 
 
 def spreadsheet(text: str) -> str:

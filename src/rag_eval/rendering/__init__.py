@@ -21,7 +21,15 @@ RENDERERS = {
 }
 
 
-def render(report: Report, form: str) -> str:
-    """``report`` in one of :data:`RENDERERS`, ending with a line feed."""
-    text: str = import_module(RENDERERS[form][0]).render(report)
+def render(report: Report, form: str, **options: bool) -> str:
+    """Return ``report`` in one of :data:`RENDERERS`, ending with a line feed; ``options`` are those of its module."""
+    text: str = import_module(RENDERERS[form][0]).render(report, **options)
     return text
+
+
+def files(report: Report) -> dict[str, str]:
+    """Return the report in every form by the name of its file, with everything that each form can show."""
+    return {
+        file: render(report, form, **({"verbose": True} if form == "table" else {}))
+        for form, (_, file) in RENDERERS.items()
+    }

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}
 SIGNS |= {"error": "❌", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
-_SLICE, _SAID, _OURS = 60, 200, 500
-_METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[a-z]{0,4}[0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9])")
+_SLICE, _SAID, _OURS = 60, 200, 1_000
+_METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[a-z]{0,4}[0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9k])")
 _PADDING = 2  # of a header
 _RANGE, _NUMBER = re.compile("–(?=[0-9])"), re.compile(" (?![(])")
 

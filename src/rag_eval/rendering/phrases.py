@@ -92,13 +92,14 @@ def in_part(report: Report) -> bool:
 
 def headline(report: Report, voice: Voice = PLAIN) -> str:
     """The verdict in one sentence."""
-    failed, errors, aside = gravest(report.failed_gates), report.errors, _asides(report)
+    failed, errors, aside = gravest(report.failed_gates), report.errors, not_passed(report)
     on = cases(report) + _unanswered(report)
     if failed or errors:
         why = "; ".join([*_reasons(report, failed, errors, voice), *aside])
-        return f"Failed on {on}: {why}.{_left_out(report)}"
+        return " ".join(filter(None, [f"Failed on {on}: {why}.", left_out(report)]))
     passed = "Passed in part" if report.scope else "Passed"
-    return f"{passed} on {on}: {', '.join([_holding(report.gates), *aside])}.{_left_out(report)}"
+    held = f"{passed} on {on}: {', '.join([_holding(report.gates), *aside])}."
+    return " ".join(filter(None, [held, left_out(report)]))
 
 
 def warned(report: Report, voice: Voice = PLAIN) -> str:
@@ -126,6 +127,11 @@ def _unanswered(report: Report) -> str:
     return ", none of them answered" if absent == whole else f", {absent} of them without an answer"
 
 
+def counted_gates(report: Report) -> list[Judged]:
+    """Return the gates that every count of gates counts: all but those on completeness, which is counted by itself."""
+    return [gate for gate in report.gates if not is_count(gate)]
+
+
 def _holding(gates: Sequence[Judged]) -> str:
     """``8 gates and completeness hold``, ``7 of 8 gates hold``."""
     own, counts = ([gate for gate in gates if is_count(gate) is whole] for whole in (False, True))
@@ -136,14 +142,14 @@ def _holding(gates: Sequence[Judged]) -> str:
     return f"{listed([*names, *(['completeness'] if complete else [])])} {verb}"
 
 
-def _left_out(report: Report) -> str:
-    """What a narrowed run says of what it did not look at."""
+def left_out(report: Report) -> str:
+    """Say what a partial run did not look at."""
     scope = report.scope
     if scope is None:
         return ""
-    asked = f" Smoke suite: {scope.questions:,} of {scope.of:,} questions."
-    only = f" Only {listed(scope.perspectives)}: {_unjudged(len(scope.left_out_gates))}."
-    return (asked if scope.suite != FULL else "") + (only if scope.perspectives else "")
+    asked = f"Smoke suite: {scope.questions:,} of {scope.of:,} questions."
+    only = f"Only {listed(scope.perspectives)}: {_unjudged(len(scope.left_out_gates))}."
+    return " ".join([*([asked] if scope.suite != FULL else []), *([only] if scope.perspectives else [])])
 
 
 def _unjudged(gates: int) -> str:
@@ -157,8 +163,8 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _asides(report: Report) -> list[str]:
-    """What did not pass and does not fail the run, and what was found that only warns, counted."""
+def not_passed(report: Report) -> list[str]:
+    """Count the gates that neither pass nor fail the run, and the warnings."""
     rest = [gate for gate in report.gates if not gate.blocks]
     unclear = sum(gate.unclear for gate in rest)
     warned = sum(gate.broken and not gate.unclear for gate in rest) + len(report.warnings)

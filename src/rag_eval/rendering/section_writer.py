@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
-from rag_eval.common.escaping import log_line, markdown, one_line, prose, untabled
+from rag_eval.common.escaping import markdown, one_line, prose, untabled
+from rag_eval.rendering.terminal import grid, page, wrapped
 
 
 class SectionVoice(NamedTuple):
@@ -36,13 +37,17 @@ class Section(NamedTuple):
 
 def plain(sections: Iterable[Section]) -> str:
     """The sections for a terminal."""
-    parts = [
+    parts = (
         part
         for one in sections
-        for part in (_heading(one), "\n".join(one.lines), _table(one, "simple"), *one.figures)
-        if part
-    ]
-    return "\n".join(log_line(line) for line in "\n\n".join(parts).split("\n")) + "\n"
+        for part in (
+            _heading(one),
+            "\n".join(map(wrapped, one.lines)),
+            grid(one.headers, one.rows) if one.rows else "",
+            *one.figures,
+        )
+    )
+    return page(parts)
 
 
 def marked(sections: Iterable[Section]) -> str:
@@ -51,7 +56,7 @@ def marked(sections: Iterable[Section]) -> str:
     for level, one in enumerate(sections):
         lines = "\n".join(f"- {line}" for line in one.lines) if len(one.lines) > 1 else "".join(one.lines)
         title = f"{'###' if level else '##'} {one.title}" if one.title else ""
-        parts += [title, untabled(lines), _table(one, "pipe"), *(f"```text\n{figure}\n```" for figure in one.figures)]
+        parts += [title, untabled(lines), _table(one), *(f"```text\n{figure}\n```" for figure in one.figures)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -59,5 +64,5 @@ def _heading(section: Section) -> str:
     return f"{section.title}\n{'=' * len(section.title)}" if section.title else ""
 
 
-def _table(section: Section, form: str) -> str:
-    return tabulate(section.rows, section.headers, form, disable_numparse=True) if section.rows else ""
+def _table(section: Section) -> str:
+    return tabulate(section.rows, section.headers, "pipe", disable_numparse=True) if section.rows else ""

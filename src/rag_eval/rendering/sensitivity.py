@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from rag_eval.common.escaping import log_line, one_line
 from rag_eval.common.escaping import markdown as safe
+from rag_eval.common.escaping import one_line
 from rag_eval.rendering.json_values import json_text, plain
 from rag_eval.rendering.number_format import number, unit
+from rag_eval.rendering.terminal import bulleted, grid, page, wrapped
 
 if TYPE_CHECKING:
     from rag_eval.analysis.sensitivity import At, Catch, Errors, Move, Probe, Probed
@@ -25,8 +26,7 @@ _CATCHES = ["gate or finding", "damage", "caught from", "effect"]
 
 def table(probe: Probe) -> str:
     """Plain text for a terminal."""
-    text = "\n\n".join(_parts(probe, _plain, "simple", ""))
-    return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
+    return page(bulleted(part) if "\n" in part else wrapped(part) for part in _parts(probe, _plain, "simple", ""))
 
 
 def markdown(probe: Probe) -> str:
@@ -53,9 +53,9 @@ def _parts(probe: Probe, name: Callable[[str], str], style: str, head: str) -> I
     passing = [kind for kind in probe.kinds if kind.passes]
     yield head + _headline(probe, passing)
     yield _compared(probe, name)
-    yield tabulate([_damage(kind, name) for kind in probe.kinds], _DAMAGE, style, disable_numparse=True)
+    yield _table(_DAMAGE, [_damage(kind, name) for kind in probe.kinds], style)
     rows = list(_caught(probe, name))
-    yield tabulate(rows, _CATCHES, style, disable_numparse=True) if rows else "No gate caught any of it."
+    yield _table(_CATCHES, rows, style) if rows else "No gate caught any of it."
     yield from _error_rates(probe, name, style)
     yield from _unguarded(probe, name)
     if probe.idle:
@@ -63,10 +63,14 @@ def _parts(probe: Probe, name: Callable[[str], str], style: str, head: str) -> I
         yield f"Caught none of it: {', '.join(map(name, probe.idle[:_IDLE]))}{more}."
 
 
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], style: str) -> str:
+    return grid(headers, rows) if style == "simple" else tabulate(rows, headers, style, disable_numparse=True)
+
+
 def _error_rates(probe: Probe, name: Callable[[str], str], style: str) -> Iterator[str]:
     if probe.errors:
         yield "How often each regression gate errs, with as much noise as the run and its baseline allow for:"
-        yield tabulate([_errors(one, name) for one in probe.errors], _ERRORS, style, disable_numparse=True)
+        yield _table(_ERRORS, [_errors(one, name) for one in probe.errors], style)
 
 
 def _errors(one: Errors, name: Callable[[str], str]) -> list[str]:

@@ -1,40 +1,101 @@
-"""The report for a terminal: verdict, gates, what changed, failing questions, diagnosis."""
+"""The report for a terminal: the verdict, failed gates, changes and wrong questions; on request, everything."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
 from rag_eval.cases.labels import MEANING
-from rag_eval.common.escaping import log_line, one_line
+from rag_eval.common.escaping import one_line
 from rag_eval.metrics import PERSPECTIVES
 from rag_eval.rendering import baseline_view, changes, phrases, sections
 from rag_eval.rendering.blocks import Paragraph, Table
 from rag_eval.rendering.gate_notes import asides
-from rag_eval.rendering.number_format import FEW, enclosed, move_of, moves, threshold
+from rag_eval.rendering.number_format import FEW, enclosed, is_count, move_of, moves, threshold
 from rag_eval.rendering.phrases import PLAIN
+from rag_eval.rendering.terminal import WIDTH, grid, page, shortened, wrapped
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
+    from rag_eval.gates.policy import Judged
     from rag_eval.gates.results import Question
 
-_SHOWN = 20
+_SHOWN, _QUESTIONS, _ALL = 20, 10, 1_000_000
+_TEXT, _CODES = 60, 1
+_MORE = "rag-eval score -v shows"
+_TOKEN = re.compile("[a-z]+[0-9]*")
+_ABBREVIATIONS = {
+    "auc": "area under the receiver operating characteristic curve",
+    "bpref": "binary preference",
+    "chr": "citation hit rate",
+    "map": "mean average precision",
+    "mrr": "mean reciprocal rank",
+    "ndcg": "normalised discounted cumulative gain",
+    "p50": "50th percentile",
+    "p95": "95th percentile",
+    "tfidf": "term frequency and inverse document frequency",
+    "tpr": "true positive rate",
+}
 
 
-def render(report: Report) -> str:
-    """A page of plain text; at most twenty failing questions."""
-    parts = [phrases.headline(report), _base(report), _gates(report), _findings(report), phrases.completeness(report)]
-    parts += [baseline_view.against(report), _flips(report), _policy(report), _gold(report), _effects(report)]
-    parts += [phrases.usual(report), _failures(report), _worst(report), _diagnosis(report), _metrics(report)]
-    parts += [_slices(report)]
-    text = "\n\n".join(part for part in parts if part)
-    return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
+def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
+    """Return a page of plain text: what failed and changed, with ``by`` the slices, with ``verbose`` everything."""
+    judged = report.gates if verbose else tuple(gate for gate in report.gates if gate.broken)
+    gates = phrases.telling(judged)
+    parts = [
+        verdict(report),
+        *map(wrapped, (phrases.left_out(report), _base(report))),
+        _gates(report._replace(gates=judged), gates, verbose=verbose),
+        _findings(report),
+        wrapped(phrases.usual(report)),
+        _failures(report, _ALL if verbose else _QUESTIONS),
+        wrapped(baseline_view.against(report)),
+        wrapped(_flips(report)),
+        _policy(report),
+        _gold(report),
+        _effects(report),
+        _diagnosis(report, verbose=verbose),
+    ]
+    if verbose:
+        parts += [wrapped(phrases.completeness(report)), _worst(report), _metrics(report)]
+    if verbose or by:
+        parts.append(_slices(report))
+    if not verbose:
+        parts.append(wrapped(_measured(report, gates)))
+    return page(parts)
 
 
-def _gates(report: Report) -> str:
+def verdict(report: Report) -> str:
+    """Return the verdict with its counts in one line: ``FAILED  4 of 8 gates · 6 of 14 questions wrong``."""
+    counted = phrases.counted_gates(report)
+    failed, held = sum(gate.blocks for gate in counted), sum(gate.outcome == "passed" for gate in counted)
+    of_gates = f"of {len(counted)} gate{'s' if len(counted) != 1 else ''}"
+    if report.passed:
+        reasons = [f"{held} {of_gates}", *phrases.not_passed(report)] if counted else []
+    else:
+        codes = dict.fromkeys(finding.code for finding in report.errors)
+        reasons = [phrases.reason(report, gate) for gate in report.failed_gates if is_count(gate)]
+        reasons += [f"{failed} {of_gates}"] if failed else []
+        reasons += list(codes) if len(codes) <= _CODES else [f"{len(codes)} kinds of errors"]
+    word = "PASSED IN PART" if phrases.in_part(report) else report.verdict.upper()
+    return shortened(f"{word}  {one_line(' · '.join([*reasons, _wrong(report)]), 400)}", WIDTH)
+
+
+def _wrong(report: Report) -> str:
+    """Count the wrong questions, ``6 of 14 questions wrong``; of several runs, their cases."""
+    total, wrong = len(report.questions), len(phrases.failing(report))
+    name = ("case" if phrases.several(report) else "question") + ("s" if total != 1 else "")
+    return f"{wrong} of {total} {name} wrong" if wrong else f"{'all ' if total > 1 else ''}{total or 'no'} {name} right"
+
+
+def _gates(report: Report, gates: Sequence[Judged], *, verbose: bool) -> str:
+    """Return the table of ``gates``, and below it what their rows need: a legend and what tests could not see."""
+    if not gates:
+        return ""
     mixed, delta = phrases.two_sided(report), moves(report)
+    outcomes = verbose or any(not gate.blocks or gate.outcome != "failed" for gate in gates)
+    shown = gates if verbose else gates[:_SHOWN]
     rows = [
         [
             PLAIN.gate(gate),
@@ -43,13 +104,40 @@ def _gates(report: Report) -> str:
             phrases.cases_of(report, gate),
             threshold(gate),
             *([move_of(gate, delta) or "–"] if delta else []),
-            phrases.outcome(gate),
+            *([phrases.outcome(gate)] if outcomes else []),
         ]
-        for gate in phrases.telling(report.gates)
+        for gate in shown
     ]
-    headers = ["gate", *(["whose"] if mixed else []), "value", "cases", "threshold"]
-    shown = _table([*headers, *(["baseline"] if delta else []), "outcome"], rows)
-    return "\n".join([shown, *(f"  {line}" for line in asides(report))])
+    headers = ["gate" if outcomes else "failed gate", *(["whose"] if mixed else []), "value", "cases", "threshold"]
+    headers += [*(["baseline"] if delta else []), *(["outcome"] if outcomes else [])]
+    cut = len(gates) - len(shown)
+    lines = [f"… and {cut} more. {_MORE} all."] if cut else []
+    lines += [_legend(shown), *asides(report if verbose else _about(report))]
+    return "\n".join([grid(headers, rows), *(wrapped(line, "  ", "  ") for line in lines if line)])
+
+
+def _about(report: Report) -> Report:
+    """Return the report with only the metrics of its gates."""
+    names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics)
+    return report._replace(metrics={name: report.metrics[name] for name in names}, slices=())
+
+
+def _legend(gates: Sequence[Judged]) -> str:
+    """Explain the brackets and the abbreviations in the rows of ``gates``."""
+    levels = {gate.confidence or "0.95" for gate in gates if gate.low is not None or gate.high is not None}
+    percent = " or ".join(f"{float(level) * 100:g}" for level in sorted(levels))
+    used = dict.fromkeys(word for gate in gates for word in _TOKEN.findall(gate.name) if word in _ABBREVIATIONS)
+    parts = [f"In brackets: {percent} % confidence intervals."] if levels else []
+    return " ".join([*parts, *(f"{word}: {_ABBREVIATIONS[word]}." for word in used)])
+
+
+def _measured(report: Report, gates: Sequence[Judged]) -> str:
+    """Count what else was measured, in one line."""
+    valued = sum(result.n > 0 for result in report.metrics.values())
+    groups = len(sections.perspectives(report))
+    rest = sum(gate.outcome == "passed" for gate in phrases.counted_gates(report))
+    passed = f"{rest} passed gate{'s' if rest != 1 else ''}, " if gates and rest else ""
+    return f"Also measured: {passed}{valued} metrics in {groups} group{'s' if groups != 1 else ''}. {_MORE} everything."
 
 
 def _base(report: Report) -> str:
@@ -65,11 +153,11 @@ def _base(report: Report) -> str:
 
 
 def _findings(report: Report) -> str:
-    lines = [f"{finding.level}: {one_line(str(finding), 600)}" for finding in report.findings[:_SHOWN]]
+    lines = [wrapped(f"{one.level}: {one_line(str(one), 600)}", "  ", "") for one in report.findings[:_SHOWN]]
     cut = len(report.findings) - _SHOWN
     lines += [f"… and {cut} more; --format json has all."] if cut > 0 else []
-    mends = dict.fromkeys(f"  {one_line(finding.mend, 300)}" for finding in report.findings if finding.mend)
-    return "\n".join([*lines, "To mend it:", *mends] if mends else lines)
+    fixes = dict.fromkeys(one_line(finding.mend, 300) for finding in report.findings if finding.mend)
+    return "\n".join([*lines, *(["To fix:"] if fixes else []), *(wrapped(fix, "    ", "  ") for fix in fixes)])
 
 
 def _policy(report: Report) -> str:
@@ -82,7 +170,7 @@ def _policy(report: Report) -> str:
         ]
         for each in report.policy_changes
     ]
-    return _table(["gates changed", "", "old", "new", "would let through"], rows) if rows else ""
+    return grid(["gates changed", "kind", "old", "new", "would let through"], rows) if rows else ""
 
 
 def _gold(report: Report) -> str:
@@ -94,7 +182,7 @@ def _gold(report: Report) -> str:
     more = f"\n… and {cut} more; --format json has all." if cut > 0 else ""
     turns = (f"\n  gate {each.name}: {each.before} → {each.after}" for each in report.gate_turns)
     turned = "".join(turns).replace("no_data", "no data")
-    return _table(["gold changed", "", "case before", "case now"], rows) + more + turned if rows else ""
+    return grid(["gold changed", "", "case before", "case now"], rows) + more + turned if rows else ""
 
 
 def _flips(report: Report) -> str:
@@ -108,7 +196,7 @@ def _flips(report: Report) -> str:
 
 def _effects(report: Report) -> str:
     rows = [[one_line(each.name), *baseline_view.parts(each)] for each in baseline_view.effects(report)]
-    return _table(["moved", "by the system", "by the gold"], rows) if rows else ""
+    return grid(["moved", "by the system", "by the gold"], rows) if rows else ""
 
 
 def _worst(report: Report) -> str:
@@ -117,57 +205,61 @@ def _worst(report: Report) -> str:
         for one in baseline_view.worst(report)
     ]
     few = f"\n  {FEW} fewer than {report.min_n} cases" if any(one.few for one in baseline_view.worst(report)) else ""
-    return _table(["metric", "worst slice", "value", "cases", "all cases"], rows) + few if rows else ""
+    return grid(["metric", "worst slice", "value", "cases", "all cases"], rows) + few if rows else ""
 
 
 def _slices(report: Report) -> str:
     if not report.slices:
         return ""
     blocks = changes.every(report, PLAIN)
-    parts = [_table([*one.headers], [[*row] for row in one.rows]) if isinstance(one, Table) else one for one in blocks]
+    parts = [grid(one.headers, one.rows) if isinstance(one, Table) else one for one in blocks]
     return "\n\n".join(f"  {one.text}" if isinstance(one, Paragraph) else str(one) for one in parts)
 
 
-def _failures(report: Report) -> str:
+def _failures(report: Report, most: int) -> str:
+    """Return the table of the first wrong questions, and what their labels mean."""
     failing = phrases.failing(report)
     if not failing:
         return ""
-    columns = _columns(report)
-    shown = _table([name for name, _ in columns], [[cell(one) for _, cell in columns] for one in failing[:_SHOWN]])
-    cut = len(failing) - _SHOWN
-    more = f"\n… and {cut} more; --format json has all." if cut > 0 else ""
-    used = sorted({question.label for question in failing}, key=list(MEANING).index)
-    return f"{shown}{more}\n" + "\n".join(f"  {label}: {MEANING[label]}" for label in used)
+    columns, shown = _columns(report), failing[:most]
+    table = grid([name for name, _ in columns], [[cell(one) for _, cell in columns] for one in shown])
+    cut = len(failing) - len(shown)
+    more = [f"… and {cut} more. {_MORE} all; rag-eval explain {_quoted(failing[0].qid)} says why one is wrong."]
+    used = sorted({question.label for question in shown}, key=list(MEANING).index)
+    return "\n".join([table, *(more if cut > 0 else []), *(f"  {label}: {MEANING[label]}" for label in used)])
+
+
+def _quoted(qid: str) -> str:
+    """Return a qid as a shell takes it, or ``QID`` for one that needs quotes."""
+    return qid if re.fullmatch("[A-Za-z0-9._-]{1,40}", qid) else "QID"
 
 
 def _columns(report: Report) -> list[tuple[str, Callable[[Question], str]]]:
-    """The table of failures by column: the run where there are several, what was before where there is a baseline."""
+    """Return the columns of wrong questions: the run if there are several, the label before if there is a baseline."""
     before = {(flip.qid, flip.run): flip.before for flip in report.flips}
     run = ("run", lambda one: one_line(one.run or "", 20))
     was = ("before", lambda one: one_line(before.get((one.qid, one.run), "–")))
     return [
-        ("question", lambda one: one_line(one.qid, 40)),
+        ("wrong question", lambda one: shortened(one_line(one.qid, 40), 30)),
         *([run] if phrases.several(report) else []),
         *([was] if report.baseline else []),
         ("label", lambda one: one.label),
-        ("text", lambda one: one_line(one.question, 60)),
+        ("text", lambda one: shortened(one_line(one.question, _TEXT), _TEXT)),
     ]
 
 
-def _diagnosis(report: Report) -> str:
-    return "\n".join(f"- {cause.cause} ({cause.evidence}) {cause.next}" for cause in report.diagnosis)
+def _diagnosis(report: Report, *, verbose: bool) -> str:
+    """List the likely causes; with ``verbose``, their evidence and what to do."""
+    lines = [f"{one.cause} ({one.evidence}) {one.next}" if verbose else one.cause for one in report.diagnosis]
+    return "\n".join(["Likely causes:", *(wrapped(line, "  ", "- ") for line in lines)]) if lines else ""
 
 
 def _metrics(report: Report) -> str:
     parts = [part for one in sections.perspectives(report) for part in _section(report, one)]
-    return "\n\n".join(part for part in (*parts, sections.without_cases(report)) if part)
+    return "\n\n".join(part for part in (*parts, wrapped(sections.without_cases(report))) if part)
 
 
 def _section(report: Report, perspective: str) -> list[str]:
     title = f"{perspective.capitalize()}: {PERSPECTIVES.get(perspective, '')}"
-    first, *others = (_table(*each) for each in sections.tables(report, perspective))
-    return [f"{title}\n{first}", *others]
-
-
-def _table(headers: list[str], rows: list[list[str]]) -> str:
-    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+    first, *others = (grid(*each) for each in sections.tables(report, perspective))
+    return [f"{wrapped(title)}\n{first}", *others]

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from rag_eval.common.escaping import log_line, one_line
 from rag_eval.common.escaping import markdown as safe
+from rag_eval.common.escaping import one_line
 from rag_eval.rendering.number_format import between, probability
+from rag_eval.rendering.terminal import bulleted, grid, page
 
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Contrast, GoldDiff, Reading, Series
@@ -27,18 +28,18 @@ POINTS = ["report", "value", "95 % interval", "cases", ""]
 
 def table(series: Sequence[Series], reports: int) -> str:
     """Plain text for a terminal: a row a metric, what there is to say, the newest twenty readings of each."""
-    grid = tabulate([summary(one, str) for one in series], SUMMARY, "simple", disable_numparse=True)
-    parts = [headline(series, reports), *([grid] if series else []), *_said(series, _plain)]
+    rows = [summary(one, str) for one in series]
+    parts = [headline(series, reports), *([grid(SUMMARY, rows)] if rows else []), *_said(series, _plain)]
     for one in series:
         rows = [row(reading, _plain) for reading in one.readings[-_READINGS:]]
-        parts.append(f"{one.metric}{_cut(one)}\n\n" + tabulate(rows, POINTS, "simple", disable_numparse=True))
-    return "\n".join(log_line(line) for line in "\n\n".join(parts).split("\n")) + "\n"
+        parts.append(f"{one.metric}{_cut(one)}\n\n{grid(POINTS, rows)}")
+    return page(map(bulleted, parts))
 
 
 def markdown(series: Sequence[Series], reports: int) -> str:
     """GitHub's Markdown: the same, with a Mermaid chart of each metric."""
-    grid = tabulate([summary(one, _code) for one in series], SUMMARY, "github", disable_numparse=True)
-    parts = [f"## {headline(series, reports)}", *([grid] if series else []), *_said(series, safe)]
+    grid_of_all = tabulate([summary(one, _code) for one in series], SUMMARY, "github", disable_numparse=True)
+    parts = [f"## {headline(series, reports)}", *([grid_of_all] if series else []), *_said(series, safe)]
     for one in series:
         rows = [row(reading, safe) for reading in one.readings[-_READINGS:]]
         body = tabulate(rows, POINTS, "github", disable_numparse=True)
@@ -95,7 +96,7 @@ def moved(one: Series, found: Contrast) -> tuple[str, str]:
 
 def _verdict(one: Series, found: Contrast) -> str:
     if found.worse:
-        return "worse, and slowly" if one.slow else "worse"
+        return "slowly worse" if one.slow else "worse"
     return "worse than the best" if one.best is not None and one.best.worse else found.result
 
 

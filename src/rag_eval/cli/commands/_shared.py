@@ -75,8 +75,9 @@ def jobs(text: str) -> int:
 
 def add_outputs(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:
     """``--format``, ``--out`` and ``--quiet``."""
-    parser.add_argument("--format", choices=list(forms), help="table (on a terminal), markdown (elsewhere), …")
+    parser.add_argument("--format", choices=list(forms), default="table", help="form of the output (table)")
     parser.add_argument("--out", metavar="DIR", help="also write the report into this folder, in every format")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show everything in the table, not only failures")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
 
@@ -122,15 +123,25 @@ def gates_path(given: str) -> str:
     return given or usual_gates()
 
 
-def put(report: Report, form: str | None, out: str | None) -> None:
-    """Print the report and write it where asked."""
-    from rag_eval.rendering import RENDERERS, render
+def put(report: Report, args: argparse.Namespace, *, by: bool = False) -> None:
+    """Print the report, and write it into the folder of ``--out``."""
+    from rag_eval.rendering import files, render
 
-    if out:
-        from pathlib import Path
+    if args.out:
+        write_together(Path(args.out), files(report))
+    if args.format != "table":
+        sys.stdout.write(render(report, args.format))
+        return
+    print_page(render(report, "table", verbose=args.verbose, by=by))
 
-        write_together(Path(out), {file: render(report, name) for name, (_, file) in RENDERERS.items()})
-    sys.stdout.write(render(report, form or ("table" if sys.stdout.isatty() else "markdown")))
+
+def print_page(text: str) -> None:
+    """Print a page of plain text: NO_COLOR forbids colours, FORCE_COLOR asks for them, a terminal gets them."""
+    from rag_eval.rendering.terminal import coloured
+
+    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    wanted = not os.environ.get("NO_COLOR") and (os.environ.get("FORCE_COLOR") or terminal)
+    sys.stdout.write(coloured(text) if wanted else text)
 
 
 def write(path: Path, text: str) -> None:

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (1,3,5,10)"
     )
-    parser.add_argument("--format", choices=FORMATS, help="table (on a terminal), markdown (elsewhere), …")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="form of the output (table)")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     options = Options(args.gold, "", gates_path(args.gates), args.k)
     found = read_runs(args.runs, options)
     remark(dict.fromkeys(found.notes), quiet=args.quiet)
-    form = args.format or ("table" if sys.stdout.isatty() else "markdown")
+    form = args.format
     sys.stdout.write(_repeated(found.columns, form) if args.repeats else _compared(found.columns, options, args, form))
     return 0
 

@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Show both runs; 0 unless the packaged example is not what it should be."""
     del args
     from rag_eval import api
+    from rag_eval.cli.commands._shared import print_page
     from rag_eval.common.paths import from_here, shipped
     from rag_eval.rendering import render
 
@@ -37,6 +38,6 @@ def run(args: argparse.Namespace) -> int:
     gold, gates = f"{folder}/gold.jsonl", f"{folder}/eval-gates.yml"
     for title, trace in (("main", "good.jsonl"), ("the pull request", "bad.jsonl")):
         print(f"== The run of {title}: {trace} ==\n")
-        sys.stdout.write(render(api.run(api.Options(gold, f"{folder}/{trace}", gates)), "table") + "\n")
+        print_page(render(api.run(api.Options(gold, f"{folder}/{trace}", gates)), "table") + "\n")
     sys.stdout.write(_NEXT.format(folder=folder))
     return 0

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     reader.ledger.stop_on_problems()
     with believed(args.report, "Score the run again."):
         judged = _judged(args, _report(value), policy)
-    put(judged, args.format, args.out)
+    put(judged, args)
     return judged.exit_code
 
 

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--file", metavar="PATH", help="the report file that those commits hold")
     parser.add_argument("--by", metavar="FIELD", help="sort by this field of each run's run.json (by file name)")
     parser.add_argument("--last", metavar="N", type=_count, help="only the newest N reports (all)")
-    parser.add_argument("--format", choices=FORMATS, help="table (on a terminal), markdown (elsewhere), html, …")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="form of the output (table)")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("there is no report to show. Name a folder of report.json files, or --ref and --file")
     lost = [name for name in names if not any(name in point.metrics for point in points)]
     remark((f"no report holds {name}" for name in lost), quiet=args.quiet)
-    form = args.format or ("table" if sys.stdout.isatty() else "markdown")
+    form = args.format
     sys.stdout.write(FORMS[form](history(points, [name for name in names if name not in lost]), len(points)))
     return 0
 

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_baseline(parser)
     help_text = "percent of the cases to damage, at least one case (seven doses from 1 to 100)"
     parser.add_argument("--doses", metavar="P[,P]", type=doses, default=(), help=help_text)
-    parser.add_argument("--format", choices=FORMATS, help="table (on a terminal), markdown (elsewhere) or json")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="form of the output (table)")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     finally:
         if collecting:
             gc.enable()
-    form = args.format or ("table" if sys.stdout.isatty() else "markdown")
+    form = args.format
     from rag_eval.rendering.sensitivity import FORMS
 
     sys.stdout.write(FORMS[form](found))

@@ -85,7 +85,7 @@ def _run(args: argparse.Namespace) -> int:
     report = api.run(options, _authority(args.base))
     remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
     _check_fields(report, options.by)
-    put(report, args.format, args.out)
+    put(report, args, by=bool(options.by))
     if args.save_trace is not None:
         from rag_eval.cli.commands._failed import save
 

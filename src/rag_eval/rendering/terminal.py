@@ -1,0 +1,91 @@
+"""Plain text for a terminal: tables and paragraphs of at most a hundred columns, and colours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from tabulate import tabulate
+from wcwidth import wcswidth
+
+from rag_eval.common.escaping import log_line
+
+WIDTH = 100
+_GAP, _NARROWEST = 2, 12
+_PADDING = "  "  # which tabulate gives to a header
+_RED, _GREEN, _YELLOW = "31", "32", "33"
+_COLOURS = {"FAILED": _RED, "failed": _RED, "error": _RED, "PASSED": _GREEN, "passed": _GREEN}
+_COLOURS |= {"inconclusive": _YELLOW, "warning": _YELLOW, "no data": _YELLOW}
+_FIRST = re.compile(
+    "^(FAILED|PASSED|error(?=:)|warning(?=:))|(?<=  )(failed|passed|inconclusive|no data)(?=$| \\()", re.MULTILINE
+)
+
+
+def columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes: a wide character takes two, a combining one none."""
+    return len(text) if text.isascii() else max(wcswidth(text), 0)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return ``text`` cut to ``most`` columns, with ``…`` if anything was cut."""
+    if columns(text) <= most:
+        return text
+    while columns(text) >= most:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def wrapped(text: str, indent: str = "", first: str | None = None, width: int = WIDTH) -> str:
+    """Break a paragraph at its spaces; ``first`` begins its first line, ``indent`` the others."""
+    lines = [indent if first is None else first]
+    for word in text.split():
+        blank = "" if lines[-1] in (indent, first) else " "
+        if blank and columns(lines[-1]) + 1 + columns(word) > width:
+            lines.append(indent)
+            blank = ""
+        lines[-1] += blank + word
+    return "\n".join(lines)
+
+
+def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int = WIDTH) -> str:
+    """Return a table of at most ``width`` columns, if that leaves twelve for each column: the widest wrap."""
+    cells = [list(map(log_line, row)) for row in rows]
+    padded = [f"{title}{_PADDING}" for title in headers]
+    widths = [max(map(columns, column)) for column in zip(padded, *cells, strict=True)]
+    room = width - _GAP * (len(widths) - 1)
+    while sum(widths) > room and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    folded = [[_folded(cell, most) for cell, most in zip(row, widths, strict=True)] for row in cells]
+    titles = [_folded(title, most - len(_PADDING)) for title, most in zip(headers, widths, strict=True)]
+    text = tabulate(folded, titles, tablefmt="simple", disable_numparse=True)
+    return "\n".join(line.rstrip() for line in text.split("\n"))
+
+
+def _folded(cell: str, most: int) -> str:
+    """Break a cell at its spaces, and where no space is, anywhere."""
+    if columns(cell) <= most:
+        return cell
+    words = []
+    for word in cell.split():
+        while columns(word) > most:
+            head = shortened(word, most)[:-1]
+            words.append(head)
+            word = word[len(head) :]
+        words.append(word)
+    return wrapped(" ".join(words), width=most)
+
+
+def bulleted(text: str) -> str:
+    """Break the lines of a list, which begin with ``- ``, and leave others as they are."""
+    return "\n".join(wrapped(line[2:], "  ", "- ") if line.startswith("- ") else line for line in text.split("\n"))
+
+
+def page(parts: Iterable[str]) -> str:
+    """Join the parts of a page with an empty line between them, each line safe to print."""
+    text = "\n\n".join(part for part in parts if part)
+    return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
+
+
+def coloured(text: str) -> str:
+    """Return a page with its verdict and outcomes in colour."""
+    return _FIRST.sub(lambda found: f"\x1b[1;{_COLOURS[found[0]]}m{found[0]}\x1b[0m", text)
