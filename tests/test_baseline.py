@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from cases import gold_row, trace_row, write_rows
 from project import GOLDS, TRACES, Project, apart, besides_tracked, gates, gold_of, json_lines, trace_of, wrong
 from rag_eval import api
 from rag_eval.analysis.baseline import disagreeing, flips, must_pass
@@ -598,3 +599,33 @@ def test_a_retriever_that_finds_what_nobody_judged_is_named(project, score):
     found = [one for one in score()["findings"] if one["code"] == "less-judged"]
     assert [one["level"] for one in found] == ["warning"]
     assert found[0]["message"].startswith("judged@3 fell from 0.500 to 0.333")
+
+
+# --- a rerun ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_minimum_detectable_effect_takes_the_noise_of_a_rerun(tmp_path):
+    """Nothing moves from the baseline to this run; in a rerun of the baseline six of sixty answers did."""
+    names = [f"Q{n}" for n in range(60)]
+    gold = write_rows(tmp_path / "gold.jsonl", [gold_row(qid=name, gold_claim_substr=["30 days"]) for name in names])
+
+    def run(name, wrong):
+        rows = [trace_row(qid=qid, answer="a week" if n in wrong else "30 days") for n, qid in enumerate(names)]
+        trace = write_rows(tmp_path / f"{name}.jsonl", rows)
+        (tmp_path / f"{name}.json").write_text(render(api.score(gold, trace), "json"), "utf-8")
+        return trace
+
+    trace = run("baseline", {0, 1, 2, 3, 4, 5})
+    run("rerun", {0, 1, 2, 6, 7, 8})
+    found = {}
+    for name in ("", "baseline", "rerun", "gone"):
+        again = f", rerun: {name}.json" if name else ""
+        gates = tmp_path / "eval-gates.yml"
+        gates.write_text(
+            f"version: 1\ngates: {{precision: {{max_drop: 0.02}}}}\nbaseline: {{report: baseline.json{again}}}\n"
+        )
+        report = api.score(gold, trace, gates)
+        found[name] = report.gates[0].comparison.mde, [one.code for one in report.findings]
+    assert found["baseline"] == found[""]
+    assert found["rerun"][0] > found[""][0]
+    assert found["gone"] == (found[""][0], [*found[""][1], "no-baseline"])

@@ -308,6 +308,7 @@ def _comparison() -> dict[str, Any]:
             "properties": {
                 "report": _text("Path of its report.json, from the folder of this file.", "eval/baseline.json"),
                 "trace": _text("Path of its traces, to score them under changed gold.", "eval/baseline.jsonl"),
+                "rerun": _text("Path of the report.json of a rerun, whose noise counts for power.", "eval/rerun.json"),
             },
         },
         "statistics": {

@@ -470,7 +470,7 @@ class Session:
         if self._file is None:
             return None, []
         from rag_eval.gates.partial_runs import of_suite
-        from rag_eval.readers.baseline import overridden, read_baseline
+        from rag_eval.readers.baseline import overridden, read_baseline, read_rerun
 
         trace = next((each.baseline_trace for each in policies if each.baseline_trace), "")
 
@@ -481,6 +481,11 @@ class Session:
         asked = bool(self._options.baseline)
         earlier, said = read_baseline(self._file, trace, rescored, asked=asked)
         said += overridden(self._file, self._base.baseline if self._base and asked else "")
+        rerun = next((each.baseline_rerun for each in policies if each.baseline_rerun), "")
+        if earlier and rerun:
+            again, missing = read_rerun(self._file, rerun)
+            earlier = earlier._replace(rerun=again)
+            said += missing
         return earlier and of_suite(earlier, self._golds.keys() - self._asked.keys()), said
 
 

@@ -176,11 +176,13 @@ class Earlier(NamedTuple):
     written: str = ""
     commits_ago: int | None = None
     days_ago: int | None = None
+    rerun: Report | None = None
 
     @property
     def baseline(self) -> Baseline:
         """What the run is compared with."""
-        return Baseline(self.questions, self.contracts, self.recorded.metrics)
+        again = self.rerun and Baseline(self.rerun.questions, self.rerun.contracts)
+        return Baseline(self.questions, self.contracts, self.recorded.metrics, again)
 
     @property
     def as_recorded(self) -> Baseline:

@@ -41,12 +41,13 @@ _GOLD = attrgetter("qid", "gold_sha256")
 class Baseline(NamedTuple):
     """An earlier run: its cases, and by metric the contract that its values were measured under and the values.
 
-    A run that was saved without its cases has values alone.
+    A run that was saved without its cases has values alone. ``rerun`` is the same system, run once more.
     """
 
     questions: Sequence[Question]
     contracts: Mapping[str, str]
     metrics: Mapping[str, MetricResult] = {}
+    rerun: Baseline | None = None
 
 
 class Each(Protocol):
@@ -95,6 +96,15 @@ class Evidence:
     def counts(self) -> dict[str, Value]:
         """The counts of completeness as values that gates compare."""
         return counted(self.completeness)
+
+    @cached_property
+    def rerun(self) -> Evidence | None:
+        """The baseline's system run once more, compared with the baseline: what differs there is noise."""
+        before = self.baseline
+        if before is None or before.rerun is None:
+            return None
+        again, earlier = before.rerun, before._replace(rerun=None)
+        return Evidence(again.questions, {}, self.completeness, again.contracts, earlier, cluster=self.cluster)
 
     @cached_property
     def unpaired(self) -> int:

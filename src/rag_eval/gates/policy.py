@@ -230,6 +230,7 @@ class Policy(NamedTuple):
     must_pass: tuple[str, ...] = ()
     baseline: str = ""
     baseline_trace: str = ""
+    baseline_rerun: str = ""
     verdicts: str = ""
     judge: Judge = Judge()
     replay: Replay = Replay()  # what the verdict file says, once it is read

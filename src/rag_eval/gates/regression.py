@@ -324,34 +324,55 @@ def _smallest(row: Tested) -> float:
     return 0.5 ** min(1074, moved)
 
 
+class _Noise(NamedTuple):
+    """The ``n`` units of a mean, the largest loss of one, and the share of units that change by chance."""
+
+    n: int
+    unit: Fraction
+    share: float
+
+
+def _noise(row: Tested) -> _Noise | None:
+    """Return the noise of a mean, from a rerun of the baseline if there is one; None for what has no formula."""
+    measured, pairs = measure(row.name), testable(row.swapped)
+    if measured.fold != "mean" or not pairs or row.comparison is None:
+        return None
+    from rag_eval import stats
+
+    bounds = (0.0, 1.0) if measured.metric.bounded else (0.0, None)
+    effects = noise = stats.effects(pairs, bounds)  # type: ignore[arg-type]
+    if row.evidence.rerun is not None:
+        again = testable(_compare(row.name, row.part, row.evidence.rerun).swapped)
+        noise = stats.effects(again, bounds) if again else noise  # type: ignore[arg-type]
+    unit = max(effects.unit, noise.unit)
+    if not unit:
+        return None
+    moves = noise.moves * (noise.unit / unit) ** 2
+    return _Noise(
+        effects.counts.total(), exactly(round(unit, DECIMALS)), stats.noise_bound(moves, noise.counts.total())
+    )
+
+
 def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     """Return the comparison with its minimum detectable effect, and the cases that show a drop of a size that matters.
 
     Figures other than means have none: how far they move by chance has no formula.
     """
-    measured, found = measure(row.name), row.comparison
-    pairs = testable(row.swapped)
-    if measured.fold != "mean" or not pairs or found is None:
-        return row
     from rag_eval import stats
 
-    effects = stats.effects(pairs, (0.0, 1.0) if measured.metric.bounded else (0.0, None))  # type: ignore[arg-type]
-    if not effects.unit or not stats.within_reach(level):
+    found, noise = row.comparison, _noise(row)
+    if found is None or noise is None or not stats.within_reach(level):
         return row
-    n, unit = effects.counts.total(), exactly(round(effects.unit, DECIMALS))
-    noise, scaled = stats.noise_bound(effects.moves, n), Fraction(margin) / unit
-    least = stats.minimum_effect(n, noise, scaled, level)
-    mde, wanted = (
-        None if least is None else round(float(least * unit), DECIMALS),
-        aim(margin, bounded=measured.metric.bounded),
-    )
+    scaled, wanted = Fraction(margin) / noise.unit, aim(margin, bounded=measure(row.name).metric.bounded)
+    least = stats.minimum_effect(noise.n, noise.share, scaled, level)
+    mde = None if least is None else round(float(least * noise.unit), DECIMALS)
     needed, runs = None, row.runs
     if runs is not None and mde is not None:
         from rag_eval.stats.clustered import effect_with_runs
 
         mde = round(effect_with_runs(mde, level, stats.POWER, runs), DECIMALS)
     elif mde is None or mde > wanted:
-        needed = stats.cases_needed(float(Fraction(wanted) / unit), noise, scaled, level)
+        needed = stats.cases_needed(float(Fraction(wanted) / noise.unit), noise.share, scaled, level)
     return row._replace(comparison=found._replace(mde=mde, needed=needed))
 
 
@@ -362,19 +383,15 @@ def error_rates(
 
     Then the drop to be seen, and how often the gate does not fail at it. None for what has no formula.
     """
-    row, measured = _compare(gate.name, gate.slice, evidence), measure(gate.name)
-    if measured.fold != "mean" or not row.pairs or row.comparison is None:
+    noise, margin = _noise(_compare(gate.name, gate.slice, evidence)), Decimal(gate.threshold)
+    if noise is None:
         return None
     from rag_eval import stats
 
-    effects = stats.effects(row.swapped, (0.0, 1.0) if measured.metric.bounded else (0.0, None))  # type: ignore[arg-type]
-    if not effects.unit:
-        return None
-    n, unit, margin = effects.counts.total(), exactly(round(effects.unit, DECIMALS)), Decimal(gate.threshold)
-    noise, wanted = stats.noise_bound(effects.moves, n), aim(margin, bounded=measured.metric.bounded)
-    drops = [0.0, float(Fraction(margin) * 3 / 4 / unit), float(Fraction(wanted) / unit)]
-    rates = stats.fail_rates(n, noise, drops, Fraction(margin) / unit, alpha, test, count)
-    return n, round(noise, 6), round(rates[0], 4), round(rates[1], 4), wanted, round(1 - rates[2], 4)
+    wanted = aim(margin, bounded=measure(gate.name).metric.bounded)
+    drops = [0.0, float(Fraction(margin) * 3 / 4 / noise.unit), float(Fraction(wanted) / noise.unit)]
+    rates = stats.fail_rates(noise.n, noise.share, drops, Fraction(margin) / noise.unit, alpha, test, count)
+    return noise.n, round(noise.share, 6), round(rates[0], 4), round(rates[1], 4), wanted, round(1 - rates[2], 4)
 
 
 def testable(pairs: Units | Pairs) -> Units | Pairs:

@@ -58,7 +58,7 @@ class BaselineFile:
     """The file of a baseline, as the base has it, else as it is at hand; that of the base is read under ``limits``."""
 
     def __init__(self, reader: Reader, path: str, authority: Authority | None, limits: Limits) -> None:
-        self.reader, self.path, self.authority, self._limits = reader, path, authority, limits
+        self.reader, self.path, self.authority, self.limits = reader, path, authority, limits
 
     @cached_property
     def opened(self) -> Opened | None:
@@ -66,7 +66,7 @@ class BaselineFile:
         held = _at_base(self.authority, self.path) or _at_hand(self.reader, self.path)
         if held is None:
             return None
-        reader = self.reader._replace(limits=self._limits) if held.ref else self.reader
+        reader = self.reader._replace(limits=self.limits) if held.ref else self.reader
         foreign = _values_alone(reader, self.path, held)
         recorded, said = foreign or (_recorded(reader, self.path, held), None)
         return Opened(held.sha256, held.ref, recorded, said)
@@ -97,6 +97,15 @@ def read_baseline(
     found += _narrowed(recorded, path)
     found += [opened.foreign] if opened.foreign else []
     return _aged(_earlier(opened, now, path), authority), found
+
+
+def read_rerun(baseline: BaselineFile, path: str) -> tuple[Report | None, list[Finding]]:
+    """The report of the baseline's system run once more, or the finding that it is not there."""
+    again = BaselineFile(baseline.reader, path, baseline.authority, baseline.limits).opened
+    if again is None:
+        message = "there is no rerun of the baseline: the minimum detectable effect uses the noise of this comparison"
+        return None, [Finding("no-baseline", "warning", message, "Commit a report.json there.", path)]
+    return again.recorded, []
 
 
 def overridden(file: BaselineFile, meant: str) -> list[Finding]:

@@ -237,7 +237,7 @@ def _policy(document: Document, path: str) -> Policy:
     )
 
 
-_BASELINE = {"baseline": "report", "baseline_trace": "trace"}
+_BASELINE = {"baseline": "report", "baseline_trace": "trace", "baseline_rerun": "rerun"}
 
 
 def _judge(stated: dict[str, Any]) -> tuple[Judge, Calibration]:
