@@ -11,7 +11,6 @@ from scipy import stats
 
 from cases import gold_row, trace_row, write_rows
 from project import GOLDS, TRACES, Project, apart, besides_tracked, gates, gold_of, json_lines, trace_of, wrong
-from rag_eval import api
 from rag_eval.analysis.baseline import disagreeing, flips, must_pass
 from rag_eval.engines import forked
 from rag_eval.gates.gate_inputs import paired
@@ -60,7 +59,7 @@ def score(capsys, tmp_path, monkeypatch, request):
     With everything done by this process, and with the tests done by others.
     """
     if request.param == "elsewhere":
-        monkeypatch.setattr(api, "_MANY", 0)
+        monkeypatch.setattr("rag_eval.run.scored._MANY", 0)
         monkeypatch.setattr(forked, "usable", lambda: 2)
 
     def score(*words):

@@ -137,9 +137,9 @@ def test_the_baseline_of_the_base_is_read_under_the_limits_of_the_base(project, 
     assert policy(report)["limits.depth"] == "looser"
 
 
-def test_raised_limits_are_neutral(project, score):
+def test_raised_limits_are_stricter(project, score):
     project.change(gates=gates("limits: {line_mib: 32}\n"))
-    assert policy(score()) == {"limits.line_mib": "neutral"}
+    assert policy(score()) == {"limits.line_mib": "stricter"}
 
 
 def test_old_gold_that_cannot_be_read_is_no_pass(project, score):

@@ -15,7 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.api import Options
+    from rag_eval.run.inputs import Options
 
 _FILES = {
     "gold": "the gold set, in place of the gates file's",
@@ -64,8 +64,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _options(config: pytest.Config) -> Options:
-    from rag_eval.api import Options
     from rag_eval.common.paths import usual_gates
+    from rag_eval.run.inputs import Options
 
     root = os.path.relpath(config.rootpath)
     folder = "" if root == os.curdir else root

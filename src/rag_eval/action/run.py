@@ -28,6 +28,7 @@ from rag_eval.readers.source import RELATIVE
 from rag_eval.readers.work_tree import WorkTree
 from rag_eval.rendering import RENDERERS, files, markdown, phrases, render
 from rag_eval.rendering.annotations import of_findings, of_gates, of_questions
+from rag_eval.run.inputs import Options
 
 if TYPE_CHECKING:
     from rag_eval.action.runner_context import Place
@@ -171,7 +172,7 @@ def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
     """Score, hold against the base and judge; RagEvalError where that cannot be."""
     gates = inputs.gates or _default_gates(inputs, place)
     folder = inputs.working_directory.strip("/")
-    options = api.Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
+    options = Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
     report = api.run(options, _authority(inputs, place, connect))
     _log(render(report, "table", verbose=True))
     outputs, code = {**_outputs(report), **_write(report, inputs, place)}, _code(report, inputs.fail_on)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import Verb
     from rag_eval.git.snapshots import Tree
     from rag_eval.governance.base_policy import Authority
-    from rag_eval.governance.review_context import Scene
+    from rag_eval.governance.review_context import ReviewContext
     from rag_eval.readers.gold_set import GoldSet
 
 _LFS = re.compile(
@@ -47,44 +47,44 @@ class GoldDiff(NamedTuple):
     unseen: str = ""
 
 
-def compare(scene: Scene) -> GoldDiff:
+def compare(context: ReviewContext) -> GoldDiff:
     """Compare the scored gold with the gold that the base's policy names; InputError when that cannot be read."""
-    authority, base = scene.authority, scene.base
-    limits = Limits(**(base or scene.head).limits)
-    path = gold_path(scene, authority.fork)
+    authority, base = context.authority, context.base
+    limits = Limits(**(base or context.head).limits)
+    path = gold_path(context, authority.fork)
     stored = stored_at(authority, authority.fork, path, limits) if path else None
     if stored is None:
-        new = scene.session.gold
+        new = context.run.gold
         return GoldDiff(tuple(Change(qid, "added", False) for qid in sorted(new.golds)), None, new)
     data = _only_file(stored)
-    committed = _scored_bytes(scene)
+    committed = _scored_bytes(context)
     if data is not None and data == committed:
         return GoldDiff()
     if data is not None and (pointer := _LFS.match(data)):
-        same = pointer[1].decode() == scene.session.gold_sha256
+        same = pointer[1].decode() == context.run.gold_sha256
         return GoldDiff(unseen="" if same else f"{quoted(stored.path)} is in Git LFS on the base")
-    old, new = scene.session.stored(stored), _scored(scene, committed)
+    old, new = context.run.stored(stored), _scored(context, committed)
     changed = [qid for qid in sorted(old.golds.keys() | new.golds.keys()) if old.differs(qid, new)]
-    merged = _merged_since(scene, new, changed, limits)
+    merged = _merged_since(context, new, changed, limits)
     if merged:
         changed = [qid for qid in changed if qid not in merged]
         old = _with_items_of(old, new, merged)
     return GoldDiff(tuple(_change(qid, old, new) for qid in changed), old, new)
 
 
-def gold_path(scene: Scene, tree: Tree) -> str | None:
+def gold_path(context: ReviewContext, tree: Tree) -> str | None:
     """Return the path of the gold of ``tree``: the caller's when it is there, else the one that the base's gates name.
 
     Without gates on the base it is the path of the scored gold, else the usual one.
     """
-    authority = scene.authority
-    named = authority.inside(scene.named.gold) if scene.named.gold else None
+    authority = context.authority
+    named = authority.inside(context.options.gold) if context.options.gold else None
     if named and _is_there(tree, named):
         return named
-    if scene.base:
-        return gold_named_by(authority, scene.base, tree)
-    usual = authority.inside(os.path.join(scene.named.folder, USUAL_GOLD))  # noqa: PTH118
-    found = [path for path in (authority.inside(scene.head.gold), usual) if path and _is_there(tree, path)]
+    if context.base:
+        return gold_named_by(authority, context.base, tree)
+    usual = authority.inside(os.path.join(context.options.folder, USUAL_GOLD))  # noqa: PTH118
+    found = [path for path in (authority.inside(context.head.gold), usual) if path and _is_there(tree, path)]
     return next(iter(found), None)
 
 
@@ -120,38 +120,38 @@ def _only_file(stored: StoredGold) -> bytes | None:
     return None if stored.folder else next(iter(stored.files.values()))
 
 
-def _scored_bytes(scene: Scene) -> bytes | None:
+def _scored_bytes(context: ReviewContext) -> bytes | None:
     """Return the scored file as git has it; None when it is a folder or not in git."""
-    path = scene.authority.inside(scene.head.gold)
+    path = context.authority.inside(context.head.gold)
     try:
-        if path is None or not scene.authority.after.files(path):
+        if path is None or not context.authority.after.files(path):
             return None
     except Irregular:
         return None
-    return read(scene.authority.head, path)
+    return read(context.authority.head, path)
 
 
-def _scored(scene: Scene, committed: bytes | None) -> GoldSet:
+def _scored(context: ReviewContext, committed: bytes | None) -> GoldSet:
     """Return the scored gold set, from its committed bytes when a check-out changed them."""
-    session = scene.session
-    if committed is None or hashlib.sha256(committed).hexdigest() == session.gold_sha256:
-        return session.gold
-    path = scene.head.gold
-    return session.stored(StoredGold(path, path, {path: committed}, limits=Limits(**scene.head.limits)))
+    run = context.run
+    if committed is None or hashlib.sha256(committed).hexdigest() == run.gold_sha256:
+        return run.gold
+    path = context.head.gold
+    return run.stored(StoredGold(path, path, {path: committed}, limits=Limits(**context.head.limits)))
 
 
-def _merged_since(scene: Scene, new: GoldSet, changed: list[str], limits: Limits) -> set[str]:
+def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str], limits: Limits) -> set[str]:
     """Return the qids whose items the base has as this change has them, though it had others when the change began.
 
     They came from an earlier part of the change that was merged already, as stacked pull requests are.
     """
-    tip = scene.authority.spent
-    path = gold_path(scene, tip) if changed and tip is not NOTHING else None
-    stored = stored_at(scene.authority, tip, path, limits) if path else None
+    tip = context.authority.spent
+    path = gold_path(context, tip) if changed and tip is not NOTHING else None
+    stored = stored_at(context.authority, tip, path, limits) if path else None
     if stored is None:
         return set()
     try:
-        now = scene.session.stored(stored)
+        now = context.run.stored(stored)
     except InputError:
         return set()
     return {qid for qid in changed if not now.differs(qid, new)}

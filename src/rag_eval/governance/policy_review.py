@@ -21,61 +21,62 @@ from rag_eval.git.snapshots import read_regular
 from rag_eval.governance import gold_review, overrides
 from rag_eval.readers.gates_file import policy_of
 from rag_eval.readers.problems import Ledger
+from rag_eval.run.scored import rescore
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.gates.policy import Judged, Policy
-    from rag_eval.governance.review_context import Scene
+    from rag_eval.governance.review_context import ReviewContext
 
 
 _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")
 
 
-def review(scene: Scene) -> Report:
+def review(context: ReviewContext) -> Report:
     """The report with what the base says of this run, and what the change does to gates, policies and gold."""
-    report = scene.report
-    gold = gold_review.look(scene)
+    report = context.report
+    gold = gold_review.look(context)
     found = [
         *report.findings,
-        *habits(scene.session.card, *scene.policies),
+        *habits(context.run.card, *context.policies),
         *gold.findings,
-        *overrides.findings(scene),
-        *_self_judged(scene),
+        *overrides.findings(context),
+        *_self_judged(context),
     ]
-    report = report._replace(findings=tuple(_sorted(found)), base=_who(scene), signed_at=gold.signed_at)
+    report = report._replace(findings=tuple(_sorted(found)), base=_who(context), signed_at=gold.signed_at)
     report = report._replace(gold_changes=gold.changes, gate_turns=gold.turns)
-    return concluded(_with_base(report, scene, scene.base) if scene.base else report)
+    return concluded(_with_base(report, context, context.base) if context.base else report)
 
 
-def _with_base(report: Report, scene: Scene, base: Policy) -> Report:
+def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     """The base's gates are judged by the values as the base defines them, and so is what gates cannot see."""
-    redefined = rejudge(report, base, scene.earlier)
-    other = None if _same_meaning(base, scene.head) else scene.session.again(base)
-    scored = _on_the_scored_files(scene, base, redefined)
+    redefined = rejudge(report, base, context.earlier)
+    other = None if _same_meaning(base, context.head) else rescore(context.run, base)
+    scored = _on_the_scored_files(context, base, redefined)
     judged = _worse((other or redefined).gates, scored.gates if scored else ())
-    freed_findings = {"signoff": gold_review.unbound(scene), "integrity": _played_down(report, scene.head)}
+    freed_findings = {"signoff": gold_review.unbound(context), "integrity": _played_down(report, context.head)}
     again = [each for each in (other, scored) if each not in (None, redefined)]
     meant = list(dict.fromkeys(found for each in again for found in _as_the_base_has_it(report, each)))
     effects = Effects(judged, redefined.gates, report.gates, freed_findings, _new_errors(report, meant))
-    found, theirs = _whose(changes(base.stated, scene.head.stated, effects), scene, base)
-    found = [*_moved(scene, base, effects), *found, *gold_review.key_changes(scene)]
+    found, theirs = _whose(changes(base.stated, context.head.stated, effects), context, base)
+    found = [*_moved(context, base, effects), *found, *gold_review.key_changes(context)]
     beside = [*report.findings, *(each for each in redefined.findings if each.code in _BY_BASELINE), *meant]
     gates = tuple(merged(judged, report.gates))
-    scope = scope_of(scene.policies, report.scope.questions, report.scope.of) if report.scope else None
+    scope = scope_of(context.policies, report.scope.questions, report.scope.of) if report.scope else None
     report = report._replace(notes=(*report.notes, *theirs))
     report = report._replace(gates=gates, policy_changes=tuple(found), findings=tuple(_sorted(beside)), scope=scope)
     return diagnosed(report)
 
 
-def _on_the_scored_files(scene: Scene, base: Policy, redefined: Report) -> Report | None:
+def _on_the_scored_files(context: ReviewContext, base: Policy, redefined: Report) -> Report | None:
     """The run under the base's settings, on the gold and traces that were scored, whichever files the base names.
 
     Files that the change leaves where the base names them may be older or easier than those that it scores.
     """
-    own = base._replace(gold=scene.head.gold, trace=scene.head.trace)
+    own = base._replace(gold=context.head.gold, trace=context.head.trace)
     if own == base:
         return None
-    return redefined if _same_meaning(own, scene.head) else scene.session.again(own)
+    return redefined if _same_meaning(own, context.head) else rescore(context.run, own)
 
 
 def _worse(gates: Sequence[Judged], others: Sequence[Judged]) -> tuple[Judged, ...]:
@@ -85,24 +86,24 @@ def _worse(gates: Sequence[Judged], others: Sequence[Judged]) -> tuple[Judged, .
     return tuple(max(pair, key=lambda one: (one.blocks, one.broken)) for pair in pairs)
 
 
-def _whose(found: list[PolicyChange], scene: Scene, base: Policy) -> tuple[list[PolicyChange], list[Remark]]:
+def _whose(found: list[PolicyChange], context: ReviewContext, base: Policy) -> tuple[list[PolicyChange], list[Remark]]:
     """Of what the base has otherwise, what the change did, and a note on what the base did since the change left it."""
-    own = _done_since(scene, base)
+    own = _done_since(context, base)
     theirs = [each.key for each in found if own is not None and not any(_touch(each.key, key) for key in own)]
     if not theirs:
         return found, []
     some = ", ".join(map(quoted, theirs[:_NAMED])) + (f" and {len(theirs) - _NAMED} more" if theirs[_NAMED:] else "")
-    ref = quoted(scene.authority.ref, 60)
+    ref = quoted(context.authority.ref, 60)
     message = f"{ref} has changed {some} since this change left it, and decides. Rebase to have that"
     return [each for each in found if each.key not in theirs], [Remark(base.file, 0, message, 1)]
 
 
-def _done_since(scene: Scene, base: Policy) -> set[str] | None:
+def _done_since(context: ReviewContext, base: Policy) -> set[str] | None:
     """The keys of the gates file that the change touched; None where it began at the base, or nobody can say."""
-    began, path = scene.authority.began, scene.authority.inside(base.file)
+    began, path = context.authority.began, context.authority.inside(base.file)
     data = read_regular(began, path) if began and path else None
     policy = None if data is None else policy_of(data, base.file, Ledger())
-    return None if policy is None else {each.key for each in changes(policy.stated, scene.head.stated)}
+    return None if policy is None else {each.key for each in changes(policy.stated, context.head.stated)}
 
 
 def _touch(one: str, other: str) -> bool:
@@ -147,66 +148,68 @@ def _same_meaning(base: Policy, head: Policy) -> bool:
     return (base.settings, base.gold, base.trace) == (head.settings, head.gold, head.trace)
 
 
-def _moved(scene: Scene, base: Policy, effects: Effects) -> list[PolicyChange]:
+def _moved(context: ReviewContext, base: Policy, effects: Effects) -> list[PolicyChange]:
     """The gates file itself: gone, or another one than the base has."""
-    old, new = scene.authority.inside(base.file), scene.head.file and scene.authority.inside(scene.head.file)
+    old, new = context.authority.inside(base.file), context.head.file and context.authority.inside(context.head.file)
     if old == new:
         return []
     through = tuple(sorted(set(freed(effects.base, effects.head))))
     return [PolicyChange("the gates file", "looser", json.dumps(old), json.dumps(new) if new else None, through)]
 
 
-def _self_judged(scene: Scene) -> list[Finding]:
+def _self_judged(context: ReviewContext) -> list[Finding]:
     """Where something else than the change is judged, or nobody but the change decides, or may."""
-    return [*_astray(scene), *_elsewhere(scene), *_by_itself(scene), *_other_questions(scene)]
+    return [*_astray(context), *_elsewhere(context), *_by_itself(context), *_other_questions(context)]
 
 
-def _astray(scene: Scene) -> list[Finding]:
+def _astray(context: ReviewContext) -> list[Finding]:
     """Where files of another commit are judged; traces that are said to be of the change may be all that it brings."""
-    if not scene.authority.astray:
+    if not context.authority.astray:
         return []
-    of = commit_of(scene.report.run or {})
-    told = of and any(each.startswith(of) for each in scene.authority.commits)
+    of = commit_of(context.report.run or {})
+    told = of and any(each.startswith(of) for each in context.authority.commits)
     message = (
-        f"commit {quoted(scene.authority.astray[:12])} is checked out, without the last commit of this pull request"
+        f"commit {quoted(context.authority.astray[:12])} is checked out, without the last commit of this pull request"
     )
     mend = "Run on pull_request and leave ref out of actions/checkout; docs/forks.md has what forks need."
     return [Finding("change-not-checked-out", "warning" if told else "error", message, mend)]
 
 
-def _other_questions(scene: Scene) -> list[Finding]:
-    qids = scene.session.other_questions()
+def _other_questions(context: ReviewContext) -> list[Finding]:
+    qids = context.run.other_questions()
     if not qids:
         return []
     what = "The trace of 1 question says" if len(qids) == 1 else f"The traces of {len(qids)} questions say"
     some = ", ".join(map(quoted, qids[:_NAMED])) + (f" and {len(qids) - _NAMED} more" if qids[_NAMED:] else "")
     message = f"{what} that another question was asked than the gold asks: {some}"
     mend = "Let the system answer the questions of the gold; q is the question as it was asked."
-    return [Finding("other-question", "warning", message, mend, scene.head.trace)]
+    return [Finding("other-question", "warning", message, mend, context.head.trace)]
 
 
-def _elsewhere(scene: Scene) -> list[Finding]:
-    if not scene.authority.unknown:
+def _elsewhere(context: ReviewContext) -> list[Finding]:
+    if not context.authority.unknown:
         return []
     message = "gates were taken, as was asked for, from a commit that the base is not known to have held"
     mend = "Leave gates-ref out, or name what the base holds: a change could name a commit of its own."
-    return [Finding("gates-from-elsewhere", "warning", f"{message}: {quoted(scene.authority.ref, 60)}", mend)]
+    return [Finding("gates-from-elsewhere", "warning", f"{message}: {quoted(context.authority.ref, 60)}", mend)]
 
 
-def _by_itself(scene: Scene) -> list[Finding]:
-    if scene.authority.gates is None:
+def _by_itself(context: ReviewContext) -> list[Finding]:
+    if context.authority.gates is None:
         message = "gates were taken from the change itself, as was asked for: it can move its own goalposts"
         return [Finding("gates-from-head", "warning", message, "Leave gates-ref out, and the base decides.")]
-    if scene.base is None:
+    if context.base is None:
         message = "the base has no gates file of this name, nor one of the usual name: the change's own decide alone"
-        return [Finding("bootstrap", "warning", message, "They hold for others once they are merged.", scene.head.file)]
+        return [
+            Finding("bootstrap", "warning", message, "They hold for others once they are merged.", context.head.file)
+        ]
     return []
 
 
-def _who(scene: Scene) -> Base:
-    authority = scene.authority
+def _who(context: ReviewContext) -> Base:
+    authority = context.authority
     kind: Literal["base", "head", "bootstrap"]
-    kind = "head" if authority.gates is None else "base" if scene.base else "bootstrap"
+    kind = "head" if authority.gates is None else "base" if context.base else "bootstrap"
     return Base(kind, authority.ref, authority.commit, authority.through)
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_eval.api import Session, open_policy, policy_in
 from rag_eval.common.digests import Digests
 from rag_eval.errors import InputError
 from rag_eval.readers.gold_set import StoredGold
 from rag_eval.readers.problems import Ledger
 from rag_eval.readers.source import Reader
+from rag_eval.run.inputs import load_inputs, open_policy, policy_in
+from rag_eval.run.scored import rescore, rescore_on, score_run
 
 if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn
     from rag_eval.analysis.policy_changes import PolicyChange
-    from rag_eval.api import Options
     from rag_eval.gates.policy import Policy
+    from rag_eval.run.inputs import Options
 
 
 def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str], dict[str, str], list[GateTurn]]:
@@ -26,10 +27,10 @@ def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str
     from rag_eval.analysis import gold_impact
 
     reader, policy, digests = open_policy(options)
-    session = Session(options, reader._replace(held={policy.gold: new}), policy, None, digests)
-    after = session.first(None)
+    run = score_run(load_inputs(options, reader._replace(held={policy.gold: new}), policy, digests))
+    after = run.report
     try:
-        before = session.before(session.stored(StoredGold(policy.gold, policy.gold, {policy.gold: old}))).report
+        before = rescore_on(run, run.stored(StoredGold(policy.gold, policy.gold, {policy.gold: old}))).report
     except InputError:
         return {}, gold_impact.labels(after.questions), []
     return (
@@ -48,10 +49,9 @@ def gates_effect(options: Options, old: bytes, new: bytes) -> list[PolicyChange]
     from rag_eval.analysis.report import rejudge
 
     before, after = (_policy_in(options, data) for data in (old, new))
-    session = Session(options, Reader(Ledger(), root=options.root), after, before, Digests())
-    report = session.first(None)
-    redefined, meant = rejudge(report, before), session.again(before)
-    return changes(before.stated, after.stated, Effects(meant.gates, redefined.gates, report.gates))
+    run = score_run(load_inputs(options, Reader(Ledger(), root=options.root), after, Digests(), before))
+    redefined, meant = rejudge(run.report, before), rescore(run, before)
+    return changes(before.stated, after.stated, Effects(meant.gates, redefined.gates, run.report.gates))
 
 
 def _policy_in(options: Options, data: bytes) -> Policy:

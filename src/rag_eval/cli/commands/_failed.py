@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rag_eval import api
 from rag_eval.analysis import failed_cases
 from rag_eval.cases.case import Case
 from rag_eval.cli.commands._shared import write_data
@@ -17,13 +16,14 @@ from rag_eval.errors import UsageError
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.readers.problems import Ledger
 from rag_eval.readers.trace_file import read_trace_rows
+from rag_eval.run.inputs import open_policy
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.api import Options
     from rag_eval.gates.policy import Policy
     from rag_eval.gates.results import Question
     from rag_eval.readers.source import Reader
+    from rag_eval.run.inputs import Options
 
 FOLDER, FILE = "traces", "failed.jsonl"
 _FIRST = b'{"kind":"' + failed_cases.KIND.encode() + b'"'
@@ -37,7 +37,7 @@ def save(report: Report, options: Options, folder: str) -> str:
     """
     path = Path(folder) / FILE
     _check(path)
-    reader, policy, _ = api.open_policy(options)
+    reader, policy, _ = open_policy(options)
     cases = failed_cases.failed(report)
     lines = _lines(report, cases, reader._replace(ledger=Ledger()), policy)
     write_data(path, (msgspec.json.encode(line) + b"\n" for line in lines))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rag_eval import engines
-from rag_eval.api import Options, headline, open_policy
 from rag_eval.cases.pairing import Questions
 from rag_eval.common.digests import Undigested
 from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Settings
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import Ledger
 from rag_eval.readers.source import Reader
+from rag_eval.run.inputs import Options, headline, open_policy
 from rag_eval.scoring import reference
 from rag_eval.scoring.reference import ReferenceScorer
 

@@ -23,17 +23,17 @@ _SHOWN = 10
 
 def flipped(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: str | None = None) -> list[str]:
     """The cases that flip and the gates that turn on the traces at hand; nothing where there are none."""
-    from rag_eval import api
     from rag_eval.cli.commands import _change_impact
     from rag_eval.cli.commands._shared import gates_path
+    from rag_eval.run.inputs import Options, open_policy
 
     old, new = (read(tree, policy.gold) for tree in (frame.base, frame.head))
     if not (old and new) or old == new:
         return []
     gold = from_here(os.path.join(git.top, policy.gold))  # noqa: PTH118
-    options = api.Options(gold, trace or "", gates_path(gates or ""))
+    options = Options(gold, trace or "", gates_path(gates or ""))
     try:
-        traces = api.open_policy(options)[1].trace
+        traces = open_policy(options)[1].trace
         return list(_said(traces, *_change_impact.gold_effect(options, old, new))) if os.path.exists(traces) else []  # noqa: PTH110
     except RagEvalError as error:
         # The question here is about the gold: gates or traces that cannot be read only leave this unsaid.
@@ -43,9 +43,9 @@ def flipped(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: st
 
 def loosened(git: Git, frame: Frame, gates: str | None, trace: str | None) -> list[str]:
     """What the change does to the gates file, and what of this run that would let through."""
-    from rag_eval import api
     from rag_eval.cli.commands import _change_impact
     from rag_eval.cli.commands._shared import gates_path
+    from rag_eval.run.inputs import Options
 
     path = gates_path(gates or "")
     inside = os.path.relpath(os.path.realpath(path), os.path.realpath(git.top)).replace(os.sep, "/") if path else ""
@@ -53,7 +53,7 @@ def loosened(git: Git, frame: Frame, gates: str | None, trace: str | None) -> li
     if old is None or new is None or old == new:
         return []
     try:
-        changes = _change_impact.gates_effect(api.Options(trace=trace or "", gates=path), old, new)
+        changes = _change_impact.gates_effect(Options(trace=trace or "", gates=path), old, new)
     except RagEvalError as error:
         return [f"What the change of {path} does cannot be said: {error.first}"]
     return [f"{path} changes:", *(f"  {_change(each)}" for each in changes)] if changes else []

@@ -12,9 +12,9 @@ from rag_eval.errors import UsageError
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.analysis.runs import Column
-    from rag_eval.api import Options
     from rag_eval.gates.results import Question
     from rag_eval.readers.source import Reader
+    from rag_eval.run.inputs import Options
 
 
 class Read(NamedTuple):
@@ -84,12 +84,13 @@ def check_scores(path: str, report: Report) -> None:
 
 
 def _traces(path: str, options: Options, notes: list[str]) -> Report:
-    from rag_eval import api
+    from rag_eval.run.inputs import load_inputs, open_policy
+    from rag_eval.run.scored import score_run
 
-    reader, policy, digests = api.open_policy(options._replace(trace=path))
+    reader, policy, digests = open_policy(options._replace(trace=path))
     # What a run is compared with is said on the command line.
     alone = policy._replace(baseline="", baseline_trace="", must_pass=())
-    report = api.Session(options, reader, alone, None, digests).first(None)
+    report = score_run(load_inputs(options, reader, alone, digests)).report
     notes += [f"{note.file}: {note.message}" for note in reader.ledger.notes]
     notes += [
         f"{path}: {number} {name} trace(s)"

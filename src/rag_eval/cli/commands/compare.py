@@ -13,8 +13,8 @@ from rag_eval.errors import UsageError
 if TYPE_CHECKING:
     from rag_eval.analysis.repeats import Repeats
     from rag_eval.analysis.runs import Column
-    from rag_eval.api import Options
     from rag_eval.gates.policy import Policy
+    from rag_eval.run.inputs import Options
 
 EXAMPLES = """\
   rag-eval compare runs/main.jsonl runs/rerank.jsonl
@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the comparison; 0 unless the runs cannot be compared."""
-    from rag_eval.api import Options
     from rag_eval.cli.commands._runs import read_runs
+    from rag_eval.run.inputs import Options
 
     if args.repeats and (args.base or args.metric or args.all or args.pareto):
         raise UsageError("--repeats compares no runs: leave --base, --metric, --all and --pareto out")
@@ -80,7 +80,7 @@ def _compared(columns: Sequence[Column], options: Options, args: argparse.Namesp
 
 
 def _policy(options: Options) -> Policy:
-    from rag_eval.api import open_policy
+    from rag_eval.run.inputs import open_policy
 
     return open_policy(options)[1]
 

@@ -33,11 +33,12 @@ def run(args: argparse.Namespace) -> int:
     from rag_eval.cli.commands._shared import print_page
     from rag_eval.common.paths import from_here, shipped
     from rag_eval.rendering import render
+    from rag_eval.run.inputs import Options
 
     folder = from_here(shipped("examples", "quickstart"))
     gold, gates = f"{folder}/gold.jsonl", f"{folder}/eval-gates.yml"
     for title, trace in (("main", "good.jsonl"), ("the pull request", "bad.jsonl")):
         print(f"== The run of {title}: {trace} ==\n")
-        print_page(render(api.run(api.Options(gold, f"{folder}/{trace}", gates)), "table") + "\n")
+        print_page(render(api.run(Options(gold, f"{folder}/{trace}", gates)), "table") + "\n")
     sys.stdout.write(_NEXT.format(folder=folder))
     return 0

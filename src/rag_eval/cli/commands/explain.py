@@ -104,24 +104,24 @@ def case_lines(args: argparse.Namespace) -> list[str]:
 
 def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     """The runs of a question, one case each, and what is measured."""
-    from rag_eval import api
     from rag_eval.cases.case import Case
     from rag_eval.contract import Trace
     from rag_eval.metrics import measures
     from rag_eval.readers.gold_file import read_gold
+    from rag_eval.run.inputs import DEFAULT_CUTOFFS, Options, open_policy, paired_traces
 
-    options = api.Options(args.gold, args.trace, gates_path(args.gates), args.k)
-    reader, policy, digests = api.open_policy(options)
+    options = Options(args.gold, args.trace, gates_path(args.gates), args.k)
+    reader, policy, digests = open_policy(options)
     golds = read_gold(reader, policy.gold)
     if args.gold or os.path.lexists(policy.gold):  # else only a metric can have been meant
         reader.ledger.stop_on_problems()
     gold = golds.get(args.subject)
     if gold is None:
         raise UsageError(_nothing(args.subject, policy.gold, golds))
-    found = {trace.run: trace for trace in api.traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid}
+    found = {trace.run: trace for trace in paired_traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid}
     reader.ledger.stop_on_problems()
     traces = list(found.values()) or [Trace.missing(gold.qid)]
-    every = measures(options.cutoffs or api.DEFAULT_CUTOFFS)
+    every = measures(options.cutoffs or DEFAULT_CUTOFFS)
     wanted = [one for one in every if policy.verdicts or one.metric.perspective != "judge"]
     return [Case(gold, trace, policy.settings) for trace in traces], wanted
 

@@ -46,14 +46,14 @@ def _sample(args: Namespace) -> tuple[Sample, str]:
     """What is to be looked at, and the path of the gold; InputError where it cannot be read."""
     from itertools import chain
 
-    from rag_eval import api
     from rag_eval.gold.lint import Sample, watch
     from rag_eval.readers.gold_file import read_entries
+    from rag_eval.run.inputs import Options, open_policy, paired_traces
 
-    reader, policy, digests = api.open_policy(api.Options(args.gold, gates=gates_path(args.gates)))
+    reader, policy, digests = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     entries = read_entries(reader, policy.gold)
     golds = {gold.qid: gold for gold, _ in entries}
-    traces = chain.from_iterable(api.traces(reader, golds, path, digests) for path in dict.fromkeys(args.trace))
+    traces = chain.from_iterable(paired_traces(reader, golds, path, digests) for path in dict.fromkeys(args.trace))
     seen = watch(golds, traces, policy.settings) if args.trace else None
     reader.ledger.stop_on_problems()
     remark(reader.ledger.notes, quiet=args.quiet)

@@ -41,11 +41,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Print the table for review; exit 1 if an id has no new chunk."""
-    from rag_eval import api
     from rag_eval.gold.relink import Relinker
     from rag_eval.readers.gold_file import read_gold
+    from rag_eval.run.inputs import Options, open_policy
 
-    reader, policy, _ = api.open_policy(api.Options(args.gold, gates=gates_path(args.gates)))
+    reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     golds = read_gold(reader, policy.gold)
     if not args.old and not policy.baseline_trace:
         raise UsageError("--old is needed: name the chunks or traces of the old index, or baseline.trace in the gates")

@@ -22,11 +22,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Print the counts."""
-    from rag_eval import api
     from rag_eval.gold.statistics import stats
     from rag_eval.readers.gold_file import read_entries
+    from rag_eval.run.inputs import Options, open_policy
 
-    reader, policy, _ = api.open_policy(api.Options(args.gold, gates="" if args.gold else gates_path("")))
+    reader, policy, _ = open_policy(Options(args.gold, gates="" if args.gold else gates_path("")))
     entries = read_entries(reader, policy.gold)
     reader.ledger.stop_on_problems()
     found = {"gold": policy.gold, **stats(entries)}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.cli.commands._shared import add_inputs, gates_path, names, uncollected
 
 if TYPE_CHECKING:
-    from rag_eval.api import Options
     from rag_eval.gates.coverage import Covered, Field
     from rag_eval.rendering.section_writer import Section
+    from rag_eval.run.inputs import Options
 
 EXAMPLES = """\
   rag-eval metrics
@@ -35,12 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what applies to the files where there are some, else a table of METRICS."""
-    from rag_eval import api
     from rag_eval.metrics import perspectives_of
+    from rag_eval.run.inputs import Options
 
     perspectives = perspectives_of(args.perspective)
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
-    options = api.Options(*inputs, perspectives=perspectives)
+    options = Options(*inputs, perspectives=perspectives)
     with uncollected():
         known = _known(options, asked=bool(args.gold or args.trace))
     if args.format == "json":
@@ -69,20 +69,20 @@ def _known(options: Options, *, asked: bool) -> _Known | None:
 
     Gold is read whole, traces are a stream. InputError where they cannot be read.
     """
-    from rag_eval import api
     from rag_eval.gates.coverage import Presence, covered
     from rag_eval.readers.gold_file import read_gold
+    from rag_eval.run.inputs import open_policy, paired_traces, read_run_json, wanted
     from rag_eval.scoring.scorer import Scorer
 
-    reader, policy, digests = api.open_policy(options)
+    reader, policy, digests = open_policy(options)
     if not asked and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):
         return None
     golds = read_gold(reader, policy.gold)
     presence = Presence(golds.values())
-    scorer = Scorer(golds, api.wanted(options, policy), policy.settings)
-    for trace in presence.watch(api.traces(reader, golds, policy.trace, digests)):
+    scorer = Scorer(golds, wanted(options, policy), policy.settings)
+    for trace in presence.watch(paired_traces(reader, golds, policy.trace, digests)):
         scorer.add([trace])
-    about = api.sidecar(reader, policy, digests)
+    about = read_run_json(reader, policy, digests)
     reader.ledger.stop_on_problems()
     fields = presence.fields()
     return _Known(policy.gold, policy.trace, covered(scorer.close(), policy, fields, about or {}), fields)

@@ -68,23 +68,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _probe(args: argparse.Namespace) -> Probe:
-    from rag_eval import api
     from rag_eval.analysis.perturbations import in_order
     from rag_eval.analysis.report import Context
     from rag_eval.analysis.sensitivity import DOSES, Setup, probe
     from rag_eval.readers.gold_file import read_gold
     from rag_eval.readers.problems import Ledger
+    from rag_eval.run.inputs import Options, load_inputs, open_policy
+    from rag_eval.run.scored import score_run
 
-    options = api.Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline)
-    reader, policy, digests = api.open_policy(options)
-    session = api.Session(options, reader, policy, None, digests)
-    own = session.first(None)
+    options = Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline)
+    reader, policy, digests = open_policy(options)
+    run = score_run(load_inputs(options, reader, policy, digests))
+    own = run.report
     remark((f"{note.file}: {note.message}" for note in own.notes), quiet=args.quiet)
     quiet = reader._replace(ledger=Ledger())  # what there is to say of the files has been said
     golds = read_gold(quiet, policy.gold)
     hashes = {case.qid: case.gold_sha256 for case in own.questions}
-    context = Context(hashes=hashes, fields=policy.fields, earlier=session.earlier)
-    setup = Setup(golds, policy, session.card.measures, context)
+    context = Context(hashes=hashes, fields=policy.fields, earlier=run.earlier)
+    setup = Setup(golds, policy, run.card.measures, context)
     return probe(setup, in_order(_samples(quiet, policy, golds)), own, args.doses or DOSES)
 
 

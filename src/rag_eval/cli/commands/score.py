@@ -24,8 +24,8 @@ from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.api import Options
     from rag_eval.governance.base_policy import Authority
+    from rag_eval.run.inputs import Options
 
 EXAMPLES = """\
   rag-eval score
@@ -104,8 +104,8 @@ def _check_fields(report: Report, fields: Sequence[str]) -> None:
 
 
 def _options(args: argparse.Namespace) -> Options:
-    from rag_eval.api import Options
     from rag_eval.engines.run_arguments import fields
+    from rag_eval.run.inputs import Options
 
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
     part: dict[str, Any] = {"perspectives": args.perspective, "suite": args.suite, "by": fields(args.by)}
@@ -123,8 +123,8 @@ def _authority(ref: str | None) -> Authority | None:
 def _scores(args: argparse.Namespace) -> int:
     import json
 
-    from rag_eval import api
     from rag_eval.cli.commands import _flat_scores
+    from rag_eval.run.inputs import Options
 
     if args.base is not None:
         raise UsageError("--base judges, which --format scores does not. Leave one of the two out")
@@ -140,7 +140,7 @@ def _scores(args: argparse.Namespace) -> int:
         raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
     inline = args.gates if "=" in args.gates else ""
     gates = "" if inline else gates_path(args.gates)
-    options = api.Options(args.gold, args.trace, gates, args.k, how=how(args))
+    options = Options(args.gold, args.trace, gates, args.k, how=how(args))
     scores, said = _flat_scores.reference_scores(options, inline)
     remark(said, quiet=args.quiet)
     sys.stdout.write(json.dumps(scores, indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,192 @@
+"""Inputs of a run: options and gates files become policies, and the files that they name become records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_eval.common.digests import Digests
+from rag_eval.contract import Gold, Trace
+from rag_eval.engines.options import USUAL, How
+from rag_eval.errors import UsageError
+from rag_eval.gates.partial_runs import narrowed, within
+from rag_eval.gates.policy import REFERENCE_GATES, Policy
+from rag_eval.gates.scope import in_suite
+from rag_eval.metrics import Measure, measures
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.limits import Limits
+from rag_eval.readers.problems import Ledger
+from rag_eval.readers.source import Reader
+from rag_eval.readers.trace_file import pair_finder, paired, read_traces
+
+if TYPE_CHECKING:
+    from rag_eval.governance.base_policy import Authority
+    from rag_eval.readers.baseline import BaselineFile
+
+DEFAULT_CUTOFFS = (1, 3, 5, 10)
+
+
+class Options(NamedTuple):
+    """What to score. An empty path falls back on the gates file, then on the usual places."""
+
+    gold: str = ""
+    trace: str = ""
+    gates: str = ""
+    cutoffs: tuple[int, ...] = ()
+    root: str | None = None
+    """No link may lead out of this folder; None means the folder of the named file."""
+    folder: str = ""
+    """The folder of the usual places if there is no gates file."""
+    baseline: str = ""
+    """Replaces the baseline of the gates file."""
+    perspectives: tuple[str, ...] = ()
+    """Measure and judge only these; empty means all."""
+    suite: str = "full"
+    """``full``, or ``smoke`` or ``smoke:N`` for a part of the questions."""
+    how: How = USUAL
+    by: tuple[str, ...] = ()
+    """Gold fields to cut the metrics by, besides those of the gates file."""
+    verdicts: str = ""
+    """Replaces the verdicts of the gates file."""
+
+
+class Inputs(NamedTuple):
+    """Everything that a run is scored with, except the traces, which stay a stream.
+
+    ``policy`` is the policy of the pull request with the options laid over it, ``base`` that of the base branch.
+    ``asked`` are the gold items of the suite. ``measures`` and ``fields`` serve both policies.
+    """
+
+    options: Options
+    reader: Reader
+    digests: Digests
+    policy: Policy
+    base: Policy | None
+    authority: Authority | None
+    golds: dict[str, Gold]
+    asked: Mapping[str, Gold]
+    measures: tuple[Measure, ...]
+    fields: tuple[str, ...]
+    baseline: BaselineFile | None
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policies in force, that of the pull request first."""
+        return (self.policy, self.base) if self.base else (self.policy,)
+
+    @property
+    def base_limits(self) -> Limits:
+        """The limits for files of the base branch."""
+        return Limits(**self.base.limits) if self.base else self.reader.limits
+
+    def asked_of(self, golds: Mapping[str, Gold]) -> Mapping[str, Gold]:
+        """Return the suite's items of another state of the gold: those of this one, and those that it lacks."""
+        if len(self.asked) == len(self.golds):
+            return golds
+        return {qid: gold for qid, gold in golds.items() if qid in self.asked or qid not in self.golds}
+
+
+def load_inputs(
+    options: Options,
+    reader: Reader,
+    policy: Policy,
+    digests: Digests,
+    base: Policy | None = None,
+    authority: Authority | None = None,
+) -> Inputs:
+    """Read the gold, and find out what has to be measured. Problems go into the reader's ledger."""
+    policies = (policy, base) if base else (policy,)
+    path = options.baseline or next((one.baseline for one in reversed(policies) if one.baseline), "")
+    baseline = None
+    limits = Limits(**base.limits) if base else reader.limits
+    if path:
+        from rag_eval.readers.baseline import BaselineFile
+
+        baseline = BaselineFile(reader, path, authority, limits)
+    golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
+    return Inputs(
+        options,
+        reader,
+        digests,
+        policy,
+        base,
+        authority,
+        golds,
+        in_suite(golds, policy.suite),
+        wanted(options, *policies),
+        tuple(dict.fromkeys(field for one in policies for field in one.fields)),
+        baseline,
+    )
+
+
+def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
+    """Return a reader, the policy with the options laid over it, and the digests of what is read.
+
+    Raises InputError with every problem of the gates file.
+    """
+    digests, reader = Digests(), Reader(Ledger(), root=options.root, urls=options.how.engine == "dask")
+    policy = policy_in(reader, options, digests)
+    reader = reader._replace(limits=Limits(**policy.limits))
+    k, gold, trace = headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
+    policy = narrowed(policy, options.perspectives, options.suite)
+    slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, *options.by])))
+    policy = policy._replace(k=k, gold=gold, trace=trace, slices=slices, verdicts=options.verdicts or policy.verdicts)
+    return reader, with_verdicts(policy, reader, digests), digests
+
+
+def policy_in(reader: Reader, options: Options, digests: Digests) -> Policy:
+    """Return the policy of the gates file that is meant; the reference gates if there is none."""
+    path, usual = options.gates, Policy(gates=REFERENCE_GATES)
+    if not path:
+        gold, trace = (os.path.join(options.folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118
+        return usual._replace(gold=gold, trace=trace)
+    from rag_eval.readers.gates_file import read_policy
+
+    policy = read_policy(reader, path, digests.of("gates", path))
+    reader.ledger.stop_on_problems()
+    if policy is None:
+        raise UsageError(f"{path} could not be read")
+    return policy if policy.gates else policy._replace(gates=REFERENCE_GATES)
+
+
+def with_verdicts(policy: Policy, reader: Reader, digests: Digests) -> Policy:
+    """Return the policy with the recorded verdicts of its judge, or of the only judge in the file if it names none."""
+    if not policy.verdicts:
+        return policy
+    from rag_eval.readers.verdict_file import read_replay
+
+    judge, replay = read_replay(reader, policy.verdicts, policy.judge, digests)
+    return policy._replace(judge=judge, replay=replay)
+
+
+def headline(cutoffs: Sequence[int], own: int) -> int:
+    """Return the k of labels and diagnosis: the policy's, unless other cutoffs are asked for."""
+    return own if not cutoffs or own in cutoffs else max(cutoffs)
+
+
+def wanted(options: Options, *policies: Policy) -> tuple[Measure, ...]:
+    """Return what to measure: for the cutoffs asked for, for the gates, and for the labels."""
+    gates = [gate.name for policy in policies for gate in policy.gates]
+    labels = [f"recall_all@{policy.k}" for policy in policies]
+    found = measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
+    if not any(policy.verdicts for policy in policies):
+        found = tuple([one for one in found if one.metric.perspective != "judge" or one.name in gates])
+    return within(found, policies[0])
+
+
+def paired_traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) -> Iterator[Trace]:
+    """Yield the traces of a file, each under the qid of the gold item that it answers."""
+    found = chain.from_iterable(read_traces(reader, path, digests.of("trace", path)))
+    return paired(found, pair_finder(golds, reader.ledger, path, is_complete=not reader.ledger.problems))
+
+
+def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
+    """Return the run.json beside the traces of a policy; None if there is none."""
+    from rag_eval.readers.report_file import read_sidecar, sidecar_of
+
+    path = sidecar_of(policy.trace)
+    if not reader.has(path):
+        return None
+    return read_sidecar(reader, path, digests.of("run", path))
