@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+import rag_eval
 from cases import gold_row, trace_row, write_rows
 from project import GOLDS, TRACES, Project, apart, besides_tracked, gates, gold_of, json_lines, trace_of, wrong
 from rag_eval.analysis.baseline import disagreeing, flips, must_pass
@@ -611,7 +612,7 @@ def test_the_minimum_detectable_effect_takes_the_noise_of_a_rerun(tmp_path):
     def run(name, wrong):
         rows = [trace_row(qid=qid, answer="a week" if n in wrong else "30 days") for n, qid in enumerate(names)]
         trace = write_rows(tmp_path / f"{name}.jsonl", rows)
-        (tmp_path / f"{name}.json").write_text(render(api.score(gold, trace), "json"), "utf-8")
+        (tmp_path / f"{name}.json").write_text(render(rag_eval.score(gold, trace), "json"), "utf-8")
         return trace
 
     trace = run("baseline", {0, 1, 2, 3, 4, 5})
@@ -623,7 +624,7 @@ def test_the_minimum_detectable_effect_takes_the_noise_of_a_rerun(tmp_path):
         gates.write_text(
             f"version: 1\ngates: {{precision: {{max_drop: 0.02}}}}\nbaseline: {{report: baseline.json{again}}}\n"
         )
-        report = api.score(gold, trace, gates)
+        report = rag_eval.score(gold, trace, gates)
         found[name] = report.gates[0].comparison.mde, [one.code for one in report.findings]
     assert found["baseline"] == found[""]
     assert found["rerun"][0] > found[""][0]
