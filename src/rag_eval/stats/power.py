@@ -112,13 +112,23 @@ def tail_probability(n: int, noise: float, drop: float, needed: Callable[[int, i
     for_worse = min(1.0, (noise / 2 + drop) / share)
     first, last = _reach(n, share)
     limits = needed(first, last + 1)
-    tail = binomial_tail(limits[0], first, for_worse)
+    tail, below = binomial_tail(limits[0], first, for_worse), exp(log_binomial(limits[0] - 1, first, for_worse))
     power, weight = 0.0, exp(log_binomial(first, n, share))
     odds = share / (1 - share) if share < 1 else 0.0
     for k, (least, following) in enumerate(pairwise(limits), first):
         power += weight * tail
         weight *= (n - k) / (k + 1) * odds
-        tail = _carried(tail, k, least, following, for_worse)
+        if following == least:
+            tail += for_worse * below
+        else:  # P(X = least) of k, from P(X = least - 1)
+            ratio = (k - least + 1) / least * for_worse / (1 - for_worse) if least and for_worse < 1 else 0.0
+            below = below * ratio or exp(log_binomial(least, k, for_worse))
+            tail -= (1 - for_worse) * below
+        # P(X = following - 1) of k + 1
+        if below and k + 2 > following:
+            below *= (k + 1) / (k + 2 - following) * (1 - for_worse)
+        else:
+            below = exp(log_binomial(following - 1, k + 1, for_worse))
     return power
 
 
