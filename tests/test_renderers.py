@@ -224,15 +224,37 @@ def junit(report):
 
 
 def test_junit_counts_are_those_of_its_cases(report):
-    suite = junit(report).find("testsuite")
-    tests, failures = len(report.gates) + len(report.errors), len(report.failed_gates) + len(report.errors)
-    assert suite.get("tests") == str(len(suite.findall("testcase"))) == str(tests)
-    assert suite.get("failures") == str(len(suite.findall("testcase/failure"))) == str(failures)
-    assert suite.get("skipped") == str(len(suite.findall("testcase/skipped")))
+    root = junit(report)
+    for suite in root.iter("testsuite"):
+        for count, path in (("tests", "testcase"), ("failures", "testcase/failure"), ("skipped", "testcase/skipped")):
+            assert suite.get(count) == str(len(suite.findall(path)))
+    for count in ("tests", "failures", "skipped"):
+        assert int(root.get(count)) == sum(int(suite.get(count)) for suite in root)
+
+
+def test_every_count_of_gates_and_questions_is_the_same(report):
+    suites = {suite.get("name"): suite for suite in junit(report)}
+    gates = [gate for gate in report.gates if not gate.name.startswith("completeness.")]
+    failed, wrong = sum(gate.blocks for gate in gates), len(phrases.failing(report))
+    assert int(suites["rag-eval.gates"].get("tests")) == len(gates)
+    assert int(suites["rag-eval.gates"].get("failures")) == failed
+    assert int(suites["rag-eval.questions"].get("tests")) == len(report.questions)
+    found = suites["rag-eval.questions"].get("skipped" if report.passed else "failures")
+    assert int(found) == wrong
+    first = render(report, "table").splitlines()[0]
+    assert f" of {len(gates)} gate" in first or not failed
+    assert f"{wrong} of {len(report.questions)} " in first or not wrong
+    tiles = re.search('(?s)class="tiles".*?</ul>', render(report, "html"))[0]
+    assert sum(map(int, re.findall("<strong>([0-9]+)</strong>", tiles))) == len(gates)
+
+
+def test_junit_places_gates_and_questions(report):
+    cases = [case for case in junit(report).iter("testcase") if case.get("classname") == "rag-eval.questions"]
+    assert [int(case.get("line", "0")) for case in cases] == [one.gold_line for one in report.questions]
 
 
 def test_junit_says_each_finding_that_only_warns_and_fails_no_test_by_it(report):
-    *_, said = (element.text for element in junit(report).iter("system-out"))
+    [said] = (element.text for element in junit(report).iter("system-out"))
     verdict, *lines = said.split("\n")
     assert verdict == phrases.headline(report)
     assert [line.startswith("warning: ") for line in lines] == [True] * len(report.warnings)
@@ -242,8 +264,11 @@ def test_junit_says_each_finding_that_only_warns_and_fails_no_test_by_it(report)
 
 
 def test_junit_skips_an_inconclusive_gate_unless_it_fails_the_run(report):
-    kinds = [case.find("*") for case in junit(report).iter("testcase")]
-    for gate, found in zip(report.gates, kinds, strict=False):
+    places = {"rag-eval.gates": [], "rag-eval.completeness": []}
+    for case in junit(report).iter("testcase"):
+        places.get(case.get("classname"), []).append(case.find("*"))
+    judged = sorted(report.gates, key=lambda gate: gate.name.startswith("completeness."))
+    for gate, found in zip(judged, [one for group in places.values() for one in group], strict=False):
         expected = "failure" if gate.blocks else "skipped" if gate.outcome != "passed" else None
         assert (found.tag if found is not None else None) == expected
         if gate.unclear:

@@ -43,10 +43,10 @@ def compliance(case: Case) -> bool | None:
     return case.by_token or case.trace.citations is not None if case.counts else None
 
 
-@metric("all items", source="rag-eval", depends_on="features")
+@metric("all items", source="rag-eval", depends_on="features", version=2)
 def answered_rate(case: Case) -> bool | None:
-    """Share of questions that got an answer instead of a refusal. Precision is never to be read without it."""
-    return case.shipped if case.counts else None
+    """Share of questions that got an answer: no refusal, no empty text, no missing trace. Read precision beside it."""
+    return case.shipped and bool(case.claim) if case.counts else None
 
 
 def phrases(expected: str) -> list[str]:

@@ -1,62 +1,134 @@
-"""The gates as JUnit XML: a gate is a test case."""
+"""The report as JUnit XML: a test case a gate, a finding that fails the run, and a question."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree as ET
 
+from rag_eval.cases.labels import GOOD, MEANING
 from rag_eval.common.escaping import one_line
 from rag_eval.rendering import phrases
-from rag_eval.rendering.number_format import bound
+from rag_eval.rendering.number_format import bound, is_count
 from rag_eval.rendering.phrases import PLAIN
+from rag_eval.stats.tally import as_float
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.gates.policy import Judged
+    from rag_eval.gates.results import Question
+
+_MOST = 10_000
+_SKIPPED, _FAILURE = "skipped", "failure"
+
+
+class _Test(NamedTuple):
+    """A test case; ``outcome`` is empty if it passed."""
+
+    name: str
+    outcome: str = ""
+    message: str = ""
+    text: str = ""
+    kind: str = ""
+    file: str = ""
+    line: int = 0
+    seconds: float = 0.0
 
 
 def render(report: Report) -> str:
-    """One test suite; a gate that fails the run is a failure, another that did not pass is skipped with a message.
+    """Return a test suite of each kind: gates, completeness, findings and questions.
 
-    A finding that is an error is a test case that failed; a gate that a narrowed run left out is skipped. JUnit has no
-    warnings, so a finding that only warns is no test: it stands below the verdict.
+    A gate fails its test if it fails the run; another that did not pass is skipped with a message. A wrong question is
+    a failure in a run that fails; if the run passes, it is skipped, so that no CI system calls the run unstable. JUnit
+    has no warnings: findings that only warn stand below the verdict.
     """
-    left_out = report.scope.left_out_gates if report.scope else ()
-    tests, failures = (len(part) + len(report.errors) for part in (report.gates, report.failed_gates))
-    tests += len(left_out)
-    suite = ET.Element("testsuite", name="rag-eval", tests=str(tests), failures=str(failures))
-    suite.set("errors", "0")
-    suite.set("skipped", str(sum(_skipped(gate) for gate in report.gates) + len(left_out)))
-    for gate in report.gates:
-        _case(suite, report, gate)
-    for finding in report.errors:
-        case = ET.SubElement(suite, "testcase", classname="rag-eval.findings", name=finding.code)
-        failure = ET.SubElement(case, "failure", message=one_line(finding.message, 400), type=finding.code)
-        failure.text = one_line(" ".join([finding.place, finding.message, finding.mend]), 800)
-    for label in left_out:
-        case = ET.SubElement(suite, "testcase", classname="rag-eval.gates", name=one_line(label, 200))
-        ET.SubElement(case, "skipped", message="not judged: it is of another perspective than was asked for")
+    gates = [(is_count(gate), _of_gate(report, gate)) for gate in report.gates]
+    questions, cut = _questions(report)
+    suites = {
+        "gates": [*(test for is_complete, test in gates if not is_complete), *_left_out(report)],
+        "completeness": [test for is_complete, test in gates if is_complete],
+        "findings": list(_findings(report)),
+        "questions": [_of_question(report, question) for question in questions],
+    }
+    root = ET.Element("testsuites", name="rag-eval")
+    elements = [_suite(f"rag-eval.{name}", tests) for name, tests in suites.items() if tests or name == "gates"]
+    root.extend(elements)
+    for name in ("tests", "failures", "errors", "skipped"):
+        root.set(name, str(sum(int(one.get(name, "0")) for one in elements)))
     warned = (one_line(f"warning: {finding}. {finding.mend}", 800).rstrip() for finding in report.warnings)
-    ET.SubElement(suite, "system-out").text = "\n".join([phrases.headline(report), *warned])
-    root = ET.Element("testsuites")
-    root.append(suite)
+    lines = [phrases.headline(report), *warned, *([cut] if cut else [])]
+    ET.SubElement(elements[0], "system-out").text = "\n".join(lines)
     ET.indent(root)
     # A reference means the same bracket, and GitHub's runner would take a printed ##[ for a command.
     text = ET.tostring(root, encoding="unicode").replace("##[", "##&#91;")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _case(suite: ET.Element, report: Report, gate: Judged) -> None:
+def _suite(name: str, tests: Iterable[_Test]) -> ET.Element:
+    suite, counts, seconds = ET.Element("testsuite", name=name), {_FAILURE: 0, _SKIPPED: 0, "": 0}, 0.0
+    for test in tests:
+        counts[test.outcome] += 1
+        seconds += test.seconds
+        case = ET.SubElement(suite, "testcase", classname=name, name=test.name, time=f"{test.seconds:.3f}")
+        if test.file and test.line:
+            case.set("file", one_line(test.file, 400))
+            case.set("line", str(test.line))
+        if test.outcome:
+            found = ET.SubElement(case, test.outcome, message=test.message)
+            if test.outcome == _FAILURE:
+                found.set("type", test.kind)
+                found.text = test.text or test.message
+    totals = {"tests": sum(counts.values()), "failures": counts[_FAILURE], "errors": 0, "skipped": counts[_SKIPPED]}
+    for key, value in totals.items():
+        suite.set(key, str(value))
+    suite.set("time", f"{seconds:.3f}")
+    return suite
+
+
+def _of_gate(report: Report, gate: Judged) -> _Test:
     name, why = f"{PLAIN.gate(gate)} {bound(gate)}", phrases.reason(report, gate)
-    case = ET.SubElement(suite, "testcase", classname="rag-eval.gates", name=name)
+    file, line = ("", 0) if gate.origin == "base" else (report.gates_file, gate.line)
     if gate.blocks:
-        failure = ET.SubElement(case, "failure", message=why, type=gate.outcome)
-        failure.text = f"{why}; cases: {phrases.cases_of(report, gate)}"
-    elif gate.unclear:
-        ET.SubElement(case, "skipped", message=why)
-    elif _skipped(gate):
-        ET.SubElement(case, "skipped", message=f"{why}: {phrases.outcome(gate)}")
+        text = f"{why}; cases: {phrases.cases_of(report, gate)}"
+        return _Test(name, _FAILURE, why, text, gate.outcome, file, line)
+    if gate.outcome == "passed":
+        return _Test(name, file=file, line=line)
+    message = why if gate.unclear else f"{why}: {phrases.outcome(gate)}"
+    return _Test(name, _SKIPPED, message, file=file, line=line)
 
 
-def _skipped(gate: Judged) -> bool:
-    return not gate.blocks and gate.outcome != "passed"
+def _left_out(report: Report) -> Iterator[_Test]:
+    for label in report.scope.left_out_gates if report.scope else ():
+        yield _Test(one_line(label, 200), _SKIPPED, "not judged: it is of another metric group than was asked for")
+
+
+def _findings(report: Report) -> Iterator[_Test]:
+    for finding in report.errors:
+        text = one_line(" ".join([finding.place, finding.message, finding.mend]), 800)
+        message = one_line(finding.message, 400)
+        yield _Test(finding.code, _FAILURE, message, text, finding.code, finding.file, finding.line)
+
+
+def _questions(report: Report) -> tuple[list[Question], str]:
+    """Return the questions that get a test case, all or of too many the first wrong ones, and what is left out."""
+    if len(report.questions) <= _MOST:
+        return list(report.questions), ""
+    wrong = phrases.failing(report)
+    shown = wrong[:_MOST]
+    cut = f"{len(shown):,} of {len(wrong):,} wrong questions are test cases; {len(report.questions):,} were asked."
+    return shown, cut
+
+
+def _of_question(report: Report, question: Question) -> _Test:
+    paths = {one.role: one.path for one in report.inputs}
+    name = one_line(question.qid if question.run is None else f"{question.qid} ({question.run})", 200)
+    latency = question.scores.get("latency_total_ms")
+    seconds = as_float(latency) / 1000 if latency is not None else 0.0
+    place = paths.get("gold", ""), question.gold_line, seconds
+    if question.label in GOOD:
+        return _Test(name, "", "", "", "", *place)
+    message = f"{question.label}: {MEANING[question.label]}"
+    text = f"{message}; question: {one_line(question.question, 400)}"
+    if question.trace_line and "trace" in paths:
+        text += f"; trace: {one_line(paths['trace'], 400)}:{question.trace_line}"
+    return _Test(name, _SKIPPED if report.passed else _FAILURE, message, text, question.label, *place)

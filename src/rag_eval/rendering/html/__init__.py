@@ -49,9 +49,9 @@ def _header(report: Report) -> Markup:
 
 
 def _tiles(report: Report) -> Markup:
-    """The outcomes of the gates, counted."""
+    """Count the gates by outcome; completeness has a section and counts of its own."""
     counts = dict.fromkeys(("failed", "warning", "inconclusive", "no_data", "passed"), 0)
-    for gate in report.gates:
+    for gate in phrases.counted_gates(report):
         counts[gates_table.kind(gate)] += 1
     tiles = [_tile(kind, count) for kind, count in counts.items() if count]
     return tag("ul", joined([tag("li", "Gates"), *tiles]), class_="tiles", aria_label="Gates by outcome")
