@@ -123,6 +123,18 @@ _trace_extras = st.fixed_dictionaries(
                 "leaks": st.lists(st.sampled_from(["pii", "secret"]), max_size=2),
             },
         ),
+        "retrievals": st.lists(
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    "query": st.sampled_from(TEXTS),
+                    "ids": ids,
+                    "chunks": st.lists(chunk, max_size=3),
+                    "ms": st.integers(0, 2000),
+                },
+            ),
+            max_size=3,
+        ),
         "scope": st.fixed_dictionaries(
             {"mode": st.sampled_from(["off", "on", "on_with_fallback"])},
             optional={"folders": st.lists(st.sampled_from(["hr", "hr/", "it"]), max_size=2)},

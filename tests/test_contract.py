@@ -181,8 +181,8 @@ def is_extreme(line):
 @example(("gold", json.dumps(gold(x=1))[:-1].encode() + b',"x":"\\u0022\\u0022"}'))
 def test_a_line_is_accepted_if_and_only_if_the_reference_accepts_it(case):
     name, line = case
-    if b"\n" in line or not line.strip() or is_extreme(line):
-        return
+    if b"\n" in line or not line.strip() or is_extreme(line) or line.startswith(b"\xef\xbb\xbf"):
+        return  # a byte order mark is part of the file
     expected, (records, problems) = reference(name, line), read(name, line)
     if expected is REFUSED:
         assert records == []

@@ -88,7 +88,15 @@ def _none(rows, _, tail):
     return [], tail
 
 
+def _searched(rows, ids, tail):
+    """Each trace has one retrieval more, of these ids or of the whole corpus, in place of its retrieved_ids."""
+    more = {"ids": honest.CORPUS if ids == "corpus" else ids}
+    hops = [{**row, "retrievals": [{"ids": row["retrieved_ids"]}, more]} for row in rows]
+    return [{name: value for name, value in row.items() if name != "retrieved_ids"} for row in hops], tail
+
+
 _EDITS = {
+    "search": _searched,
     "drop": _drop,
     "repeat": _repeat,
     "say": _say,

@@ -256,6 +256,20 @@ class Case:
         return None
 
     @cached_property
+    def hops(self) -> tuple[int, ...]:
+        """How many of the relevant each retrieval and those before it found, among what the trace retrieved."""
+        from msgspec.structs import replace
+
+        seen: list[str] = []
+        known, counts = set(self.trace.retrieved), []
+        for one in self.trace.retrievals or ():
+            seen += [name for name in one.retrieved if name in known]
+            trace = replace(self.trace, retrieved_ids=tuple(seen), retrievals=None)
+            ranking = Case(self.gold, trace, self.settings).ranking
+            counts.append(len(ranking.found) if ranking else 0)
+        return tuple(counts)
+
+    @cached_property
     def _units(self) -> tuple[Chunk, ...]:
         """What was retrieved, in its ranks: of an id without a chunk nothing is known, and it takes its rank."""
         return tuple(map(self._chunk, self.trace.retrieved))

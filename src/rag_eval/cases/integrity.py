@@ -64,6 +64,7 @@ _FEWEST = 3  # cases; below that, one kind of answer throughout may be chance
 _SILENT = ("MISSING", "ERROR", "ATTACK")
 _CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
 _DESCRIBED = re.compile(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(?:-dirty|-broken)?")
+_UNRANKED = ("citation_validity", "union_recall", "first_evidence_hop", "wasted_hops")
 _UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 
 
@@ -428,4 +429,4 @@ def _level(run: Run, *guards: str) -> Level:
 
 def _blind(name: str, pool: int) -> bool:
     cut = _UNCUT.fullmatch(name)
-    return name == "citation_validity" or (cut is not None and int(cut[1]) >= pool)
+    return name in _UNRANKED or name.startswith("hop_recall@") or (cut is not None and int(cut[1]) >= pool)

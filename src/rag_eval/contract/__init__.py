@@ -6,6 +6,7 @@ from rag_eval.contract.trace import (
     Answer,
     Chunk,
     Guardrail,
+    Retrieval,
     Scope,
     Trace,
     Usage,
@@ -27,6 +28,7 @@ __all__ = [
     "Judge",
     "Limits",
     "Relevance",
+    "Retrieval",
     "Safety",
     "Scope",
     "Section",
@@ -62,5 +64,6 @@ OPTIONAL = {
     "trace.latency_ms": "trace.latency",
     "trace.usage": "trace.usage",
     "trace.guardrail": "trace.guardrail",
+    "trace.retrievals": "trace.retrievals",
 }
 """Fields that a metric may need, as the contract writes them, and where a case has their values: None if absent."""

@@ -39,6 +39,20 @@ class Chunk(Struct, gc=False, forbid_unknown_fields=True):
     tokens: OrAbsent[Count] = None
 
 
+class Retrieval(Struct, gc=False, forbid_unknown_fields=True):
+    """One of several retrievals for an answer: its query, what it returned, and how long it took."""
+
+    query: OrAbsent[str] = None
+    ids: OrAbsent[tuple[str, ...]] = None
+    chunks: OrAbsent[tuple[Chunk, ...]] = None
+    ms: OrAbsent[Amount] = None
+
+    @property
+    def retrieved(self) -> tuple[str, ...]:
+        """The ids that it returned."""
+        return tuple([chunk.id for chunk in self.chunks or ()]) if self.ids is None else self.ids
+
+
 class Answer(Struct, gc=False, forbid_unknown_fields=True):
     """An answer as claim and citations."""
 
@@ -107,12 +121,25 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
     usage: OrAbsent[Usage] = None
     guardrail: OrAbsent[Guardrail] = None
     source: OrAbsent[Source] = None
+    retrievals: OrAbsent[tuple[Retrieval, ...]] = None
     line: int = field(default=0, name=" line")  # a name that no row uses: the reader overwrites it anyway
 
     def __post_init__(self) -> None:
         """Refuse a trace that neither answers nor fails."""
         if self.answer_json is None and self.answer is None and self.error is None:
             raise ValueError("a trace needs answer_json, answer or error")
+        if self.retrievals is not None:
+            self._join_retrievals(self.retrievals)
+
+    def _join_retrievals(self, retrievals: tuple[Retrieval, ...]) -> None:
+        """Take what was retrieved, where the trace does not say it, from all retrievals in their order."""
+        if self.retrieved_ids is None:
+            self.retrieved_ids = tuple(dict.fromkeys([name for one in retrievals for name in one.retrieved]))
+        if self.chunks is None and any([one.chunks is not None for one in retrievals]):
+            chunks = {chunk.id: chunk for one in reversed(retrievals) for chunk in reversed(one.chunks or ())}
+            order = dict.fromkeys([chunk.id for one in retrievals for chunk in one.chunks or ()])
+            self.chunks = tuple([chunks[name] for name in order])
+        self.retrievals = tuple([Retrieval(one.query, one.retrieved, None, one.ms) for one in retrievals])
 
     @classmethod
     def from_row(cls, row: dict[str, Any], qid: str, line: int) -> Trace:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import fsum, log2
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.metrics._metric import metric
 
@@ -144,6 +144,46 @@ def ndcg(case: Case, k: int) -> float | None:
         return 0.0
     gained = fsum([gain / log2(rank + 1) for rank, gain in ranking.gains if rank <= k])
     return gained / _ideal_gain(ranking.ideal[:k])
+
+
+_HOPS: dict[str, Any] = {"source": "rag-eval", "needs": "trace.retrievals", "settings": "retrieval"}
+_HOPPED = "answerable items with relevance labels, where the trace has retrievals"
+
+
+@metric(_HOPPED, scale="share", **_HOPS)
+def union_recall(case: Case) -> Ratio | None:
+    """Share of the relevant that all retrievals of an answer found together. Ids that retrieved_ids lacks do not count."""  # noqa: E501
+    ranking = _labelled(case)
+    if ranking is None or case.trace.retrievals is None:
+        return None
+    return _ratio(case.hops[-1] if case.hops else 0, ranking.relevant)
+
+
+@metric(_HOPPED, scale="share", cutoff=True, **_HOPS)
+def hop_recall(case: Case, k: int) -> Ratio | None:
+    """Share of the relevant that the first k retrievals of an answer found together. With fewer retrievals, all count."""  # noqa: E501
+    ranking = _labelled(case)
+    if ranking is None or case.trace.retrievals is None:
+        return None
+    return _ratio(case.hops[:k][-1] if case.hops else 0, ranking.relevant)
+
+
+@metric(_HOPPED, scale="count", better="lower", unit="retrievals", **_HOPS)
+def first_evidence_hop(case: Case) -> int | None:
+    """Number of the first retrieval that found something relevant. If none did, it is one more than there are, and at least 2."""  # noqa: E501
+    if _labelled(case) is None or case.trace.retrievals is None:
+        return None
+    none = max(len(case.hops), 1) + 1
+    return next((number for number, found in enumerate(case.hops, 1) if found), none)
+
+
+@metric(_HOPPED + " and one at least", scale="share", better="lower", **_HOPS)
+def wasted_hops(case: Case) -> Ratio | None:
+    """Share of the retrievals of an answer that found nothing relevant that those before had not found."""
+    if _labelled(case) is None or not case.trace.retrievals:
+        return None
+    wasted = sum(found == before for before, found in zip((0, *case.hops), case.hops, strict=False))
+    return wasted, len(case.hops)
 
 
 def _labelled(case: Case) -> Ranking | None:

@@ -53,6 +53,19 @@ def current() -> Trace | None:
     return _current.get()
 
 
+def add_retrieval(row: Row, documents: Iterable[Any], query: str = "") -> None:
+    """Add what a retrieval returned to a row. From the second one on the row has each as one of its ``retrievals``."""
+    found = [as_chunk(document) for document in documents]
+    chunks = {chunk["id"]: chunk for chunk in row.get("chunks", ())}
+    before = row.get("retrievals") or ([{"ids": list(chunks)}] if "retrieved_ids" in row else [])
+    for chunk in found:
+        chunks.setdefault(chunk["id"], chunk)
+    row |= {"chunks": list(chunks.values()), "retrieved_ids": list(chunks)}
+    if before or query:
+        ids = list(dict.fromkeys(chunk["id"] for chunk in found))
+        row["retrievals"] = [*before, {**({"query": query} if query else {}), "ids": ids}]
+
+
 class Trace:
     """What a system does with one question. Every method may be called at any time before the block ends."""
 
@@ -89,20 +102,13 @@ class Trace:
     ) -> None:
         self.__exit__(kind, error, traceback)
 
-    def retrieved(self, documents: Iterable[Any]) -> None:
-        """Record what was retrieved, best first; a second call adds to it.
+    def retrieved(self, documents: Iterable[Any], query: str = "") -> None:
+        """Record what was retrieved, best first; a second call adds to it, as one more of the ``retrievals``.
 
         A document is a text, an id and text as a pair, a mapping with ``id`` and ``text``, or an object of LangChain
         (``Document``) or LlamaIndex (``NodeWithScore``). Raises ValueError for a document without id and text.
         """
-        chunks = self._row.setdefault("chunks", [])
-        known = {chunk["id"] for chunk in chunks}
-        for document in documents:
-            chunk = as_chunk(document)
-            if chunk["id"] not in known:
-                known.add(chunk["id"])
-                chunks.append(chunk)
-        self._row["retrieved_ids"] = [chunk["id"] for chunk in chunks]
+        add_retrieval(self._row, documents, query)
 
     def answer(self, text: str, citations: Sequence[str] | None = None) -> None:
         """Record the answer; ``citations`` are ids of chunks, None if the system does not cite."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from rag_eval.trace import Row, append, as_chunk
+from rag_eval.trace import Row, add_retrieval, append
 
 try:
     from langchain_core.callbacks import BaseCallbackHandler
@@ -59,10 +59,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **more: Any) -> None:
         """Record the documents; those of several retrievals follow one another."""
         row = self._row(run_id)
-        chunks = {chunk["id"]: chunk for chunk in row.get("chunks", ())}
-        for chunk in map(as_chunk, documents):
-            chunks.setdefault(chunk["id"], chunk)
-        row["chunks"], row["retrieved_ids"] = list(chunks.values()), list(chunks)
+        add_retrieval(row, documents)
         self._end(run_id, "retrieve", None)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **more: Any) -> None:
