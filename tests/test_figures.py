@@ -31,7 +31,7 @@ class Held:
         return self._value
 
     def interval(self, name, part, confidence):
-        from rag_eval.stats import Interval
+        from rag_eval.stats.intervals import Interval
 
         return Interval(*self._ends, "given", small=False)
 

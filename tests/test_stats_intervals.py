@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from statsmodels.stats.proportion import proportion_confint
 
-from rag_eval.stats import Asked, clopper_pearson, expressible, interval, small_sample
+from rag_eval.gates.outcomes import Asked, expressible
 from rag_eval.stats.bounded import mean_at_most
-from rag_eval.stats.intervals import percentile_ranks
+from rag_eval.stats.intervals import clopper_pearson, interval, percentile_ranks, small_sample
 from rag_eval.stats.special import (
     beta_cdf,
     beta_quantile,

@@ -16,9 +16,9 @@ from statsmodels.stats.contingency_tables import mcnemar as mcnemar_oracle
 from statsmodels.stats.multitest import multipletests
 
 from depth import examples
-from rag_eval.stats import above_percentile, holm, mcnemar, paired_p, sign_flip, swap, within_reach
 from rag_eval.stats import paired as module
-from rag_eval.stats import resampling as drawing
+from rag_eval.stats.differences import above_percentile
+from rag_eval.stats.paired import holm, mcnemar, paired_p, sign_flip, swap, within_reach
 from seams import FOLDS
 from swapping import by_swapping
 
@@ -149,7 +149,7 @@ def test_more_draws_converge_to_the_exact_p(monkeypatch):
     pairs = as_pairs(shifted(13, 0.03, 3))
     exact = sign_flip(pairs, b"")
     monkeypatch.setattr(module, "_MOST_STEPS", 0)
-    monkeypatch.setattr(drawing, "ENOUGH_HITS", 10**9)
+    monkeypatch.setattr(module, "ENOUGH_HITS", 10**9)
     few, many = (abs(sign_flip(pairs, b"seed", draws) - exact) for draws in (200, 50_000))
     assert 0.02 < exact < 0.5
     assert many < few
@@ -189,7 +189,7 @@ def test_where_the_usual_draws_hit_there_are_no_more(shift):
 @pytest.mark.parametrize("level", [0.01, 0.02, 0.1])
 def test_going_on_where_hits_are_few_keeps_the_level(monkeypatch, level):
     """Of 49 draws, and of up to 399 where no more than two of them hit."""
-    monkeypatch.setattr(drawing, "FEW_HITS", 2)
+    monkeypatch.setattr(module, "FEW_HITS", 2)
     monkeypatch.setattr(module, "_MOST_STEPS", 0)
     trials = 600
     ps = [sign_flip(as_pairs(shifted(12, 0.0, trial)), str(trial).encode(), 49, level=0.01) for trial in range(trials)]
@@ -198,7 +198,7 @@ def test_going_on_where_hits_are_few_keeps_the_level(monkeypatch, level):
 
 
 def test_draws_have_a_bound_beyond_which_no_test_can_fail():
-    assert drawing.enough(9_999, 1e-12) == 199_999
+    assert module.enough(9_999, 1e-12) == 199_999
     assert within_reach(5e-6)
     assert not within_reach(4e-6)
 

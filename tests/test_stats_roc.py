@@ -15,9 +15,11 @@ from scipy import special
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from rag_eval.stats import Units, auc_interval, clopper_pearson, hit_rate_interval, swap
 from rag_eval.stats.aggregations import chance, difference, enclosed, folded
+from rag_eval.stats.intervals import auc_interval, clopper_pearson, hit_rate_interval
+from rag_eval.stats.paired import swap
 from rag_eval.stats.special import beta_quantile
+from rag_eval.stats.swap_units import Units
 from seams import FOLDS, measure, tally
 
 TIED = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])

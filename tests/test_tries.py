@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from depth import examples
 from rag_eval.gates.dependent_cases import Tries
 from rag_eval.gates.results import Scores
-from rag_eval.stats import above_percentile, effects, sign_flip, swap
 from rag_eval.stats.clustered import interval_of_questions, interval_of_totals
+from rag_eval.stats.differences import above_percentile, effects
+from rag_eval.stats.paired import sign_flip, swap
 from rag_eval.stats.swap_units import Units
 from runs import evidence, question, questions
 from seams import Completeness, Evidence, Gate, Policy, Slices, Statistics, judge_all, measure

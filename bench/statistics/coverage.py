@@ -15,21 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_eval.stats import (
-    above_percentile,
-    cases_needed,
-    clopper_pearson,
-    interval,
-    intervals,
-    mcnemar,
-    mean_difference,
-    minimum_effect,
-    paired_p,
-    power,
-    sign_flip,
-    special,
-)
-from rag_eval.stats.intervals import percentile_ranks
+from rag_eval.stats import intervals, power, special
+from rag_eval.stats.differences import above_percentile, mean_difference
+from rag_eval.stats.intervals import clopper_pearson, interval, percentile_ranks
+from rag_eval.stats.paired import mcnemar, paired_p, sign_flip
+from rag_eval.stats.power import cases_needed, minimum_effect
 from rag_eval.stats.special import log_binomial, normal_cdf, normal_quantile, student_quantile
 
 PAGE = Path(__file__).parents[2] / "docs" / "internals" / "statistics.md"

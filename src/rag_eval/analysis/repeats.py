@@ -98,7 +98,7 @@ def _cutoffs(n: int) -> list[int]:
 
 
 def _estimate(passes: Counter[int], n: int, k: int, of: Callable[[int, int, int], Fraction]) -> Estimate:
-    from rag_eval.stats import interval
+    from rag_eval.stats.intervals import interval
 
     shares = {c: of(n, c, k) for c in passes}
     scores: Counter[float] = Counter()

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rag_eval.gates.dependent_cases import Tries
     from rag_eval.gates.results import MetricResult, Question
     from rag_eval.scoring.scorecard import Completeness
-    from rag_eval.stats import Interval
     from rag_eval.stats.clustered import BetweenRuns
+    from rag_eval.stats.intervals import Interval
     from rag_eval.stats.swap_units import Units
     from rag_eval.stats.tally import Shown
 

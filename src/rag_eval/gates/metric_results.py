@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_eval.gates.dependent_cases import Tries
     from rag_eval.metrics import Measure
     from rag_eval.scoring.scorecard import Scorecard
-    from rag_eval.stats import Interval
+    from rag_eval.stats.intervals import Interval
     from rag_eval.stats.tally import Shown
 
     Valued = tuple[Measure, Value, Interval | None]

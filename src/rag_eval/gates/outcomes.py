@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from math import ceil, floor
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rag_eval.gates.gate_inputs import CONFIDENCE, counted, is_rate
 from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, Judged
@@ -111,10 +112,25 @@ def _asks(gate: Gate, n: int) -> int | None:
     """How many cases a threshold on a rate asks for, where it is no share of n cases."""
     if not is_rate(gate.name):
         return None
-    from rag_eval.stats import expressible
-
     asked = expressible(Decimal(gate.threshold), n, "min" if gate.direction == "min" else "max")
     return None if asked.exact else asked.cases
+
+
+class Asked(NamedTuple):
+    """A threshold in cases: at least (``min``) or at most (``max``) ``cases`` of ``n``.
+
+    ``exact`` says that the threshold is just that share; where it is not, n cases cannot express it.
+    """
+
+    cases: int
+    n: int
+    exact: bool
+
+
+def expressible(threshold: Decimal | Fraction, n: int, direction: Literal["min", "max"]) -> Asked:
+    """The count of n cases that a threshold on a rate asks for."""
+    share = Fraction(threshold) * n
+    return Asked(ceil(share) if direction == "min" else floor(share), n, share.denominator == 1)
 
 
 def judge_completeness(allowed: Mapping[str, int], found: Completeness) -> list[Judged]:

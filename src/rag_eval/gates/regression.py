@@ -132,7 +132,7 @@ def family(
     ps = [0.0] * len(first)
     for place, p in zip(order, drawn, strict=True):
         ps[place] = min(1.0, sides * p)
-    from rag_eval.stats import holm
+    from rag_eval.stats.paired import holm
 
     adjusted = ps
     if corrected:
@@ -168,9 +168,9 @@ def _quick_p(row: Tested, level: float) -> float:
     """Return p, of a mean by the normal approximation where it decides: for noise, and for many units that move."""
     if measure(row.name).fold != "mean" or row.evidence.several:
         return _p(row, level)
-    from rag_eval import stats
+    from rag_eval.stats.differences import effects
 
-    counts = stats.effects(row.swapped).counts  # type: ignore[arg-type]
+    counts = effects(row.swapped).counts  # type: ignore[arg-type]
     moved = fsum(effect * count for effect, count in counts.items())
     z = moved / (sqrt(fsum(effect * effect * count for effect, count in counts.items())) or 1.0)
     if z <= _NOISE:
@@ -315,7 +315,7 @@ def _smallest(row: Tested) -> float:
     """Return the smallest p that the test could have, whichever way its units are swapped: 1/2 for each that counts."""
     pairs: Pairs | Units = row.swapped
     if measure(row.name).fold in aggregations.RANKED:
-        from rag_eval.stats import above_percentile
+        from rag_eval.stats.differences import above_percentile
 
         pairs = above_percentile(pairs, aggregations.RANKED[measure(row.name).fold])  # type: ignore[arg-type]
     if isinstance(pairs, Counter) and row.units is None and pairs is row.pairs:
@@ -337,20 +337,19 @@ def _noise(row: Tested) -> _Noise | None:
     measured, pairs = measure(row.name), testable(row.swapped)
     if measured.fold != "mean" or not pairs or row.comparison is None:
         return None
-    from rag_eval import stats
+    from rag_eval.stats.differences import effects
+    from rag_eval.stats.power import noise_bound
 
     bounds = (0.0, 1.0) if measured.metric.bounded else (0.0, None)
-    effects = noise = stats.effects(pairs, bounds)  # type: ignore[arg-type]
+    own = noise = effects(pairs, bounds)  # type: ignore[arg-type]
     if row.evidence.rerun is not None:
         again = testable(_compare(row.name, row.part, row.evidence.rerun).swapped)
-        noise = stats.effects(again, bounds) if again else noise  # type: ignore[arg-type]
-    unit = max(effects.unit, noise.unit)
+        noise = effects(again, bounds) if again else noise  # type: ignore[arg-type]
+    unit = max(own.unit, noise.unit)
     if not unit:
         return None
     moves = noise.moves * (noise.unit / unit) ** 2
-    return _Noise(
-        effects.counts.total(), exactly(round(unit, DECIMALS)), stats.noise_bound(moves, noise.counts.total())
-    )
+    return _Noise(own.counts.total(), exactly(round(unit, DECIMALS)), noise_bound(moves, noise.counts.total()))
 
 
 def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
@@ -358,21 +357,22 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
 
     Figures other than means have none: how far they move by chance has no formula.
     """
-    from rag_eval import stats
+    from rag_eval.stats.paired import within_reach
+    from rag_eval.stats.power import POWER, cases_needed, minimum_effect
 
     found, noise = row.comparison, _noise(row)
-    if found is None or noise is None or not stats.within_reach(level):
+    if found is None or noise is None or not within_reach(level):
         return row
     scaled, wanted = Fraction(margin) / noise.unit, aim(margin, bounded=measure(row.name).metric.bounded)
-    least = stats.minimum_effect(noise.n, noise.share, scaled, level)
+    least = minimum_effect(noise.n, noise.share, scaled, level)
     mde = None if least is None else round(float(least * noise.unit), DECIMALS)
     needed, runs = None, row.runs
     if runs is not None and mde is not None:
         from rag_eval.stats.clustered import effect_with_runs
 
-        mde = round(effect_with_runs(mde, level, stats.POWER, runs), DECIMALS)
+        mde = round(effect_with_runs(mde, level, POWER, runs), DECIMALS)
     elif mde is None or mde > wanted:
-        needed = stats.cases_needed(float(Fraction(wanted) / noise.unit), noise.share, scaled, level)
+        needed = cases_needed(float(Fraction(wanted) / noise.unit), noise.share, scaled, level)
     return row._replace(comparison=found._replace(mde=mde, needed=needed))
 
 
@@ -386,19 +386,19 @@ def error_rates(
     noise, margin = _noise(_compare(gate.name, gate.slice, evidence)), Decimal(gate.threshold)
     if noise is None:
         return None
-    from rag_eval import stats
+    from rag_eval.stats.power import fail_rates
 
     wanted = aim(margin, bounded=measure(gate.name).metric.bounded)
     drops = [0.0, float(Fraction(margin) * 3 / 4 / noise.unit), float(Fraction(wanted) / noise.unit)]
-    rates = stats.fail_rates(noise.n, noise.share, drops, Fraction(margin) / noise.unit, alpha, test, count)
+    rates = fail_rates(noise.n, noise.share, drops, Fraction(margin) / noise.unit, alpha, test, count)
     return noise.n, round(noise.share, 6), round(rates[0], 4), round(rates[1], 4), wanted, round(1 - rates[2], 4)
 
 
 def testable(pairs: Units | Pairs) -> Units | Pairs:
     """The pairs that a test of means uses: if few have both scores, only those."""
-    from rag_eval import stats
+    from rag_eval.stats.swap_units import complete, enough_in_both, has_gaps
 
-    return stats.complete(pairs) if stats.has_gaps(pairs) and not stats.enough_in_both(pairs) else pairs
+    return complete(pairs) if has_gaps(pairs) and not enough_in_both(pairs) else pairs
 
 
 def aim(margin: Decimal, *, bounded: bool = True) -> float:

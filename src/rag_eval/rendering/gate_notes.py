@@ -94,7 +94,7 @@ def _sight(report: Report, gate: Judged, found: Comparison) -> str:
 
 def _within_reach(report: Report) -> bool:
     """Whether a test of that many can come below alpha at all."""
-    from rag_eval.stats import within_reach
+    from rag_eval.stats.paired import within_reach
 
     tests = sum(gate.comparison is not None and gate.comparison.adjusted is not None for gate in report.gates)
     return report.statistics.correction != "holm" or within_reach(float(report.statistics.alpha) / max(1, tests))

@@ -19,8 +19,8 @@ from rag_eval.stats.tally import DECIMALS, Tally, Value, as_float, mean
 if TYPE_CHECKING:
     from rag_eval.gates.dependent_cases import Tries
     from rag_eval.metrics import Measure, Metric
-    from rag_eval.stats import Interval
     from rag_eval.stats.clustered import BetweenRuns
+    from rag_eval.stats.intervals import Interval
     from rag_eval.stats.swap_units import Units
     from rag_eval.stats.tally import Score, Shown
 
@@ -140,17 +140,17 @@ def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -
     """The interval of a value over its scores; None where there are none, or where the value estimates nothing."""
     if not scores or not FOLDS[measure.fold].estimates or measure.metric.level == "run":
         return None
-    from rag_eval import stats
+    from rag_eval.stats.intervals import auc_interval, hit_rate_interval, interval
 
     if measure.metric.scale == "labelled":
         positives, negatives = sides(Tally(scores))
         if not positives or not negatives:
             return None
         if measure.fold == "auc":
-            return stats.auc_interval(positives, negatives, confidence)
-        return stats.hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)
+            return auc_interval(positives, negatives, confidence)
+        return hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)
     kind = "rate" if measure.metric.scale == "rate" and measure.fold in MEANS else measure.fold
-    return _from_mean(measure, stats.interval(Counter(scores), kind, _bounds(measure), confidence))  # type: ignore[arg-type]
+    return _from_mean(measure, interval(Counter(scores), kind, _bounds(measure), confidence))  # type: ignore[arg-type]
 
 
 def _from_mean(measure: Measure, found: Interval | None) -> Interval | None:
@@ -210,20 +210,21 @@ def difference(
     """
     if not FOLDS[measure.fold].estimates or measure.metric.level == "run":
         return None
-    from rag_eval import stats
+    from rag_eval.stats.differences import effects, mean_difference, other_difference
+    from rag_eval.stats.swap_units import Units
 
     if measure.fold == "mean":
-        alone = stats.mean_difference(pairs, _bounds(measure), confidence)  # type: ignore[arg-type]
+        alone = mean_difference(pairs, _bounds(measure), confidence)  # type: ignore[arg-type]
         if runs is None:
             return alone
         from rag_eval.stats import clustered
 
-        moved = stats.effects(pairs, _bounds(measure)).counts  # type: ignore[arg-type]
+        moved = effects(pairs, _bounds(measure)).counts  # type: ignore[arg-type]
         value = fsum(effect * count for effect, count in moved.items()) / moved.total()
         ends = (-1.0, 1.0) if measure.metric.bounded else (None, None)
         return clustered.with_runs(alone, value, runs, ends, confidence)
     sides = [_side(pairs, side) for side in (0, 1)]
-    if isinstance(pairs, stats.Units):
+    if isinstance(pairs, Units):
         found = [_enclosed_units(measure, own, confidence) if own else None for own in sides]
         sides = [weighed_scores(own) for own in sides]
     else:
@@ -231,12 +232,12 @@ def difference(
     values = [folded(measure, own).number for own in sides]
     if None in values or None in found:
         return None
-    return stats.other_difference((float(values[0]), float(values[1])), *found)  # type: ignore[arg-type]
+    return other_difference((float(values[0]), float(values[1])), *found)  # type: ignore[arg-type]
 
 
 def _side(pairs: Counter[Pair] | Units, side: int) -> Counter[Any]:
     """A run's scores, or its units of scores."""
-    from rag_eval.stats import Units
+    from rag_eval.stats.swap_units import Units
 
     found: Counter[Any] = Counter()
     if not isinstance(pairs, Units):
@@ -284,25 +285,27 @@ def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, level:
     have no part in the test of a percentile or an area. They count in that of F1: a case that is neither an error nor a
     true positive in one of the runs moves F1 as well.
     """
-    from rag_eval import stats
+    from rag_eval.stats.differences import above_percentile
+    from rag_eval.stats.paired import paired_p, swap
+    from rag_eval.stats.swap_units import complete, has_gaps
 
     if fold == "f1":
         return _chance_of_f1(worse_first, seed, level)
-    if fold not in ("mean", "total") and stats.has_gaps(worse_first):
-        worse_first = stats.complete(worse_first)
+    if fold not in ("mean", "total") and has_gaps(worse_first):
+        worse_first = complete(worse_first)
         if not _figures(fold, worse_first):
             return 1.0
     if fold in RANKED:
-        worse_first = stats.above_percentile(worse_first, RANKED[fold])  # type: ignore[arg-type]
+        worse_first = above_percentile(worse_first, RANKED[fold])  # type: ignore[arg-type]
         fold = "mean"
     if fold != "mean":
-        return stats.swap(worse_first, lambda side: _number(fold, side), seed, level=level)
-    return stats.paired_p(worse_first, seed, level=level)  # type: ignore[arg-type]
+        return swap(worse_first, lambda side: _number(fold, side), seed, level=level)
+    return paired_p(worse_first, seed, level=level)  # type: ignore[arg-type]
 
 
 def _chance_of_f1(pairs: Counter[Pair] | Units, seed: bytes, level: float) -> float:
     """Swap the units that differ; the scores of the others stay as they are."""
-    from rag_eval.stats import swap
+    from rag_eval.stats.paired import swap
     from rag_eval.stats.swap_units import Units, units_of
 
     moved = Units()

@@ -16,8 +16,17 @@ from math import fsum, hypot, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.stats.bounded import DECIMALS, ratio_at_least, ratio_at_most
-from rag_eval.stats.intervals import CONFIDENCE, UNIT, Interval, interval, percentile, settled, small_sample
-from rag_eval.stats.roc import area, area_interval
+from rag_eval.stats.intervals import (
+    CONFIDENCE,
+    UNIT,
+    Interval,
+    area,
+    area_interval,
+    interval,
+    percentile,
+    settled,
+    small_sample,
+)
 from rag_eval.stats.special import normal_quantile, student_quantile, student_upper
 
 if TYPE_CHECKING:
@@ -118,7 +127,7 @@ def effect_with_runs(effect: float, level: float, power: float, runs: BetweenRun
 def auc_interval_of_questions(
     positives: Mapping[Question, int], negatives: Mapping[Question, int], confidence: float = CONFIDENCE
 ) -> Interval:
-    """As :func:`rag_eval.stats.roc.auc_interval`: questions with more tries than others count for fewer in all."""
+    """As :func:`auc_interval`: questions with more tries than others count for fewer in all."""
     sides = positives, negatives
     return area_interval(area(*map(_scores, sides)), min(map(_effective, sides)), confidence)
 
@@ -129,7 +138,7 @@ def hit_rate_interval_of_questions(
     false_alarms: float,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """As :func:`rag_eval.stats.roc.hit_rate_interval`."""
+    """As :func:`rag_eval.stats.intervals.hit_rate_interval`."""
     half = 1 - (1 - confidence) / 2
     loose, strict = _around(negatives, 1 - false_alarms, half)
     most = _hits(positives, lambda score: loose is None or score >= loose)

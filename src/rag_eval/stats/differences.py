@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.stats.bounded import DECIMALS
 from rag_eval.stats.intervals import UNIT, Interval, interval, settled
-from rag_eval.stats.missing_pairs import mean, share
-from rag_eval.stats.swap_units import Units, units_of
+from rag_eval.stats.swap_units import Units, mean, share, units_of
 
 if TYPE_CHECKING:
     from rag_eval.stats.intervals import Ends

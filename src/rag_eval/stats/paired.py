@@ -7,23 +7,35 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import frexp
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256, shake_256
+from itertools import chain
+from math import ceil, frexp
 from operator import getitem
 from struct import unpack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.stats.missing_pairs import complete, enough_in_both, has_gaps, moves
-from rag_eval.stats.resampling import DRAWS, chance, enough, key_of, p_value
 from rag_eval.stats.special import binomial_tail
-from rag_eval.stats.swap_units import units_of
+from rag_eval.stats.swap_units import complete, enough_in_both, has_gaps, moves, units_of
 
 if TYPE_CHECKING:
-    from rag_eval.stats.swap_units import Units
+    from rag_eval.stats.swap_units import Unit, Units
+
+    Pairs = list[tuple[Any, Any]]
+    Statistic = Callable[[Sequence[Any]], float | None]
 
 Pair = tuple[float | None, float | None]
 """A case's scores under the two runs; None where the metric does not apply."""
 
+DRAWS = 9_999
+"""The least p is then 0.0001."""
+ENOUGH_HITS = 400
+"""With so many the draws stop: p is then known to a twentieth of itself (Besag and Clifford, 1991)."""
+FEW_HITS = 10
+"""With more than these the usual number of draws will do; else they go on where the level is out of their reach."""
+_BELOW, _TIMES = 4, 20
+FIGURE_DRAWS = 1_999
+"""Of a test of any figure: each draw takes the figure of both runs anew. The least p is then 0.0005."""
 MOST_SWAPS = 2_048
 """Of more cases that differ, bunches are swapped: a draw then takes no longer for a hundred thousand than for these."""
 _COUNTED_EXACTLY = 1_000
@@ -31,6 +43,7 @@ _MOST_STEPS = 40_000
 _BITS, _BATCH, _KEY = 8, 250, 8
 _WORD, _FINEST = 60, 45
 _LEAST = 2.0**-1074
+_LAST_BITS = 1e-12
 
 
 def mcnemar(worse: int, better: int, sides: int = 1) -> float:
@@ -66,7 +79,7 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     from ``seed`` alone, and there are more of them where it takes more to reach the ``level`` that p is held to.
 
     If some cases have a score in only one run, the test swaps what each case contributes to the difference, see
-    :mod:`rag_eval.stats.missing_pairs`. If few cases have both, only those are tested, and p is 1 if none has. Raises
+    :mod:`rag_eval.stats.swap_units`. If few cases have both, only those are tested, and p is 1 if none has. Raises
     ValueError if a run has no score at all.
     """
     swaps = _swappable(units_of(pairs))  # the units may be many, and are not wanted any more
@@ -208,3 +221,78 @@ def _subset_sums(gains: Sequence[int]) -> list[int]:
     for gain in (*gains, *[0] * (_BITS - len(gains))):
         sums += [value + gain for value in sums]
     return sums
+
+
+def swap(
+    pairs: Iterable[tuple[Any, Any]] | Units,
+    statistic: Statistic,
+    seed: bytes,
+    draws: int = FIGURE_DRAWS,
+    level: float = 1.0,
+) -> float:
+    """The permutation test that the first run's figure is the greater one.
+
+    As :func:`sign_flip`, with any ``statistic`` of a run's scores in place of the mean; a draw in
+    which a run has no figure counts as a hit. ValueError where a run has none as observed.
+    """
+    ordered = [_listed(unit) for unit in sorted(units_of(pairs).elements(), key=repr)]
+    observed = _difference(list(chain.from_iterable(ordered)), statistic)
+    if observed is None:
+        raise ValueError("one of the runs has no figure at all")
+    least = observed - _LAST_BITS
+    found = (_difference(drawn, statistic) for drawn in _drawn(ordered, key_of(seed), enough(draws, level)))
+    return p_value((one is None or one >= least for one in found), draws)
+
+
+def _listed(unit: Unit) -> Pairs:
+    return [pair for pair, times in unit for _ in range(times)]
+
+
+def _drawn(ordered: Sequence[Pairs], key: bytes, draws: int) -> Iterator[Pairs]:
+    swapped = [[pair[::-1] for pair in unit] for unit in ordered]
+    for number in range(draws):
+        bits = int.from_bytes(chance(key, b"swap", number, (len(ordered) + 7) // 8), "big")
+        units = (swapped[place] if bits >> place & 1 else unit for place, unit in enumerate(ordered))
+        yield list(chain.from_iterable(units))
+
+
+def _difference(pairs: Pairs, statistic: Statistic) -> float | None:
+    first, second = (statistic([pair[side] for pair in pairs]) for side in (0, 1))
+    return None if first is None or second is None else first - second
+
+
+def enough(draws: int, level: float) -> int:
+    """So many draws that without a hit p is a quarter of a level, which may be that of one of many tests.
+
+    Twenty times the usual number are the most: beyond, see :func:`within_reach`, no test can fail.
+    """
+    return min(max(draws, ceil(_BELOW / level) - 1), _TIMES * (draws + 1) - 1)
+
+
+def within_reach(level: float, draws: int = DRAWS) -> bool:
+    """Whether a drawn test can be significant at a level."""
+    return 1 / (1 + enough(draws, level)) <= level
+
+
+def key_of(seed: bytes) -> bytes:
+    """What :func:`chance` draws by: of a seed that is made of all scores, once and not for each draw."""
+    return sha256(seed).digest()
+
+
+def chance(key: bytes, purpose: bytes, number: int, size: int) -> bytes:
+    """Bytes as good as random, the same for the same key on every platform and version of Python."""
+    return shake_256(b"%s %d %s" % (purpose, number, key)).digest(size)
+
+
+def p_value(hits: Iterable[bool], draws: int) -> float:
+    """(1 + hits) / (1 + draws) over what the draws gave, or over as many of them as it takes to enough hits.
+
+    Beyond the usual number of ``draws`` few hits are enough. Where draws stop hangs on hits alone that make p greater
+    than any that goes on could come to: p keeps its level.
+    """
+    found = done = 0
+    for done, hit in enumerate(hits, 1):
+        found += hit
+        if found >= ENOUGH_HITS or (done >= draws and found > FEW_HITS):
+            break
+    return (1 + found) / (1 + done)
