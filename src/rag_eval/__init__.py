@@ -1,6 +1,6 @@
 """The quality gate for RAG systems.
 
-``score`` takes gold and trace files and gives a :class:`Report`; every renderer and every exit code is read from it.
+``score`` takes gold and traces, as files, lists of dicts or data frames, and returns a :class:`Report`.
 
 >>> import rag_eval
 >>> report = rag_eval.score("eval/gold.jsonl", "runs/trace.jsonl")  # doctest: +SKIP
@@ -13,24 +13,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.api import score
+    from rag_eval.api import Report, load_gold, load_traces, render, score, validate
+    from rag_eval.cli.commands.compare import compare
+    from rag_eval.cli.commands.explain import explain
     from rag_eval.errors import InputError, Problem, RagEvalError, UsageError
 
 __version__ = "1.0.0"
 REPOSITORY = "org/rag-eval-action"
 """Where the action is released, as OWNER/NAME: a release sets it, and all examples are rendered from it."""
-__all__ = ["InputError", "Problem", "RagEvalError", "Report", "UsageError", "__version__", "score"]
+__all__ = [
+    "InputError",
+    "Problem",
+    "RagEvalError",
+    "Report",
+    "UsageError",
+    "__version__",
+    "compare",
+    "explain",
+    "load_gold",
+    "load_traces",
+    "render",
+    "score",
+    "validate",
+]
 
 # Start-up is a feature: `import rag_eval` loads nothing, a public name loads its module when it is first used.
 _HOMES = {
-    "score": "rag_eval.api",
-    "Report": "rag_eval.analysis.report",
-    "InputError": "rag_eval.errors",
-    "Problem": "rag_eval.errors",
-    "RagEvalError": "rag_eval.errors",
-    "UsageError": "rag_eval.errors",
+    **dict.fromkeys(("Report", "load_gold", "load_traces", "render", "score", "validate"), "rag_eval.api"),
+    "compare": "rag_eval.cli.commands.compare",
+    "explain": "rag_eval.cli.commands.explain",
+    **dict.fromkeys(("InputError", "Problem", "RagEvalError", "UsageError"), "rag_eval.errors"),
 }
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> object:

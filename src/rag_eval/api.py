@@ -2,30 +2,93 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from rag_eval.analysis.report import Report
-from rag_eval.errors import InputError, Problem
+from rag_eval.analysis.report import Report as AnalysisReport
+from rag_eval.common.escaping import quoted
+from rag_eval.errors import InputError, MissingExtra, Problem, UsageError
 from rag_eval.gates.policy import Policy
 from rag_eval.readers.problems import Ledger
 from rag_eval.readers.source import Reader
+from rag_eval.run.in_memory import Path, Rows, gates_as_file, rows_as_lines
 from rag_eval.run.inputs import Options, load_inputs, open_policy
 from rag_eval.run.scored import score_run
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rag_eval.governance.base_policy import Authority
 
-__all__ = ["Options", "run", "score"]
+__all__ = ["Options", "Report", "load_gold", "load_traces", "render", "run", "score", "validate"]
 
-Path = str | os.PathLike[str]
+
+class Report(AnalysisReport):
+    """The outcome of a run: every field of ``report.json``, and ways to show it.
+
+    >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/bad.jsonl")
+    >>> report
+    <Report: FAILED  3 of 4 gates · 6 of 14 questions wrong>
+    >>> [question.qid for question in report.questions.failing][:3]
+    ['Q02', 'Q04', 'Q05']
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        from rag_eval.rendering.table import verdict
+
+        return f"<Report: {verdict(self)}>"
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and the gates as HTML, for notebooks."""
+        from rag_eval.rendering.html import summary
+
+        return summary(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of report.json.
+
+        >>> score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl").to_dict()["verdict"]
+        'passed'
+        """
+        from rag_eval.rendering.json_file import render as as_text
+
+        value: dict[str, Any] = json.loads(as_text(self))
+        return value
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a data frame with a row a question: qid, run, question, answerable, label, and a column a metric."""
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise MissingExtra("to_pandas", "pandas") from None
+        names = "qid", "run", "question", "answerable", "label"
+        known = (
+            {name: score[0] if isinstance(score, tuple) else score for name, score in one.scores.items()}
+            for one in self.questions
+        )
+        rows = [
+            {**{name: getattr(one, name) for name in names}, **scores}
+            for one, scores in zip(self.questions, known, strict=True)
+        ]
+        return pd.DataFrame(rows, columns=None if rows else list(names))
+
+    def to_html(self, path: Path) -> None:
+        """Write the HTML report, one file that loads nothing from elsewhere."""
+        with open(path, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - pathlib costs start-up time
+            file.write(render(self, "html"))
 
 
 def score(
-    gold: Path,
-    trace: Path,
-    gates: Path | None = None,
+    gold: Rows,
+    trace: Rows,
+    gates: Path | Mapping[str, Any] | None = None,
     baseline: Path | None = None,
     *,
     k: int | Sequence[int] | None = None,
@@ -33,39 +96,130 @@ def score(
     suite: str = "full",
     by: str | Sequence[str] = (),
 ) -> Report:
-    """Score a trace file against a gold file and judge the gates.
+    """Score traces against a gold set and judge the gates.
 
-    ``gold`` and ``trace`` are paths as ``rag-eval score`` takes them; ``gates`` is the path of an eval-gates.yml,
-    without which the reference scorer's defaults hold; ``baseline`` is the report.json of an earlier run, in place of
-    the one that the gates file names. ``k`` gives the cutoffs of the retrieval metrics (1, 3, 5 and 10 if not said).
-    ``perspectives`` (such as ``["retrieval"]``) and ``suite`` (``smoke``, ``smoke:30``) narrow the run to a part, which
-    ``report.scope`` then tells. ``by`` names gold fields (such as ``["difficulty", "tags"]``) by which
-    ``report.slices`` has every metric. Raises :class:`~rag_eval.errors.InputError` with every problem where the files
-    cannot be judged, and :class:`~rag_eval.errors.UsageError` where an argument cannot be; a failed gate is no error:
-    read ``report.passed``.
+    Args:
+        gold: The path of a gold file, a list of dicts, or a data frame of pandas or polars.
+        trace: The same of traces.
+        gates: The path of an eval-gates.yml, or its content: a dict of metrics with their bounds, or of the whole file.
+            Without it the default gates are in force.
+        baseline: The report.json of an earlier run, in place of the one that the gates file names.
+        k: The cutoffs of the retrieval metrics; 1, 3, 5 and 10 by default.
+        perspectives: Metric groups, such as ``["retrieval"]``: only these are measured and judged.
+        suite: ``smoke`` or ``smoke:30`` for a part of the questions.
+        by: Gold fields, such as ``["difficulty", "tags"]``, by which ``report.slices`` has every metric.
+
+    Returns:
+        The report. A failed gate is no error: read ``report.passed``.
+
+    Raises:
+        InputError: The input is invalid; the error lists every problem.
+        UsageError: An argument is invalid.
 
     >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl")
     >>> report.verdict, report.metrics["precision"].exact
     ('passed', '1')
+    >>> gold = [{"qid": "Q1", "question": "How long?", "answerable": True,
+    ...          "gold_claim_substr": ["30 days"], "gold_citations": ["a"]}]
+    >>> trace = [{"qid": "Q1", "q": "How long?", "retrieved_ids": ["a"],
+    ...           "answer_json": {"claim": "30 days.", "citations": ["a"]}}]
+    >>> score(gold, trace, gates={"precision": {"min": 0.8}})
+    <Report: PASSED  1 of 1 gate · 1 question right>
     """
     from rag_eval.engines.run_arguments import cutoffs, fields, name, names, path
 
-    policy = "" if gates is None else path(gates, "gates")
-    earlier = "" if baseline is None else path(baseline, "baseline")
-    part = names(perspectives, "perspectives"), name(suite, "suite")
+    held: dict[str, bytes] = {}
+    places, policy = {"gold": "", "trace": ""}, ""
+    for what, stated in (("gold", gold), ("trace", trace)):
+        if isinstance(stated, (str, bytes, os.PathLike)):
+            places[what] = path(stated, what)
+        else:
+            places[what] = f"<{what}>"
+            held[f"<{what}>"] = rows_as_lines(stated, what)
+    if isinstance(gates, Mapping):
+        policy = "<gates>"
+        held[policy] = gates_as_file(gates)
+    elif gates is not None:
+        policy = path(gates, "gates")
     return run(
         Options(
-            path(gold, "gold"),
-            path(trace, "trace"),
+            places["gold"],
+            places["trace"],
             policy,
             cutoffs(k),
-            None,
-            "",
-            earlier,
-            *part,
+            baseline="" if baseline is None else path(baseline, "baseline"),
+            perspectives=names(perspectives, "perspectives"),
+            suite=name(suite, "suite"),
             by=fields(names(by, "by")),
+            held=held,
         )
     )
+
+
+def render(report: AnalysisReport, form: str = "table", *, verbose: bool = False) -> str:
+    """Return a report as text: ``table``, ``markdown``, ``html``, ``json``, ``junit``, ``sarif`` or ``csv``.
+
+    ``verbose`` shows everything in the table, not only what failed.
+
+    >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/bad.jsonl")
+    >>> render(report).splitlines()[0]
+    'FAILED  3 of 4 gates · 6 of 14 questions wrong'
+    """
+    from rag_eval.rendering import RENDERERS
+    from rag_eval.rendering import render as rendered
+
+    if form not in RENDERERS:
+        raise UsageError(f"form: {quoted(form)} is none of {', '.join(RENDERERS)}")
+    return rendered(report, form, **({"verbose": verbose} if form == "table" else {}))
+
+
+def validate(*files: Path, kind: str | None = None) -> list[Problem]:
+    """Return every problem of gold, trace, gates, report and run files; an empty list if all are valid.
+
+    ``kind`` (``gold``, ``trace``, ``gates``, …) takes the files as this kind, whatever their names say.
+
+    >>> validate("examples/quickstart/gold.jsonl", "examples/quickstart/eval-gates.yml")
+    []
+    """
+    from rag_eval.engines.run_arguments import path
+    from rag_eval.readers.validation import KINDS, check
+
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"kind: {quoted(kind)} is none of {', '.join(KINDS)}")
+    reader = Reader(Ledger())
+    for file in files:
+        check(reader, path(file, "files"), kind)
+    return list(reader.ledger.problems)
+
+
+def load_gold(file: Path) -> list[dict[str, Any]]:
+    """Return the items of a gold file as dicts; raise InputError with every problem if it is invalid.
+
+    >>> load_gold("examples/quickstart/gold.jsonl")[0]["qid"]
+    'Q01'
+    """
+    from rag_eval.engines.run_arguments import path
+    from rag_eval.readers.gold_file import read_entries
+
+    reader = Reader(Ledger())
+    rows = [row for _, row in read_entries(reader, path(file, "file"))]
+    reader.ledger.stop_on_problems()
+    return rows
+
+
+def load_traces(file: Path) -> list[dict[str, Any]]:
+    """Return the traces of a file as dicts; raise InputError with every problem if it is invalid.
+
+    >>> load_traces("examples/quickstart/good.jsonl")[0]["qid"]
+    'Q01'
+    """
+    from rag_eval.engines.run_arguments import path
+    from rag_eval.readers.trace_file import read_trace_rows
+
+    reader = Reader(Ledger())
+    rows = [row for _, row in read_trace_rows(reader, path(file, "file"))]
+    reader.ledger.stop_on_problems()
+    return rows
 
 
 def run(options: Options, authority: Authority | None = None) -> Report:
@@ -85,11 +239,11 @@ def run(options: Options, authority: Authority | None = None) -> Report:
     except InputError as error:
         raise _of_another_tool(reader, policy, error) or error from None
     if authority is None:
-        return scored.report
+        return Report(*scored.report)
     from rag_eval.governance.policy_review import review
     from rag_eval.governance.review_context import ReviewContext
 
-    return review(ReviewContext(authority, scored))
+    return Report(*review(ReviewContext(authority, scored)))
 
 
 def _of_another_tool(reader: Reader, policy: Policy, error: InputError) -> InputError | None:

@@ -64,9 +64,14 @@ class InputError(RagEvalError):
     """
 
     def __init__(self, problems: Sequence[Problem], more: int = 0) -> None:
-        super().__init__(f"{len(problems) + more} problem(s) in the input")
+        super().__init__(problems, more)
         self.problems = tuple(problems)
         self.more = more
+
+    def __str__(self) -> str:
+        """Return how many problems there are, and below that a line each."""
+        total = len(self.problems) + self.more
+        return "\n".join([f"{total} problem{'s' if total != 1 else ''} in the input", *self.lines()])
 
     @property
     def first(self) -> str:

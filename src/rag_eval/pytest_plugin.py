@@ -42,13 +42,12 @@ def rag_eval_report(pytestconfig: pytest.Config) -> Report:
     """
     from rag_eval import api
     from rag_eval.common.escaping import log_line
-    from rag_eval.errors import InputError, RagEvalError
+    from rag_eval.errors import RagEvalError
 
     try:
         return api.run(_options(pytestconfig))
     except RagEvalError as error:
-        lines = [str(error), *(error.lines() if isinstance(error, InputError) else ())]
-        pytest.fail("\n".join([f"rag-eval: {log_line(line)}" for line in lines]), pytrace=False)
+        pytest.fail("\n".join(f"rag-eval: {log_line(line)}" for line in str(error).split("\n")), pytrace=False)
 
 
 @pytest.hookimpl(hookwrapper=True)

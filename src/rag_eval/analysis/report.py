@@ -20,6 +20,7 @@ from rag_eval.gates.gate_inputs import Baseline, Evidence, one_by_one
 from rag_eval.gates.metric_results import as_result, questions_of, results_of
 from rag_eval.gates.outcomes import judge_all, rejudged
 from rag_eval.gates.policy import FULL, Judged, Policy, Statistics, verdict
+from rag_eval.gates.results import QuestionList
 from rag_eval.gates.scope import Scope, asked, scope_of
 from rag_eval.metrics import measure
 
@@ -84,7 +85,7 @@ class Report(NamedTuple):
     allowed: Mapping[str, int]
     labels: Mapping[str, int]
     diagnosis: tuple[Diagnosis, ...]
-    questions: tuple[Question, ...]
+    questions: QuestionList
     notes: tuple[Remark, ...]
     inputs: tuple[Input, ...]
     contracts: Mapping[str, str]
@@ -220,7 +221,7 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         allowed={},
         labels=card.labels(),
         diagnosis=(),
-        questions=questions,
+        questions=QuestionList(questions),
         notes=(*remarks(card, golds, policy, context.about or {}, context.inputs), *context.notes),
         inputs=tuple(context.inputs),
         contracts={one.name: contract(one, policy) for one in card.measures},

@@ -10,7 +10,7 @@ from typing import Any
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
 
-Path = str | os.PathLike[str]
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 _MOST = 999_999
 

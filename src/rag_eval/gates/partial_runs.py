@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from rag_eval.gates.results import QuestionList
+
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Earlier
     from rag_eval.gates.policy import Policy
@@ -41,8 +43,8 @@ def of_suite(earlier: Earlier, aside: Collection[str]) -> Earlier:
     if not aside:
         return earlier
 
-    def kept(cases: Sequence[Question]) -> tuple[Question, ...]:
-        return tuple(case for case in cases if case.qid not in aside)
+    def kept(cases: Sequence[Question]) -> QuestionList:
+        return QuestionList(case for case in cases if case.qid not in aside)
 
     recorded, runs = earlier.recorded, _of_runs()
     own = {name: result for name, result in recorded.metrics.items() if name in runs}

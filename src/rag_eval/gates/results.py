@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
+from rag_eval.cases.labels import GOOD
 from rag_eval.contract.fields import LARGEST, Count
 from rag_eval.stats.tally import Shown, Value, as_shown
 
@@ -175,6 +176,17 @@ class Question(NamedTuple):
     trace_line: int
     gold_sha256: str = ""
     slices: tuple[str, ...] = ()
+
+
+class QuestionList(tuple[Question, ...]):
+    """The cases of a report, in its order."""
+
+    __slots__ = ()
+
+    @property
+    def failing(self) -> QuestionList:
+        """The cases whose answer is wrong, by their labels."""
+        return QuestionList(question for question in self if question.label not in GOOD)
 
 
 _Labelled = tuple[Annotated[float, Meta(ge=-LARGEST, le=LARGEST)], bool]

@@ -15,7 +15,7 @@ from rag_eval.analysis.operations import MOST
 from rag_eval.analysis.report import Report, contract
 from rag_eval.common.escaping import quoted
 from rag_eval.gates.policy import Policy
-from rag_eval.gates.results import MetricResult
+from rag_eval.gates.results import MetricResult, QuestionList
 from rag_eval.metrics import find, measure
 from rag_eval.scoring.scorecard import Completeness
 
@@ -150,7 +150,7 @@ def _report(run: Row, metrics: dict[str, MetricResult], contracts: dict[str, str
         allowed={},
         labels={},
         diagnosis=(),
-        questions=(),
+        questions=QuestionList(),
         notes=tuple(notes),
         inputs=(source,),
         contracts=contracts,

@@ -21,7 +21,7 @@ from rag_eval.analysis.report import FORMAT, Base, Report, SignedAt, SliceResult
 from rag_eval.cases.finding import Finding
 from rag_eval.common.escaping import json_source
 from rag_eval.gates.policy import Comparison, Judged, Statistics
-from rag_eval.gates.results import MetricResult, Question, QuestionRow, Scores
+from rag_eval.gates.results import MetricResult, Question, QuestionList, QuestionRow, Scores
 from rag_eval.gates.scope import Scope
 from rag_eval.metrics import METRICS
 from rag_eval.scoring.scorecard import Completeness
@@ -174,7 +174,7 @@ def from_json(value: dict[str, Any]) -> Report:
     questions = value["questions"]
     if questions and not isinstance(questions[0], Question):
         questions = Questions().made(msgspec.convert(questions, list[QuestionRow]))
-    fields["questions"] = tuple(questions)
+    fields["questions"] = QuestionList(questions)
     fields["metrics"] = _metrics(value["metrics"])
     fields["statistics"] = _made(Statistics, value["statistics"])
     fields["gates"] = tuple(_gate(entry) for entry in value["gates"])

@@ -50,6 +50,8 @@ class Options(NamedTuple):
     """Gold fields to cut the metrics by, besides those of the gates file."""
     verdicts: str = ""
     """Replaces the verdicts of the gates file."""
+    held: Mapping[str, bytes] = {}
+    """What is read in place of the files of these names: stdin, and rows that are given as objects."""
 
 
 class Inputs(NamedTuple):
@@ -126,7 +128,8 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
 
     Raises InputError with every problem of the gates file.
     """
-    digests, reader = Digests(), Reader(Ledger(), root=options.root, urls=options.how.engine == "dask")
+    digests, is_dask = Digests(), options.how.engine == "dask"
+    reader = Reader(Ledger(), root=options.root, held=options.held, urls=is_dask)
     policy = policy_in(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))
     k, gold, trace = headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
@@ -187,6 +190,6 @@ def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str,
     from rag_eval.readers.report_file import read_sidecar, sidecar_of
 
     path = sidecar_of(policy.trace)
-    if not reader.has(path):
+    if policy.trace in reader.held or not reader.has(path):
         return None
     return read_sidecar(reader, path, digests.of("run", path))

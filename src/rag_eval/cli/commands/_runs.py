@@ -36,6 +36,12 @@ def read_runs(paths: Sequence[str], options: Options) -> Read:
     return Read(_named(found), notes)
 
 
+def columns_of(reports: Sequence[Report]) -> list[Column]:
+    """Return the runs of reports, called run 1, run 2 and so on."""
+    found = [column for number, one in enumerate(reports, 1) for column in _split(f"run {number}", one)]
+    return _named(found)
+
+
 def place_of(columns: Sequence[Column], name: str | None) -> int:
     """The place of the run called ``name`` (by its name, its run field or its file), of the first where none is."""
     if name is None:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rag_eval.analysis.runs import SideBySide, side_by_side
 from rag_eval.cli.commands._shared import cutoffs, gates_path, remark
+from rag_eval.common.escaping import hypertext
 from rag_eval.errors import UsageError
+
+Path = str | os.PathLike[str]
 
 if TYPE_CHECKING:
     from rag_eval.analysis.repeats import Repeats
+    from rag_eval.analysis.report import Report
     from rag_eval.analysis.runs import Column
     from rag_eval.gates.policy import Policy
     from rag_eval.run.inputs import Options
@@ -63,8 +70,65 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+class RunComparison(SideBySide):
+    """Runs side by side: every field of ``rag-eval compare --format json``, and ways to show it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<RunComparison: {len(self.runs)} runs over {self.cases} cases>"
+
+    def __str__(self) -> str:
+        from rag_eval.rendering.comparison import render
+
+        return render(self, "table")
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{hypertext(str(self))}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain data."""
+        from rag_eval.rendering.comparison import render
+
+        value: dict[str, Any] = json.loads(render(self, "json"))
+        return value
+
+
+def compare(
+    *runs: Path | Report,
+    gold: Path = "",
+    gates: Path = "",
+    base: str | None = None,
+    metrics: Sequence[str] = (),
+    every: bool = False,
+) -> RunComparison:
+    """Compare runs: reports, or paths of report.json and trace files. The first is the base unless ``base`` names one.
+
+    Print the result, or read its ``runs`` and ``metrics``. ``metrics`` names those to compare, ``every``
+    compares all; otherwise the metrics that the last run gates are compared.
+
+    >>> folder = "examples/quickstart"
+    >>> found = compare(f"{folder}/good.jsonl", f"{folder}/bad.jsonl", gold=f"{folder}/gold.jsonl")
+    >>> print(found)  # doctest: +ELLIPSIS
+    2 runs over 14 cases
+    ...
+    """
+    from rag_eval.api import Options
+    from rag_eval.cli.commands._runs import columns_of, place_of, read_runs
+
+    options = Options(os.fsdecode(gold), "", gates_path(os.fsdecode(gates)))
+    reports = [one for one in runs if not isinstance(one, (str, os.PathLike))]
+    files = [os.fsdecode(one) for one in runs if isinstance(one, (str, os.PathLike))]
+    if reports and files:
+        raise UsageError("compare takes reports or paths, not both")
+    columns = columns_of(reports) if reports else read_runs(files, options).columns
+    if not 1 < len(columns) <= MOST:
+        raise UsageError(f"compare takes from 2 to {MOST} runs, not {len(columns)}")
+    found = side_by_side(columns, place_of(columns, base), _policy(options).score, list(metrics), every=every)
+    return RunComparison(*found)
+
+
 def _compared(columns: Sequence[Column], options: Options, args: argparse.Namespace, form: str) -> str:
-    from rag_eval.analysis.runs import side_by_side
     from rag_eval.cli.commands._runs import place_of
     from rag_eval.rendering.comparison import render
 

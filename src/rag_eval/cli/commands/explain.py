@@ -12,6 +12,8 @@ from rag_eval.cli.commands._shared import add_inputs, gates_path
 from rag_eval.common.escaping import log_line, one_line
 from rag_eval.errors import UsageError
 
+Path = str | os.PathLike[str]
+
 if TYPE_CHECKING:
     from rag_eval.cases.case import Case
     from rag_eval.metrics import Measure, Metric
@@ -42,6 +44,25 @@ def run(args: argparse.Namespace) -> int:
     for line in list(metric_lines(metric)) if metric else case_lines(args):
         sys.stdout.write(log_line(line) + "\n")
     return 0
+
+
+def explain(
+    subject: str, gold: Path = "", trace: Path = "", gates: Path = "", *, k: int | Sequence[int] | None = None
+) -> str:
+    """Return what a metric means, or why a question scored as it did, as ``rag-eval explain`` prints it.
+
+    >>> print(explain("precision").splitlines()[0])
+    precision (answers; higher is better)
+    >>> folder = "examples/quickstart"
+    >>> print(explain("Q02", f"{folder}/gold.jsonl", f"{folder}/bad.jsonl").splitlines()[0])
+    Q02: NOT_RETRIEVED (no gold evidence was retrieved)
+    """
+    from rag_eval.engines.run_arguments import cutoffs
+
+    metric = _metric(subject)
+    files = {name: os.fsdecode(path) for name, path in (("gold", gold), ("trace", trace), ("gates", gates))}
+    asked = argparse.Namespace(subject=subject, k=cutoffs(k), **files)
+    return "\n".join(list(metric_lines(metric)) if metric else case_lines(asked)).rstrip() + "\n"
 
 
 def metric_lines(metric: Metric) -> Iterator[str]:

@@ -39,6 +39,12 @@ def render(report: Report) -> str:
     return page(phrases.title(report), shown(report.version), _header(report), sections)
 
 
+def summary(report: Report) -> str:
+    """Return the verdict and the table of the gates, for a notebook."""
+    verdict = tag("p", tag("strong", sign(report.verdict), " ", inline(phrases.headline(report, VOICE))))
+    return str(joined([verdict, laid([gates_table.table(report, VOICE)])]))
+
+
 def _header(report: Report) -> Markup:
     kind = "inconclusive" if phrases.in_part(report) else report.verdict
     head = tag("h1", sign(kind), " ", phrases.title(report))

@@ -1,0 +1,157 @@
+"""The package as a library: what it publishes, scoring objects in memory, and how a report shows itself."""
+
+import doctest
+import json
+from importlib import import_module
+
+import pytest
+
+import rag_eval
+from cases import ROOT, gold_row, trace_row
+
+FOLDER = ROOT / "examples" / "quickstart"
+GOLD, GOOD, BAD, GATES = (FOLDER / name for name in ("gold.jsonl", "good.jsonl", "bad.jsonl", "eval-gates.yml"))
+ROWS = [gold_row(qid="Q1", gold_claim_substr=["30 days"], gold_citations=["a"])]
+TRACES = [trace_row(qid="Q1", retrieved_ids=["a"], answer_json={"claim": "30 days.", "citations": ["a"]})]
+
+
+@pytest.fixture(scope="module")
+def report():
+    return rag_eval.score(GOLD, BAD, GATES)
+
+
+def test_dir_lists_what_is_published():
+    assert dir(rag_eval) == sorted(rag_eval.__all__)
+    assert {"score", "compare", "explain", "validate", "render", "load_gold", "load_traces"} <= set(dir(rag_eval))
+    assert all(getattr(rag_eval, name) for name in dir(rag_eval))
+
+
+@pytest.mark.parametrize("module", ["rag_eval.api", "rag_eval.cli.commands.compare", "rag_eval.cli.commands.explain"])
+def test_the_examples_in_docstrings_print_what_they_say(module, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found = doctest.testmod(import_module(module))
+    assert found.failed == 0 < found.attempted
+
+
+def test_every_public_function_has_an_example():
+    for name in ("score", "compare", "explain", "validate", "render", "load_gold", "load_traces", "Report"):
+        assert ">>> " in getattr(rag_eval, name).__doc__, name
+
+
+def test_a_report_shows_itself(report):
+    assert repr(report) == "<Report: FAILED  4 of 8 gates · 6 of 14 questions wrong>"
+    assert str(report) == rag_eval.render(report) == rag_eval.render(report, "table")
+    assert "over_refusal" in rag_eval.render(report, verbose=True)
+    shown = report._repr_html_()
+    assert shown.count("<tr>") == 9
+    assert "<script" not in shown
+
+
+def test_a_report_becomes_data(report, tmp_path):
+    assert report.to_dict() == json.loads(rag_eval.render(report, "json"))
+    report.to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text("utf-8") == rag_eval.render(report, "html")
+
+
+def test_failing_questions_are_at_hand(report):
+    assert [one.qid for one in report.questions.failing] == ["Q02", "Q04", "Q05", "Q07", "Q09", "Q11"]
+    assert len(report.questions) == 14
+    assert report.questions.failing.failing == report.questions.failing
+
+
+def test_a_report_becomes_a_data_frame(report):
+    pytest.importorskip("pandas")
+    frame = report.to_pandas()
+    assert list(frame.columns[:5]) == ["qid", "run", "question", "answerable", "label"]
+    assert frame["precision"].mean() == 0.5
+    assert len(frame) == 14
+
+
+def test_without_pandas_the_extra_is_named(report, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(rag_eval.RagEvalError, match=r'pip install "rag-eval-action\[pandas\]"'):
+        report.to_pandas()
+
+
+def test_rows_and_gates_in_memory_score_as_their_files():
+    gates = {"precision": {"min": 0.8}, "mrr": {"min": 0.5, "severity": "warning"}}
+    of_rows = rag_eval.score(rag_eval.load_gold(GOLD), rag_eval.load_traces(BAD), gates)
+    of_files = rag_eval.score(GOLD, BAD)
+    assert of_rows.metrics == of_files.metrics
+    assert of_rows.labels == of_files.labels
+    assert [gate.outcome for gate in of_rows.gates[:2]] == ["failed", "passed"]
+
+
+def test_data_frames_score_as_their_rows():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    optional = [{**ROWS[0], "difficulty": "easy"}, {**ROWS[0], "qid": "Q2"}]  # a cell without a value
+    twice = [TRACES[0], {**TRACES[0], "qid": "Q2"}]
+    plain = rag_eval.score(optional, twice)
+    for frame in (pandas.DataFrame, polars.DataFrame):
+        assert rag_eval.score(frame(optional), frame(twice)).metrics == plain.metrics
+
+
+def test_a_whole_gates_file_may_be_a_dict():
+    report = rag_eval.score(ROWS, TRACES, {"k": 5, "gates": {"recall_any@5": {"min": 1}}})
+    assert (report.k, report.passed, report.gates_file) == (5, True, "<gates>")
+
+
+def test_a_run_json_of_the_current_folder_is_not_that_of_rows_in_memory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.json").write_text('{"version": 1}', "utf-8")
+    assert rag_eval.score(ROWS, TRACES).run is None
+
+
+@pytest.mark.parametrize(
+    ("gold", "gates", "said"),
+    [
+        ([{**ROWS[0], "answerable": "no"}], None, "<gold>:1: /answerable"),
+        (ROWS, {"chr": 0.8}, "<gates>:1: "),
+    ],
+)
+def test_wrong_rows_in_memory_are_problems_with_their_place(gold, gates, said):
+    with pytest.raises(rag_eval.InputError) as error:
+        rag_eval.score(gold, TRACES, gates)
+    assert str(error.value).startswith("1 problem in the input\n")
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("gold", [{"qid": "Q1"}, 7, None, [{"qid": object()}]])
+def test_what_is_no_row_is_a_usage_error(gold):
+    with pytest.raises(rag_eval.UsageError, match=r"^gold"):
+        rag_eval.score(gold, TRACES)
+
+
+def test_validate_returns_problems(tmp_path):
+    assert rag_eval.validate(GOLD, GOOD, GATES) == []
+    (tmp_path / "gold.jsonl").write_text("{}\n", "utf-8")
+    problems = rag_eval.validate(tmp_path / "gold.jsonl", tmp_path / "missing.jsonl")
+    assert {problem.file for problem in problems} == {f"{tmp_path}/gold.jsonl", f"{tmp_path}/missing.jsonl"}
+
+
+def test_load_refuses_what_is_invalid(tmp_path):
+    (tmp_path / "gold.jsonl").write_text("{}\n", "utf-8")
+    for load in (rag_eval.load_gold, rag_eval.load_traces):
+        with pytest.raises(rag_eval.InputError):
+            load(tmp_path / "gold.jsonl")
+
+
+def test_compare_takes_reports_or_files(report):
+    good = rag_eval.score(GOLD, GOOD, GATES)
+    found = rag_eval.compare(good, report)
+    assert repr(found) == "<RunComparison: 2 runs over 14 cases>"
+    assert str(found).startswith("2 runs over 14 cases")
+    assert found.to_dict()["cases"] == 14
+    assert "<pre>" in found._repr_html_()
+    files = rag_eval.compare(GOOD, BAD, gold=GOLD, gates=GATES)
+    assert [row.name for row in files.metrics] == [row.name for row in found.metrics]
+    for runs in ([report], [report, GOOD]):
+        with pytest.raises(rag_eval.UsageError):
+            rag_eval.compare(*runs)
+
+
+def test_explain_says_why():
+    assert rag_eval.explain("Q05", GOLD, BAD).startswith("Q05: WRONG_CLAIM")
+    assert "citation" in rag_eval.explain("chr")
+    with pytest.raises(rag_eval.UsageError):
+        rag_eval.explain("nothing", GOLD, BAD)
