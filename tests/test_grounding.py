@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from depth import examples
 from rag_eval.textual.evidence import evidence
 from rag_eval.textual.grounding import ground, groundedness, supported
-from rag_eval.textual.words import keys, keys_of_chunk, words
+from rag_eval.textual.words import keys, words
 from table import each_row
 
 SOURCE = (
@@ -426,7 +426,7 @@ def test_a_number_that_ends_a_sentence_is_no_item():
     | st.sampled_from(["a\0b", "È𠀀è", "ｶﾞ発売中", "1,\0000", "U.S.\0", "caf\u00e9 \u2013 25%", "1½", "$3.5m"])
 )
 def test_words_are_the_keys_with_their_characters(text):
-    assert [word.key for word in words(text)] == keys(text) == keys_of_chunk(text)
+    assert [word.key for word in words(text)] == keys(text)
     assert all(0 <= word.start < word.end <= len(text) for word in words(text))
 
 

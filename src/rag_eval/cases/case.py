@@ -9,7 +9,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.contract import Chunk, Gold, Guardrail, Settings, Support, Trace, without_citations
-from rag_eval.textual.tokens import heading_parts, holds_any, tokens
+from rag_eval.textual.tokens import Passage, heading_parts, holds_any, passage
 
 if TYPE_CHECKING:
     from rag_eval.contract import Relevance
@@ -195,9 +195,14 @@ class Case:
         return tuple([self.chunks_by_id[name] for name in _in_order(self.trace.chunks)])
 
     @cached_property
+    def passages(self) -> tuple[Passage, ...]:
+        """The texts of :attr:`chunk_texts` as read."""
+        return tuple(map(passage, self.chunk_texts))
+
+    @cached_property
     def chunk_tokens(self) -> tuple[list[str], ...]:
         """The tokens of every chunk that says its text, as ranked."""
-        return tuple([tokens(text) for text in self.chunk_texts])
+        return tuple([one.tokens for one in self.passages])
 
     @cached_property
     def grounded(self) -> list[Checked] | None:

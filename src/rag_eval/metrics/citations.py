@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases.case import matches
 from rag_eval.metrics._metric import metric
-from rag_eval.textual.tokens import content_words, tokens
+from rag_eval.textual.tokens import content_words, passage
 
 if TYPE_CHECKING:
     from rag_eval.cases.case import Case
@@ -50,7 +50,8 @@ def citation_support(case: Case) -> Ratio | None:
     words = content_words(case.claim) if _cites(case) else None
     if not words or not case.chunk_texts:
         return None
-    shared = [len(words.intersection(tokens(chunk.text))) for chunk in case.cited_chunks if chunk.text is not None]
+    texts = [chunk.text for chunk in case.cited_chunks if chunk.text is not None]
+    shared = [len(words & passage(text).counts.keys()) for text in texts]
     return sum([2 * count >= len(words) for count in shared]), len(case.cites)
 
 

@@ -6,10 +6,9 @@ Of every item but attacks, refused or not, over the chunks that say their text; 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain, combinations
+from itertools import combinations
 from math import fsum, log, sqrt
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,7 @@ from rag_eval.textual.tokens import tokens
 if TYPE_CHECKING:
     from rag_eval.cases.case import Case
     from rag_eval.stats.tally import Ratio
-
-    Words = list[str]
+    from rag_eval.textual.tokens import Passage
 
 _SEVERAL = "items with two or more chunk texts"
 
@@ -32,7 +30,7 @@ def redundancy_ngram(case: Case) -> float | None:
     chunks = _several(case)
     if chunks is None:
         return None
-    grams = [_trigrams(words) for words in chunks]
+    grams = [chunk.trigrams for chunk in chunks]
     return _mean([len(a & b) / (min(len(a), len(b)) or 1) for a, b in combinations(grams, 2)])
 
 
@@ -40,7 +38,7 @@ def redundancy_ngram(case: Case) -> float | None:
 def redundancy_tfidf(case: Case) -> float | None:
     """How alike the chunks are in their words, whatever the order. The cosine of each pair's tf-idf vectors, fitted on the n chunks of the case: raw counts times ln((1 + n) / (1 + df)) + 1; the mean over all pairs."""  # noqa: E501
     chunks = _several(case)
-    return None if chunks is None else _mean_cosine([Counter(words) for words in chunks])
+    return None if chunks is None else _mean_cosine(chunks)
 
 
 # A ratio, but of thousands of words: the common denominator of exact fractions would grow to thousands of digits.
@@ -49,7 +47,7 @@ def unique_token_ratio(case: Case) -> float | None:
     """Share of the words of all chunks that are distinct ones. The more is repeated and the longer the context, the lower."""  # noqa: E501
     if not case.counts or not any(case.chunk_tokens):
         return None
-    return len(set().union(*case.chunk_tokens)) / sum(map(len, case.chunk_tokens))
+    return len(set().union(*[one.counts for one in case.passages])) / sum(map(len, case.chunk_tokens))
 
 
 @metric(
@@ -78,30 +76,34 @@ def fact_dispersion(case: Case) -> float | None:
     return sum(found) / len(found) if found else None
 
 
-def _several(case: Case) -> Sequence[Words] | None:
-    return case.chunk_tokens if case.counts and len(case.chunk_tokens) > 1 else None
+def _several(case: Case) -> Sequence[Passage] | None:
+    return case.passages if case.counts and len(case.passages) > 1 else None
 
 
-def _trigrams(words: Words) -> set[tuple[str, str, str]]:
-    return set(zip(words, words[1:], words[2:], strict=False))
-
-
-def _mean_cosine(chunks: Sequence[Counter[str]]) -> float:
+def _mean_cosine(chunks: Sequence[Passage]) -> float:
     """The mean cosine over all pairs, word by word.
 
     A word gives the sum over all pairs of the product of its weights: half of what the square of their sum has over
     the sum of their squares. Only words that several chunks share give anything.
     """
-    n, seen = len(chunks), Counter(chain.from_iterable(chunks))
-    by_spread = [0.0, *(log((1 + n) / (1 + df)) + 1 for df in range(1, n + 1))]
-    idf = {word: by_spread[df] for word, df in seen.items()}
-    shared: dict[str, list[float]] = {word: [] for word, df in seen.items() if df > 1}
+    n, known = len(chunks), set[str]()
+    several: set[str] = set()
     for chunk in chunks:
-        vector = {word: count * idf[word] for word, count in chunk.items()}
-        length = sqrt(fsum([weight * weight for weight in vector.values()]))
-        for word in vector.keys() & shared.keys():
-            shared[word].append(vector[word] / length)
-    products = [fsum(own) ** 2 - fsum([weight * weight for weight in own]) for own in shared.values()]
+        words = chunk.counts.keys()
+        several |= known & words
+        known |= words
+    by_spread = [0.0, *(log((1 + n) / (1 + df)) + 1 for df in range(1, n + 1))]
+    columns = {word: [chunk.counts.get(word, 0) for chunk in chunks] for word in several}
+    weights = {word: by_spread[n - column.count(0)] for word, column in columns.items()}
+    lengths = []
+    for place, chunk in enumerate(chunks):
+        own = [(column[place], weights[word]) for word, column in columns.items() if column[place]]
+        alone = chunk.size - sum([count * count for count, _ in own])
+        lengths.append(sqrt(fsum([alone * by_spread[1] ** 2, *[(count * weight) ** 2 for count, weight in own]])))
+    products = []
+    for word, column in columns.items():
+        parts = [count * weights[word] / length for count, length in zip(column, lengths, strict=True) if count]
+        products.append(fsum(parts) ** 2 - fsum([part * part for part in parts]))
     return min(1.0, round(fsum(products) / (n * (n - 1)), DECIMALS))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.textual.grounding import Index, Place
-from rag_eval.textual.words import keys_of_chunk, words
+from rag_eval.textual.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def evidence(one: Checked, claim: str, chunks: Sequence[str], supported: bool | 
 
 def _best_place(one: Checked, chunks: Sequence[str]) -> Place | None:
     content = {one.sentence.keys[place] for place in one.sentence.content}
-    found = Index(content, [keys_of_chunk(text) for text in chunks]).best_place([*content], one.sentence.width)
+    found = Index(chunks).best_place(content, one.sentence.width)
     return None if found is None else found[0]
 
 

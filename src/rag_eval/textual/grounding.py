@@ -9,13 +9,14 @@ place does not deny it or have another number or unit.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from functools import cached_property
+from bisect import bisect_left
+from functools import lru_cache
 from itertools import chain, compress, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rag_eval.textual.refusals import says_nothing
 from rag_eval.textual.sentences import CHECKED, Span, kind_of, sentences
+from rag_eval.textual.tokens import MAX_PASSAGE, MAX_PASSAGES
 from rag_eval.textual.words import (
     CURRENCIES,
     FUNCTION,
@@ -23,7 +24,6 @@ from rag_eval.textual.words import (
     SAID,
     is_number,
     keys,
-    keys_of_chunk,
     patterns,
     stem,
     variants,
@@ -32,7 +32,7 @@ from rag_eval.textual.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from rag_eval.textual.sentences import Kind
 
@@ -44,8 +44,6 @@ NEAR = 10
 """Words within which two content words are near each other, and a small number is near its sentence's words."""
 CLOSE = 0.8
 """The share of a sentence's content words in one place from which the place is held against the sentence."""
-GAP = 1000
-"""Words between two chunks, so that nothing in one is near anything in the other."""
 _LISTENS_BELOW = 0.6  # support below which a sentence may be one that says that the sources lack something
 _COMMON = frozenset({"0", "1"})  # *one* is mostly no number
 _MAX_COUNT = 20  # things that an announced list has
@@ -148,7 +146,7 @@ def blend(*counts: tuple[int, int]) -> float:
 def ground(claim: str, chunks: Sequence[str], question: str = "") -> list[Checked]:
     """Return the sentences of ``claim`` with content, each with its support by the texts of ``chunks``."""
     found = [one for span in sentences(claim) if (one := _sentence(claim, span)).content]
-    index = Index({key for one in found for key in one.keys}, [keys_of_chunk(text) for text in chunks])
+    index = Index(chunks)
     asked = frozenset(filter(is_number, keys(question))) if question else frozenset()
     return [_checked(claim, one, index, asked) for one in found]
 
@@ -190,90 +188,116 @@ def _sentence(claim: str, span: Span) -> Sentence:
     return Sentence(span.start, span.end, kind, read, content)
 
 
+class Source(NamedTuple):
+    """A chunk as it is read: its words, the places of each, and the pairs of neighbours."""
+
+    keys: list[str]
+    places: dict[str, list[int]]
+    pairs: frozenset[tuple[str, str]]
+
+
+@lru_cache(maxsize=MAX_PASSAGES)
+def _remembered(text: str) -> Source:
+    return _read(text)
+
+
+def _read(text: str) -> Source:
+    read, places = keys(text), dict[str, list[int]]()
+    for place, key in enumerate(read):
+        places.setdefault(key, []).append(place)
+    return Source(read, places, frozenset(pairwise(read)))
+
+
+def forget() -> None:
+    """Forget the chunks that were read, so that a measurement reads them as new."""
+    _remembered.cache_clear()
+
+
 class Index:
-    """Where the words of an answer occur in the chunks: places count on from chunk to chunk, with a gap between."""
+    """Where words occur in the chunks."""
 
-    def __init__(self, wanted: set[str], sources: Sequence[list[str]]) -> None:
-        self.sources = sources
-        self.starts: list[int] = []
-        self.places: dict[str, list[int]] = {}
-        self._pairs: dict[tuple[str, str, int], bool] = {}
-        start = 0
-        for source in sources:
-            self.starts.append(start)
-            for place in compress(range(len(source)), map(wanted.__contains__, source)):
-                self.places.setdefault(source[place], []).append(start + place)
-            start += len(source) + GAP
+    def __init__(self, chunks: Sequence[str]) -> None:
+        self.sources = [_remembered(text) if len(text) <= MAX_PASSAGE else _read(text) for text in chunks]
+        self._places = [source.places for source in self.sources]
+        self._near: dict[tuple[str, str, int], bool] = {}
 
-    @cached_property
-    def vocabulary(self) -> frozenset[str]:
-        """All words of the chunks."""
-        return frozenset(chain.from_iterable(self.sources))
-
-    def follows(self, first: str, second: str) -> bool:
-        """Return whether ``second`` occurs right behind ``first``."""
-        return self._within(first, second, 1, 1)
+    def has(self, key: str) -> bool:
+        """Return whether a word occurs."""
+        return any([key in places for places in self._places])
 
     def near(self, first: str, second: str, distance: int = NEAR) -> bool:
         """Return whether two words occur within so many words of each other."""
-        return self._within(first, second, -distance, distance)
-
-    def _within(self, first: str, second: str, low: int, high: int) -> bool:
-        ours, theirs = self.places.get(first), self.places.get(second)
-        if ours is None or theirs is None:
-            return False
-        key = first, second, high
-        if key not in self._pairs:
-            if len(ours) > len(theirs):
-                ours, theirs, low, high = theirs, ours, -high, -low
-            self._pairs[key] = any([_has_between(theirs, place + low, place + high) for place in ours])
-        return self._pairs[key]
+        key = first, second, distance
+        if key not in self._near:
+            self._near[key] = any(
+                places[first] is places[second] or _are_near(places[first], places[second], distance)
+                for places in self._places
+                if first in places and second in places
+            )
+        return self._near[key]
 
     def before_copies(self, read: list[str]) -> set[str]:
         """Return the words right before each copy of a sentence."""
         found = set()
-        for place in self.places[read[0]][:_MAX_PLACES]:
-            chunk = bisect_right(self.starts, place) - 1
-            source, first = self.sources[chunk], place - self.starts[chunk]
-            if source[first : first + len(read)] == read:
-                found.add(source[first - 1] if first else "")
+        for source in self.sources:
+            for place in source.places.get(read[0], ())[:_MAX_PLACES]:
+                if source.keys[place : place + len(read)] == read:
+                    found.add(source.keys[place - 1] if place else "")
         return found
 
-    def best_place(self, content: Sequence[str], width: int) -> tuple[Place, int] | None:
-        """Return the shortest place of at most ``width`` words with most of the words, and how many it has."""
-        hits = sorted([(place, key) for key in {*content} for place in self.places.get(key, ())[:_MAX_PLACES]])
-        best, first, counts = (0, 0, 0, 0), 0, dict[str, int]()
-        for last, (place, key) in enumerate(hits):
-            counts[key] = counts.get(key, 0) + 1
-            while place - hits[first][0] >= width or counts[hits[first][1]] > 1:
-                out = hits[first][1]
-                counts[out] -= 1
-                if not counts[out]:
-                    del counts[out]
-                first += 1
-            found = len(counts), hits[first][0] - place, first, last
-            best = max(best, found, key=lambda one: one[:2])
-        if not best[0]:
-            return None
-        start, end = hits[best[2]][0], hits[best[3]][0]
-        chunk = bisect_right(self.starts, start) - 1
-        return Place(chunk, start - self.starts[chunk], end - self.starts[chunk]), best[0]
+    def best_place(self, content: Collection[str], width: int, least: float = 1) -> tuple[Place, int] | None:
+        """Return the shortest place of at most ``width`` words with most of the words, and how many it has.
+
+        None if no place has ``least`` of them.
+        """
+        wanted, best, found = frozenset(content), (0, 0), None
+        for chunk, places in enumerate(self._places):
+            known = wanted & places.keys()
+            if len(known) < max(least, best[0]):
+                continue
+            hits = sorted([(place, key) for key in known for place in places[key][:_MAX_PLACES]])
+            first, counts = 0, dict[str, int]()
+            for place, key in hits:
+                counts[key] = counts.get(key, 0) + 1
+                while place - hits[first][0] >= width or counts[hits[first][1]] > 1:
+                    out = hits[first][1]
+                    counts[out] -= 1
+                    if not counts[out]:
+                        del counts[out]
+                    first += 1
+                if len(counts) >= best[0] and (len(counts), hits[first][0] - place) > best:
+                    best = len(counts), hits[first][0] - place
+                    found = Place(chunk, hits[first][0], place)
+        return None if found is None or best[0] < least else (found, best[0])
 
 
-def _has_between(places: list[int], low: int, high: int) -> bool:
-    at = bisect_left(places, low)
-    return at < len(places) and places[at] <= high
+def _are_near(ours: list[int], theirs: list[int], distance: int) -> bool:
+    """Return whether one of the places in ``ours`` is within so many words of one in ``theirs``."""
+    if len(ours) > len(theirs):
+        ours, theirs = theirs, ours
+    for place in ours:
+        at = bisect_left(theirs, place - distance)
+        if at < len(theirs) and theirs[at] <= place + distance:
+            return True
+    return False
 
 
 def _checked(claim: str, one: Sentence, index: Index, asked: frozenset[str]) -> Checked:
-    read, places = one.keys, index.places
-    missing = tuple([place for place in one.content if read[place] not in places])
-    neighbours = [index.follows(*pair) for pair in pairwise(read)]
-    near = [index.near(read[a], read[b], max(NEAR, b - a)) for a, b in pairwise(one.content)]
-    count = len(one.content)
-    support = Support(
-        (count - len(missing), count), (sum(neighbours), len(neighbours)), (sum(near), len(near)), missing
-    )
+    read, count, pairs = one.keys, len(one.content), [*pairwise(one.keys)]
+    content = {read[place] for place in one.content}
+    absent = content.difference(*[source.places for source in index.sources])
+    missing = tuple([place for place in one.content if read[place] in absent])
+    distinct = {*pairs}
+    together = distinct.intersection(chain.from_iterable([distinct & source.pairs for source in index.sources]))
+    near = 0
+    for a, b in pairwise(one.content):
+        pair = read[a], read[b]
+        if pair in together:
+            near += 1
+        elif not absent or absent.isdisjoint(pair):
+            near += index.near(*pair, max(NEAR, b - a))
+    neighbours = sum([pair in together for pair in pairs])
+    support = Support((count - len(missing), count), (neighbours, len(pairs)), (near, max(0, count - 1)), missing)
     first_places = {read[place]: place for place in reversed(one.content) if is_number(read[place])}
     numbers = sorted(place for number, place in first_places.items() if number not in _COMMON)
     if numbers:
@@ -289,7 +313,7 @@ def _checked(claim: str, one: Sentence, index: Index, asked: frozenset[str]) -> 
 def _has_basis(one: Sentence, place: int, index: Index) -> bool:
     """Return whether the chunks have a number, a small one near another content word of its sentence."""
     number = one.keys[place]
-    if number in index.places:
+    if index.has(number):
         if not number.isdigit() or len(number) > _SMALL or len(one.content) == 1:
             return True
         at = one.content.index(place)
@@ -297,7 +321,7 @@ def _has_basis(one: Sentence, place: int, index: Index) -> bool:
         if any(index.near(number, other) for other in others):
             return True
     written = [*variants(number), *_clocks(one.keys, place)]
-    return any(all(key in index.vocabulary for key in way) for way in written)
+    return any(all(map(index.has, way)) for way in written)
 
 
 def _clocks(read: list[str], place: int) -> list[list[str]]:
@@ -331,11 +355,11 @@ def _not_excused(claim: str, one: Sentence, numbers: Sequence[int]) -> tuple[int
 def _compared(one: Sentence, support: Support, numbers: Sequence[int], index: Index) -> Support:
     """Return ``support`` with the best place and what it says otherwise, if it has nearly all content words."""
     content = [one.keys[place] for place in one.content]
-    found = index.best_place(content, one.width)
-    if found is None or found[1] < CLOSE * len({*content}) or len(content) == 1:
+    found = index.best_place(content, one.width, CLOSE * len({*content})) if len(content) > 1 else None
+    if found is None:
         return support
     place = found[0]
-    source = index.sources[place.chunk]
+    source = index.sources[place.chunk].keys
     there = source[max(0, place.first - _MARGIN) : place.last + _MARGIN + 1]
     copies = index.before_copies(one.keys) if support.neighbours[0] == support.neighbours[1] else set()
     if not copies:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 _WORD = re.compile(r"\w+")
 _APART = "".join(chr(code) if chr(code).isalnum() or chr(code) == "_" else " " for code in range(128))
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
+
+MAX_PASSAGES, MAX_PASSAGE = 1 << 10, 1 << 12
+"""Texts that are remembered, and characters of each."""
 
 STOP_WORDS = frozenset(
     (
@@ -30,6 +34,36 @@ def tokens(text: str) -> list[str]:
         return text.lower().translate(_APART).split()  # the same, and five times quicker
     words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
     return [part for word in words for part in _split_cjk(word)] if _CJK.search(text) else words
+
+
+class Passage:
+    """A text that is read again and again, such as a chunk that many answers retrieve. Nothing in it may be changed."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = tokens(text)
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often it has each token."""
+        return Counter(self.tokens)
+
+    @cached_property
+    def trigrams(self) -> frozenset[tuple[str, str, str]]:
+        """Each three tokens in a row."""
+        return frozenset(zip(self.tokens, self.tokens[1:], self.tokens[2:], strict=False))
+
+    @cached_property
+    def size(self) -> int:
+        """The square of the length of its vector of counts."""
+        return sum([count * count for count in self.counts.values()])
+
+
+_remembered = lru_cache(maxsize=MAX_PASSAGES)(Passage)
+
+
+def passage(text: str) -> Passage:
+    """Return a text as it is read, from the last :data:`MAX_PASSAGES` different ones unless it is long."""
+    return _remembered(text) if len(text) <= MAX_PASSAGE else Passage(text)
 
 
 def content_words(text: str) -> frozenset[str]:

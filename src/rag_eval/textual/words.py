@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from functools import lru_cache
 from importlib.resources import files
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 MAX_PIECES = 1 << 16
 """Distinct pieces that are remembered; then all are forgotten, which changes no result."""
-MAX_TEXTS, MAX_TEXT = 1 << 12, 1 << 12
-"""Texts whose keys are remembered, and characters of each: chunks that several questions retrieve."""
 MAX_WORD = 64
 """Characters of a piece that is remembered, and digits of a number that is read as one."""
 SAID = "×"
@@ -113,21 +110,6 @@ def keys(text: str) -> list[str]:
     """Return the keys of the words of ``text``, in order."""
     found = [*chain.from_iterable(map(_known.__getitem__, _grouped(text).split()))]
     return found if _JOINING.isdisjoint(found) else _joined(found)
-
-
-@lru_cache(maxsize=MAX_TEXTS)
-def _remembered(text: str) -> list[str]:
-    return keys(text)
-
-
-def keys_of_chunk(text: str) -> list[str]:
-    """Return :func:`keys` of a text that is read again and again. The list must not be changed."""
-    return _remembered(text) if len(text) <= MAX_TEXT else keys(text)
-
-
-def forget() -> None:
-    """Forget the chunks that were read, so that a measurement reads them as new."""
-    _remembered.cache_clear()
 
 
 def words(text: str) -> list[Word]:

@@ -36,9 +36,11 @@ def shared_runs(said: Sequence[str], sources: Iterable[Sequence[str]], words: in
     the blocks of a source, which do not overlap, are looked up first: mostly none is there.
     """
     block, found = (words + 1) // 2, set[tuple[str, ...]]()
-    parts = _runs(said, block) if len(said) >= words else set()
-    for source in sources if parts else ():
-        if not parts.isdisjoint(tuple(source[at : at + block]) for at in range(0, len(source) - block + 1, block)):
+    known = frozenset(said) if len(said) >= words else frozenset()
+    for source in sources if known else ():
+        blocks = [source[at : at + block] for at in range(0, len(source) - block + 1, block)]
+        blocks = [one for one in blocks if known.issuperset(one)]
+        if blocks and not _runs(said, block).isdisjoint(map(tuple, blocks)):
             found |= _runs(said, words) & _runs(source, words)
     return found
 
