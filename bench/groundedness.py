@@ -23,9 +23,9 @@ from typing import NamedTuple
 import groundedness_pairs as minimal
 
 from rag_eval.contract import without_citations
-from rag_eval.textual.grounding import ground, groundedness, supported
+from rag_eval.textual.grounding import forget, ground, groundedness, supported
 from rag_eval.textual.tokens import content_words
-from rag_eval.textual.words import forget, keys
+from rag_eval.textual.words import keys
 
 CHUNKS, CHARACTERS = 5, 800
 CLAIM = 300

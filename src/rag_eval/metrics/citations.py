@@ -51,7 +51,7 @@ def citation_support(case: Case) -> Ratio | None:
     if not words or not case.chunk_texts:
         return None
     texts = [chunk.text for chunk in case.cited_chunks if chunk.text is not None]
-    shared = [len(words & passage(text).counts.keys()) for text in texts]
+    shared = [len(words & passage(text).distinct) for text in texts]
     return sum([2 * count >= len(words) for count in shared]), len(case.cites)
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, repeat
 from math import fsum, log, sqrt
+from operator import mul
 from typing import TYPE_CHECKING
 
 from rag_eval.metrics._metric import metric
@@ -47,7 +48,7 @@ def unique_token_ratio(case: Case) -> float | None:
     """Share of the words of all chunks that are distinct ones. The more is repeated and the longer the context, the lower."""  # noqa: E501
     if not case.counts or not any(case.chunk_tokens):
         return None
-    return len(set().union(*[one.counts for one in case.passages])) / sum(map(len, case.chunk_tokens))
+    return len(frozenset[str]().union(*[one.distinct for one in case.passages])) / sum(map(len, case.chunk_tokens))
 
 
 @metric(
@@ -81,30 +82,26 @@ def _several(case: Case) -> Sequence[Passage] | None:
 
 
 def _mean_cosine(chunks: Sequence[Passage]) -> float:
-    """The mean cosine over all pairs, word by word.
+    """The mean cosine over all pairs, from the words that several chunks share: only those give anything.
 
     A word gives the sum over all pairs of the product of its weights: half of what the square of their sum has over
-    the sum of their squares. Only words that several chunks share give anything.
+    the sum of their squares.
     """
-    n, known = len(chunks), set[str]()
-    several: set[str] = set()
+    n, known, several = len(chunks), set[str](), set[str]()
     for chunk in chunks:
-        words = chunk.counts.keys()
-        several |= known & words
-        known |= words
-    by_spread = [0.0, *(log((1 + n) / (1 + df)) + 1 for df in range(1, n + 1))]
-    columns = {word: [chunk.counts.get(word, 0) for chunk in chunks] for word in several}
-    weights = {word: by_spread[n - column.count(0)] for word, column in columns.items()}
-    lengths = []
-    for place, chunk in enumerate(chunks):
-        own = [(column[place], weights[word]) for word, column in columns.items() if column[place]]
-        alone = chunk.size - sum([count * count for count, _ in own])
-        lengths.append(sqrt(fsum([alone * by_spread[1] ** 2, *[(count * weight) ** 2 for count, weight in own]])))
-    products = []
-    for word, column in columns.items():
-        parts = [count * weights[word] / length for count, length in zip(column, lengths, strict=True) if count]
-        products.append(fsum(parts) ** 2 - fsum([part * part for part in parts]))
-    return min(1.0, round(fsum(products) / (n * (n - 1)), DECIMALS))
+        several |= known & chunk.distinct
+        known |= chunk.distinct
+    counts = [[*map(chunk.counts.get, several, repeat(0))] for chunk in chunks]
+    idf = [0.0, *(log((1 + n) / (1 + df)) + 1 for df in range(1, n + 1))]
+    weights = [idf[n - column.count(0)] for column in zip(*counts, strict=True)]
+    vectors = []
+    for chunk, own in zip(chunks, counts, strict=True):
+        vector, alone = [*map(mul, own, weights)], chunk.size - sum(map(mul, own, own))
+        length = sqrt(fsum([alone * idf[1] ** 2, *map(mul, vector, vector)])) or 1.0
+        vectors.append([weight / length for weight in vector])
+    sums = [*map(fsum, zip(*vectors, strict=True))]
+    products = fsum(map(mul, sums, sums)) - fsum([fsum(map(mul, vector, vector)) for vector in vectors])
+    return min(1.0, max(0.0, round(products / (n * (n - 1)), DECIMALS)))
 
 
 def _mean(numbers: list[float]) -> float:

@@ -43,9 +43,14 @@ class Passage:
         self.tokens = tokens(text)
 
     @cached_property
-    def counts(self) -> Counter[str]:
+    def counts(self) -> dict[str, int]:
         """How often it has each token."""
-        return Counter(self.tokens)
+        return dict(Counter(self.tokens))
+
+    @cached_property
+    def distinct(self) -> frozenset[str]:
+        """Its tokens, each once."""
+        return frozenset(self.tokens)
 
     @cached_property
     def trigrams(self) -> frozenset[tuple[str, str, str]]:
