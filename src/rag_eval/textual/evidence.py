@@ -65,7 +65,7 @@ def evidence(one: Checked, claim: str, chunks: Sequence[str], supported: bool | 
 
 
 def _best_place(one: Checked, chunks: Sequence[str]) -> Place | None:
-    content = {one.sentence.keys[place] for place in one.sentence.content}
+    content = frozenset([one.sentence.keys[place] for place in one.sentence.content])
     found = Index(chunks).best_place(content, one.sentence.width)
     return None if found is None else found[0]
 

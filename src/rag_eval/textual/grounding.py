@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from functools import lru_cache
-from itertools import chain, compress, pairwise
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rag_eval.textual.refusals import says_nothing
@@ -32,7 +32,7 @@ from rag_eval.textual.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rag_eval.textual.sentences import Kind
 
@@ -47,6 +47,7 @@ CLOSE = 0.8
 _LISTENS_BELOW = 0.6  # support below which a sentence may be one that says that the sources lack something
 _COMMON = frozenset({"0", "1"})  # *one* is mostly no number
 _MAX_COUNT = 20  # things that an announced list has
+_COUNTS = frozenset(map(str, range(2, 100)))
 _SMALL = 2  # digits of a number that occurs somewhere by chance
 _MAX_PLACES = 64  # places of a word that are looked at for the best place
 _MARGIN = 3  # words around a place that are read with it
@@ -219,22 +220,23 @@ class Index:
     def __init__(self, chunks: Sequence[str]) -> None:
         self.sources = [_remembered(text) if len(text) <= MAX_PASSAGE else _read(text) for text in chunks]
         self._places = [source.places for source in self.sources]
+        self.vocabulary = frozenset[str]().union(*self._places)
+        self.pairs = frozenset[tuple[str, str]]().union(*[source.pairs for source in self.sources])
         self._near: dict[tuple[str, str, int], bool] = {}
-
-    def has(self, key: str) -> bool:
-        """Return whether a word occurs."""
-        return any([key in places for places in self._places])
 
     def near(self, first: str, second: str, distance: int = NEAR) -> bool:
         """Return whether two words occur within so many words of each other."""
         key = first, second, distance
-        if key not in self._near:
-            self._near[key] = any(
-                places[first] is places[second] or _are_near(places[first], places[second], distance)
-                for places in self._places
-                if first in places and second in places
-            )
-        return self._near[key]
+        known = self._near.get(key)
+        if known is not None:
+            return known
+        found = False
+        for places in self._places:
+            if first in places and second in places and _are_near(places[first], places[second], distance):
+                found = True
+                break
+        self._near[key] = found
+        return found
 
     def before_copies(self, read: list[str]) -> set[str]:
         """Return the words right before each copy of a sentence."""
@@ -245,12 +247,12 @@ class Index:
                     found.add(source.keys[place - 1] if place else "")
         return found
 
-    def best_place(self, content: Collection[str], width: int, least: float = 1) -> tuple[Place, int] | None:
+    def best_place(self, wanted: frozenset[str], width: int, least: float = 1) -> tuple[Place, int] | None:
         """Return the shortest place of at most ``width`` words with most of the words, and how many it has.
 
         None if no place has ``least`` of them.
         """
-        wanted, best, found = frozenset(content), (0, 0), None
+        best, found = (0, 0), None
         for chunk, places in enumerate(self._places):
             known = wanted & places.keys()
             if len(known) < max(least, best[0]):
@@ -283,21 +285,15 @@ def _are_near(ours: list[int], theirs: list[int], distance: int) -> bool:
 
 
 def _checked(claim: str, one: Sentence, index: Index, asked: frozenset[str]) -> Checked:
-    read, count, pairs = one.keys, len(one.content), [*pairwise(one.keys)]
-    content = {read[place] for place in one.content}
-    absent = content.difference(*[source.places for source in index.sources])
-    missing = tuple([place for place in one.content if read[place] in absent])
-    distinct = {*pairs}
-    together = distinct.intersection(chain.from_iterable([distinct & source.pairs for source in index.sources]))
+    read, count = one.keys, len(one.content)
+    missing = tuple([place for place in one.content if read[place] not in index.vocabulary])
+    neighbours = [pair in index.pairs for pair in pairwise(read)]
     near = 0
     for a, b in pairwise(one.content):
-        pair = read[a], read[b]
-        if pair in together:
-            near += 1
-        elif not absent or absent.isdisjoint(pair):
-            near += index.near(*pair, max(NEAR, b - a))
-    neighbours = sum([pair in together for pair in pairs])
-    support = Support((count - len(missing), count), (neighbours, len(pairs)), (near, max(0, count - 1)), missing)
+        near += (b - a == 1 and neighbours[a]) or index.near(read[a], read[b], max(NEAR, b - a))
+    support = Support(
+        (count - len(missing), count), (sum(neighbours), len(neighbours)), (near, max(0, count - 1)), missing
+    )
     first_places = {read[place]: place for place in reversed(one.content) if is_number(read[place])}
     numbers = sorted(place for number, place in first_places.items() if number not in _COMMON)
     if numbers:
@@ -313,7 +309,7 @@ def _checked(claim: str, one: Sentence, index: Index, asked: frozenset[str]) -> 
 def _has_basis(one: Sentence, place: int, index: Index) -> bool:
     """Return whether the chunks have a number, a small one near another content word of its sentence."""
     number = one.keys[place]
-    if index.has(number):
+    if number in index.vocabulary:
         if not number.isdigit() or len(number) > _SMALL or len(one.content) == 1:
             return True
         at = one.content.index(place)
@@ -321,7 +317,7 @@ def _has_basis(one: Sentence, place: int, index: Index) -> bool:
         if any(index.near(number, other) for other in others):
             return True
     written = [*variants(number), *_clocks(one.keys, place)]
-    return any(all(map(index.has, way)) for way in written)
+    return any(index.vocabulary.issuperset(way) for way in written)
 
 
 def _clocks(read: list[str], place: int) -> list[list[str]]:
@@ -341,41 +337,42 @@ def _not_excused(claim: str, one: Sentence, numbers: Sequence[int]) -> tuple[int
     spans = [match.span() for rule in _STATES_NOTHING for match in rule.finditer(text)]
     listed = {match[1] for match in _LISTED.finditer(claim)}
     spans += [match.span() for match in _LISTED.finditer(text) if str(int(match[1]) - 1) in listed]
-    found, items = words(text), 1 + len(_SEPARATOR.findall(text))
     announced = text.rstrip("*_ ").endswith((":", "："))
-    kept = []
-    for place in numbers:
-        key, start, end = found[place]
-        is_count = len(key) <= _SMALL and key.isdigit() and 1 < int(key) <= (_MAX_COUNT if announced else items)
-        if not is_count and not any(low <= start and end <= high for low, high in spans):
-            kept.append(place)
+    most = _MAX_COUNT if announced else 1 + len(_SEPARATOR.findall(text))
+    kept = [place for place in numbers if not (one.keys[place] in _COUNTS and int(one.keys[place]) <= most)]
+    if kept and spans:
+        found = words(text)
+        kept = [at for at in kept if not any(low <= found[at].start and found[at].end <= high for low, high in spans)]
     return tuple(kept)
 
 
 def _compared(one: Sentence, support: Support, numbers: Sequence[int], index: Index) -> Support:
     """Return ``support`` with the best place and what it says otherwise, if it has nearly all content words."""
-    content = [one.keys[place] for place in one.content]
-    found = index.best_place(content, one.width, CLOSE * len({*content})) if len(content) > 1 else None
-    if found is None:
+    content = frozenset([one.keys[place] for place in one.content])
+    if len(one.content) == 1:
         return support
-    place = found[0]
-    source = index.sources[place.chunk].keys
-    there = source[max(0, place.first - _MARGIN) : place.last + _MARGIN + 1]
     copies = index.before_copies(one.keys) if support.neighbours[0] == support.neighbours[1] else set()
-    if not copies:
-        wrong = [*_denials(one.keys, there), *_other_numbers(one, numbers, support.made_up, there)]
-    else:
+    if copies:
         spanish = {"no"} if one.keys[0] in _SPANISH else set()
-        wrong = [Mismatch("negation", content[0])] if (_TURNING | spanish).issuperset(copies) else []
+        denied = (_TURNING | spanish).issuperset(copies)
+        wrong = [Mismatch("negation", one.keys[one.content[0]])] if denied else []
+    else:
+        found = index.best_place(content, one.width, CLOSE * len(content))
+        if found is None:
+            return support
+        support = support._replace(place=found[0])
+        chunk, first, last = found[0]
+        there = index.sources[chunk].keys[max(0, first - _MARGIN) : last + _MARGIN + 1]
+        wrong = [*_denials(one.keys, there), *_other_numbers(one, numbers, support.made_up, there)]
     if wrong:  # its words are there, but not together
         nothing = (0, support.neighbours[1]), (0, support.near[1])
-        support = support._replace(neighbours=nothing[0], near=nothing[1])
-    return support._replace(place=place, mismatches=tuple(dict.fromkeys(wrong)))
+        support = support._replace(neighbours=nothing[0], near=nothing[1], mismatches=tuple(dict.fromkeys(wrong)))
+    return support
 
 
 def _denials(here: list[str], there: list[str]) -> Iterable[Mismatch]:
     """Yield a word that one side denies, if the other has the same words around it and denies nothing."""
-    if not _CONDITIONS.isdisjoint(here):
+    if not _CONDITIONS.isdisjoint(here) or _DENIALS.isdisjoint(here) == _DENIALS.isdisjoint(there):
         return
     ours, theirs = _aligned(here, there), _aligned(there, here)
     for read, other, around, around_other in ((here, there, ours, theirs), (there, here, theirs, ours)):
@@ -416,6 +413,8 @@ def _other_numbers(
     one: Sentence, numbers: Sequence[int], made_up: Sequence[int], there: list[str]
 ) -> Iterable[Mismatch]:
     """Yield numbers that the place has not though it has others, and units that it has not with the same number."""
+    if not numbers:
+        return
     others = {key for key in there if is_number(key)} - {*one.keys}
     ours, theirs = _units(one.keys), _units(there)
     for place in numbers:

@@ -151,8 +151,10 @@ def says_nothing(sentence: str) -> bool:
 def possible_languages(folded: str) -> list[Language]:
     """Return the languages in which a folded text may refuse: those with a hint and, among several, a typical word."""
     words = set(folded.translate(_SEPARATORS).split())
-    starts = {word[:_HINT] for word in words}
-    hinted = [one for one in _languages() if one.is_hinted(folded, starts)]
+    by_start, within, within_ascii = _hints()
+    codes = {code for word in words for code in by_start.get(word[:_HINT], ())}
+    codes.update([code for hint, code in (within_ascii if folded.isascii() else within) if hint in folded])
+    hinted = [one for one in _languages() if one.code in codes] if codes else []
     if len(hinted) < 2:
         return hinted
     typical = [one for one in hinted if not one.spaced or not words.isdisjoint(one.typical)]
@@ -353,6 +355,17 @@ class Language:
 @cache
 def _languages() -> tuple[Language, ...]:
     return tuple(map(Language, LANGUAGES))
+
+
+@cache
+def _hints() -> tuple[dict[str, list[str]], list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the languages by the first letters of their hints, and the hints within words, each with its language."""
+    by_start: dict[str, list[str]] = {}
+    for language in _languages():
+        for start in language.hints:
+            by_start.setdefault(start, []).append(language.code)
+    within = [(hint, language.code) for language in _languages() for hint in language.hints_within]
+    return by_start, within, [one for one in within if one[0].isascii()]
 
 
 @cache

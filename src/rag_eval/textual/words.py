@@ -64,7 +64,7 @@ _JOINING = frozenset([*POWERS, *_TENS.values()])
 
 _HIDDEN = "\u00ad\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 _PIECE = re.compile(r"\S+")
-_GROUP = re.compile(r"(?<=\d)(?<!\d{4})[ \u00a0\u2009\u202f](?=\d{3}(?![\d]))")
+_GROUP = re.compile(r"[ \u00a0\u2009\u202f](?<=\d.)(?<!\d{4}.)(?=\d{3}(?!\d))")
 _HIDES = re.compile(f"[{_HIDDEN}]")
 _NUMBER = (
     r"[$€£¥₹]\d+(?:[.,]\d+)*[MmBbTtKk]n?\b|\d+(?:[.,]\d+)*(?:[¼½¾]|(?:st|nd|rd|th|s|k)\b|\(k\))?"
