@@ -147,7 +147,7 @@ def blend(*counts: tuple[int, int]) -> float:
 def ground(claim: str, chunks: Sequence[str], question: str = "") -> list[Checked]:
     """Return the sentences of ``claim`` with content, each with its support by the texts of ``chunks``."""
     found = [one for span in sentences(claim) if (one := _sentence(claim, span)).content]
-    index = Index(chunks)
+    index = Index(chunks, frozenset([pair for one in found for pair in pairwise(one.keys)]))
     asked = frozenset(filter(is_number, keys(question))) if question else frozenset()
     return [_checked(claim, one, index, asked) for one in found]
 
@@ -190,11 +190,12 @@ def _sentence(claim: str, span: Span) -> Sentence:
 
 
 class Source(NamedTuple):
-    """A chunk as it is read: its words, the places of each, and the pairs of neighbours."""
+    """A chunk as it is read: its words, the places of each, the pairs of neighbours, whether it denies anything."""
 
     keys: list[str]
     places: dict[str, list[int]]
     pairs: frozenset[tuple[str, str]]
+    denies: bool
 
 
 @lru_cache(maxsize=MAX_PASSAGES)
@@ -206,7 +207,7 @@ def _read(text: str) -> Source:
     read, places = keys(text), dict[str, list[int]]()
     for place, key in enumerate(read):
         places.setdefault(key, []).append(place)
-    return Source(read, places, frozenset(pairwise(read)))
+    return Source(read, places, frozenset(pairwise(read)), not _DENIALS.isdisjoint(places))
 
 
 def forget() -> None:
@@ -217,11 +218,12 @@ def forget() -> None:
 class Index:
     """Where words occur in the chunks."""
 
-    def __init__(self, chunks: Sequence[str]) -> None:
+    def __init__(self, chunks: Sequence[str], pairs: frozenset[tuple[str, str]] = frozenset()) -> None:
         self.sources = [_remembered(text) if len(text) <= MAX_PASSAGE else _read(text) for text in chunks]
         self._places = [source.places for source in self.sources]
         self.vocabulary = frozenset[str]().union(*self._places)
-        self.pairs = frozenset[tuple[str, str]]().union(*[source.pairs for source in self.sources])
+        self.pairs = frozenset[tuple[str, str]]().union(*[pairs & source.pairs for source in self.sources])
+        """Those of the asked ``pairs`` that are neighbours in a chunk."""
         self._near: dict[tuple[str, str, int], bool] = {}
 
     def near(self, first: str, second: str, distance: int = NEAR) -> bool:
@@ -247,15 +249,21 @@ class Index:
                     found.add(source.keys[place - 1] if place else "")
         return found
 
-    def best_place(self, wanted: frozenset[str], width: int, least: float = 1) -> tuple[Place, int] | None:
+    def best_place(
+        self, wanted: frozenset[str], width: int, least: float = 1, denying: bool = False
+    ) -> tuple[Place, int] | None:
         """Return the shortest place of at most ``width`` words with most of the words, and how many it has.
 
-        None if no place has ``least`` of them.
+        None if no place has ``least`` of them, or if only places that deny are asked for and no such chunk denies.
         """
         best, found = (0, 0), None
-        for chunk, places in enumerate(self._places):
-            known = wanted & places.keys()
-            if len(known) < max(least, best[0]):
+        words = [(chunk, [*filter(places.__contains__, wanted)]) for chunk, places in enumerate(self._places)]
+        words = [(chunk, known) for chunk, known in words if len(known) >= least]
+        if denying and not any(self.sources[chunk].denies for chunk, _ in words):
+            return None
+        for chunk, known in words:
+            places = self._places[chunk]
+            if len(known) < best[0]:
                 continue
             hits = sorted([(place, key) for key in known for place in places[key][:_MAX_PLACES]])
             first, counts = 0, dict[str, int]()
@@ -357,7 +365,8 @@ def _compared(one: Sentence, support: Support, numbers: Sequence[int], index: In
         denied = (_TURNING | spanish).issuperset(copies)
         wrong = [Mismatch("negation", one.keys[one.content[0]])] if denied else []
     else:
-        found = index.best_place(content, one.width, CLOSE * len(content))
+        plain = not numbers and _DENIALS.isdisjoint(one.keys)
+        found = index.best_place(content, one.width, CLOSE * len(content), denying=plain)
         if found is None:
             return support
         support = support._replace(place=found[0])
