@@ -23,7 +23,7 @@ from pathlib import Path
 RUN = """
 import gc, hashlib, json, resource, sys, time
 from rag_eval import api
-from rag_eval.engines.options import How
+from rag_eval.engines.options import ExecutionOptions
 from rag_eval.rendering import render
 
 class Stopwatch:
@@ -38,9 +38,9 @@ if __name__ == "__main__":
     gc.disable()
     gold, trace, engine, jobs, scheduler, perspectives = sys.argv[1:]
     watch, begun = Stopwatch(), time.perf_counter()
-    how = How(engine, int(jobs), scheduler, watch)
+    execution = ExecutionOptions(engine, int(jobs), scheduler, watch)
     narrow = tuple(filter(None, perspectives.split(",")))
-    text = render(api.run(api.Options(gold, trace, perspectives=narrow, how=how)), "json")
+    text = render(api.run(api.Options(gold, trace, perspectives=narrow, execution=execution)), "json")
     wall = time.perf_counter() - begun
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     own, child = (one.ru_maxrss // 1024 for one in used)

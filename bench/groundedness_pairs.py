@@ -194,7 +194,7 @@ def number_word(of):
     return re.sub(r"(\d) ?%", r"\1 percent", of.text) if "%" in of.text else None
 
 
-def voice(of):
+def formatter(of):
     """``Y was painted by X`` as ``X painted Y``, and the other way round."""
     passive = re.fullmatch(
         r"([A-Z\"][^,;:]{3,70}?) (?:was|were) (\w{3,}ed) by ((?:the |a |an )?[A-Z]?[\w'. ]{3,50}?)"
@@ -312,7 +312,7 @@ WRONG = (
 KEPT = (
     inflection,
     number_word,
-    voice,
+    formatter,
     order,
     abbreviation,
     synonym,

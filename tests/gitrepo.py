@@ -91,7 +91,7 @@ class Repo:
     def records(self):
         return sorted(path.name for path in (self.path / RECORDS).glob("*.json"))
 
-    def mend(self, said):
+    def fix(self, said):
         """Run the commands that were advised, word for word but for the reason."""
         advised = said.split("To mend it:\n")[1].splitlines()
         for command in (line.strip() for line in advised if line.startswith(" ")):

@@ -8,7 +8,7 @@ import pytest
 
 from rag_eval import api
 from rag_eval.engines import dask_engine
-from rag_eval.engines.options import How
+from rag_eval.engines.options import ExecutionOptions
 from rag_eval.readers.remote import PROTOCOLS, open_url
 from rag_eval.readers.unreadable import Unreadable
 from reading import gold, jsonl, reader, trace
@@ -45,23 +45,23 @@ def threads():
         yield own.scheduler_address
 
 
-def report(gold, trace, how, **more):
-    return render(score_files(str(gold), str(trace), how=how, **more), "json")
+def report(gold, trace, execution, **more):
+    return render(score_files(str(gold), str(trace), execution=execution, **more), "json")
 
 
 def of_one(folder):
-    return report(folder / "gold.jsonl", folder / "trace.jsonl", How(jobs=1))
+    return report(folder / "gold.jsonl", folder / "trace.jsonl", ExecutionOptions(jobs=1))
 
 
 def test_a_cluster_gives_the_report_of_one_process(large, threads):
-    assert report(large / "gold.jsonl", large / "trace.jsonl", How("dask", 0, threads)) == of_one(large)
+    assert report(large / "gold.jsonl", large / "trace.jsonl", ExecutionOptions("dask", 0, threads)) == of_one(large)
 
 
 def test_files_of_an_object_store_give_the_same(large, threads):
     store = fsspec.filesystem("memory")
     for name in ("gold.jsonl", "trace.jsonl", "run.json"):
         store.pipe(f"/bucket/{name}", (large / name).read_bytes())
-    found = report("memory://bucket/gold.jsonl", "memory://bucket/trace.jsonl", How("dask", 0, threads))
+    found = report("memory://bucket/gold.jsonl", "memory://bucket/trace.jsonl", ExecutionOptions("dask", 0, threads))
     assert found.replace("memory://bucket", str(large)) == of_one(large)
 
 
@@ -71,7 +71,11 @@ def test_a_packed_file_of_an_object_store_is_read_here(large, threads):
     data = (large / "trace.jsonl").read_bytes()
     fsspec.filesystem("memory").pipe("/bucket/packed/trace.jsonl.gz", gzip.compress(data, 1))
     found = api.run(
-        api.Options(str(large / "gold.jsonl"), "memory://bucket/packed/trace.jsonl.gz", how=How("dask", 0, threads))
+        api.Options(
+            str(large / "gold.jsonl"),
+            "memory://bucket/packed/trace.jsonl.gz",
+            execution=ExecutionOptions("dask", 0, threads),
+        )
     )
     assert found.completeness == api.score(large / "gold.jsonl", large / "trace.jsonl").completeness
 
@@ -101,8 +105,8 @@ def test_a_worker_that_is_killed_changes_nothing(large, workers):
     with distributed.LocalCluster(**terms) as own, distributed.Client(own) as client:
         pid = next(iter(client.run(os.getpid).values()))
         killer = Killer([pid])
-        how = How("dask", 0, own.scheduler_address, killer)
-        assert report(large / "gold.jsonl", large / "trace.jsonl", how) == of_one(large)
+        execution = ExecutionOptions("dask", 0, own.scheduler_address, killer)
+        assert report(large / "gold.jsonl", large / "trace.jsonl", execution) == of_one(large)
         assert not killer.pids
         assert pid not in client.run(os.getpid).values()
 
@@ -120,9 +124,9 @@ def test_problems_are_those_of_one_process(large, threads, tmp_path):
     lines[5000:11_000:40] = [b"{\n"] * 150
     (tmp_path / "trace.jsonl").write_bytes(b"".join(lines))
     said = []
-    for how in (How(jobs=1), How("dask", 0, threads)):
+    for execution in (ExecutionOptions(jobs=1), ExecutionOptions("dask", 0, threads)):
         with pytest.raises(InputError) as caught:
-            report(large / "gold.jsonl", tmp_path / "trace.jsonl", how)
+            report(large / "gold.jsonl", tmp_path / "trace.jsonl", execution)
         said.append(caught.value.lines())
     assert said[0] == said[1]
     assert said[0][-1] == "… and 50 more problem(s) not shown."
@@ -165,13 +169,13 @@ def test_fsspec_knows_every_protocol_that_is_let_through(protocol):
 def test_an_address_where_nobody_answers(large, monkeypatch):
     monkeypatch.setattr(dask_engine, "_PATIENCE", "300ms")
     with pytest.raises(RagEvalError, match="no scheduler answers at 'tcp://"):
-        report(large / "gold.jsonl", large / "trace.jsonl", How("dask", 0, "tcp://127.0.0.1:9"))
+        report(large / "gold.jsonl", large / "trace.jsonl", ExecutionOptions("dask", 0, "tcp://127.0.0.1:9"))
 
 
 def test_without_dask_the_extra_is_named(large, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r"--engine dask needs .*rag-eval-action\[dask\]"):
-        report(large / "gold.jsonl", large / "trace.jsonl", How("dask"))
+        report(large / "gold.jsonl", large / "trace.jsonl", ExecutionOptions("dask"))
 
 
 def test_without_fsspec_the_extra_is_named(monkeypatch):

@@ -15,7 +15,7 @@ from cases import ROOT
 from rag_eval import api
 from rag_eval.cli.commands import _flat_scores
 from rag_eval.engines import cores, forked
-from rag_eval.engines.options import How
+from rag_eval.engines.options import ExecutionOptions
 from reading import gold, jsonl, trace
 from seams import InputError, UsageError, render
 
@@ -42,31 +42,33 @@ def large(tmp_path_factory):
     return folder
 
 
-def scores(folder, how):
-    return _flat_scores.reference_scores(api.Options(str(folder / "gold.jsonl"), str(folder / "trace.jsonl"), how=how))
+def scores(folder, execution):
+    return _flat_scores.reference_scores(
+        api.Options(str(folder / "gold.jsonl"), str(folder / "trace.jsonl"), execution=execution)
+    )
 
 
 @linux
 def test_the_reference_scores_of_processes_and_their_remarks_are_those_of_one(large):
-    alone = scores(large, How(jobs=1))
-    assert scores(large, How(jobs=2)) == alone
+    alone = scores(large, ExecutionOptions(jobs=1))
+    assert scores(large, ExecutionOptions(jobs=2)) == alone
     assert any("duplicate" in line for line in alone[1])
 
 
-def report(folder, how, name="trace.jsonl"):
-    return render(api.run(api.Options(str(folder / "gold.jsonl"), str(folder / name), how=how)), "json")
+def report(folder, execution, name="trace.jsonl"):
+    return render(api.run(api.Options(str(folder / "gold.jsonl"), str(folder / name), execution=execution)), "json")
 
 
-def problems(folder, how, name):
+def problems(folder, execution, name):
     with pytest.raises(InputError) as caught:
-        report(folder, how, name)
+        report(folder, execution, name)
     return caught.value.lines()
 
 
 @linux
 @pytest.mark.parametrize("jobs", [2, 3, 7])
 def test_processes_give_the_report_of_one(large, jobs):
-    assert report(large, How(jobs=jobs)) == report(large, How(jobs=1))
+    assert report(large, ExecutionOptions(jobs=jobs)) == report(large, ExecutionOptions(jobs=1))
 
 
 @linux
@@ -75,8 +77,8 @@ def test_processes_give_the_problems_of_one(large):
     for number in range(100, 8000, 57):
         lines[number] = b"{\n" if number % 2 else jsonl(trace(qid=3, retrieved_ids="none"))
     (large / "bad.jsonl").write_bytes(b"".join(lines))
-    found = problems(large, How(jobs=3), "bad.jsonl")
-    assert found == problems(large, How(jobs=1), "bad.jsonl")
+    found = problems(large, ExecutionOptions(jobs=3), "bad.jsonl")
+    assert found == problems(large, ExecutionOptions(jobs=1), "bad.jsonl")
     assert "not shown" in found[-1]
 
 
@@ -85,7 +87,7 @@ def test_a_packed_file_is_read_by_one_process(large):
     import gzip
 
     (large / "trace.jsonl.gz").write_bytes(gzip.compress((large / "trace.jsonl").read_bytes(), 0))
-    one, other = (json.loads(report(large, How(jobs=jobs), "trace.jsonl.gz")) for jobs in (1, 2))
+    one, other = (json.loads(report(large, ExecutionOptions(jobs=jobs), "trace.jsonl.gz")) for jobs in (1, 2))
     assert one == other
 
 
@@ -96,7 +98,7 @@ def test_a_process_with_threads_is_not_forked(large):
     thread.start()
     try:
         assert not forked.may_fork()
-        assert report(large, How(jobs=2)) == report(large, How(jobs=1))
+        assert report(large, ExecutionOptions(jobs=2)) == report(large, ExecutionOptions(jobs=1))
     finally:
         stop.set()
         thread.join()
@@ -200,8 +202,9 @@ def test_small_files_load_nothing_that_only_large_ones_need():
     code = """
 import sys
 from rag_eval import api
-from rag_eval.engines.options import How
-api.run(api.Options("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl", how=How(jobs=8)))
+from rag_eval.engines.options import ExecutionOptions
+gold, trace = "examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl"
+api.run(api.Options(gold, trace, execution=ExecutionOptions(jobs=8)))
 late = {"rag_eval.engines.process", "selectors", "multiprocessing", "concurrent.futures", "pickle"}
 print(sorted(late & set(sys.modules)))
 """
@@ -212,7 +215,7 @@ print(sorted(late & set(sys.modules)))
 
 def test_an_engine_that_is_none_is_refused(large):
     with pytest.raises(UsageError, match=r"unknown engine 'spark'\. There are: process"):
-        report(large, How(engine="spark"))
+        report(large, ExecutionOptions(engine="spark"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from project import Project, apart, gates, gold_of, trace_of, wrong
 from rag_eval.analysis.failed_cases import NEXT, bad_scores
-from rag_eval.gates.policy import Judged
+from rag_eval.gates.policy import GateResult
 from seams import GOOD, MEANING, Question, main
 
 BOTH = gates(chr="{min: 0.9}", mrr="{min: 0.6}")
@@ -162,7 +162,7 @@ def test_the_suite_and_the_perspectives_narrow_what_is_saved(project, save):
 
 def test_a_score_of_another_scale_is_bad_where_it_alone_breaks_a_bound():
     terms = {"severity": "error", "when_no_data": "fail", "outcome": "failed", "value": 0.4, "exact": None, "n": 3}
-    gate = {"mrr": [Judged("mrr", "min", "0.6", **terms)]}
+    gate = {"mrr": [GateResult("mrr", "min", "0.6", **terms)]}
     low, high = (Question("Q1", None, "?", True, "OK", "OK", {"mrr": score}, 1, 1) for score in (0.5, 0.7))
     assert [one["metric"] for one in bad_scores(low, gate)] == ["mrr"]
     assert bad_scores(high, gate) == []
@@ -170,7 +170,7 @@ def test_a_score_of_another_scale_is_bad_where_it_alone_breaks_a_bound():
 
 def test_a_gate_on_a_slice_counts_for_its_cases_alone():
     terms = {"severity": "error", "when_no_data": "fail", "outcome": "failed", "value": 0.4, "exact": None, "n": 3}
-    gate = {"precision": [Judged("precision", "min", "0.6", **terms, slice="category=a")]}
+    gate = {"precision": [GateResult("precision", "min", "0.6", **terms, slice="category=a")]}
     case = Question("Q1", None, "?", True, "WRONG_CLAIM", "OK", {"precision": 0.0}, 1, 1)
     assert bad_scores(case, gate)[0]["gates"] == []
     assert len(bad_scores(case._replace(slices=("category=a",)), gate)[0]["gates"]) == 1

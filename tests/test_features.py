@@ -65,7 +65,7 @@ def outcome(gold, row, terms, columns=COLUMNS):
     """The outcome by the definitions alone, in the order of the columns of an assessor."""
     case = Case(gold, Trace.from_row(row, gold.qid, 1), terms)
     scores = {one.column: one.score(case) for one in columns}
-    return scores, label(case), example08(case), case.ranking.level if case.in_a and case.ranking else ""
+    return scores, label(case), example08(case), case.ranking.level if case.is_answerable and case.ranking else ""
 
 
 def found(scorer, gold, row):

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_eval.gates.outcomes import judge_bound
-from rag_eval.gates.policy import Comparison, Judged
+from rag_eval.gates.policy import Comparison, GateResult
 from rag_eval.gates.regression import by_comparison
 from rag_eval.rendering import number_format
 from seams import Gate, MetricResult, Value, judge
@@ -100,7 +100,7 @@ def test_a_movement_shown_is_within_the_margin_exactly_where_the_gate_is(worse, 
         else Comparison(0.5, 0.5, worse, 10)
     )
     outcome = by_comparison(gate, found)
-    judged = Judged("precision", direction, threshold, "error", "fail", outcome, 0.5, None, 10, comparison=found)
+    judged = GateResult("precision", direction, threshold, "error", "fail", outcome, 0.5, None, 10, comparison=found)
     moved = numbers(number_format.change(judged))[0]
     shown = -moved if direction == "max_drop" else moved
     assert gate.keeps(shown) == (outcome == "passed")
@@ -200,7 +200,7 @@ def test_a_rise_of_an_amount_shown_is_within_the_margin_exactly_where_the_gate_i
         return
     found = Comparison(1e6, 1e6 + worse, worse, 40)
     gate = Gate("cost_usd.total", "max_rise", threshold)
-    judged = Judged(gate.name, "max_rise", threshold, "error", "fail", by_comparison(gate, found), 1.0, None, 40)
+    judged = GateResult(gate.name, "max_rise", threshold, "error", "fail", by_comparison(gate, found), 1.0, None, 40)
     [shown] = numbers(number_format.change(judged._replace(comparison=found)))
     assert gate.keeps(shown) == gate.keeps(worse)
     assert (shown > 0) == (worse > 0)

@@ -471,8 +471,8 @@ def test_the_command_that_is_advised_runs_nothing_that_a_branch_is_named(project
     project.done("ask for a sign-off")
     project.git("branch", "x;touch${IFS}y")
     project.change(gold=fitted())
-    (mend,) = {one["mend"] for one in score(base="x;touch${IFS}y")["findings"] if one["code"] == "unsigned-change"}
-    assert mend == "rag-eval gold signoff --base 'x;touch${IFS}y' --reason '…'"
+    (fix,) = {one["fix"] for one in score(base="x;touch${IFS}y")["findings"] if one["code"] == "unsigned-change"}
+    assert fix == "rag-eval gold signoff --base 'x;touch${IFS}y' --reason '…'"
 
 
 def test_a_sign_off_policy_that_goes_still_holds(project, score):
@@ -650,7 +650,7 @@ def test_packed_gold_is_compared_and_said_not_to_be_governed(project, score):
     assert (score.code, found["code"], found["level"]) == (0, "gold-not-in-items", "warning")
     assert [(one["qid"], one["verb"]) for one in report["gold_changes"]] == [("Q1", "changed")]
     assert "is packed, and sign-off goes by lines" in found["message"]
-    assert found["mend"] == "Keep the gold unpacked in git."
+    assert found["fix"] == "Keep the gold unpacked in git."
 
 
 @pytest.mark.parametrize("words", [("score",), ("gold", "check"), ("gold", "diff")])

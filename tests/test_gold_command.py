@@ -72,7 +72,7 @@ def accepted(repo, *paths):
 )
 def test_a_commit_without_a_record_is_stopped_and_the_command_that_is_shown_lets_it_through(repo, rows, counts):
     repo.stage(*rows)
-    repo.mend(refused(repo, "unsigned-change"))
+    repo.fix(refused(repo, "unsigned-change"))
     accepted(repo)
     assert len(repo.records()) == 2
     assert repo.git("status", "--porcelain") == ""
@@ -89,7 +89,7 @@ def test_the_command_as_shown_wants_a_reason_of_ones_own(repo):
 
 def test_deleting_the_whole_gold_file_is_a_change_of_every_item(repo):
     repo.git("rm", "-q", GOLD)
-    repo.mend(refused(repo, "unsigned-change"))
+    repo.fix(refused(repo, "unsigned-change"))
     accepted(repo)
 
 
@@ -144,7 +144,7 @@ def test_gates_in_folders_below_are_not_passed_over_where_there_is_nothing_else(
 def test_the_first_commit_of_a_repository_is_signed_like_any_other(fresh):
     fresh.hook()
     fresh.stage(ONE, TWO)
-    fresh.mend(refused(fresh, "unsigned-change"))
+    fresh.fix(refused(fresh, "unsigned-change"))
     accepted(fresh)
 
 
@@ -153,12 +153,12 @@ def test_a_repository_that_starts_with_unsigned_gold_signs_what_it_changes_and_t
     fresh.commit("before the hook")
     fresh.hook()
     fresh.stage(EDITED, TWO)
-    fresh.mend(refused(fresh, "unsigned-change"))
+    fresh.fix(refused(fresh, "unsigned-change"))
     accepted(fresh)
     code, said = fresh.gold("check", "--all-files")
     assert (code, codes(said)) == (1, ["unsigned-item"])
     assert "--baseline" in said
-    fresh.mend(said)
+    fresh.fix(said)
     accepted(fresh)
     assert fresh.gold("check", "--all-files") == (0, "")
 
@@ -177,10 +177,10 @@ def test_an_edit_after_signing_needs_a_second_record_and_never_deadlocks(repo):
     repo.stage(EDITED, TWO)
     repo.sign()
     repo.stage({**EDITED, "tags": ["a"]}, TWO)
-    repo.mend(refused(repo, "broken-chain"))
+    repo.fix(refused(repo, "broken-chain"))
     accepted(repo)
     repo.stage({**EDITED, "tags": ["b"]}, TWO)
-    repo.mend(refused(repo, "unsigned-change"))
+    repo.fix(refused(repo, "unsigned-change"))
     accepted(repo)
     assert repo.gold("check", "--base", "HEAD~2") == (0, "")
 
@@ -270,7 +270,7 @@ def test_a_commit_with_an_index_of_its_own_is_checked_as_such_and_mended(repo, h
     said = refused(repo, "unsigned-change", commit=how)
     assert "without naming files" in said
     assert repo.git("diff", "--cached", "--name-only") == ""
-    repo.mend(said)
+    repo.fix(said)
     accepted(repo)
 
 
@@ -292,7 +292,7 @@ def test_line_endings_of_the_work_tree_do_not_matter(fresh, setting):
     fresh.stage(ONE, TWO, end="\r\n")
     accepted(fresh) if setting == "false" else fresh.git("diff", "--cached", "--exit-code")
     fresh.stage(EDITED, TWO, end="\r\n")
-    fresh.mend(refused(fresh, "unsigned-change"))
+    fresh.fix(refused(fresh, "unsigned-change"))
     accepted(fresh)
     assert fresh.gold("check", "--all-files") == (0, "")
 
@@ -301,7 +301,7 @@ def test_a_linked_work_tree_signs_and_commits_by_itself(repo):
     repo.git("worktree", "add", "-q", "-b", "side", "../side")
     side = Repo(repo.path.parent / "side")
     side.stage(EDITED, TWO)
-    side.mend(refused(side, "unsigned-change"))
+    side.fix(refused(side, "unsigned-change"))
     accepted(side)
     assert len(repo.records()) == 1
     assert repo.gold("check") == (0, "")
@@ -316,7 +316,7 @@ def test_a_submodule_is_a_repository_of_its_own(repo, tmp_path):
     inner.stage(EDITED, TWO)
     code, said = inner.gold("check")
     assert (code, codes(said)) == (1, ["unsigned-change"])
-    inner.mend(said)
+    inner.fix(said)
     assert inner.gold("check") == outer.gold("check") == (0, "")
     code, said = outer.gold("check", "--gold", "data/eval/gold.jsonl")
     assert (code, "submodule" in said) == (2, True), said
@@ -328,13 +328,13 @@ def test_it_works_from_a_sub_folder(repo):
     repo.stage(EDITED, TWO)
     code, said = inside.gold("check")
     assert (code, codes(said)) == (1, ["unsigned-change"])
-    inside.mend(said)
+    inside.fix(said)
     assert inside.gold("check") == (0, "")
     repo.git("reset", "-q", "--hard")
     repo.git("rm", "-q", "-r", RECORDS)
     code, said = inside.gold("check")
     assert (code, codes(said)) == (1, ["record-removed"])
-    inside.mend(said)
+    inside.fix(said)
     assert inside.gold("check") == (0, "")
 
 
@@ -365,7 +365,7 @@ def test_a_mutation_that_was_signed_without_saying_so_is_mended_by_saying_so(rep
         accepted(repo)
     code, said = repo.gold("check", "--base", start)
     assert (code, codes(said)) == (1, ["mutation"])
-    repo.mend(said)
+    repo.fix(said)
     assert repo.gold("check", "--base", start) == (0, "")
     accepted(repo)
 
@@ -411,7 +411,7 @@ def test_a_forged_record_signs_nothing_and_the_advice_clears_it_away(repo):
     path = repo.path / RECORDS / name
     path.write_text(path.read_text().replace("ann@example.org", "boss@example.org"))
     repo.git("add", "-A")
-    repo.mend(refused(repo, "malformed-record", "unsigned-change"))
+    repo.fix(refused(repo, "malformed-record", "unsigned-change"))
     assert name not in repo.records()
     accepted(repo)
 
@@ -438,7 +438,7 @@ def test_a_record_counts_once_even_after_its_change_was_taken_back(repo):
     repo.signed(EDITED, TWO)
     repo.signed(ONE, TWO)
     repo.stage(EDITED, TWO)
-    repo.mend(refused(repo, "replayed-record"))
+    repo.fix(refused(repo, "replayed-record"))
     accepted(repo)
 
 
@@ -535,12 +535,12 @@ def test_a_conflict_resolved_either_way_is_signed_against_the_branch_that_it_goe
     assert repo.run("git", "merge", "-q", "theirs")[0] != 0
     assert repo.gold("check")[0] == 2
     repo.stage({**ONE, "tags": ["both"]}, TWO)
-    repo.mend(refused(repo, "broken-chain"))
+    repo.fix(refused(repo, "broken-chain"))
     accepted(repo)
     code, said = base_of(repo, "theirs")
     assert (code, codes(said)) == (1, ["broken-chain"])
     assert "--base theirs" in said
-    repo.mend(said)
+    repo.fix(said)
     accepted(repo)
     assert base_of(repo, "theirs") == base_of(repo) == (0, "")
 
@@ -551,14 +551,14 @@ def test_a_reverted_change_is_signed_anew_and_so_is_bringing_it_back(repo):
     repo.git("revert", "--no-edit", "HEAD")  # runs no hook, and takes the record away with the change
     code, said = base_of(repo)
     assert (code, sorted(codes(said))) == (1, ["record-removed", "unsigned-change"])
-    repo.mend(said)
+    repo.fix(said)
     accepted(repo)
     assert base_of(repo) == (0, "")
     repo.git("checkout", "-q", "-b", "again")
     repo.stage(EDITED, TWO)
     code, said = base_of(repo, "revert")
     assert (code, codes(said)) == (1, ["replayed-record"])
-    repo.mend(said)
+    repo.fix(said)
     accepted(repo)
     assert base_of(repo, "revert") == base_of(repo) == (0, "")
 
@@ -622,7 +622,7 @@ def test_the_gates_file_says_where_gold_and_records_are(fresh):
     fresh.stage(ONE, path="data/set.jsonl")
     code, said = fresh.gold("check")
     assert (code, codes(said), "data/set.jsonl:1:" in said) == (1, ["unsigned-change"], True)
-    fresh.mend(said)
+    fresh.fix(said)
     (file,) = (fresh.path / "data/signed").iterdir()
     record = json.loads(file.read_text())
     assert (record["dataset"], record["gold"]) == ("7b0c4e", "data/set.jsonl")
@@ -666,7 +666,7 @@ def test_a_gates_file_in_a_folder_speaks_of_paths_in_that_folder(fresh):
     assert codes(inside.gold("check")[1]) == ["unsigned-change"]
     code, said = fresh.gold("check", "--gates", "service/eval-gates.yaml")
     assert (code, codes(said)) == (1, ["unsigned-change"])
-    fresh.mend(said)
+    fresh.fix(said)
     assert inside.gold("check") == (0, "")
     assert len(list((fresh.path / "service/gold.signoff").iterdir())) == 1
 
@@ -689,7 +689,7 @@ def test_moving_the_gold_away_by_the_gates_file_is_seen_at_both_places(repo):
     repo.git("add", ".")
     said = refused(repo, "unsigned-change")
     assert codes(said) == ["unsigned-change"] * 4
-    repo.mend(said)
+    repo.fix(said)
     accepted(repo)
 
 
@@ -767,7 +767,7 @@ def test_gold_that_was_unreadable_can_be_mended_and_signed(fresh):
     fresh.stage(ONE, TWO)
     said = refused(fresh, "unsigned-change")
     assert codes(said) == ["unsigned-change"]
-    fresh.mend(said)
+    fresh.fix(said)
     accepted(fresh)
 
 
@@ -874,14 +874,14 @@ def test_the_array_form_is_signed_element_by_element(fresh):
     items = [{"qid": f"A{n}", "q": "q?", "answerable": True, "gold_ids": [], "gold_claim": "c"} for n in range(3)]
     fresh.write("eval/gold.json", json.dumps(items, indent=2))
     fresh.git("add", ".")
-    fresh.mend(fresh.gold("check")[1])
+    fresh.fix(fresh.gold("check")[1])
     accepted(fresh)
     items[1]["gold_claim"] = "other"
     fresh.write("eval/gold.json", json.dumps(items, indent=2))
     fresh.git("add", ".")
     code, said = fresh.gold("check")
     assert (code, codes(said), "eval/gold.json:9:" in said) == (1, ["unsigned-change"], True), said
-    fresh.mend(said)
+    fresh.fix(said)
     assert fresh.gold("check") == (0, "")
 
 

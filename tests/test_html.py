@@ -89,7 +89,7 @@ def test_parts_stand_in_the_order_of_the_markdown(report, page):
 
 def test_the_verdict_is_said_as_everywhere(report, page):
     verdict = next(each for each in page.all("p") if each.get("class") == "verdict")
-    assert plain(said(verdict)) == plain(phrases.headline(report, element.VOICE._replace(**CLEAN)))
+    assert plain(said(verdict)) == plain(phrases.headline(report, element.FORMATTER._replace(**CLEAN)))
     assert phrases.title(report) in said(next(page.all("h1")))
 
 
@@ -216,8 +216,8 @@ def test_a_tag_escapes_what_no_tag_has_made():
 
 
 def test_a_sentence_of_the_voice_becomes_html():
-    voice = element.VOICE
-    sentence = [voice.strong("So"), voice.code("<a>"), voice.code(""), "&", voice.sign("passed")]
+    formatter = element.FORMATTER
+    sentence = [formatter.strong("So"), formatter.code("<a>"), formatter.code(""), "&", formatter.sign("passed")]
     assert element.inline(" ".join(sentence)) == (
         "<strong>So</strong> <code>&lt;a&gt;</code> <em>(empty)</em> &amp; "
         '<span class="sign passed" aria-hidden="true">✓</span>'

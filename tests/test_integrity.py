@@ -264,7 +264,7 @@ def test_nobody_is_advised_to_gate_what_is_gated(claims, guard, gated, bare):
     answered = [(gold(number, answerable=False), trace(number, "It is so.")) for number in range(4)]
     cases = card([(gold(number), trace(number, claim)) for number, claim in enumerate(claims)] or answered)
     ungated, guarded = Policy(), Policy(gates=(Gate(guard, "max", "0.1"),))
-    assert [[one.mend for one in habits(cases, policy)] for policy in (ungated, guarded)] == [[bare], [gated]]
+    assert [[one.fix for one in habits(cases, policy)] for policy in (ungated, guarded)] == [[bare], [gated]]
 
 
 def test_a_gate_that_only_warns_guards_nothing():

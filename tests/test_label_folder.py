@@ -374,7 +374,7 @@ def test_a_change_is_scored_against_a_base_and_its_gold_is_said_to_be_unseen(pro
     project.write("eval/labels/context_labels.jsonl", "")
     report = json.loads(command("score", "--base", "main", "--format", "json", "--quiet")[1])
     (found,) = [one for one in report["findings"] if one["code"] == "gold-not-in-items"]
-    assert (found["level"], NO_ITEMS in found["message"], MEND in found["mend"]) == ("warning", True, True)
+    assert (found["level"], NO_ITEMS in found["message"], MEND in found["fix"]) == ("warning", True, True)
     assert report["verdict"] == "passed"
 
 

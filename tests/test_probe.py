@@ -19,11 +19,11 @@ from rag_eval.analysis.perturbations import KINDS, Sample, in_order
 from rag_eval.analysis.report import Context, build
 from rag_eval.analysis.sensitivity import (
     DOSES,
-    At,
     Catch,
     Move,
     Probe,
     Probed,
+    Rate,
     Setup,
     beside_itself,
     dosed,
@@ -105,7 +105,7 @@ def test_no_dose_changes_nothing(rows):
         rows_made = [(one, kind.damage(one)) for one in samples]
         traces = [one.again(row) for one, row in rows_made if row is not None]
         [(at, report)] = dosed(setup, samples, traces, card.completeness, ["0"])
-        assert at == At("0", 0)
+        assert at == Rate("0", 0)
         assert report == own
 
 
@@ -130,8 +130,8 @@ def test_a_floor_catches_the_first_dose_that_takes_the_value_below_it():
     floor = Gate("precision", "min", "0.80")
     found = kind_of(probed(good_rows(20), floor, doses=["10", "20", "21", "100"]), "answer-blanked")
     assert found.cases == 20
-    assert found.stops == At("21", 5)
-    assert found.catches == (Catch("precision ≥ 0.80", At("21", 5), At("21", 5)),)
+    assert found.stops == Rate("21", 5)
+    assert found.catches == (Catch("precision ≥ 0.80", Rate("21", 5), Rate("21", 5)),)
 
 
 def test_a_regression_gate_catches_the_first_dose_that_chance_does_not_explain():
@@ -139,18 +139,18 @@ def test_a_regression_gate_catches_the_first_dose_that_chance_does_not_explain()
     gate = Gate("precision", "max_drop", "0.01")
     found = kind_of(probed(good_rows(100), gate, doses=["1", "2", "3", "4", "5", "100"]), "answer-blanked")
     [catch] = found.catches
-    assert catch == Catch("precision max_drop 0.01", At("2", 2), At("5", 5))  # inconclusive from 2 on: it warns
+    assert catch == Catch("precision max_drop 0.01", Rate("2", 2), Rate("5", 5))  # inconclusive from 2 on: it warns
 
 
 def test_without_correction_for_chance_the_margin_alone_decides():
     gate = Gate("precision", "max_drop", "0.01")
     found = probed(good_rows(100), gate, doses=["1", "2", "100"], statistics=Statistics(test="none"))
-    assert kind_of(found, "answer-blanked").stops == At("2", 2)
+    assert kind_of(found, "answer-blanked").stops == Rate("2", 2)
 
 
 def test_a_warning_is_seen_and_stops_nothing():
     found = kind_of(probed(good_rows(10), Gate("precision", "min", "0.95", "warning")), "answer-blanked")
-    assert found.catches == (Catch("precision ≥ 0.95", At("1", 1), None),)
+    assert found.catches == (Catch("precision ≥ 0.95", Rate("1", 1), None),)
     assert found.stops is None
     assert found.passes
 
@@ -161,13 +161,13 @@ def test_what_no_gate_catches_is_named_with_the_metrics_that_moved():
     assert dropped.passes
     assert dropped.catches == ()
     assert Move("mrr", 1.0, 0.0, True) in dropped.unguarded
-    assert kind_of(found, "refusal-answered").stops == At("1", 1)
+    assert kind_of(found, "refusal-answered").stops == Rate("1", 1)
     assert "under_refusal" not in {move.metric for kind in found.kinds for move in kind.unguarded}
 
 
 def test_findings_catch_as_gates_do():
     found = kind_of(probed(good_rows(10), Gate("mrr", "min", "0.5")), "answer-refused")
-    assert found.stops == At("100", 10)
+    assert found.stops == Rate("100", 10)
     assert [catch.by for catch in found.catches] == ["refuses-everything"]
 
 
@@ -183,7 +183,7 @@ def test_latency_is_damaged_where_it_is_timed():
 def test_a_gate_on_latency_stops_its_damage():
     rows = [({"gold_citations": ["a"]}, GOOD_ANSWER)] * 20
     found = kind_of(probed(rows, Gate("latency_total_ms.p95", "max", "2000")), "latency-added")
-    assert found.stops == At("10", 2)  # one of twenty lies above the 95th percentile
+    assert found.stops == Rate("10", 2)  # one of twenty lies above the 95th percentile
 
 
 def test_gates_that_catch_nothing_are_idle():
@@ -308,7 +308,9 @@ HOSTILE = "category=<img src=x>`|`\n::error::x @team ##[error] [a](http://x) \u2
 
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_names_stay_words(form):
-    kind = Probed("k", "t", 3, True, At("1", 1), (Catch(HOSTILE, At("1", 1), At("1", 1)),), (Move("mrr", 1, 0, True),))
+    kind = Probed(
+        "k", "t", 3, True, Rate("1", 1), (Catch(HOSTILE, Rate("1", 1), Rate("1", 1)),), (Move("mrr", 1, 0, True),)
+    )
     out = FORMS[form](Probe(3, HOSTILE, ("1",), (HOSTILE, HOSTILE + "2"), (), (), (kind,)))
     refused = FORMS[form](Probe(3, HOSTILE, ("1",), (), (HOSTILE,), (HOSTILE,)))
     for text in (out, refused):

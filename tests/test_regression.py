@@ -386,7 +386,7 @@ def test_a_latency_that_tripled_is_named_with_the_gate_that_would_have_seen_it()
     (found,) = unguarded(slower)
     assert (found.code, found.level) == ("ungated-regression", "warning")
     assert "latency_total_ms" in found.message
-    assert "max_rise: " in found.mend
+    assert "max_rise: " in found.fix
     assert ".max" not in found.message  # a maximum estimates nothing
 
 
@@ -397,7 +397,7 @@ def test_cutoffs_of_one_metric_are_named_once_and_gated_metrics_never():
     assert "recall@3 from 1 to 0.8" in found.message
     assert "recall@5" not in found.message
     assert "precision" not in found.message
-    assert "recall@3: {max_drop: 0.02}" in found.mend
+    assert "recall@3: {max_drop: 0.02}" in found.fix
 
 
 def test_what_chance_may_explain_is_not_named():

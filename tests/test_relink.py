@@ -116,7 +116,7 @@ def found(files, gates, trace="new.jsonl"):
     head = "version: 1\nbaseline: {report: base.json, trace: old.jsonl}\n"
     (files / "g.yml").write_text(head + gates)
     report = rag_eval.score("gold.jsonl", trace, "g.yml")
-    return [(one.level, one.mend) for one in report.findings if one.code == "ids-changed"]
+    return [(one.level, one.fix) for one in report.findings if one.code == "ids-changed"]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_after_the_relink_the_baseline_is_what_has_other_ids(files):
     relink("--write")
     report = rag_eval.score("gold.jsonl", "new.jsonl", "g.yml")
     (one,) = [one for one in report.findings if one.code == "ids-changed"]
-    assert "has the new ids already" in one.mend
+    assert "has the new ids already" in one.fix
     assert not report.passed
 
 

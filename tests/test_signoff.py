@@ -74,7 +74,7 @@ def test_a_change_needs_a_record_of_just_that_change(head, edit):
 def test_an_unsigned_change_names_place_item_and_command():
     (finding,) = check(BASE, Side({**BASE.items, "A1": item("x", line=7)}), POLICY, Advice("sign it", "HEAD"))
     assert str(finding) == "eval/gold.jsonl:7: [unsigned-change] item 'A1' was changed, and no new record signs that"
-    assert finding.mend == "sign it"
+    assert finding.fix == "sign it"
 
 
 def test_an_edit_after_the_sign_off_breaks_the_chain_and_a_second_record_mends_it():
@@ -106,7 +106,7 @@ def test_a_record_of_the_base_is_not_edited(other):
     base = Side(BASE.items, files(EDIT))
     path = next(iter(base.records))
     (finding,) = check(base, Side(BASE.items, {path: other}), POLICY, Advice("sign it", "main"))
-    assert (finding.code, finding.mend) == ("record-edited", f"git checkout main -- :/{path}")
+    assert (finding.code, finding.fix) == ("record-edited", f"git checkout main -- :/{path}")
 
 
 def test_a_record_of_the_base_is_not_removed_nor_renamed():
@@ -131,7 +131,7 @@ def test_a_file_that_is_no_record_is_a_finding_and_signs_nothing():
     head = Side(EDITED, {f"{FOLDER}/x.json": "not valid JSON"})
     assert found(BASE, head) == ["malformed-record", "unsigned-change"]
     (finding, _) = check(BASE, head, POLICY, Advice("sign it"))
-    assert finding.mend == f"git rm -f -- :/{FOLDER}/x.json && sign it"
+    assert finding.fix == f"git rm -f -- :/{FOLDER}/x.json && sign it"
 
 
 def test_a_record_altered_after_signing_no_longer_has_its_name():
@@ -155,7 +155,7 @@ def test_a_mutation_is_named_and_has_to_be_meant(now):
     head = {"A1": now, "A2": item("two")}
     edit = record(("A1", "one", "new"))
     (finding,) = check(BASE, Side(head, files(edit)), POLICY, Advice("sign it"))
-    assert (finding.code, finding.mend) == ("mutation", "sign it --mutates")
+    assert (finding.code, finding.fix) == ("mutation", "sign it --mutates")
     assert found(BASE, Side(head, files(edit._replace(mutates=True)))) == []
 
 
@@ -248,7 +248,7 @@ def test_without_a_base_records_of_another_data_set_are_no_finding_but_do_not_co
 def test_hostile_names_stay_one_word_of_the_command():
     path = f"{FOLDER}/a b'; rm -rf ~ #.json"
     (finding,) = check(BASE, Side(BASE.items, {path: "not valid JSON"}), POLICY, Advice("sign it"))
-    assert finding.mend == f"git rm -f -- ':/{FOLDER}/a b'\"'\"'; rm -rf ~ #.json' && sign it"
+    assert finding.fix == f"git rm -f -- ':/{FOLDER}/a b'\"'\"'; rm -rf ~ #.json' && sign it"
 
 
 def test_the_signed_text_is_fixed():

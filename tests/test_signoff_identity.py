@@ -73,7 +73,7 @@ def test_what_is_on_the_base_was_judged_when_it_came():
 def test_a_record_of_nobody_known_is_to_be_taken_away_and_the_change_signed_again():
     eve = record("eve")
     (refused, _) = check(BASE, Side(EDITED, files(eve)), policy(signers=SIGNERS), ADVICE)
-    assert (refused.file, refused.mend) == (f"records/{eve.name}", f"git rm -f -- :/records/{eve.name} && sign it")
+    assert (refused.file, refused.fix) == (f"records/{eve.name}", f"git rm -f -- :/records/{eve.name} && sign it")
     assert "'eve@example.org'" in refused.message
 
 
@@ -218,7 +218,7 @@ def test_a_listed_signer_has_to_approve():
 def test_whom_to_ask_is_said():
     rules = REVIEW._replace(four_eyes=True)
     (finding,) = check(BASE, Side(EDITED, files(record())), rules, proof=wrote("ann")._replace(approvals=[]))
-    assert finding.mend == "# let one of these approve the pull request: Bob, Cy"
+    assert finding.fix == "# let one of these approve the pull request: Bob, Cy"
 
 
 def test_with_four_eyes_no_author_approves_but_authors_may_record():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from statsmodels.stats.proportion import proportion_confint
 
-from rag_eval.gates.outcomes import Asked, expressible
+from rag_eval.gates.outcomes import CaseThreshold, expressible
 from rag_eval.stats.bounded import mean_at_most
 from rag_eval.stats.intervals import clopper_pearson, interval, percentile_ranks, small_sample
 from rag_eval.stats.special import (
@@ -239,13 +239,13 @@ def test_a_mean_of_latencies_is_covered_from_the_stated_sizes_on(sigma, n):
 @pytest.mark.parametrize(
     ("threshold", "n", "direction", "asked"),
     [
-        ("0.867", 30, "min", Asked(27, 30, False)),
-        ("0.80", 5, "min", Asked(4, 5, True)),
-        ("0.05", 30, "max", Asked(1, 30, False)),
-        ("0.05", 10, "max", Asked(0, 10, False)),
-        ("0.05", 40, "max", Asked(2, 40, True)),
-        ("1", 7, "min", Asked(7, 7, True)),
-        ("0.1", 0, "min", Asked(0, 0, True)),
+        ("0.867", 30, "min", CaseThreshold(27, 30, False)),
+        ("0.80", 5, "min", CaseThreshold(4, 5, True)),
+        ("0.05", 30, "max", CaseThreshold(1, 30, False)),
+        ("0.05", 10, "max", CaseThreshold(0, 10, False)),
+        ("0.05", 40, "max", CaseThreshold(2, 40, True)),
+        ("1", 7, "min", CaseThreshold(7, 7, True)),
+        ("0.1", 0, "min", CaseThreshold(0, 0, True)),
     ],
 )
 def test_a_threshold_asks_for_a_count(threshold, n, direction, asked):

@@ -10,7 +10,7 @@ import pytest
 
 from gitrepo import Repo
 from rag_eval.git import commit_objects
-from rag_eval.git.snapshots import NOTHING, Entry, Irregular, Walked, blob_id, differing, read
+from rag_eval.git.snapshots import NOTHING, CommitTree, Entry, Irregular, blob_id, differing, read
 from rag_eval.readers.work_tree import WorkTree
 from seams import Git, GitError, InputError
 
@@ -66,7 +66,7 @@ def plain(files):
                 rows[first] = Entry("40000", f"{name}{first}/") if below else Entry("100644", blob_id(data))
         return rows
 
-    return Walked("", folder, blobs.__getitem__)
+    return CommitTree("", folder, blobs.__getitem__)
 
 
 def trees(repo, files, at):
@@ -169,7 +169,7 @@ def test_folders_are_asked_for_once(repo):
         calls.append(name)
         return {"root": {"a": Entry("40000", "A"), "x": Entry("100644", "X")}, "A": {"b": Entry("100755", "B")}}[name]
 
-    tree = Walked("root", folder, lambda name: calls.append(name) or name.encode())
+    tree = CommitTree("root", folder, lambda name: calls.append(name) or name.encode())
     for _ in range(3):
         assert tree.files("a/b", "x") == {"a/b": "B", "x": "X"}
         assert tree.contents(["B", "X"]) == {"B": b"B", "X": b"X"}

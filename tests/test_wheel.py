@@ -74,7 +74,8 @@ def test_schemas_templates_and_example_are_found(package):
 def test_demo_runs_from_another_folder(package):
     code, out, err = python("-m", "rag_eval", "demo")
     assert (code, err) == (0, "")
-    assert ("Passed on 14 questions" in out, "Failed on 14 questions" in out) == (True, True)
+    assert "PASSED  8 of 8 gates · all 14 questions right" in out
+    assert "FAILED  4 of 8 gates · 6 of 14 questions wrong" in out
 
 
 def test_explain_shows_the_worked_examples(package):

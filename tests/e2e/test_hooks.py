@@ -116,14 +116,14 @@ def accepted(project, *paths):
 
 def test_a_commit_is_stopped_and_goes_through_by_the_command_that_is_shown(project):
     project.stage(ONE, TWO)
-    project.mend(blocked(project))
+    project.fix(blocked(project))
     accepted(project)
     for rows in ([EDITED, TWO], [EDITED]):
         project.stage(*rows)
-        project.mend(blocked(project))
+        project.fix(blocked(project))
         accepted(project)
     project.git("rm", "-q", GOLD)  # pre-commit has no file name to give
-    project.mend(blocked(project))
+    project.fix(blocked(project))
     accepted(project)
     assert len(list((project.path / RECORDS).iterdir())) == 4
 
@@ -133,7 +133,7 @@ def test_the_command_that_is_shown_is_found_where_only_the_hook_has_it(project, 
     project.stage(ONE)
     said = blocked(project)
     assert f"{world.environment['PRE_COMMIT_HOME']}/repo" in said
-    project.mend(said)
+    project.fix(said)
     accepted(project)
 
 
@@ -162,7 +162,7 @@ def test_commits_by_path_and_of_everything_see_the_index_that_they_make(project)
     project.signed(ONE, TWO)
     for how in ("-a", GOLD):
         project.write(GOLD, lines({**ONE, "tags": [how]}, TWO))
-        project.mend(blocked(project, how))
+        project.fix(blocked(project, how))
         accepted(project)
 
 
@@ -181,7 +181,7 @@ def test_all_files_asks_about_every_item_and_amending_words_does_not(project):
     accepted(project, "--amend", "--allow-empty")
     code, said = project.run("pre-commit", "run", "--all-files")
     assert (code, codes(said)) == (1, ["unsigned-item"]), said
-    project.mend(said)
+    project.fix(said)
     accepted(project)
     code, said = project.run("pre-commit", "run", "--all-files")
     assert code == 0, said
@@ -206,7 +206,7 @@ def test_a_push_is_stopped_until_what_it_brings_is_signed(project, tmp_path):
     project.git("commit", "-q", "--no-verify", "-m", "unsigned")
     code, said = project.run("git", "push", "-q", "origin", "main")
     assert (code, codes(said)) == (1, ["unsigned-change"]), said
-    project.mend(said)
+    project.fix(said)
     project.git("commit", "-q", "--no-verify", "-m", "signed")
     assert project.run("git", "push", "-q", "origin", "main")[0] == 0
 
@@ -241,5 +241,5 @@ def test_a_linked_work_tree_runs_the_hook_on_its_own_index(project):
     project.git("worktree", "add", "-q", "-b", "side", "../side")
     side = World(project.path.parent / "side", project.environment)
     side.stage(EDITED)
-    side.mend(blocked(side))
+    side.fix(blocked(side))
     accepted(side)

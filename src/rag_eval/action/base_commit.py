@@ -154,11 +154,11 @@ def authority(
         except RagEvalError as error:
             reasons.append(str(error) if str(error).endswith(("?", "!", ".")) else f"{error}.")
     named = "" if gates_ref in _SAID else f" Correct gates-ref, if {quoted(gates_ref, 60)} is not what there is."
-    raise RagEvalError(f"The base cannot be read, so nothing can be judged. {' '.join(reasons)} {_MEND}{named}")
+    raise RagEvalError(f"The base cannot be read, so nothing can be judged. {' '.join(reasons)} {_FIX}{named}")
 
 
 _SAID = ("base", "default-branch")
-_MEND = "Give the job `contents: read` and the action its github-token, or check out with fetch-depth: 0."
+_FIX = "Give the job `contents: read` and the action its github-token, or check out with fetch-depth: 0."
 
 
 def _of_head(trigger: Trigger, signoff: Signoff, head: WorkTree) -> Authority:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.github.api import GitHub
     from rag_eval.github.comment import Mode, Posted
-    from rag_eval.github.posting import Said
+    from rag_eval.github.posting import CommentBody
     from rag_eval.gold.signoff.identity import Author
     from rag_eval.gold.signoff.policy import Policy as SignoffPolicy
     from rag_eval.governance.base_policy import Authority, Signoff
@@ -120,9 +120,9 @@ def _tell_of_crash(environ: Mapping[str, str], connect: Connect, error: Exceptio
 
 
 def _publish_crash(inputs: Inputs, place: Place, connect: Connect, reason: str) -> None:
-    from rag_eval.github.posting import Said
+    from rag_eval.github.posting import CommentBody
 
-    _publish(inputs, place, connect, Said(markdown.unjudged(reason), "invalid"))
+    _publish(inputs, place, connect, CommentBody(markdown.unjudged(reason), "invalid"))
 
 
 def _run(environ: Mapping[str, str], connect: Connect) -> int:
@@ -349,7 +349,7 @@ def _second_half(inputs: Inputs, place: Place, connect: Connect, wrong: UsageErr
     return code
 
 
-def _publish(inputs: Inputs, place: Place, connect: Connect, said: Said) -> Posted:
+def _publish(inputs: Inputs, place: Place, connect: Connect, said: CommentBody) -> Posted:
     from rag_eval.github import posting
 
     origin = posting.Origin.of_event(place.event)
@@ -358,7 +358,7 @@ def _publish(inputs: Inputs, place: Place, connect: Connect, said: Said) -> Post
     return posting.publish(api, origin, said, inputs.comment_id, mode, place.server, place.by)
 
 
-def _handed_over(inputs: Inputs, place: Place) -> tuple[Said, int]:
+def _handed_over(inputs: Inputs, place: Place) -> tuple[CommentBody, int]:
     """What the report of the other run says, or what is to be said where there is none."""
     from rag_eval.github import posting
 

@@ -18,7 +18,7 @@ from rag_eval.stats.tally import DECIMALS
 
 if TYPE_CHECKING:
     from rag_eval.gates.gate_inputs import Baseline, Evidence
-    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.regression import Tested
     from rag_eval.gates.results import Question
 
@@ -191,7 +191,7 @@ def disagreeing(names: Iterable[str], fields: Iterable[str], now: Evidence) -> I
 
 
 def ungated_regressions(
-    gates: Iterable[Judged], names: Iterable[str], now: Evidence, alpha: float
+    gates: Iterable[GateResult], names: Iterable[str], now: Evidence, alpha: float
 ) -> Iterator[Finding]:
     """Up to three metrics without a regression gate that got significantly worse, and the gates that would fail."""
     whole = [gate for gate in gates if not gate.slice]

@@ -14,7 +14,7 @@ from rag_eval.stats.tally import exactly, shown
 
 if TYPE_CHECKING:
     from rag_eval.cases.finding import Finding
-    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.policy import GateResult
 
 LOW = {metric: float(DEFAULT_GATES[name]) for name, metric in FLOORS.items()} | {"recall": 0.80}
 HIGH = {metric: float(DEFAULT_GATES[name]) for name, metric in CEILINGS.items()}
@@ -59,10 +59,10 @@ def diagnose(
     figures = figures._replace(labels={**labels, "OVER_REFUSAL_NOT_RETRIEVED": 0})
     cause = "Chunk ids: the gold names its evidence otherwise than the traces do."
     found = [one for rule in RULES if rule not in _BY_IDS for one in rule(figures)]
-    return [*found, Diagnosis(cause, unmatched.message, unmatched.mend)]
+    return [*found, Diagnosis(cause, unmatched.message, unmatched.fix)]
 
 
-def limits_of(gates: Iterable[Judged]) -> dict[str, float]:
+def limits_of(gates: Iterable[GateResult]) -> dict[str, float]:
     """The thresholds by metric; of several, such as the base's beside those of the change, the strictest."""
     found: dict[str, float] = {}
     for gate in gates:

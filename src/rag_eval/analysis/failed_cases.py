@@ -13,7 +13,7 @@ from rag_eval.stats.tally import as_float
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.cases.case import Case
-    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import Question
     from rag_eval.stats.tally import Shown
 
@@ -52,9 +52,9 @@ class Rows(NamedTuple):
     trace: Row | None
 
 
-def gated(report: Report) -> dict[str, list[Judged]]:
+def gated(report: Report) -> dict[str, list[GateResult]]:
     """The gates that a case of the run can count in, by the column of their scores."""
-    found: dict[str, list[Judged]] = {}
+    found: dict[str, list[GateResult]] = {}
     for gate in report.gates:
         if not gate.name.startswith("completeness."):
             found.setdefault(measure(gate.name).column, []).append(gate)
@@ -72,7 +72,7 @@ def failed(report: Report) -> list[Question]:
     ]
 
 
-def bad_scores(case: Question, gates: Mapping[str, Sequence[Judged]]) -> list[dict[str, Any]]:
+def bad_scores(case: Question, gates: Mapping[str, Sequence[GateResult]]) -> list[dict[str, Any]]:
     """The scores of a case that are bad, gated ones first, each with the gates that it counts in."""
     found = [
         {"metric": name, "score": score, "gates": [_gate(one) for one in gates.get(name, ()) if _counts(case, one)]}
@@ -82,7 +82,7 @@ def bad_scores(case: Question, gates: Mapping[str, Sequence[Judged]]) -> list[di
     return sorted(found, key=lambda one: not one["gates"])
 
 
-def _bad(name: str, score: Shown, gates: Sequence[Judged]) -> bool:
+def _bad(name: str, score: Shown, gates: Sequence[GateResult]) -> bool:
     """A rate that is the bad one of its two; another score that would alone break a floor or a ceiling."""
     metric = of_column(name)
     if metric is None or isinstance(score, tuple):
@@ -93,15 +93,15 @@ def _bad(name: str, score: Shown, gates: Sequence[Judged]) -> bool:
     return any(not one.gate.keeps(as_float(score)) for one in bounds)
 
 
-def _counts(case: Question, gate: Judged) -> bool:
+def _counts(case: Question, gate: GateResult) -> bool:
     return not gate.slice or gate.slice in case.slices
 
 
-def _gate(gate: Judged) -> dict[str, str]:
+def _gate(gate: GateResult) -> dict[str, str]:
     return {"gate": f"{gate.label} {gate.direction} {gate.threshold}", "outcome": gate.outcome}
 
 
-def details(case: Case, question: Question, gates: Mapping[str, Sequence[Judged]], rows: Rows) -> dict[str, Any]:
+def details(case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]], rows: Rows) -> dict[str, Any]:
     """One failed case: what went wrong, where to look, where the gold evidence stands, and the rows."""
     retrieved = {name: rank for rank, name in enumerate(case.trace.retrieved, 1)}
     ranking = case.ranking

@@ -10,7 +10,7 @@ from rag_eval.cases.labels import GOOD
 from rag_eval.contract import Gold
 
 if TYPE_CHECKING:
-    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import Question
 
     Verb = Literal["added", "changed", "removed"]
@@ -61,7 +61,7 @@ def labels(cases: Iterable[Question]) -> dict[str, str]:
     return found
 
 
-def turns(before: Sequence[Judged], after: Sequence[Judged]) -> list[GateTurn]:
+def turns(before: Sequence[GateResult], after: Sequence[GateResult]) -> list[GateTurn]:
     """The gates of one policy that come out differently under the old gold and under the new one.
 
     Completeness is none of them: which questions there are is what changed.
@@ -120,7 +120,7 @@ def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file:
         yield Finding("must-pass-widened", "warning", message, "Review the gold apart from the system.", file)
 
 
-def fewer_cases(before: Mapping[str, int], after: Sequence[Judged], file: str) -> Iterator[Finding]:
+def fewer_cases(before: Mapping[str, int], after: Sequence[GateResult], file: str) -> Iterator[Finding]:
     """Yield a warning when gates judge fewer cases than on the gold of the base."""
     counts = {gate.label: gate.n for gate in after if not _counts(gate.name)}
     fallen = [f"{name} {before[name]} → {n}" for name, n in counts.items() if n < before.get(name, 0)]

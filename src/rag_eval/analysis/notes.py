@@ -27,7 +27,7 @@ class Input(NamedTuple):
     sha256: str
 
 
-class Remark(NamedTuple):
+class InputNote(NamedTuple):
     """A note on the input that a reader of the verdict should know."""
 
     file: str
@@ -38,24 +38,24 @@ class Remark(NamedTuple):
 
 def remarks(
     card: Scorecard, golds: Mapping[str, Gold], policy: Policy, about: Mapping[str, Any], inputs: Iterable[Input]
-) -> Iterator[Remark]:
+) -> Iterator[InputNote]:
     """What is to be said of how the cases were scored, and of what run.json (``about``) says."""
     by_documents = sum(count for one, count in card.cases.kinds() if one.level == "doc")
     if by_documents:
-        yield Remark("retrieval", 0, "judged by documents where no chunk labels exist", by_documents)
+        yield InputNote("retrieval", 0, "judged by documents where no chunk labels exist", by_documents)
     yield from _only_attacks(golds, policy)
     if policy.prices or any(gate.name.startswith("cost_usd") for gate in policy.gates):
         message = "tokens are counted and have no price; name it under prices in the gates file"
-        yield from (Remark(f"model {quoted(model, 60)}", 0, message, 1) for model in card.unpriced)
+        yield from (InputNote(f"model {quoted(model, 60)}", 0, message, 1) for model in card.unpriced)
     path = next((each.path for each in inputs if each.role == "run"), "run.json")
-    yield from (Remark(path, 0, message, 1) for message in contradictions(about))
+    yield from (InputNote(path, 0, message, 1) for message in contradictions(about))
 
 
-def _only_attacks(golds: Mapping[str, Gold], policy: Policy) -> Iterator[Remark]:
+def _only_attacks(golds: Mapping[str, Gold], policy: Policy) -> Iterator[InputNote]:
     """That gates on answers have nothing to judge where every item is a safety case."""
     gated = dict.fromkeys(gate.name for gate in policy.gates)
     idle = [name for name in gated if measure(name).metric.perspective in _OF_QUESTIONS]
     if idle and golds and all(gold.attack is not None for gold in golds.values()):
         shown = ", ".join(idle[:5])
         text = f"all are safety cases, which {shown} do not judge: gate metrics such as injection_auc instead"
-        yield Remark("gates", 0, text, len(golds))
+        yield InputNote("gates", 0, text, len(golds))

@@ -77,7 +77,7 @@ def relevant(case: Case) -> frozenset[str]:
 def chunk_dropped(sample: Sample) -> Row | None:
     """Nothing relevant is retrieved any more."""
     case = sample.case
-    if not case.in_a or case.ranking is None or not case.ranking.found:
+    if not case.is_answerable or case.ranking is None or not case.ranking.found:
         return None
     lost = relevant(case)
     return _rearranged(sample.row, lambda ids: [name for name in ids if name not in lost])
@@ -86,7 +86,7 @@ def chunk_dropped(sample: Sample) -> Row | None:
 def chunk_below_k(sample: Sample) -> Row | None:
     """What is relevant stands behind everything else and behind k; unknown chunks fill up what is too short."""
     case, k = sample.case, sample.case.settings.k
-    if not case.in_a or case.ranking is None or not case.ranking.found or case.ranking.found[0] > k:
+    if not case.is_answerable or case.ranking is None or not case.ranking.found or case.ranking.found[0] > k:
         return None
     last = relevant(case)
     fill = [f"probe-filler-{number}" for number in range(1, k + 1)]
@@ -106,7 +106,7 @@ def wrong_citation(sample: Sample) -> Row | None:
     case = sample.case
     right = relevant(case)
     wrong = [name for name in case.trace.retrieved if name not in right and name not in case.cites]
-    if not case.in_a or not _answers(sample) or right.isdisjoint(case.cites) or not wrong:
+    if not case.is_answerable or not _answers(sample) or right.isdisjoint(case.cites) or not wrong:
         return None
     cites = [wrong[place % len(wrong)] if name in right else name for place, name in enumerate(case.cites)]
     return _answering(sample.row, case.trace.claim, list(dict.fromkeys(cites)))
@@ -115,14 +115,14 @@ def wrong_citation(sample: Sample) -> Row | None:
 def refusal_answered(sample: Sample) -> Row | None:
     """A right refusal is an answer that cites the first chunk."""
     case = sample.case
-    if not case.in_u or not case.refused or case.blocked:  # a blocked answer is one whatever it says
+    if not case.is_unanswerable or not case.refused or case.blocked:  # a blocked answer is one whatever it says
         return None
     return _answering(sample.row, _SAID, list(case.trace.retrieved[:1]), refuses=False)
 
 
 def answer_refused(sample: Sample) -> Row | None:
     """The answer to an answerable question is a refusal."""
-    if not sample.case.in_a or not _answers(sample):
+    if not sample.case.is_answerable or not _answers(sample):
         return None
     return _answering(sample.row, sample.case.settings.token, [], refuses=True)
 
@@ -130,7 +130,7 @@ def answer_refused(sample: Sample) -> Row | None:
 def answer_blanked(sample: Sample) -> Row | None:
     """The answer to an answerable question is empty; its citations stay."""
     case = sample.case
-    if not case.in_a or not _answers(sample) or not case.claim:
+    if not case.is_answerable or not _answers(sample) or not case.claim:
         return None
     return _answering(sample.row, "", case.trace.citations)
 
@@ -138,7 +138,7 @@ def answer_blanked(sample: Sample) -> Row | None:
 def claim_swapped(sample: Sample) -> Row | None:
     """The answer to an answerable question is that to another one; its citations stay."""
     case = sample.case
-    if not case.in_a or not _answers(sample) or not sample.donor:
+    if not case.is_answerable or not _answers(sample) or not sample.donor:
         return None
     return _answering(sample.row, sample.donor, case.trace.citations)
 

@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from rag_eval.cases.integrity import LEVELS
-from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Limits, Settings
-from rag_eval.gates.policy import COMPLETENESS, MARGINS, REFERENCE_GATES, Judged, Slices, Statistics
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Limits, Settings
+from rag_eval.gates.policy import COMPLETENESS, MARGINS, REFERENCE_GATES, GateResult, Slices, Statistics
 
 Key = tuple[str, ...]
 Rule = Callable[[Any, Any], "Kind"]
@@ -40,9 +40,9 @@ class Effects(NamedTuple):
     are the codes that stop this run only where values are as the base defines them.
     """
 
-    base: Sequence[Judged] = ()
-    redefined: Sequence[Judged] = ()
-    head: Sequence[Judged] = ()
+    base: Sequence[GateResult] = ()
+    redefined: Sequence[GateResult] = ()
+    head: Sequence[GateResult] = ()
     findings: Mapping[str, Sequence[str]] = {}  # by the first word of the key: codes that only the base's rule gives
     meaning: Sequence[str] = ()
 
@@ -109,7 +109,7 @@ def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
         yield from effects.meaning
 
 
-def freed(before: Sequence[Judged], after: Sequence[Judged]) -> Iterator[str]:
+def freed(before: Sequence[GateResult], after: Sequence[GateResult]) -> Iterator[str]:
     """The gates that fail the run as they were before and not as they are after."""
     still = {(one.label, one.direction) for one in after if one.blocks}
     yield from (one.label for one in before if one.blocks and (one.label, one.direction) not in still)
@@ -125,7 +125,7 @@ def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
     gates = stated.get("gates") or {gate.name: {gate.direction: Decimal(gate.threshold)} for gate in REFERENCE_GATES}
     token = {"token": Settings().token, "phrases": [], "builtin": False, **stated.get("refusal", {})}
     counts = {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})}
-    usual = {"gold": USUAL_GOLD, "trace": USUAL_TRACE, "k": Settings().k, "version": 1}
+    usual = {"gold": DEFAULT_GOLD, "trace": DEFAULT_TRACE, "k": Settings().k, "version": 1}
     kept = {**LEVELS, **{name: level or "off" for name, level in stated.get("integrity", {}).items()}}
     chance = {**_CHANCE, **stated.get("statistics", {})}
     limits = {**Limits()._asdict(), **stated.get("limits", {})}

@@ -12,14 +12,14 @@ from rag_eval import __version__
 from rag_eval.analysis import baseline as earlier
 from rag_eval.analysis.baseline import Compared, Effect, Flip
 from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
-from rag_eval.analysis.notes import Input, Remark, remarks
+from rag_eval.analysis.notes import Input, InputNote, remarks
 from rag_eval.cases import integrity
 from rag_eval.contract import Relevance
 from rag_eval.gates.dependent_cases import Tries
 from rag_eval.gates.gate_inputs import Baseline, Evidence, one_by_one
 from rag_eval.gates.metric_results import as_result, questions_of, results_of
 from rag_eval.gates.outcomes import judge_all, rejudged
-from rag_eval.gates.policy import FULL, Judged, Policy, Statistics, verdict
+from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, verdict
 from rag_eval.gates.results import QuestionList
 from rag_eval.gates.scope import Scope, asked, scope_of
 from rag_eval.metrics import measure
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.policy_changes import PolicyChange
     from rag_eval.cases.finding import Finding
     from rag_eval.contract import Gold
-    from rag_eval.gates.gate_inputs import Each
+    from rag_eval.gates.gate_inputs import Mapper
     from rag_eval.gates.results import MetricResult, Question
     from rag_eval.metrics import Measure
     from rag_eval.scoring.scorecard import Completeness, Scorecard
@@ -79,14 +79,14 @@ class Report(NamedTuple):
     gates_file: str
     k: int
     refusal: Mapping[str, Any]
-    gates: tuple[Judged, ...]
+    gates: tuple[GateResult, ...]
     metrics: Mapping[str, MetricResult]
     completeness: Completeness
     allowed: Mapping[str, int]
     labels: Mapping[str, int]
     diagnosis: tuple[Diagnosis, ...]
     questions: QuestionList
-    notes: tuple[Remark, ...]
+    notes: tuple[InputNote, ...]
     inputs: tuple[Input, ...]
     contracts: Mapping[str, str]
     run: Mapping[str, Any] | None = None
@@ -115,7 +115,7 @@ class Report(NamedTuple):
         return 0 if self.passed else 1
 
     @property
-    def failed_gates(self) -> list[Judged]:
+    def failed_gates(self) -> list[GateResult]:
         """The gates that fail the run."""
         return [gate for gate in self.gates if gate.blocks]
 
@@ -153,14 +153,14 @@ class Context(NamedTuple):
     before. ``cluster`` is the gold field whose values group questions that depend on one another.
     """
 
-    notes: Sequence[Remark] = ()
+    notes: Sequence[InputNote] = ()
     inputs: Sequence[Input] = ()
     about: Mapping[str, Any] | None = None
     findings: Sequence[Finding] = ()
     hashes: Mapping[str, str] = {}
     fields: Sequence[str] = ()
     earlier: Earlier | None = None
-    each: Each = one_by_one
+    each: Mapper = one_by_one
     drawn: Drawn | None = None
     cluster: str = ""
 
@@ -254,7 +254,7 @@ def _each_once(found: Sequence[Finding]) -> tuple[Finding, ...]:
 def evidence(
     report: Report,
     before: Earlier | None = None,
-    each: Each = one_by_one,
+    each: Mapper = one_by_one,
     tries: Tries | None = None,
     cluster: str = "",
 ) -> Evidence:

@@ -25,7 +25,7 @@ DOSES = ("1", "2", "5", "10", "20", "50", "100")
 """Percent of the cases that a kind of damage can be done to."""
 
 
-class At(NamedTuple):
+class Rate(NamedTuple):
     """A dose: percent as it was asked for, and the number of cases that it is."""
 
     percent: str
@@ -39,8 +39,8 @@ class Catch(NamedTuple):
     """
 
     by: str
-    seen: At
-    stops: At | None
+    seen: Rate
+    stops: Rate | None
 
 
 class Move(NamedTuple):
@@ -63,7 +63,7 @@ class Probed(NamedTuple):
     text: str
     cases: int
     read: bool
-    stops: At | None
+    stops: Rate | None
     catches: tuple[Catch, ...]
     unguarded: tuple[Move, ...]
 
@@ -196,7 +196,7 @@ def _probed(kind: Kind, setup: Setup, samples: Sequence[Sample], whole: Report, 
 
 def dosed(
     setup: Setup, samples: Sequence[Sample], damaged: Sequence[Trace], as_read: Completeness, doses: Sequence[str]
-) -> Iterator[tuple[At, Report]]:
+) -> Iterator[tuple[Rate, Report]]:
     """The report of each dose. A larger one contains the smaller: each damaged trace is scored once."""
     scorer, done = Scorer(setup.golds, setup.measures, setup.policy.settings), -1
     for sample in samples:
@@ -208,13 +208,13 @@ def dosed(
         scorer.add(damaged[max(done, 0) : cases])
         done, card = cases, scorer.close()
         counted = card.completeness._replace(duplicate=as_read.duplicate, unknown=as_read.unknown)
-        yield At(dose, cases), build(card._replace(completeness=counted), setup.golds, setup.policy, setup.context)
+        yield Rate(dose, cases), build(card._replace(completeness=counted), setup.golds, setup.policy, setup.context)
 
 
-def _catches(whole: Report, reports: Sequence[tuple[At, Report]]) -> Iterator[Catch]:
+def _catches(whole: Report, reports: Sequence[tuple[Rate, Report]]) -> Iterator[Catch]:
     """What is broken in a damaged run and was not in the whole one, in the order in which it first was."""
-    seen: dict[str, At] = {}
-    stops: dict[str, At] = {}
+    seen: dict[str, Rate] = {}
+    stops: dict[str, Rate] = {}
     usual = _broken(whole)
     for at, report in reports:
         for name, blocks in _broken(report).items():

@@ -50,7 +50,10 @@ class Ranking(NamedTuple):
 
 
 class Case:
-    """One case. ``refused`` and ``shipped`` exclude each other; ``in_a`` and ``in_u`` are both false for attacks."""
+    """A gold item with its trace.
+
+    ``refused`` and ``shipped`` exclude each other. For attacks, ``is_answerable`` and ``is_unanswerable`` are false.
+    """
 
     def __init__(self, gold: Gold, trace: Trace, settings: Settings) -> None:
         self.gold, self.trace, self.settings = gold, trace, settings
@@ -60,8 +63,8 @@ class Case:
         self.shipped = not self.refused
         self.cites: tuple[str, ...] = trace.citations or ()
         self.counts = gold.attack is None
-        self.in_a = gold.answerable and self.counts
-        self.in_u = not gold.answerable and self.counts
+        self.is_answerable = gold.answerable and self.counts
+        self.is_unanswerable = not gold.answerable and self.counts
 
     def _refused(self) -> bool:
         if self.errored:

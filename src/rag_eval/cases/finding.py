@@ -16,7 +16,7 @@ class Finding(NamedTuple):
     code: str
     level: Level
     message: str
-    mend: str = ""
+    fix: str = ""
     file: str = ""
     line: int = 0
 

@@ -116,8 +116,8 @@ def vacuous(golds: Iterable[Gold], file: str, levels: Mapping[str, str]) -> list
         return []
     message = f"{sum(asked)} of {len(asked)} answerable items say nothing by which an answer could be wrong"
     message += ": to precision any answer to them is right, and none at all"
-    mend = "Add gold_claim_substr, gold_citations or other evidence to them, or gate what they do say."
-    return [levelled(Finding("vacuous-gold", "error", message, mend, file), levels)]
+    fix = "Add gold_claim_substr, gold_citations or other evidence to them, or gate what they do say."
+    return [levelled(Finding("vacuous-gold", "error", message, fix, file), levels)]
 
 
 class Answer(NamedTuple):
@@ -169,8 +169,8 @@ def _constant(answers: Sequence[Answer]) -> Iterator[Finding]:
     message = f"{same} of {len(answers)} right answers are {one}, though their questions want different things"
     wanted = any(answer.gold.substrings for group in groups for answer in group)
     grave = wanted or (2 * same >= len(answers) and any(len(tokens(group[0].claim)) >= _FEW_WORDS for group in groups))
-    mend = "Answer the question that is asked" + ("." if wanted else ", and name in gold_claim_substr what is right.")
-    yield Finding("constant-answers", "error" if grave else "warning", f"{message}: {quoted(some, 60)}", mend)
+    fix = "Answer the question that is asked" + ("." if wanted else ", and name in gold_claim_substr what is right.")
+    yield Finding("constant-answers", "error" if grave else "warning", f"{message}: {quoted(some, 60)}", fix)
 
 
 def _alike(answers: Iterable[Answer]) -> list[list[Answer]]:
@@ -253,10 +253,10 @@ def unmatched(cases: Iterable[Case], file: str) -> list[Finding]:
         other = f"traces have {quoted(min(seen[field]), 60)}" if seen[field] else f"no trace has any {field}"
         message = f"{len(strangers)} of {len(names)} {what} of the gold occur in no trace: the gold has "
         message += f"{quoted(strangers[0], 60)}, {other}"
-        mend = (
+        fix = (
             "If the chunks were cut anew, label them again, or name the evidence by supports. If not, search the index."
         )
-        found.append(Finding("unmatched-ids", "warning", message, mend, file))
+        found.append(Finding("unmatched-ids", "warning", message, fix, file))
     return found
 
 
@@ -304,9 +304,9 @@ def injected(traces: Iterable[Trace], file: str, levels: Mapping[str, str]) -> l
     message = (
         f"{len(found)} of {len(seen)} retrieved texts read like instructions to a language model: {', '.join(shown)}"
     )
-    mend = "Look where these chunks come from. This is a look for wordings, and no guardrail: it misses most attacks."
+    fix = "Look where these chunks come from. This is a look for wordings, and no guardrail: it misses most attacks."
     line = min(line for _, line in found.values())
-    return [levelled(Finding("injected-instructions", "error", message, mend, file, line), levels)]
+    return [levelled(Finding("injected-instructions", "error", message, fix, file, line), levels)]
 
 
 _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "doc_id"}
@@ -357,8 +357,8 @@ def _refuses_everything(run: Run) -> Iterator[Finding]:
         guards = "over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable"
         share = f"all {refused}" if not answered else f"{refused} of {refused + answered}"
         message = f"{share} answerable questions are refused: what is measured on answers holds by default"
-        mend = "Mend the system." if run.guarded(*guards) else "Gate over_refusal, or mend the system."
-        yield Finding("refuses-everything", _level(run, *guards), message, mend)
+        fix = "Mend the system." if run.guarded(*guards) else "Gate over_refusal, or mend the system."
+        yield Finding("refuses-everything", _level(run, *guards), message, fix)
 
 
 def _answers_everything(run: Run) -> Iterator[Finding]:
@@ -366,8 +366,8 @@ def _answers_everything(run: Run) -> Iterator[Finding]:
     if answered >= _FEWEST and not refused:
         guards = "under_refusal", "abstention_accuracy"
         message = f"all {answered} unanswerable questions are answered: over_refusal cannot fail"
-        mend = "Let the system refuse." if run.guarded(*guards) else "Gate under_refusal, or let the system refuse."
-        yield Finding("answers-everything", _level(run, *guards), message, mend)
+        fix = "Let the system refuse." if run.guarded(*guards) else "Gate under_refusal, or let the system refuse."
+        yield Finding("answers-everything", _level(run, *guards), message, fix)
 
 
 def _padded_answers(run: Run) -> Iterator[Finding]:
@@ -383,10 +383,10 @@ def _padded_citations(run: Run) -> Iterator[Finding]:
         guarded = run.guarded("citation_precision")
         message = f"{padded} of {answers} answers cite everything they retrieved: a citation hit is no merit then"
         level: Level = "warning" if guarded or not set(_CITING) & set(run.gates) else "error"
-        mend = (
+        fix = (
             "Cite what supports the claim." if guarded else "Gate citation_precision, or cite what supports the claim."
         )
-        yield Finding("padded-citations", level, message, mend)
+        yield Finding("padded-citations", level, message, fix)
 
 
 def _padded_retrieval(run: Run) -> Iterator[Finding]:

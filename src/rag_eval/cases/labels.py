@@ -58,7 +58,7 @@ def label(case: Case) -> str:
         return "ERROR" if case.errored else "MISSING"
     if case.gold.attack is not None:
         return _attack(case, case.gold.attack)
-    if case.in_u:
+    if case.is_unanswerable:
         return "REFUSAL_OK" if case.refused else "HALLUCINATION"
     if case.refused:
         return "OVER_REFUSAL_EVIDENCE_PRESENT" if case.evidence_rank else "OVER_REFUSAL_NOT_RETRIEVED"

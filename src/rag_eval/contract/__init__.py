@@ -1,7 +1,16 @@
 """What a row is: gold items, traces and settings as typed records. The published JSON Schemas say the same."""
 
 from rag_eval.contract.gold import Attack, Fact, Gold, Section, Support, item_hash
-from rag_eval.contract.settings import USUAL_GOLD, USUAL_TRACE, Grounding, Judge, Limits, Relevance, Safety, Settings
+from rag_eval.contract.settings import (
+    DEFAULT_GOLD,
+    DEFAULT_TRACE,
+    Grounding,
+    Judge,
+    Limits,
+    Relevance,
+    Safety,
+    Settings,
+)
 from rag_eval.contract.trace import (
     Answer,
     Chunk,
@@ -15,9 +24,9 @@ from rag_eval.contract.trace import (
 )
 
 __all__ = [
+    "DEFAULT_GOLD",
+    "DEFAULT_TRACE",
     "OPTIONAL",
-    "USUAL_GOLD",
-    "USUAL_TRACE",
     "Answer",
     "Attack",
     "Chunk",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from rag_eval.contract.verdict import Verdict
 
-USUAL_GOLD, USUAL_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
+DEFAULT_GOLD, DEFAULT_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
 """Where the files are looked for if nothing names them."""
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from rag_eval.common.digests import Digests
-from rag_eval.engines.options import ENGINES, How
+from rag_eval.engines.options import ENGINES, ExecutionOptions
 from rag_eval.engines.progress import SILENT, Watched
 from rag_eval.engines.work import Work, score_stream
 from rag_eval.errors import UsageError
@@ -27,25 +27,25 @@ class Task(NamedTuple):
     reader: Reader
     path: str
     digests: Digests
-    how: How
+    execution: ExecutionOptions
 
 
 def score(task: Task) -> Scorer:
     """Return what holds the scored cases of a trace file. UsageError, MissingExtra if the engine cannot be had."""
-    how = task.how
-    if how.engine not in ENGINES:
-        raise UsageError(f"unknown engine '{how.engine[:40]}'. There are: {', '.join(ENGINES)}")
-    if how.scheduler and how.engine != "dask":
+    execution = task.execution
+    if execution.engine not in ENGINES:
+        raise UsageError(f"unknown engine '{execution.engine[:40]}'. There are: {', '.join(ENGINES)}")
+    if execution.scheduler and execution.engine != "dask":
         raise UsageError("a scheduler is dask's: say --engine dask too, or leave --scheduler out")
     try:
         return _in_ranges(task) or score_stream(task.work, task.reader, task.path, _digest(task))
     finally:
-        how.watch.end()
+        execution.watch.end()
 
 
 def _in_ranges(task: Task) -> Scorer | None:
     """The scorer of a file that can be cut into ranges; None for small, packed and other files."""
-    is_dask = task.how.engine == "dask"
+    is_dask = task.execution.engine == "dask"
     if task.path in task.reader.held or not (is_dask or large(task.path, LARGE)):
         return None
     source = task.reader.open(task.path)
@@ -54,16 +54,16 @@ def _in_ranges(task: Task) -> Scorer | None:
     with source:
         if source.plain is None or source.is_array:
             return None
-        scorer: Scorer = import_module(ENGINES[task.how.engine]).run(task, source.plain, source.size)
+        scorer: Scorer = import_module(ENGINES[task.execution.engine]).run(task, source.plain, source.size)
         return scorer
 
 
 def _digest(task: Task) -> Any:
     digest = task.digests.of("trace", task.path)
-    if task.how.watch is SILENT:
+    if task.execution.watch is SILENT:
         return digest
     try:
-        task.how.watch.begin(os.stat(task.path).st_size)  # noqa: PTH116 - a path may be of bytes that are no UTF-8
+        task.execution.watch.begin(os.stat(task.path).st_size)  # noqa: PTH116 - a path may be of bytes that are no UTF-8
     except (OSError, ValueError):  # reading will say what is wrong
         return digest
-    return Watched(digest, task.how.watch)
+    return Watched(digest, task.execution.watch)

@@ -24,7 +24,7 @@ from rag_eval.readers.unreadable import Unreadable
 
 if TYPE_CHECKING:
     from rag_eval.engines import Task
-    from rag_eval.engines.options import How
+    from rag_eval.engines.options import ExecutionOptions
     from rag_eval.readers.ranges import File
     from rag_eval.scoring.scorer import Scorer
 
@@ -41,7 +41,7 @@ def run(task: Task, _: BinaryIO, size: int) -> Scorer:
 
     MissingExtra without dask; RagEvalError if no scheduler answers, or workers cannot do it.
     """
-    with _client(task.how) as client:
+    with _client(task.execution) as client:
         return _run(task, client, size)
 
 
@@ -51,7 +51,7 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
     digest = client.submit(sha256_of, place, pure=False, retries=_ATTEMPTS, priority=1)
     attempts = _Attempts(place)
     cuts = byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
-    task.how.watch.begin(size)
+    task.execution.watch.begin(size)
 
     def delivered() -> Iterator[RangeResult]:
         """The results in the order of the ranges; what was lost with its workers is asked for again."""
@@ -64,7 +64,7 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
             futures = client.map(score_at, cuts[done:], **terms)
             try:
                 for result in attempts.delivered(futures):
-                    task.how.watch.advance(cuts[done].end - cuts[done].start)
+                    task.execution.watch.advance(cuts[done].end - cuts[done].start)
                     done += 1
                     yield result
             finally:
@@ -136,18 +136,18 @@ class _Attempts:
 
 
 @contextmanager
-def _client(how: How) -> Iterator[Any]:
+def _client(execution: ExecutionOptions) -> Iterator[Any]:
     """A client of the scheduler named, or of a cluster on this machine that lasts as long as the client."""
     dask = _distributed()
-    if how.scheduler:
+    if execution.scheduler:
         try:
-            client = dask.Client(how.scheduler, timeout=_PATIENCE, set_as_default=False)
+            client = dask.Client(execution.scheduler, timeout=_PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
-            raise RagEvalError(f"no scheduler answers at {quoted(how.scheduler)}: {error}") from None
+            raise RagEvalError(f"no scheduler answers at {quoted(execution.scheduler)}: {error}") from None
         with client:
             yield client
         return
-    jobs = how.jobs or usable()
+    jobs = execution.jobs or usable()
     own = dask.LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50)
     with own, dask.Client(own, set_as_default=False) as client:
         yield client

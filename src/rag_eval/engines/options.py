@@ -14,7 +14,7 @@ ENGINES = {"process": "rag_eval.engines.process", "dask": "rag_eval.engines.dask
 """The modules of the engines, loaded when they are asked for. All give the same report, byte for byte."""
 
 
-class How(NamedTuple):
+class ExecutionOptions(NamedTuple):
     """By which of :data:`ENGINES`.
 
     ``jobs`` are processes, 0 as many as there are cores to use; ``scheduler`` is the address of dask's; ``watch`` is
@@ -27,4 +27,4 @@ class How(NamedTuple):
     watch: Watch = SILENT
 
 
-USUAL = How()
+DEFAULT_EXECUTION = ExecutionOptions()

@@ -22,7 +22,7 @@ def run(task: Task, opened: BinaryIO, size: int) -> Scorer:
     The last range is scored first: the last trace of a question counts, so that none before it has to be scored. Every
     process reads the file that is open already: its bytes are those whose digest is taken here meanwhile.
     """
-    file, jobs = LocalFile(opened.fileno()), processes(task.how.jobs)
+    file, jobs = LocalFile(opened.fileno()), processes(task.execution.jobs)
     cuts = byte_ranges(size, min(max(size // (jobs * _ROUNDS), _LEAST), _MOST))
     answered: set[int] = set()  # each process has its own
 
@@ -31,7 +31,7 @@ def run(task: Task, opened: BinaryIO, size: int) -> Scorer:
         answered.update(result.log.run("").slots)
         return result
 
-    task.how.watch.begin(size)
+    task.execution.watch.begin(size)
     found: dict[int, RangeResult] = {}
     with results(score, range(len(cuts))[::-1], jobs) as done:
         if task.digests.taken:
@@ -39,7 +39,7 @@ def run(task: Task, opened: BinaryIO, size: int) -> Scorer:
             for block in _blocks(file):
                 digest.update(block)
         for number, result in done:
-            task.how.watch.advance(cuts[number].end - cuts[number].start)
+            task.execution.watch.advance(cuts[number].end - cuts[number].start)
             found[number] = result
     return merge(task.work, task.reader, task.path, (found.pop(number) for number in range(len(cuts))))
 

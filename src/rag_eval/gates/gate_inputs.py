@@ -50,7 +50,7 @@ class Baseline(NamedTuple):
     rerun: Baseline | None = None
 
 
-class Each(Protocol):
+class Mapper(Protocol):
     """What has work done for each of some items: the results in their order. The work has no effect but these."""
 
     def __call__(self, work: Callable[[S], T], items: Sequence[S]) -> list[T]:
@@ -76,7 +76,7 @@ class Evidence:
         completeness: Completeness,
         contracts: Mapping[str, str],
         baseline: Baseline | None = None,
-        each: Each = one_by_one,
+        each: Mapper = one_by_one,
         known: Tries | None = None,
         cluster: str = "",
     ) -> None:

@@ -199,5 +199,5 @@ def _finding(same: Sequence[Partly], severities: Mapping[str, str]) -> Finding:
     message = (
         f"{names}: measured in {measured} of {measured + lacking} cases; the other {lacking} lack {' or '.join(fields)}"
     )
-    mend = f"Write {' and '.join(fields)} in the traces of all questions, of those that fail too."
-    return Finding("partly-measured", "error" if grave else "warning", f"{message}{baseline}", mend)
+    fix = f"Write {' and '.join(fields)} in the traces of all questions, of those that fail too."
+    return Finding("partly-measured", "error" if grave else "warning", f"{message}{baseline}", fix)

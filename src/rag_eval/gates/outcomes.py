@@ -9,7 +9,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rag_eval.gates.gate_inputs import CONFIDENCE, counted, is_rate
-from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, Judged
+from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult
 from rag_eval.gates.regression import by_comparison, compared
 from rag_eval.gates.scope import asked
 from rag_eval.gates.slices import expanded
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_eval.stats.tally import Value
 
 
-def judge_all(policy: Policy, evidence: Evidence) -> list[Judged]:
+def judge_all(policy: Policy, evidence: Evidence) -> list[GateResult]:
     """The outcome of every gate of a policy in its order, completeness last.
 
     A metric without a value is ``no_data``, a slice of fewer cases than ``min_n`` inconclusive.
@@ -44,16 +44,16 @@ def spread(gates: Sequence[Gate], evidence: Evidence) -> list[Gate]:
     ]
 
 
-def _settled(one: Judged, policy: Policy, evidence: Evidence) -> Judged:
+def _settled(one: GateResult, policy: Policy, evidence: Evidence) -> GateResult:
     few = evidence.few(one.slice, policy.slices.min_n)
     return _unless_few(one._replace(few=few, inconclusive=policy.statistics.inconclusive))
 
 
-def _unless_few(one: Judged) -> Judged:
+def _unless_few(one: GateResult) -> GateResult:
     return one._replace(outcome="inconclusive") if one.few and one.outcome != "no_data" else one
 
 
-def rejudged(one: Judged, now: Evidence) -> Judged:
+def rejudged(one: GateResult, now: Evidence) -> GateResult:
     """A gate of a report, judged again by the report's values and not by what it says came of it.
 
     The base may define a metric otherwise than the report's table does: its gates carry their own values. A worsening
@@ -71,13 +71,13 @@ def rejudged(one: Judged, now: Evidence) -> Judged:
     return _unless_few(found)
 
 
-def _kept(one: Judged, found: Judged) -> Judged:
+def _kept(one: GateResult, found: GateResult) -> GateResult:
     if one.origin == "base" and one.confidence and found.value is not None:
         found = found._replace(outcome=_by_interval(one.gate, one.low, one.high))
     return one._replace(outcome=found.outcome, value=found.value, exact=found.exact, n=found.n)
 
 
-def judge_bound(gate: Gate, evidence: Evidence) -> Judged:
+def judge_bound(gate: Gate, evidence: Evidence) -> GateResult:
     """The outcome of a floor or a ceiling: on the value, or on all of the interval where a confidence is asked for."""
     one = judge(gate, evidence.value(gate.name, gate.slice))
     if one.value is None:
@@ -89,7 +89,7 @@ def judge_bound(gate: Gate, evidence: Evidence) -> Judged:
     return one._replace(outcome=_by_interval(gate, found.low, found.high)) if gate.confidence else one
 
 
-def judge(gate: Gate, value: Value) -> Judged:
+def judge(gate: Gate, value: Value) -> GateResult:
     """The outcome of a gate on a value."""
     exact = str(value.number) if isinstance(value.number, Fraction) else None
     number = None if value.number is None else float(value.number)
@@ -97,7 +97,7 @@ def judge(gate: Gate, value: Value) -> Judged:
     if value.number is not None:
         outcome = "passed" if gate.keeps(value.number) else "failed"
     terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
-    one = Judged(*terms, outcome, number, exact, value.n, gate.line)
+    one = GateResult(*terms, outcome, number, exact, value.n, gate.line)
     return one._replace(slice=gate.slice, confidence=gate.confidence, test=gate.test)
 
 
@@ -116,7 +116,7 @@ def _asks(gate: Gate, n: int) -> int | None:
     return None if asked.exact else asked.cases
 
 
-class Asked(NamedTuple):
+class CaseThreshold(NamedTuple):
     """A threshold in cases: at least (``min``) or at most (``max``) ``cases`` of ``n``.
 
     ``exact`` says that the threshold is just that share; where it is not, n cases cannot express it.
@@ -127,13 +127,13 @@ class Asked(NamedTuple):
     exact: bool
 
 
-def expressible(threshold: Decimal | Fraction, n: int, direction: Literal["min", "max"]) -> Asked:
+def expressible(threshold: Decimal | Fraction, n: int, direction: Literal["min", "max"]) -> CaseThreshold:
     """The count of n cases that a threshold on a rate asks for."""
     share = Fraction(threshold) * n
-    return Asked(ceil(share) if direction == "min" else floor(share), n, share.denominator == 1)
+    return CaseThreshold(ceil(share) if direction == "min" else floor(share), n, share.denominator == 1)
 
 
-def judge_completeness(allowed: Mapping[str, int], found: Completeness) -> list[Judged]:
+def judge_completeness(allowed: Mapping[str, int], found: Completeness) -> list[GateResult]:
     """The outcomes of the completeness gates."""
     values = counted(found)
     gates = [Gate(f"completeness.{name}", "max", str(allowed[name])) for name in COMPLETENESS if name in allowed]

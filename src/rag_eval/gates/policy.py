@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Grounding, Judge, Relevance, Safety, Settings
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Grounding, Judge, Relevance, Safety, Settings
 from rag_eval.gates.objectives import Scoring
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import Value, exactly
@@ -99,7 +99,7 @@ class Comparison(NamedTuple):
         return "worse" if self.worsening > 0 else "better"
 
 
-class Judged(NamedTuple):
+class GateResult(NamedTuple):
     """A gate with its outcome. ``exact`` is the value as a ratio where it is one.
 
     ``origin`` says whose gate it is: the base's, the head's or one that both have. ``low`` and ``high`` enclose the
@@ -212,8 +212,8 @@ class Policy(NamedTuple):
     """What eval-gates.yml decides, or the defaults where there is none (``file`` is then empty)."""
 
     file: str = ""
-    gold: str = USUAL_GOLD
-    trace: str = USUAL_TRACE
+    gold: str = DEFAULT_GOLD
+    trace: str = DEFAULT_TRACE
     k: int = Settings().k
     token: str = Settings().token
     phrases: tuple[str, ...] = ()
@@ -262,18 +262,18 @@ REFERENCE_GATES = (
 """The reference scorer's defaults, in force without a gates file."""
 
 
-def merged(base: Sequence[Judged], head: Sequence[Judged]) -> list[Judged]:
+def merged(base: Sequence[GateResult], head: Sequence[GateResult]) -> list[GateResult]:
     """The gates of both, those that are the same once: the head's in their order, then what only the base has."""
     same = {_terms(one) for one in base} & {_terms(one) for one in head}
     found = [one._replace(origin="both" if _terms(one) in same else "head") for one in head]
     return found + [one._replace(origin="base") for one in base if _terms(one) not in same]
 
 
-def _terms(one: Judged) -> Judged:
+def _terms(one: GateResult) -> GateResult:
     return one._replace(line=0, origin="both")
 
 
-def verdict(judged: Sequence[Judged], findings: Sequence[Finding] = ()) -> Literal["passed", "failed"]:
+def verdict(judged: Sequence[GateResult], findings: Sequence[Finding] = ()) -> Literal["passed", "failed"]:
     """``failed`` where a gate of severity error did not hold, or something was found that is an error."""
     wrong = any(one.blocks for one in judged) or any(one.level == "error" for one in findings)
     return "failed" if wrong else "passed"

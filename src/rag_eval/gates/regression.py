@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import erfc, fsum, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.gates.policy import Comparison, Judged
+from rag_eval.gates.policy import Comparison, GateResult
 from rag_eval.metrics import measure
 from rag_eval.stats import aggregations
 from rag_eval.stats.tally import DECIMALS, exactly, weighed
@@ -59,7 +59,7 @@ class Tested(NamedTuple):
         return self.pairs if self.units is None else self.units
 
 
-def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics, min_n: int = 0) -> Iterator[Judged]:
+def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics, min_n: int = 0) -> Iterator[GateResult]:
     """Yield the outcomes of regression gates, in their order, corrected for one another.
 
     Slices of fewer than ``min_n`` questions are not tested: they are inconclusive anyway, and every further test makes
@@ -406,11 +406,11 @@ def aim(margin: Decimal, *, bounded: bool = True) -> float:
     return max(2 * float(margin), 0.05 if bounded else 0.0)
 
 
-def _judged(gate: Gate, row: Tested) -> Judged:
+def _judged(gate: Gate, row: Tested) -> GateResult:
     found = row.comparison
     terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
     value = found.value if found else None
-    judged = Judged(*terms, by_comparison(gate, found), value, None, found.n if found else 0, gate.line)
+    judged = GateResult(*terms, by_comparison(gate, found), value, None, found.n if found else 0, gate.line)
     return judged._replace(slice=gate.slice, test=gate.test, comparison=found, why=row.why)
 
 

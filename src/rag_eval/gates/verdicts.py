@@ -27,13 +27,13 @@ def findings(policy: Policy, questions: Sequence[Question], levels: Mapping[str,
     if not policy.verdicts or not without:
         return found
     level: Level = "error" if any(gate.severity == "error" for gate in gates) else "warning"
-    mend, total = "Ask for them: rag-eval judge", len(shipped)
+    fix, total = "Ask for them: rag-eval judge", len(shipped)
     if stale := [case.qid for case in without if case.qid in policy.replay.qids]:
         message = f"{len(stale)} of {total} answers have a verdict on something else than traces and gold have now"
-        found.append(Finding("stale-verdict", level, f"{message}: {_some(stale)}", mend, policy.verdicts))
+        found.append(Finding("stale-verdict", level, f"{message}: {_some(stale)}", fix, policy.verdicts))
     if missing := [case.qid for case in without if case.qid not in policy.replay.qids]:
         message = f"{len(missing)} of {total} answers have no verdict of this judge: {_some(missing)}"
-        found.append(Finding("missing-verdict", level, message, mend, policy.verdicts))
+        found.append(Finding("missing-verdict", level, message, fix, policy.verdicts))
     return [levelled(one, levels) for one in found if levels.get(one.code) != "off"]
 
 
@@ -44,5 +44,5 @@ def _some(qids: Sequence[str]) -> str:
 def _uncalibrated(policy: Policy) -> Finding:
     names = ", ".join(policy.uncalibrated)
     message = f"{names}: these gates only warn, for agreement of this judge with people is not recorded above a floor"
-    mend = "Run rag-eval judge calibrate, and put floor and calibration under judge in the gates file."
-    return Finding("uncalibrated-judge", "warning", message, mend, policy.file)
+    fix = "Run rag-eval judge calibrate, and put floor and calibration under judge in the gates file."
+    return Finding("uncalibrated-judge", "warning", message, fix, policy.file)

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from rag_eval.git.plumbing import GitError
-from rag_eval.git.snapshots import Entry, Walked
+from rag_eval.git.snapshots import CommitTree, Entry
 
 if TYPE_CHECKING:
     from rag_eval.git.plumbing import Git
@@ -66,11 +66,11 @@ def _ancestors(
     return found
 
 
-def snapshot(objects: Objects, commit: str) -> Walked:
+def snapshot(objects: Objects, commit: str) -> CommitTree:
     """The tree of a commit; RagEvalError if its objects are not there."""
     top = root(objects, commit)
     size = len(top) // 2
-    return Walked(top, lambda name: _rows(objects.raw("tree", name), size), lambda name: objects.raw("blob", name))
+    return CommitTree(top, lambda name: _rows(objects.raw("tree", name), size), lambda name: objects.raw("blob", name))
 
 
 def _head(data: bytes) -> list[str]:

@@ -244,8 +244,8 @@ class Git:
             mode, object_id, stage = words
             if stage != "0":
                 # From the root, as git lists it: the command may be run in a folder below.
-                mend = shell_line("git", "add", "--", f":/{path}")
-                raise GitError(f"{quoted(path)} has a merge conflict. Resolve it, then: {mend}")
+                fix = shell_line("git", "add", "--", f":/{path}")
+                raise GitError(f"{quoted(path)} has a merge conflict. Resolve it, then: {fix}")
             if object_id not in _EMPTY or not self._announced(path):
                 yield mode, object_id, path
 
@@ -372,5 +372,5 @@ def _checked(object_id: str) -> str:
 
 def _failed(verb: str, stderr: str) -> GitError:
     said = one_line(stderr, 200)
-    mend = next((hint for sign, hint in _MENDS.items() if sign in stderr), "Check the repository with: git fsck")
-    return GitError(f"git {verb} failed: {said or 'it gave no reason'}. {mend}")
+    fix = next((hint for sign, hint in _MENDS.items() if sign in stderr), "Check the repository with: git fsck")
+    return GitError(f"git {verb} failed: {said or 'it gave no reason'}. {fix}")

@@ -56,7 +56,7 @@ class Entry(NamedTuple):
     id: str
 
 
-class Walked:
+class CommitTree:
     """The tree of a commit, folder by folder as they are asked for.
 
     ``root`` is the id of the topmost folder, ``folder`` gives what a folder holds by its id, ``blob`` a file's bytes.

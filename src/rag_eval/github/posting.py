@@ -59,14 +59,14 @@ class Origin(NamedTuple):
         return cls(head, owner, branch, number, _text(run, "path"), known if isinstance(known, int) else 0)
 
 
-class Said(NamedTuple):
+class CommentBody(NamedTuple):
     """What a comment says below its first line, and the verdict: passed, failed or invalid."""
 
     text: str
     verdict: str
 
 
-def read(path: str, root: str | None = None) -> Said:
+def read(path: str, root: str | None = None) -> CommentBody:
     """What the report at ``path`` has to say, judged again. Raises InputError with all that is wrong with it."""
     reader = Reader(Ledger(), LIMITS, root)
     value = read_report(reader, path)
@@ -75,19 +75,19 @@ def read(path: str, root: str | None = None) -> Said:
         with believed(path, _ANEW):
             check_gates(path, recorded := from_json(value or {}), _ANEW)
             report = again(recorded)
-            return Said(f"{markdown.within(report, _ROOM, len)}\n{_ONLY}\n", report.verdict)
+            return CommentBody(f"{markdown.within(report, _ROOM, len)}\n{_ONLY}\n", report.verdict)
     except UsageError as error:
         raise InputError([Problem(path, 0, "", str(error).rstrip("."), _ANEW)]) from None
 
 
-def of_problems(error: InputError) -> Said:
+def of_problems(error: InputError) -> CommentBody:
     """What is to be said where there is no report that could be believed to be one."""
-    return Said(markdown.problems_within(error, _ROOM, len), "invalid")
+    return CommentBody(markdown.problems_within(error, _ROOM, len), "invalid")
 
 
-def of_nothing() -> Said:
+def of_nothing() -> CommentBody:
     """What is to be said where the run handed over nothing: it could not judge either, and knows why."""
-    return Said(markdown.unjudged(f"{NO_REPORT}."), "invalid")
+    return CommentBody(markdown.unjudged(f"{NO_REPORT}."), "invalid")
 
 
 def pull_of(api: GitHub, origin: Origin) -> OpenPull | None:
@@ -105,7 +105,7 @@ def pull_of(api: GitHub, origin: Origin) -> OpenPull | None:
 
 
 def publish(
-    api: GitHub, origin: Origin, said: Said, comment_id: str, mode: Mode, server: str = "", by: str = ""
+    api: GitHub, origin: Origin, said: CommentBody, comment_id: str, mode: Mode, server: str = "", by: str = ""
 ) -> Posted:
     """Bring the comment of the pull request that a report comes from up to date.
 

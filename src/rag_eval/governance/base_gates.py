@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rag_eval.cases.pairing import plain_question
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import GATES_FILES
-from rag_eval.contract import USUAL_GOLD
+from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import InputError, UsageError
 from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.git.snapshots import Irregular, left_near_changes, lost, named_files, read, read_regular
@@ -200,7 +200,7 @@ def gold_named_by(authority: Authority, base: Policy, tree: Tree) -> str | None:
         return None
     data = read_regular(tree, file)
     then = policy_of(data, base.file, Ledger()) if data is not None else None
-    stated = (then or base).stated.get("gold", USUAL_GOLD)
+    stated = (then or base).stated.get("gold", DEFAULT_GOLD)
     path = posixpath.normpath(posixpath.join(posixpath.dirname(file), stated.replace(os.sep, "/")))
     return None if path.startswith(("/", "../")) or path in (".", "..") else path
 

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.common.escaping import quoted
-from rag_eval.contract import USUAL_GOLD
+from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import InputError, RagEvalError
 from rag_eval.git.snapshots import NOTHING, Irregular, read
 from rag_eval.governance.base_gates import gold_named_by, stored_at
@@ -83,7 +83,7 @@ def gold_path(context: ReviewContext, tree: Tree) -> str | None:
         return named
     if context.base:
         return gold_named_by(authority, context.base, tree)
-    usual = authority.inside(os.path.join(context.options.folder, USUAL_GOLD))  # noqa: PTH118
+    usual = authority.inside(os.path.join(context.options.folder, DEFAULT_GOLD))  # noqa: PTH118
     found = [path for path in (authority.inside(context.head.gold), usual) if path and _is_there(tree, path)]
     return next(iter(found), None)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from rag_eval.common.paths import from_here
 from rag_eval.git.plumbing import Git
 from rag_eval.git.snapshots import NOTHING
-from rag_eval.gold.signoff.repository import Frame, named
+from rag_eval.gold.signoff.repository import GoldStates, named
 from rag_eval.readers.work_tree import WorkTree
 
 if TYPE_CHECKING:
@@ -79,10 +79,10 @@ class Authority(NamedTuple):
         return from_here(os.path.join(self.top, *path.split("/")))  # noqa: PTH118
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> GoldStates:
         """What sign-off compares."""
         restore, whole = self.commit or self.ref, self.gates is None
-        return Frame(self.fork, self.head, self.ref, self.spent, whole=whole, restore=restore, rules=self.gates)
+        return GoldStates(self.fork, self.head, self.ref, self.spent, whole=whole, restore=restore, rules=self.gates)
 
 
 def _resolved(path: str) -> str:

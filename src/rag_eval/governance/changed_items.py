@@ -52,8 +52,8 @@ def findings(diff: GoldDiff, context: ReviewContext) -> Iterator[Finding]:
         where = f"{qid}: " if qid else "of the changed items "
         more = f" (and {len(new) - _SHOWN} more such remarks)" if len(new) > _SHOWN else ""
         text = f"{where}{message} ({code}){more}"
-        mend = "Make the item judge the answer; rag-eval gold lint lists all such items."
-        yield Finding("changed-item-weak", "warning", text, mend, context.head.gold, line)
+        fix = "Make the item judge the answer; rag-eval gold lint lists all such items."
+        yield Finding("changed-item-weak", "warning", text, fix, context.head.gold, line)
 
 
 def _answers(run: ScoredRun) -> Seen:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _ASK = "To have it signed off, say so in eval-gates.yml: signoff: {require: record}."
 
 
-class Look(NamedTuple):
+class GoldReview(NamedTuple):
     """What there is to say of the gold. ``signed_at`` is None where sign-off has nothing to say of it."""
 
     changes: tuple[GoldChange, ...] = ()
@@ -42,22 +42,22 @@ class Look(NamedTuple):
     signed_at: SignedAt | None = None
 
 
-def look(context: ReviewContext) -> Look:
+def look(context: ReviewContext) -> GoldReview:
     """Review the change of the gold that was scored: changed items, flips, turned gates, sign-off."""
     path = context.authority.inside(context.head.gold)
     if context.authority.gates is None:
-        return Look(findings=tuple(_as_it_stands(context, path)))
+        return GoldReview(findings=tuple(_as_it_stands(context, path)))
     found, own = _governed(context, path)
     diff = compare(context)
     if diff.old is None and diff.changes and context.base:
         message = "the base has no gold where its gates file names it, so nothing is compared: all of it counts as new"
-        mend = "Name the gold in the gates file, under the path that the base has."
-        found.append(Finding("gold-not-on-base", "warning", message, mend, context.head.gold))
+        fix = "Name the gold in the gates file, under the path that the base has."
+        found.append(Finding("gold-not-on-base", "warning", message, fix, context.head.gold))
     if diff.unseen:
         found += _untracked(context, f"cannot be compared: {diff.unseen}")
     found += _unchecked(context, own, diff) if own else []
     if diff.old is None and not own:
-        return Look(findings=tuple(found))
+        return GoldReview(findings=tuple(found))
     return _radius(context, diff, found)._replace(signed_at=_signed_at(context, own) if own else None)
 
 
@@ -124,14 +124,14 @@ def _lines_of(data: bytes | None) -> set[str]:
     return {line for line in lines if line and not line.startswith("#")}
 
 
-def _radius(context: ReviewContext, diff: GoldDiff, found: list[Finding]) -> Look:
+def _radius(context: ReviewContext, diff: GoldDiff, found: list[Finding]) -> GoldReview:
     past = rescore_on(context.run, diff.old) if diff.changes and diff.old else None
     before, after = (gold_impact.labels(one.questions) if one else {} for one in (past and past.report, context.report))
     stands = gold_impact.standing(diff.changes, {**_recorded(context, diff.changes), **before} if past else {}, after)
     answered = {case.qid for case in past.report.questions if case.trace_line} if past else set()
     found += gold_impact.findings(stands, context.head.gold, _touched(context), answered) if stands else []
     if past is None or diff.old is None or diff.new is None:
-        return Look(tuple(stands), (), tuple(found))
+        return GoldReview(tuple(stands), (), tuple(found))
     sides, policy = (past, Past(context.report, context.earlier)), context.base or context.head
     old, new = (rejudge(one.report, policy, one.earlier) for one in sides)
     found += gold_impact.turning(freed(old.gates, new.gates), context.head.gold)
@@ -139,7 +139,7 @@ def _radius(context: ReviewContext, diff: GoldDiff, found: list[Finding]) -> Loo
     found += gold_impact.fewer_cases(_counts(old, context.earlier), new.gates, context.head.gold)
     found += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, context.head.gold)
     found += changed_items.findings(diff, context)
-    return Look(tuple(stands), tuple(gold_impact.turns(old.gates, new.gates)), tuple(found))
+    return GoldReview(tuple(stands), tuple(gold_impact.turns(old.gates, new.gates)), tuple(found))
 
 
 def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
@@ -213,7 +213,7 @@ def _unsigned(context: ReviewContext, policies: list[Policy]) -> Iterator[Findin
         yield from _without_items(context, error.first)
         return
     if _enforced(context):
-        yield from (Finding(one.code, "error", one.message, one.mend, one.file, one.line) for one in found)
+        yield from (Finding(one.code, "error", one.message, one.fix, one.file, one.line) for one in found)
     elif found:
         message = f"the gold changed, and nothing asks for a sign-off ({len(found)} finding(s) if it did)"
         yield Finding("gold-not-governed", "warning", message, _ASK, context.head.gold)
@@ -226,7 +226,7 @@ def _as_it_stands(context: ReviewContext, path: str | None) -> Iterator[Finding]
         yield from _unsigned(context, [own]) if own else _ungoverned(context)
 
 
-def _check(context: ReviewContext, policy: Policy) -> list[checking.Breach]:
+def _check(context: ReviewContext, policy: Policy) -> list[checking.Violation]:
     import shlex
 
     # A branch's name may hold what a shell would run.
@@ -242,8 +242,8 @@ def _unchecked(context: ReviewContext, policy: Policy, diff: GoldDiff) -> Iterat
         return
     if asked := unchecked(policy, NO_PROOF):
         message = f"the gold changed, and {' and '.join(asked)} cannot be checked on this event"
-        mend = "Require this check on pull requests or in the merge queue."
-        yield Finding("signoff-unchecked", "warning", message, mend, policy.gold)
+        fix = "Require this check on pull requests or in the merge queue."
+        yield Finding("signoff-unchecked", "warning", message, fix, policy.gold)
 
 
 def _ungoverned(context: ReviewContext) -> Iterator[Finding]:
@@ -259,8 +259,8 @@ def _untracked(context: ReviewContext, where: str) -> Iterator[Finding]:
 
 
 def _without_items(context: ReviewContext, why: str) -> Iterator[Finding]:
-    message, _, mend = why.partition(". ")
-    yield Finding("gold-not-in-items", _level(context), message, mend, context.head.gold)
+    message, _, fix = why.partition(". ")
+    yield Finding("gold-not-in-items", _level(context), message, fix, context.head.gold)
 
 
 def _level(context: ReviewContext) -> Level:

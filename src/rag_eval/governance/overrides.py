@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rag_eval.cases.finding import Finding
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import GATES_FILES
-from rag_eval.contract import USUAL_GOLD
+from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.git.snapshots import Irregular, read_regular
 from rag_eval.governance.base_gates import gold_named_by, usual_places
 from rag_eval.readers.gates_file import beside, policy_of
@@ -45,7 +45,7 @@ def _meant(context: ReviewContext, key: str, named: str) -> str | None:
     if context.base is None or not named:
         return None
     stated = context.base.stated.get(key)
-    meant = context.authority.inside(beside(context.base.file, stated or USUAL_GOLD))
+    meant = context.authority.inside(beside(context.base.file, stated or DEFAULT_GOLD))
     if stated is None and not (key == "gold" and meant and _holds(context.authority.fork, meant)):
         return None
     return None if meant == context.authority.inside(named) else meant

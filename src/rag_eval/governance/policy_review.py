@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from rag_eval.analysis.notes import Remark
+from rag_eval.analysis.notes import InputNote
 from rag_eval.analysis.policy_changes import Effects, PolicyChange, changes, freed
 from rag_eval.analysis.report import Base, concluded, diagnosed, habits, levels, rejudge
 from rag_eval.cases.finding import Finding
@@ -25,7 +25,7 @@ from rag_eval.run.scored import rescore
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import Judged, Policy
+    from rag_eval.gates.policy import GateResult, Policy
     from rag_eval.governance.review_context import ReviewContext
 
 
@@ -79,14 +79,16 @@ def _on_the_scored_files(context: ReviewContext, base: Policy, redefined: Report
     return redefined if _same_meaning(own, context.head) else rescore(context.run, own)
 
 
-def _worse(gates: Sequence[Judged], others: Sequence[Judged]) -> tuple[Judged, ...]:
+def _worse(gates: Sequence[GateResult], others: Sequence[GateResult]) -> tuple[GateResult, ...]:
     """Of each gate, judged on two sets of files, the outcome that fails the run, else the one that is broken."""
     also = {(one.label, one.direction): one for one in others}
     pairs = ((one, also.get((one.label, one.direction), one)) for one in gates)
     return tuple(max(pair, key=lambda one: (one.blocks, one.broken)) for pair in pairs)
 
 
-def _whose(found: list[PolicyChange], context: ReviewContext, base: Policy) -> tuple[list[PolicyChange], list[Remark]]:
+def _whose(
+    found: list[PolicyChange], context: ReviewContext, base: Policy
+) -> tuple[list[PolicyChange], list[InputNote]]:
     """Of what the base has otherwise, what the change did, and a note on what the base did since the change left it."""
     own = _done_since(context, base)
     theirs = [each.key for each in found if own is not None and not any(_touch(each.key, key) for key in own)]
@@ -95,7 +97,7 @@ def _whose(found: list[PolicyChange], context: ReviewContext, base: Policy) -> t
     some = ", ".join(map(quoted, theirs[:_NAMED])) + (f" and {len(theirs) - _NAMED} more" if theirs[_NAMED:] else "")
     ref = quoted(context.authority.ref, 60)
     message = f"{ref} has changed {some} since this change left it, and decides. Rebase to have that"
-    return [each for each in found if each.key not in theirs], [Remark(base.file, 0, message, 1)]
+    return [each for each in found if each.key not in theirs], [InputNote(base.file, 0, message, 1)]
 
 
 def _done_since(context: ReviewContext, base: Policy) -> set[str] | None:
@@ -141,7 +143,7 @@ def _new_errors(report: Report, found: Sequence[Finding]) -> list[str]:
 
 
 def _apart_from_level(found: Finding) -> Finding:
-    return found._replace(level="error", mend="")
+    return found._replace(level="error", fix="")
 
 
 def _same_meaning(base: Policy, head: Policy) -> bool:
@@ -171,8 +173,8 @@ def _astray(context: ReviewContext) -> list[Finding]:
     message = (
         f"commit {quoted(context.authority.astray[:12])} is checked out, without the last commit of this pull request"
     )
-    mend = "Run on pull_request and leave ref out of actions/checkout; docs/forks.md has what forks need."
-    return [Finding("change-not-checked-out", "warning" if told else "error", message, mend)]
+    fix = "Run on pull_request and leave ref out of actions/checkout; docs/forks.md has what forks need."
+    return [Finding("change-not-checked-out", "warning" if told else "error", message, fix)]
 
 
 def _other_questions(context: ReviewContext) -> list[Finding]:
@@ -182,16 +184,16 @@ def _other_questions(context: ReviewContext) -> list[Finding]:
     what = "The trace of 1 question says" if len(qids) == 1 else f"The traces of {len(qids)} questions say"
     some = ", ".join(map(quoted, qids[:_NAMED])) + (f" and {len(qids) - _NAMED} more" if qids[_NAMED:] else "")
     message = f"{what} that another question was asked than the gold asks: {some}"
-    mend = "Let the system answer the questions of the gold; q is the question as it was asked."
-    return [Finding("other-question", "warning", message, mend, context.head.trace)]
+    fix = "Let the system answer the questions of the gold; q is the question as it was asked."
+    return [Finding("other-question", "warning", message, fix, context.head.trace)]
 
 
 def _elsewhere(context: ReviewContext) -> list[Finding]:
     if not context.authority.unknown:
         return []
     message = "gates were taken, as was asked for, from a commit that the base is not known to have held"
-    mend = "Leave gates-ref out, or name what the base holds: a change could name a commit of its own."
-    return [Finding("gates-from-elsewhere", "warning", f"{message}: {quoted(context.authority.ref, 60)}", mend)]
+    fix = "Leave gates-ref out, or name what the base holds: a change could name a commit of its own."
+    return [Finding("gates-from-elsewhere", "warning", f"{message}: {quoted(context.authority.ref, 60)}", fix)]
 
 
 def _by_itself(context: ReviewContext) -> list[Finding]:
@@ -215,9 +217,7 @@ def _who(context: ReviewContext) -> Base:
 
 def _sorted(found: Sequence[Finding]) -> list[Finding]:
     """Errors first; of what was found twice, the graver one, whatever either advises."""
-    ordered = sorted(
-        set(found), key=lambda each: (each.level, each.code, each.file, each.line, each.message, each.mend)
-    )
+    ordered = sorted(set(found), key=lambda each: (each.level, each.code, each.file, each.line, each.message, each.fix))
     first: dict[tuple[object, ...], Finding] = {}
     for each in ordered:
         first.setdefault(_apart_from_level(each), each)

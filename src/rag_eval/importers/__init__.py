@@ -122,8 +122,8 @@ def importer(name: str) -> Importer:
     from difflib import get_close_matches
 
     close = get_close_matches(name[:80], IMPORTERS, n=1, cutoff=0.6)
-    mend = f"Did you mean '{close[0]}'?" if close else f"Known formats: {', '.join(IMPORTERS)}."
-    raise UsageError(f"unknown format '{name[:80]}'. {mend}")
+    fix = f"Did you mean '{close[0]}'?" if close else f"Known formats: {', '.join(IMPORTERS)}."
+    raise UsageError(f"unknown format '{name[:80]}'. {fix}")
 
 
 def rows_of(name: str, inputs: Inputs, account: Account, *options: Any) -> Numbered:

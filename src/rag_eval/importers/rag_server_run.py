@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.analysis.notes import Input, Remark
+from rag_eval.analysis.notes import Input, InputNote
 from rag_eval.analysis.operations import MOST
 from rag_eval.analysis.report import Report, contract
 from rag_eval.common.escaping import quoted
@@ -133,10 +133,10 @@ def _possible(own: Measure, value: float) -> bool:
 
 def _report(run: Row, metrics: dict[str, MetricResult], contracts: dict[str, str], source: Input) -> Report:
     asked, failed = int(run["question_count"]), int(min(run.get("error_count", 0), run["question_count"]))
-    notes = [Remark(source.path, 0, "values of another framework's run: it holds no question to compare by", 1)]
+    notes = [InputNote(source.path, 0, "values of another framework's run: it holds no question to compare by", 1)]
     if failed:
         message = f"its values leave out {failed} question(s) that failed; here such a question counts as wrong"
-        notes.append(Remark(source.path, 0, message, 1))
+        notes.append(InputNote(source.path, 0, message, 1))
     policy = Policy()
     return Report(
         version=__version__,

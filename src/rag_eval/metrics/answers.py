@@ -17,19 +17,19 @@ _SHORTEST_PHRASE = 5
 @metric("shipped answers", source="reference scorer", depends_on="features", version=2)
 def precision(case: Case) -> bool | None:
     """Share of shipped answers that are right and rightly cited. The item is answerable, the claim holds a gold substring (or there are none), everything cited was retrieved, and gold evidence is cited as in chr."""  # noqa: E501
-    return case.in_a and case.contained and case.hit if case.shipped and case.counts else None
+    return case.is_answerable and case.contained and case.hit if case.shipped and case.counts else None
 
 
 @metric("shipped answers", source="Markdown scorer of the RAG examples (Example 08)", depends_on="features", version=2)
 def hit_precision(case: Case) -> bool | None:
     """Share of shipped answers that cite gold evidence of an answerable item. The claim's text does not count."""
-    return case.in_a and case.overlap if case.shipped and case.counts else None
+    return case.is_answerable and case.overlap if case.shipped and case.counts else None
 
 
 @metric("answerable items with an expected answer", source="Example 08", needs="gold.expected_answer")
 def containment(case: Case) -> bool | None:
     """Share of answerable items whose answer holds some phrase of the expected answer. Phrases are the runs of at least five letters, digits, hyphens and spaces in the lower-cased expected answer, stripped. A refusal scores 0."""  # noqa: E501
-    if not case.in_a or case.gold.expected_answer is None:
+    if not case.is_answerable or case.gold.expected_answer is None:
         return None
     if case.refused:
         return False

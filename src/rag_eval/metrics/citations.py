@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 @metric("shipped answers", source="reference scorer", depends_on="features", version=2)
 def chr(case: Case) -> bool | None:  # noqa: A001 - the field's name for the citation hit rate
     """Citation hit rate: share of shipped answers whose citations hit. The item is answerable, everything cited was retrieved, and a gold citation is cited. Without gold citations, the evidence is chunks graded 1 or more, else supports, sections or documents; an item without any evidence wants an answer that cites nothing."""  # noqa: E501
-    return case.in_a and case.hit if case.shipped and case.counts else None
+    return case.is_answerable and case.hit if case.shipped and case.counts else None
 
 
 @metric("answerable items", source="Example 08", depends_on="features", version=2)
 def chr_answerable(case: Case) -> bool | None:
     """Share of answerable items that were answered with a citation of gold evidence. Refusals count as misses."""
-    return case.shipped and case.overlap if case.in_a else None
+    return case.shipped and case.overlap if case.is_answerable else None
 
 
 @metric(
@@ -65,7 +65,7 @@ def citation_support(case: Case) -> Ratio | None:
 )
 def citation_precision(case: Case) -> Ratio | None:
     """Share of an answer's citations that point at gold evidence. Evidence is gold citations, else chunks graded 1 or more, else supports, sections or documents."""  # noqa: E501
-    if not case.in_a or not case.evidence_level or not _cites(case):
+    if not case.is_answerable or not case.evidence_level or not _cites(case):
         return None
     return len(case.cited_evidence), len(case.cites)
 
@@ -79,7 +79,7 @@ def citation_precision(case: Case) -> Ratio | None:
 )
 def citation_recall(case: Case) -> Ratio | None:
     """Share of the gold evidence that the answer cites. Evidence is gold citations, else chunks graded 1 or more, else supports, sections or documents. An answer without citations scores 0."""  # noqa: E501
-    if not case.in_a or not case.shipped or not case.evidence_level:
+    if not case.is_answerable or not case.shipped or not case.evidence_level:
         return None
     return case.evidence_cited
 
@@ -92,7 +92,7 @@ def citation_recall(case: Case) -> Ratio | None:
 )
 def section_accuracy(case: Case) -> Ratio | None:
     """Share of an answer's citations whose document and section are a gold pair."""
-    if not case.in_a or not case.gold.sections or not _cites(case):
+    if not case.is_answerable or not case.gold.sections or not _cites(case):
         return None
     wanted = {(section.doc_id, section.section) for section in case.gold.sections}
     return sum((chunk.doc_id, chunk.section) in wanted for chunk in case.cited_chunks), len(case.cites)
@@ -105,7 +105,7 @@ def section_accuracy(case: Case) -> Ratio | None:
 )
 def document_citation_hit(case: Case) -> bool | None:
     """Share of answerable items that were answered with a citation of an expected document. A citation counts by its chunk's doc_id, or where it is a document's id itself. Refusals count as misses."""  # noqa: E501
-    if not case.in_a or not case.gold.expected_documents:
+    if not case.is_answerable or not case.gold.expected_documents:
         return None
     return case.shipped and not case.cited_documents.isdisjoint(case.gold.expected_documents)
 
@@ -127,7 +127,7 @@ def document_citation_validity(case: Case) -> Ratio | None:
 @metric("answerable items with supports", source="core metrics", needs="gold.supports")
 def attribution_hit(case: Case) -> bool | None:
     """Share of answerable items where some cited chunk matches a support."""
-    if not case.in_a or not case.gold.supports:
+    if not case.is_answerable or not case.gold.supports:
         return None
     return any(matches(chunk, support) for chunk in case.cited_chunks for support in case.gold.supports)
 

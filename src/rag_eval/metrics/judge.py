@@ -25,7 +25,7 @@ def judge_groundedness(case: Case) -> int | None:
 @metric("shipped answers to answerable questions with a verdict", source="core metrics (correctness, 0-5)", **_POINTS)
 def judge_correctness(case: Case) -> int | None:
     """Mean score of correctness from 0 to 5. The judge says how correct and complete the answer is, given the question, the chunk texts and the expected answer of the item if it has one."""  # noqa: E501
-    return case.verdict.correctness if case.verdict and case.in_a else None
+    return case.verdict.correctness if case.verdict and case.is_answerable else None
 
 
 @metric(

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 @metric("unanswerable items", source="reference scorer", better="lower", depends_on="features")
 def under_refusal(case: Case) -> bool | None:
     """Share of unanswerable questions that were answered. Also called hallucination rate on unanswerable questions, and abstention false negative rate."""  # noqa: E501
-    return case.shipped if case.in_u else None
+    return case.shipped if case.is_unanswerable else None
 
 
 @metric("answerable items", source="reference scorer", better="lower", depends_on="features")
 def over_refusal(case: Case) -> bool | None:
     """Share of answerable questions that were refused. Also called abstention false positive rate."""
-    return case.refused if case.in_a else None
+    return case.refused if case.is_answerable else None
 
 
 @metric("all items", source="RAG-server framework (unanswerable_accuracy)", depends_on="features")
@@ -31,13 +31,13 @@ def abstention_accuracy(case: Case) -> bool | None:
 @metric("refusals", source="SQuAD 2.0 (abstention as a classifier)", depends_on="features")
 def abstention_precision(case: Case) -> bool | None:
     """Share of refusals that were right: the question is unanswerable."""
-    return case.in_u if case.refused and case.counts else None
+    return case.is_unanswerable if case.refused and case.counts else None
 
 
 @metric("unanswerable items", source="SQuAD 2.0 (abstention as a classifier)", depends_on="features")
 def abstention_recall(case: Case) -> bool | None:
     """Share of unanswerable questions that were refused. It is one minus under_refusal."""
-    return case.refused if case.in_u else None
+    return case.refused if case.is_unanswerable else None
 
 
 @metric(
@@ -48,7 +48,7 @@ def abstention_recall(case: Case) -> bool | None:
 )
 def abstention_f1(case: Case) -> bool | None:
     """F1 of refusing as a classifier of unanswerable questions: the harmonic mean of abstention_precision and abstention_recall. A right refusal scores 1; a refusal of an answerable question and an answer to an unanswerable one score 0."""  # noqa: E501
-    return case.in_u and case.refused if case.counts and (case.refused or case.in_u) else None
+    return case.is_unanswerable and case.refused if case.counts and (case.refused or case.is_unanswerable) else None
 
 
 @metric("refusals", source="reference scorer's contract", depends_on="features")

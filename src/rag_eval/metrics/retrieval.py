@@ -28,7 +28,7 @@ _LABELLED = "answerable items with relevance labels"
 def scope_miss(case: Case) -> bool | None:
     """Share of scoped searches that chose no folder of any gold support."""
     scope = case.trace.scope
-    if not case.in_a or not case.gold.supports or scope is None or scope.mode == "off":
+    if not case.is_answerable or not case.gold.supports or scope is None or scope.mode == "off":
         return None
     folders = [folder.strip("/").split("/") if folder.strip("/") else [] for folder in scope.folders]
     paths = [support.rel_path.strip("/").split("/") for support in case.gold.supports]
@@ -38,7 +38,7 @@ def scope_miss(case: Case) -> bool | None:
 @metric("answerable items", source="reference scorer (recall@k)", cutoff=True, depends_on="ranking")
 def recall_all(case: Case, k: int) -> bool | None:
     """Share of items with everything needed among the first k. That is every gold citation, or a member of every support group; an item without relevance labels needs nothing."""  # noqa: E501
-    if not case.in_a:
+    if not case.is_answerable:
         return None
     ranking = case.ranking
     return True if ranking is None else ranking.complete_at is not None and ranking.complete_at <= k
@@ -121,7 +121,7 @@ def bpref(case: Case) -> float | None:
 )
 def judged(case: Case, k: int) -> Ratio | None:
     """Share of the first k that has a grade. If it falls, recall, precision and nDCG count unjudged chunks as irrelevant."""  # noqa: E501
-    ranking = case.ranking if case.in_a else None
+    ranking = case.ranking if case.is_answerable else None
     if ranking is None or ranking.irrelevant is None or not ranking.depth:
         return None
     graded = {rank for rank, _ in ranking.gains if rank <= k}
@@ -137,7 +137,7 @@ def judged(case: Case, k: int) -> Ratio | None:
 )
 def ndcg(case: Case, k: int) -> float | None:
     """Normalised discounted cumulative gain among the first k. Linear gain, discount log2(rank + 1), over the ideal order of everything graded in the gold, cut at k."""  # noqa: E501
-    ranking = case.ranking if case.in_a else None
+    ranking = case.ranking if case.is_answerable else None
     if ranking is None or not (ranking.ideal or (ranking.irrelevant is not None and ranking.counts)):
         return None
     if not ranking.ideal:
@@ -187,7 +187,7 @@ def wasted_hops(case: Case) -> Ratio | None:
 
 
 def _labelled(case: Case) -> Ranking | None:
-    ranking = case.ranking if case.in_a else None
+    ranking = case.ranking if case.is_answerable else None
     return ranking if ranking is not None and ranking.counts else None
 
 

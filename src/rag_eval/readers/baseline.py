@@ -127,8 +127,8 @@ def without_run_json(earlier: Earlier, about: Mapping[str, Any] | None, file: st
         message = f"run.json lacks {', '.join(gone)}, which the baseline's run had: what these answers are of"
     else:
         return []
-    mend = "Let the run that writes the traces write run.json beside them."
-    return [Finding("run-json-missing", "warning", f"{message} cannot be checked", mend, file)]
+    fix = "Let the run that writes the traces write run.json beside them."
+    return [Finding("run-json-missing", "warning", f"{message} cannot be checked", fix, file)]
 
 
 _ORIGIN = ("system_commit", "gold_sha256")
@@ -224,8 +224,8 @@ def _values_alone(reader: Reader, path: str, held: _Held) -> tuple[Report, Findi
         raise InputError([one._replace(file=where) for one in ledger.problems], ledger.more)
     share = f"{len(report.contracts)} of its {len(report.metrics)} values mean here what they mean there"
     message = f"the baseline is another framework's saved run, without questions: {share}"
-    mend = f"What is left out, and why: rag-eval import {FOREIGN} FILE"
-    return report, Finding("baseline-values-alone", "warning", message, mend, path)
+    fix = f"What is left out, and why: rag-eval import {FOREIGN} FILE"
+    return report, Finding("baseline-values-alone", "warning", message, fix, path)
 
 
 def _when_it_began(authority: Authority, path: str) -> list[str | None]:

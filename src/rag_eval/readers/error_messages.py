@@ -26,7 +26,7 @@ EXTRA = "additionalProperties"
 """The keyword of a schema that refuses unknown keys."""
 
 
-class Fault(NamedTuple):
+class RowError(NamedTuple):
     """One thing wrong with a row: JSON pointer or column, message, hint, and the schema's keyword that refuses it."""
 
     where: str
@@ -36,21 +36,21 @@ class Fault(NamedTuple):
 
 
 # In Python's patterns ``$`` stands before a line break at the end as well; in the quick validator's it does not.
-LINE_BREAK = Fault("", "a text or a key ends with a line break, which its pattern does not allow", "Remove it.")
+LINE_BREAK = RowError("", "a text or a key ends with a line break, which its pattern does not allow", "Remove it.")
 
 
-def word(error: ValidationError) -> Fault:
+def word(error: ValidationError) -> RowError:
     """A refusal by ``jsonschema`` in our words."""
     keyword = str(error.validator)
     message, hint = _WORDS.get(keyword, _other)(error)
-    return Fault(pointer(error.absolute_path), message, _own_hint(error) or hint, keyword)
+    return RowError(pointer(error.absolute_path), message, _own_hint(error) or hint, keyword)
 
 
-def unknown_key(error: ValidationError, key: str, *, hint: bool = True) -> Fault:
+def unknown_key(error: ValidationError, key: str, *, hint: bool = True) -> RowError:
     """Return the fault of one unknown key; a ``hint`` costs a search for similar names."""
     known = error.schema.get("properties", {})
     text = (_own_hint(error) or did_you_mean(key, known) or _all(known)) if hint else ""
-    return Fault(pointer((*error.absolute_path, key)), f"unknown key {quoted(key, 40)}", text, EXTRA)
+    return RowError(pointer((*error.absolute_path, key)), f"unknown key {quoted(key, 40)}", text, EXTRA)
 
 
 def pointer(path: Iterable[str | int]) -> str:

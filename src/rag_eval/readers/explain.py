@@ -8,23 +8,23 @@ from json import JSONDecoder
 from typing import Any
 
 from rag_eval.readers import strict_json
-from rag_eval.readers.error_messages import Fault, word
+from rag_eval.readers.error_messages import RowError, word
 from rag_eval.readers.schemas import load
 
 _MOST = 1000
 """Errors of one value that are looked at: a hundred are shown."""
 
 
-def explain_line(line: bytes, schema: str, depth: int, decoder: JSONDecoder) -> list[Fault]:
+def explain_line(line: bytes, schema: str, depth: int, decoder: JSONDecoder) -> list[RowError]:
     """Return everything that is wrong with a refused line."""
     try:
         value = strict_json.parse(line, depth, decoder)
     except strict_json.JsonError as error:
-        return [Fault(error.where, error.message, error.hint)]
+        return [RowError(error.where, error.message, error.hint)]
     return explain_value(value, schema)
 
 
-def explain_value(value: Any, schema: str) -> list[Fault]:
+def explain_value(value: Any, schema: str) -> list[RowError]:
     """Return what jsonschema finds wrong with a decoded value."""
     errors = list(islice(_validator(schema).iter_errors(value), _MOST))
     return [word(error) for error in sorted(errors, key=lambda error: [str(part) for part in error.absolute_path])]

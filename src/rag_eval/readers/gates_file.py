@@ -24,7 +24,7 @@ from rag_eval.gates.policy import (
 )
 from rag_eval.gates.slices import FIELDS, is_field, is_slice
 from rag_eval.metrics import find, suggestion
-from rag_eval.readers.error_messages import EXTRA, Fault, pointer, unknown_key, unknown_keys, word
+from rag_eval.readers.error_messages import EXTRA, RowError, pointer, unknown_key, unknown_keys, word
 from rag_eval.readers.limits import MIB, YAML_MIB
 from rag_eval.readers.predicates import predicate
 from rag_eval.readers.problems import SHOWN
@@ -76,7 +76,7 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
     return None if faults else _policy(document, path)
 
 
-def _faults(value: Any) -> Iterator[Fault]:
+def _faults(value: Any) -> Iterator[RowError]:
     """Yield what the schema refuses, or else what no schema can express."""
     schema = load("eval-gates", Decimal)  # the file's numbers are decimals: 0.0001 is less than the nearest float
     if not predicate(schema)(value):
@@ -94,7 +94,7 @@ def _faults(value: Any) -> Iterator[Fault]:
     yield from _setting_faults(value)
 
 
-def _setting_faults(value: dict[str, Any]) -> Iterator[Fault]:
+def _setting_faults(value: dict[str, Any]) -> Iterator[RowError]:
     """Yield a fault for each pattern that RE2 refuses; without RE2, for the first one."""
     from rag_eval.textual.leaks.internal import compiled
 
@@ -104,53 +104,55 @@ def _setting_faults(value: dict[str, Any]) -> Iterator[Fault]:
             compiled(pattern)
         except ValueError as error:
             message = f"{quoted(pattern, 60)} is no regular expression of RE2: {one_line(str(error), 100)}"
-            yield Fault(where, message, "Write it without look-around, back-references and possessive repetition.")
+            yield RowError(where, message, "Write it without look-around, back-references and possessive repetition.")
         except MissingExtra as error:
             message, _, hint = str(error).partition(". ")
-            yield Fault(where, message, hint)
+            yield RowError(where, message, hint)
             return
 
 
-def _gate_faults(entries: dict[str, Any], where: str) -> Iterator[Fault]:
+def _gate_faults(entries: dict[str, Any], where: str) -> Iterator[RowError]:
     for place, (name, entry) in enumerate(entries.items()):
         at = f"{where}{pointer((name,))}"
         if not find(name):
-            yield Fault(at, f"unknown metric {quoted(name, 60)}", suggestion(name) if place < SHOWN else "")
+            yield RowError(at, f"unknown metric {quoted(name, 60)}", suggestion(name) if place < SHOWN else "")
         for direction in entry.keys() & {*BOUNDS, *MARGINS}:
             if len(str(entry[direction])) > _DIGITS:
                 message = f"a threshold of more than {_DIGITS} characters"
-                yield Fault(f"{at}/{direction}", message, "Write fewer decimals.")
+                yield RowError(f"{at}/{direction}", message, "Write fewer decimals.")
 
 
-def _of_run(entries: dict[str, Any], where: str) -> Iterator[Fault]:
+def _of_run(entries: dict[str, Any], where: str) -> Iterator[RowError]:
     """Metrics of what run.json says have no slices."""
     for name in entries:
         found = find(name)
         if found and found.metric.level == "run":
             message = f"{quoted(name, 60)} is about the whole run, of which there are no slices"
-            yield Fault(f"{where}{pointer((name,))}", message, "Gate it under gates.")
+            yield RowError(f"{where}{pointer((name,))}", message, "Gate it under gates.")
 
 
-def _slice_faults(value: dict[str, Any]) -> Iterator[Fault]:
+def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
     """Names that no slice can have."""
     stated = value.get("slices", {})
     hint = f"Slices go by {', '.join(FIELDS)} or meta.NAME."
     for place, name in enumerate(stated.get("by", ())):
         if not is_field(name):
-            yield Fault(f"/slices/by/{place}", f"{quoted(name, 60)} is nothing that slices go by", hint)
+            yield RowError(f"/slices/by/{place}", f"{quoted(name, 60)} is nothing that slices go by", hint)
     cluster = value.get("statistics", {}).get("cluster", "")
     if cluster and not is_field(cluster):
-        yield Fault(
+        yield RowError(
             "/statistics/cluster", f"{quoted(cluster, 60)} is no field of the gold", hint.replace("Slices", "Clusters")
         )
     for name in stated.get("gates", {}):
         if not is_slice(name):
-            yield Fault(
+            yield RowError(
                 pointer(("slices", "gates", name)), f"{quoted(name, 60)} is no slice", f"Write FIELD=VALUE. {hint}"
             )
     for place, name in enumerate(value.get("must_pass", ())):
         if "=" in name and not is_slice(name):
-            yield Fault(f"/must_pass/{place}", f"{quoted(name, 60)} is no slice", f"Write a qid or FIELD=VALUE. {hint}")
+            yield RowError(
+                f"/must_pass/{place}", f"{quoted(name, 60)} is no slice", f"Write a qid or FIELD=VALUE. {hint}"
+            )
 
 
 def _plain(value: Any) -> Any:
@@ -163,13 +165,13 @@ def _plain(value: Any) -> Any:
     return int(value) if whole else value
 
 
-def _one_a_cause(faults: list[Fault]) -> list[Fault]:
+def _one_a_cause(faults: list[RowError]) -> list[RowError]:
     """A bound on the wrong side is a missing one on the right side too: the first says it."""
     wrong = {_above(fault.where) for fault in faults if fault.keyword == _WRONG_SIDE}
     return [one for one in faults if one.where not in wrong or one.keyword not in _LACKING]
 
 
-def _worded(error: Any) -> Iterator[Fault]:
+def _worded(error: Any) -> Iterator[RowError]:
     """Yield the faults of an error by ``jsonschema``: unknown metrics and bounds on the wrong side by their names."""
     if error.validator != EXTRA:
         yield word(error)
@@ -182,16 +184,16 @@ def _worded(error: Any) -> Iterator[Fault]:
             yield _unknown_metric(error, key, hint=hint)
         elif depth == 1 and key in _OTHER_SIDE and (measure := find(path[-1])):
             message = f"'{key}' on {path[-1]}, of which {measure.metric.better} is better"
-            yield Fault(pointer((*path, key)), message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)
+            yield RowError(pointer((*path, key)), message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)
         else:
             yield unknown_key(error, key, hint=hint)
 
 
-def _unknown_metric(error: Any, name: str, *, hint: bool) -> Fault:
+def _unknown_metric(error: Any, name: str, *, hint: bool) -> RowError:
     if find(name):
         return unknown_key(error, name, hint=hint)
     where = pointer((*error.absolute_path, name))
-    return Fault(where, f"unknown metric {quoted(name, 60)}", suggestion(name) if hint else "")
+    return RowError(where, f"unknown metric {quoted(name, 60)}", suggestion(name) if hint else "")
 
 
 def _above(where: str) -> str:

@@ -14,7 +14,7 @@ from rag_eval.readers.row_kinds import OWN_QID, foreign, kind_of_row
 from rag_eval.readers.schema_validation import Contract
 
 if TYPE_CHECKING:
-    from rag_eval.readers.error_messages import Fault
+    from rag_eval.readers.error_messages import RowError
     from rag_eval.readers.problems import Ledger
     from rag_eval.readers.source import Reader, Source
 
@@ -76,12 +76,12 @@ def _of_another_form(ledger: Ledger, path: str, line: int, value: Any) -> bool:
     return False
 
 
-def _taken(taken: dict[str, str], qid: str, place: str) -> Iterator[Fault]:
+def _taken(taken: dict[str, str], qid: str, place: str) -> Iterator[RowError]:
     """An element that names a qid again; looked for here, for all of them may stand on one line."""
     if (first := taken.setdefault(qid, place)) is not place:
-        from rag_eval.readers.error_messages import Fault
+        from rag_eval.readers.error_messages import RowError
 
-        yield Fault("/qid", f"{quoted(qid)} is already used on {first}", OWN_QID)
+        yield RowError("/qid", f"{quoted(qid)} is already used on {first}", OWN_QID)
 
 
 def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:

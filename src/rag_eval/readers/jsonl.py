@@ -135,11 +135,11 @@ class JsonLines(Generic[R]):
         elif self._ledger.full:
             self._ledger.another(number)  # one for each line, so that it needs no explanation
         else:
-            from rag_eval.readers.error_messages import Fault
+            from rag_eval.readers.error_messages import RowError
             from rag_eval.readers.explain import explain_line
 
             decoder = DECODER if self._unique_keys else TRACE_DECODER
-            for fault in explain_line(line, kind, self._depth, decoder) or [Fault("", refusal)]:
+            for fault in explain_line(line, kind, self._depth, decoder) or [RowError("", refusal)]:
                 self._ledger.problem(self._path, number, fault.where, fault.message, fault.hint)
 
     def _note_unknown(self, number: int, fields: list[tuple[str, str]]) -> None:

@@ -25,7 +25,7 @@ _NAMED = 3
 _NUMBER = re.compile("([0-9]+)")
 
 
-class Found(NamedTuple):
+class SavedReport(NamedTuple):
     """A report under its label, or None where there is none; ``why`` says why."""
 
     label: str
@@ -37,10 +37,10 @@ class Stored(NamedTuple):
     """Where reports are: their labels, oldest first, how one is read, and what is to be said of the rest."""
 
     labels: Sequence[str]
-    read: Callable[[str], Found]
+    read: Callable[[str], SavedReport]
     notes: Sequence[str] = ()
 
-    def newest_first(self) -> Iterator[Found]:
+    def newest_first(self) -> Iterator[SavedReport]:
         """Each of them, read when it is asked for."""
         return (self.read(label) for label in reversed(self.labels))
 
@@ -79,7 +79,7 @@ def in_git(ref: str, file: str) -> Stored:
     return Stored(list(held), lambda commit: _report(commit, commit, None, held), notes)
 
 
-def by_run(found: Sequence[Found], field: str) -> tuple[list[Found], list[str]]:
+def by_run(found: Sequence[SavedReport], field: str) -> tuple[list[SavedReport], list[str]]:
     """Reports, given newest first, by a field of their run.json, oldest first; those without it are named.
 
     Numbers come before texts, and reports that say the same keep the order that they have without the field.
@@ -118,14 +118,18 @@ def _entries(folder: str) -> list[str]:
         raise UsageError(f"{quoted(folder, 200)} cannot be listed: {why}. Name a folder of report.json files") from None
 
 
-def _report(label: str, path: str, root: str | None, held: Mapping[str, bytes] | None = None) -> Found:
+def _report(label: str, path: str, root: str | None, held: Mapping[str, bytes] | None = None) -> SavedReport:
     ledger = Ledger()
     value: dict[str, Any] | None = read_report(Reader(ledger, root=root, held=held or {}), path, Questions().made)
     if value is None:
-        return Found(label, None, _why(label, ledger))
+        return SavedReport(label, None, _why(label, ledger))
     report = from_json(value)
     wrong = impossible(report.questions)
-    return Found(label, None, f"left out: {label}: {wrong}. Score the run again.") if wrong else Found(label, report)
+    return (
+        SavedReport(label, None, f"left out: {label}: {wrong}. Score the run again.")
+        if wrong
+        else SavedReport(label, report)
+    )
 
 
 def _why(label: str, ledger: Ledger) -> str:

@@ -13,7 +13,7 @@ from rag_eval.readers.predicates import predicate
 from rag_eval.readers.schemas import load
 
 if TYPE_CHECKING:
-    from rag_eval.readers.error_messages import Fault
+    from rag_eval.readers.error_messages import RowError
     from rag_eval.readers.problems import Ledger
 
 
@@ -30,18 +30,18 @@ class Contract:
         """Return whether a decoded value keeps the schema."""
         return self._accepts(value)
 
-    def examine(self, data: bytes) -> tuple[Any, list[Fault]]:
+    def examine(self, data: bytes) -> tuple[Any, list[RowError]]:
         """Return the value of a JSON text and no faults, or None and everything that is wrong with it."""
         try:
             value = strict_json.parse(data, self.depth)
         except strict_json.JsonError as error:
-            from rag_eval.readers.error_messages import Fault
+            from rag_eval.readers.error_messages import RowError
 
-            return None, [Fault(error.where, error.message, error.hint)]
+            return None, [RowError(error.where, error.message, error.hint)]
         faults = self.faults(value)
         return (None, faults) if faults else (value, [])
 
-    def faults(self, value: Any) -> list[Fault]:
+    def faults(self, value: Any) -> list[RowError]:
         """Return what is wrong with a decoded value."""
         if self._accepts(value):
             return []

@@ -40,7 +40,7 @@ def of_gates(report: Report) -> Iterator[Pointer]:
 def of_findings(report: Report) -> Iterator[Pointer]:
     """The findings, each with what mends it."""
     for finding in report.findings:
-        text = f"{finding.message}. {finding.mend}".rstrip()
+        text = f"{finding.message}. {finding.fix}".rstrip()
         yield Pointer("finding", finding.level, finding.code, text, finding.file, finding.line, finding.message)
 
 

@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases.labels import GOOD
 from rag_eval.rendering.number_format import metric, metric_interval, moved, value
-from rag_eval.rendering.phrases import PLAIN, Voice, counted
+from rag_eval.rendering.phrases import PLAIN, TextFormatter, counted
 
 if TYPE_CHECKING:
     from rag_eval.analysis.baseline import Compared, Effect, Flip
     from rag_eval.analysis.report import Report, SliceResult
-    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult, Question
 
-    Bounds = Mapping[tuple[str, str, float | None], Judged]
+    Bounds = Mapping[tuple[str, str, float | None], GateResult]
 
 _NAMED, _COMMIT = 5, 12
 
 
-def against(report: Report, voice: Voice = PLAIN) -> str:
+def against(report: Report, formatter: TextFormatter = PLAIN) -> str:
     """What the run was compared with: file, where it was read, its commit, and how much of it is comparable."""
     found = report.baseline
     if found is None:
         return ""
-    commit = f", of system commit {voice.code(found.commit[:_COMMIT])}" if found.commit else ""
-    where = f" of {voice.code(found.ref)}" if found.ref else ""
+    commit = f", of system commit {formatter.code(found.commit[:_COMMIT])}" if found.commit else ""
+    where = f" of {formatter.code(found.ref)}" if found.ref else ""
     again = ", its traces scored again" if found.rescored else ""
-    what = f"{voice.code(found.path)}{where}{commit}{_age(found)}{again}"
-    return f"Compared with {what}: {_shares(found)}.{_alone(found, voice)}{_others(found, voice)}"
+    what = f"{formatter.code(found.path)}{where}{commit}{_age(found)}{again}"
+    return f"Compared with {what}: {_shares(found)}.{_alone(found, formatter)}{_others(found, formatter)}"
 
 
 def _age(found: Compared) -> str:
@@ -55,24 +55,24 @@ def _shares(found: Compared) -> str:
     return ", ".join([both, *(f"{count} {what}" for count, what in rest if count)])
 
 
-def _alone(found: Compared, voice: Voice) -> str:
+def _alone(found: Compared, formatter: TextFormatter) -> str:
     """The runs that nothing is compared with."""
     if not found.new_runs:
         return ""
     names = [name or "(no name)" for name in found.new_runs]
-    return f" Not in the baseline, so that nothing is compared with them: {_some(names, voice)}."
+    return f" Not in the baseline, so that nothing is compared with them: {_some(names, formatter)}."
 
 
-def _some(names: Sequence[str], voice: Voice) -> str:
+def _some(names: Sequence[str], formatter: TextFormatter) -> str:
     cut = len(names) - _NAMED
-    return ", ".join(map(voice.code, names[:_NAMED])) + (f" and {cut} more" if cut > 0 else "")
+    return ", ".join(map(formatter.code, names[:_NAMED])) + (f" and {cut} more" if cut > 0 else "")
 
 
-def _others(found: Compared, voice: Voice) -> str:
+def _others(found: Compared, formatter: TextFormatter) -> str:
     """The metrics that cannot be compared; all of them are one fact, not a list."""
     if not found.incomparable:
         return ""
-    return f" Not comparable, for they were measured otherwise or not at all: {_some(found.incomparable, voice)}."
+    return f" Not comparable, for they were measured otherwise or not at all: {_some(found.incomparable, formatter)}."
 
 
 def broken(report: Report) -> list[Flip]:

@@ -14,31 +14,31 @@ if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.gates.results import Question
     from rag_eval.rendering.blocks import Block
-    from rag_eval.rendering.phrases import Voice
+    from rag_eval.rendering.phrases import TextFormatter
 
 _FAILING = 10
 _LABEL = attrgetter("label")
 _QID, _RUN, _TEXT = 40, 24, 80
 
 
-def first_failing(report: Report, voice: Voice) -> list[Block]:
+def first_failing(report: Report, formatter: TextFormatter) -> list[Block]:
     """How many cases fail, and the first of them."""
     failing = phrases.failing(report)
     if not failing:
         return []
     cut = len(failing) - _FAILING
     fail = "fails" if len(failing) == 1 else "fail"
-    head = Paragraph(voice.strong(f"{len(failing)} of {phrases.cases(report)} {fail}."))
-    return [head, _table(report, failing[:_FAILING], voice), *paragraphs(f"… and {cut} more." if cut > 0 else "")]
+    head = Paragraph(formatter.strong(f"{len(failing)} of {phrases.cases(report)} {fail}."))
+    return [head, _table(report, failing[:_FAILING], formatter), *paragraphs(f"… and {cut} more." if cut > 0 else "")]
 
 
-def questions(report: Report, voice: Voice, most: int) -> list[Block]:
+def questions(report: Report, formatter: TextFormatter, most: int) -> list[Block]:
     """The first cases, failing ones first, and what their labels mean."""
     first = phrases.by_urgency(report.questions, most)
     cut = len(report.questions) - most
     more = f"{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
-    meant = "; ".join(f"{voice.code(label)} {MEANING[label]}" for label in labels(report))
-    return [_table(report, first, voice), *paragraphs(more, f"{meant}.")]
+    meant = "; ".join(f"{formatter.code(label)} {MEANING[label]}" for label in labels(report))
+    return [_table(report, first, formatter), *paragraphs(more, f"{meant}.")]
 
 
 def labels(report: Report) -> list[str]:
@@ -46,13 +46,13 @@ def labels(report: Report) -> list[str]:
     return sorted(set(map(_LABEL, report.questions)), key=list(MEANING).index)
 
 
-def _table(report: Report, chosen: Iterable[Question], voice: Voice) -> Table:
+def _table(report: Report, chosen: Iterable[Question], formatter: TextFormatter) -> Table:
     several = phrases.several(report)
     headers = ["Question", *(["Run"] if several else []), "Label", "Look at", "Text"]
-    return Table("Cases", headers, [_row(one, voice, several=several) for one in chosen])
+    return Table("Cases", headers, [_row(one, formatter, several=several) for one in chosen])
 
 
-def _row(question: Question, voice: Voice, *, several: bool) -> list[str]:
-    run = [voice.code(question.run or "", _RUN)] if several else []
-    text = voice.text(question.question, _TEXT)
-    return [voice.code(question.qid, _QID), *run, question.label, STAGE.get(question.label, "–"), text]
+def _row(question: Question, formatter: TextFormatter, *, several: bool) -> list[str]:
+    run = [formatter.code(question.run or "", _RUN)] if several else []
+    text = formatter.text(question.question, _TEXT)
+    return [formatter.code(question.qid, _QID), *run, question.label, STAGE.get(question.label, "–"), text]

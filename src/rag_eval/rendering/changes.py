@@ -15,39 +15,39 @@ if TYPE_CHECKING:
     from rag_eval.analysis.report import Report, SliceResult
     from rag_eval.gates.results import Question
     from rag_eval.rendering.blocks import Block
-    from rag_eval.rendering.phrases import Voice
+    from rag_eval.rendering.phrases import TextFormatter
 
     Questions = Mapping[tuple[str, str | None], Question]
 
 _BROKEN, _FIXED, _TEXT, _QID, _RUN, _SLICES, _COLUMNS = 10, 5, 60, 40, 24, 100, 8
 
 
-def changed(report: Report, voice: Voice, place: str = "report.json") -> list[Block]:
+def changed(report: Report, formatter: TextFormatter, place: str = "report.json") -> list[Block]:
     """The cases that flipped against the baseline, newly broken first, and what it is; ``place`` has all of them."""
     if report.baseline is None:
         return []
-    head = f"{_headed(report, voice)} {baseline_view.against(report, voice)}"
-    return [Paragraph(head), *_flips(report, voice, place)]
+    head = f"{_headed(report, formatter)} {baseline_view.against(report, formatter)}"
+    return [Paragraph(head), *_flips(report, formatter, place)]
 
 
-def headed(report: Report, voice: Voice) -> list[Block]:
+def headed(report: Report, formatter: TextFormatter) -> list[Block]:
     """How many cases flipped, and how many fail."""
-    return [Paragraph(_headed(report, voice))]
+    return [Paragraph(_headed(report, formatter))]
 
 
-def _headed(report: Report, voice: Voice) -> str:
+def _headed(report: Report, formatter: TextFormatter) -> str:
     failing = len(phrases.failing(report))
     count = f"{failing} of {phrases.cases(report)} {'fails' if failing == 1 else 'fail'}." if failing else ""
-    return f"{voice.strong(f'{baseline_view.flipped(report)}.')} {count}".rstrip()
+    return f"{formatter.strong(f'{baseline_view.flipped(report)}.')} {count}".rstrip()
 
 
-def _flips(report: Report, voice: Voice, place: str) -> list[Block]:
+def _flips(report: Report, formatter: TextFormatter, place: str) -> list[Block]:
     broken, fixed = baseline_view.broken(report), baseline_view.fixed(report)
     chosen = [*broken[:_BROKEN], *fixed[:_FIXED]]
     if not chosen:
         return []
     several, questions = phrases.several(report), baseline_view.question_of(report)
-    rows = [_flip(flip, questions, voice, several=several) for flip in chosen]
+    rows = [_flip(flip, questions, formatter, several=several) for flip in chosen]
     headers = ["Question", *(["Run"] if several else []), "Before → now", "Look at", "Text"]
     return [
         Table("Cases that flipped since the baseline", headers, rows),
@@ -55,33 +55,33 @@ def _flips(report: Report, voice: Voice, place: str) -> list[Block]:
     ]
 
 
-def _flip(flip: Flip, questions: Questions, voice: Voice, *, several: bool) -> list[str]:
-    run = [voice.code(flip.run or "", _RUN)] if several else []
+def _flip(flip: Flip, questions: Questions, formatter: TextFormatter, *, several: bool) -> list[str]:
+    run = [formatter.code(flip.run or "", _RUN)] if several else []
     question = questions.get((flip.qid, flip.run))
-    text = voice.text(question.question, _TEXT) if question else ""
-    return [voice.code(flip.qid, _QID), *run, _labels(flip, voice), STAGE.get(flip.after, ""), text]
+    text = formatter.text(question.question, _TEXT) if question else ""
+    return [formatter.code(flip.qid, _QID), *run, _labels(flip, formatter), STAGE.get(flip.after, ""), text]
 
 
-def _labels(flip: Flip, voice: Voice) -> str:
-    before, after = (phrases.label(text, voice) for text in (flip.before, flip.after))
-    return f"{voice.sign('passed' if flip.after in GOOD else 'failed')} {before} → {after}"
+def _labels(flip: Flip, formatter: TextFormatter) -> str:
+    before, after = (phrases.label(text, formatter) for text in (flip.before, flip.after))
+    return f"{formatter.sign('passed' if flip.after in GOOD else 'failed')} {before} → {after}"
 
 
-def effects(report: Report, voice: Voice) -> list[Block]:
+def effects(report: Report, formatter: TextFormatter) -> list[Block]:
     """How much of a metric's movement is the system's and how much the gold's, where the gold changed."""
-    rows = [[voice.named(one.name, ""), *baseline_view.parts(one)] for one in baseline_view.effects(report)]
+    rows = [[formatter.named(one.name, ""), *baseline_view.parts(one)] for one in baseline_view.effects(report)]
     headers = ["Moved since the baseline", "By the system", "By the gold"]
     return [Table("What moved the metrics since the baseline", headers, rows)] if rows else []
 
 
-def worst(report: Report, voice: Voice) -> list[Block]:
+def worst(report: Report, formatter: TextFormatter) -> list[Block]:
     """The worst slice of each gated metric."""
     if not report.slices:
         return []
     found = baseline_view.worst(report)
     if not found:
-        return [Paragraph(f"{voice.strong('Slices.')} None is worse than the whole.")]
-    rows = [_worst(one, voice) for one in found]
+        return [Paragraph(f"{formatter.strong('Slices.')} None is worse than the whole.")]
+    rows = [_worst(one, formatter) for one in found]
     headers = ["Metric", "Worst slice", "Value", "Cases", "All cases"]
     return [
         Table("The worst slice of each gated metric", headers, rows),
@@ -89,48 +89,54 @@ def worst(report: Report, voice: Voice) -> list[Block]:
     ]
 
 
-def _worst(one: baseline_view.Worst, voice: Voice) -> list[str]:
-    cases = voice.figure(_few(one.cases, few=one.few))
-    return [voice.named(one.metric, ""), voice.code(one.slice, _TEXT), voice.figure(one.value), cases, one.whole]
+def _worst(one: baseline_view.Worst, formatter: TextFormatter) -> list[str]:
+    cases = formatter.figure(_few(one.cases, few=one.few))
+    return [
+        formatter.named(one.metric, ""),
+        formatter.code(one.slice, _TEXT),
+        formatter.figure(one.value),
+        cases,
+        one.whole,
+    ]
 
 
-def slices(report: Report, voice: Voice, most: int = _SLICES) -> list[Block]:
+def slices(report: Report, formatter: TextFormatter, most: int = _SLICES) -> list[Block]:
     """Every slice with the value of each gated metric."""
     names, shown = baseline_view.gated(report), report.slices[:most]
     bounds = baseline_view.bounds_of(report)
-    rows = [[*_part(report, part, voice), *_values(bounds, part, names)] for part in shown]
-    headers = ["Slice", "Cases", *(voice.named(name, "") for name in names)]
+    rows = [[*_part(report, part, formatter), *_values(bounds, part, names)] for part in shown]
+    headers = ["Slice", "Cases", *(formatter.named(name, "") for name in names)]
     few = any(part.n < report.min_n for part in shown)
     return [Table("Gated metrics by slice", headers, rows), *more(len(report.slices) - most), *_legend(report, few)]
 
 
-def every(report: Report, voice: Voice, most: int = _COLUMNS) -> list[Block]:
+def every(report: Report, formatter: TextFormatter, most: int = _COLUMNS) -> list[Block]:
     """Return a table a field: every metric by the slices of it, the largest first."""
     found: list[Block] = []
     bounds = baseline_view.bounds_of(report)
     for field, parts in baseline_view.by_field(report).items():
         names, shown = baseline_view.valued(report, parts), parts[:most]
         rows = [
-            [voice.named(name, ""), metric(report.metrics[name], name), *_of_metric(bounds, shown, name)]
+            [formatter.named(name, ""), metric(report.metrics[name], name), *_of_metric(bounds, shown, name)]
             for name in names
         ]
-        title = f"Every metric by {voice.own(field)}"
-        found += [Table(title, ["Metric", "All cases", *(of_slice(report, part, voice) for part in shown)], rows)]
+        title = f"Every metric by {formatter.own(field)}"
+        found += [Table(title, ["Metric", "All cases", *(of_slice(report, part, formatter) for part in shown)], rows)]
         found += more(len(parts) - most)
     return [*found, *_legend(report, any(part.n < report.min_n for part in report.slices))]
 
 
-def of_slice(report: Report, part: SliceResult, voice: Voice) -> str:
+def of_slice(report: Report, part: SliceResult, formatter: TextFormatter) -> str:
     """Return the name of a slice with its number of cases."""
-    return f"{voice.code(part.slice, _QID)} {_few(f'{part.n:,}', few=part.n < report.min_n)}"
+    return f"{formatter.code(part.slice, _QID)} {_few(f'{part.n:,}', few=part.n < report.min_n)}"
 
 
 def _of_metric(bounds: baseline_view.Bounds, parts: Sequence[SliceResult], name: str) -> list[str]:
     return [baseline_view.in_slice(bounds, part, name) if name in part.metrics else "" for part in parts]
 
 
-def _part(report: Report, part: SliceResult, voice: Voice) -> list[str]:
-    return [voice.code(part.slice, _TEXT), _few(str(part.n), few=part.n < report.min_n)]
+def _part(report: Report, part: SliceResult, formatter: TextFormatter) -> list[str]:
+    return [formatter.code(part.slice, _TEXT), _few(str(part.n), few=part.n < report.min_n)]
 
 
 def _values(bounds: baseline_view.Bounds, part: SliceResult, names: list[str]) -> list[str]:

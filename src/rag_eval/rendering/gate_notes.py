@@ -10,39 +10,39 @@ from rag_eval.gates.regression import aim
 from rag_eval.metrics import column_of, of_column
 from rag_eval.rendering import phrases
 from rag_eval.rendering.number_format import SMALL, at_least, number, worsening
-from rag_eval.rendering.phrases import PLAIN, Voice
+from rag_eval.rendering.phrases import PLAIN, TextFormatter
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import Comparison, Judged
+    from rag_eval.gates.policy import Comparison, GateResult
 
 _MOST, _NAMED = 12, 3
 
 
-def asides(report: Report, voice: Voice = PLAIN) -> list[str]:
+def asides(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
     """A line a gate that needs one, gates of which the same is to be said in one line; what is left is counted."""
     gates = phrases.telling(report.gates)
     quiet = [gate for gate in phrases.hushed(report.gates) if gate.unclear]
     said: dict[str, list[str]] = {}
     for gate in [*gates, *quiet]:
-        if text := "; ".join(_said(report, gate, voice)):
-            said.setdefault(text, []).append(voice.gate(gate))
+        if text := "; ".join(_said(report, gate, formatter)):
+            said.setdefault(text, []).append(formatter.gate(gate))
     lines = [f"{_listed(list(dict.fromkeys(names)), _NAMED)}: {text}." for text, names in said.items()]
     cut = len(lines) - _MOST
     lines[_MOST:] = [f"… and {cut} more; report.json has all."] if cut > 0 else []
     more = (
-        _seen(gates, voice),
+        _seen(gates, formatter),
         phrases.beyond(report.gates),
         phrases.counted_aside(report.gates),
-        _tries(report, voice),
+        _tries(report, formatter),
         _small(report),
     )
     return [line for line in [*lines, *more] if line]
 
 
-def _said(report: Report, gate: Judged, voice: Voice) -> Iterator[str]:
+def _said(report: Report, gate: GateResult, formatter: TextFormatter) -> Iterator[str]:
     if gate.outcome == "no_data" and gate.why:
-        yield f"no data, {voice.said(gate.why)}"
+        yield f"no data, {formatter.said(gate.why)}"
     if gate.unclear:
         yield f"inconclusive, {phrases.unclear(report, gate)}"
     if gate.outcome == "failed" and (p := phrases.chance(report, gate)):
@@ -53,7 +53,7 @@ def _said(report: Report, gate: Judged, voice: Voice) -> Iterator[str]:
         yield "by the margin alone: no cases to compare"
 
 
-def _blind(gate: Judged) -> bool:
+def _blind(gate: GateResult) -> bool:
     """Whether a test was made that could not have shown a worsening of a size that matters, as far as that is known."""
     found = gate.comparison
     if found is None or found.adjusted is None or not _has_formula(gate, found):
@@ -61,7 +61,7 @@ def _blind(gate: Judged) -> bool:
     return found.mde is None or found.needed is not None
 
 
-def _has_formula(gate: Judged, found: Comparison) -> bool:
+def _has_formula(gate: GateResult, found: Comparison) -> bool:
     """Whether no size means that none can be seen: of a percentile or an area it is not known, as of what never moved.
 
     Scores of at most 1 have one even where none moved.
@@ -73,7 +73,7 @@ def _has_formula(gate: Judged, found: Comparison) -> bool:
     return metric is None or (metric.bounded and metric.folds.get(gate.name.removeprefix(column), "mean") == "mean")
 
 
-def _untested(gate: Judged) -> bool:
+def _untested(gate: GateResult) -> bool:
     """Whether a test was asked for and could not be made, because nothing but two values are at hand."""
     found = gate.comparison
     if found is None or found.worsening is None or gate.few:
@@ -81,7 +81,7 @@ def _untested(gate: Judged) -> bool:
     return found.p is None if found.test == "regression" else found.test != "none" and found.high is None
 
 
-def _sight(report: Report, gate: Judged, found: Comparison) -> str:
+def _sight(report: Report, gate: GateResult, found: Comparison) -> str:
     """``30 cases reliably show drops from 0.12 on, 180 would show one of 0.05``."""
     what, cases = worsening(gate), f"{found.n} {phrases.unit_of(report, found.n)}"
     if found.mde is None:
@@ -100,17 +100,17 @@ def _within_reach(report: Report) -> bool:
     return report.statistics.correction != "holm" or within_reach(float(report.statistics.alpha) / max(1, tests))
 
 
-def _aim(gate: Judged) -> str:
+def _aim(gate: GateResult) -> str:
     metric = of_column(column_of(gate.name))
     wanted = aim(Decimal(gate.threshold), bounded=metric is None or metric.bounded)
     return f"{wanted:.2f}" if metric is None or metric.bounded else number(wanted, gate.name)
 
 
-def _seen(gates: Iterable[Judged], voice: Voice) -> str:
+def _seen(gates: Iterable[GateResult], formatter: TextFormatter) -> str:
     """The smallest worsenings that would have been seen, where they are small enough."""
     sharp = (gate for gate in gates if gate.comparison is not None and not _blind(gate))
     sizes = [
-        f"{voice.gate(gate)} {at_least(gate.comparison.mde)}"
+        f"{formatter.gate(gate)} {at_least(gate.comparison.mde)}"
         for gate in sharp
         if gate.comparison is not None and gate.comparison.mde is not None
     ]
@@ -122,11 +122,11 @@ def _listed(texts: Sequence[str], most: int = _MOST) -> str:
     return ", ".join([*texts[:most], *([f"and {cut} more"] if cut > 0 else [])])
 
 
-def _tries(report: Report, voice: Voice) -> str:
+def _tries(report: Report, formatter: TextFormatter) -> str:
     """What intervals and tests count, and what a single run leaves open."""
     several, cluster = phrases.several(report), report.statistics.cluster
     if cluster:
-        field = voice.code(cluster)
+        field = formatter.code(cluster)
         return f"Clusters: intervals and paired tests count the values of {field}, all questions of one together."
     if several:
         return "Several runs: intervals, paired tests and sizes of slices go by questions, all tries at one together."

@@ -15,12 +15,12 @@ import msgspec
 from rag_eval.analysis.baseline import Compared, Effect, Flip
 from rag_eval.analysis.diagnosis import Diagnosis
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
-from rag_eval.analysis.notes import Input, Remark
+from rag_eval.analysis.notes import Input, InputNote
 from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.analysis.report import FORMAT, Base, Report, SignedAt, SliceResult
 from rag_eval.cases.finding import Finding
 from rag_eval.common.escaping import json_source
-from rag_eval.gates.policy import Comparison, Judged, Statistics
+from rag_eval.gates.policy import Comparison, GateResult, Statistics
 from rag_eval.gates.results import MetricResult, Question, QuestionList, QuestionRow, Scores
 from rag_eval.gates.scope import Scope
 from rag_eval.metrics import METRICS
@@ -34,7 +34,7 @@ _LISTS = {
     "flips": Flip,
     "effects": Effect,
     "diagnosis": Diagnosis,
-    "notes": Remark,
+    "notes": InputNote,
     "inputs": Input,
     "findings": Finding,
     "policy_changes": PolicyChange,
@@ -207,13 +207,13 @@ def _fit(part: Any, whole: bool) -> Any:
     return int(part) if whole and isinstance(part, float) else part
 
 
-def _of_gate(gate: Judged) -> dict[str, Any]:
+def _of_gate(gate: GateResult) -> dict[str, Any]:
     return {**gate._asdict(), "comparison": gate.comparison._asdict() if gate.comparison else None}
 
 
-def _gate(entry: dict[str, Any]) -> Judged:
+def _gate(entry: dict[str, Any]) -> GateResult:
     found = entry["comparison"]
-    made: Judged = _made(Judged, {**entry, "comparison": _made(Comparison, found) if found else None})
+    made: GateResult = _made(GateResult, {**entry, "comparison": _made(Comparison, found) if found else None})
     return made
 
 

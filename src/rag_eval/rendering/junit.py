@@ -15,7 +15,7 @@ from rag_eval.stats.tally import as_float
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import Question
 
 _MOST = 10_000
@@ -55,7 +55,7 @@ def render(report: Report) -> str:
     root.extend(elements)
     for name in ("tests", "failures", "errors", "skipped"):
         root.set(name, str(sum(int(one.get(name, "0")) for one in elements)))
-    warned = (one_line(f"warning: {finding}. {finding.mend}", 800).rstrip() for finding in report.warnings)
+    warned = (one_line(f"warning: {finding}. {finding.fix}", 800).rstrip() for finding in report.warnings)
     lines = [phrases.headline(report), *warned, *([cut] if cut else [])]
     ET.SubElement(elements[0], "system-out").text = "\n".join(lines)
     ET.indent(root)
@@ -85,7 +85,7 @@ def _suite(name: str, tests: Iterable[_Test]) -> ET.Element:
     return suite
 
 
-def _of_gate(report: Report, gate: Judged) -> _Test:
+def _of_gate(report: Report, gate: GateResult) -> _Test:
     name, why = f"{PLAIN.gate(gate)} {bound(gate)}", phrases.reason(report, gate)
     file, line = ("", 0) if gate.origin == "base" else (report.gates_file, gate.line)
     if gate.blocks:
@@ -104,7 +104,7 @@ def _left_out(report: Report) -> Iterator[_Test]:
 
 def _findings(report: Report) -> Iterator[_Test]:
     for finding in report.errors:
-        text = one_line(" ".join([finding.place, finding.message, finding.mend]), 800)
+        text = one_line(" ".join([finding.place, finding.message, finding.fix]), 800)
         message = one_line(finding.message, 400)
         yield _Test(finding.code, _FAILURE, message, text, finding.code, finding.file, finding.line)
 

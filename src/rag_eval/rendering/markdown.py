@@ -10,7 +10,7 @@ from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import prose, untabled
 from rag_eval.metrics import PERSPECTIVES
 from rag_eval.rendering import cases, changes, gates_table, notes, phrases, provenance, pull_request, sections
-from rag_eval.rendering.markdown_writer import SIGNS, VOICE, escaped, folded, glued, laid, name, table, titled
+from rag_eval.rendering.markdown_writer import FORMATTER, SIGNS, escaped, folded, glued, laid, name, table, titled
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -28,7 +28,7 @@ _CUT = "Metrics, questions and provenance do not fit here; report.json has all."
 
 def render(report: Report) -> str:
     """The whole report; failing questions first, at most two hundred questions."""
-    return _render(report, laid(gates_table.gates(report, VOICE)), _QUESTIONS, whole=True)
+    return _render(report, laid(gates_table.gates(report, FORMATTER)), _QUESTIONS, whole=True)
 
 
 def within(report: Report, most: int, size: _Size) -> str:
@@ -36,7 +36,7 @@ def within(report: Report, most: int, size: _Size) -> str:
 
     Verdict and failed gates always stay.
     """
-    gates = laid(gates_table.gates(report, VOICE))  # on thousands of slices a table takes its time
+    gates = laid(gates_table.gates(report, FORMATTER))  # on thousands of slices a table takes its time
     tries = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
     for questions, whole in [*tries, (0, False)]:
         text = _render(report, gates, questions, whole=whole)
@@ -47,7 +47,7 @@ def within(report: Report, most: int, size: _Size) -> str:
 
 def warned_within(report: Report, most: int, size: _Size) -> str:
     """The report below a line on why its step fails though it passes: somebody asked for no warnings either."""
-    why = untabled(phrases.warned(report, VOICE))
+    why = untabled(phrases.warned(report, FORMATTER))
     line = f"{SIGNS['failed']} **The step fails**, for `fail-on` is `warning`: {why}.\n\n"
     return line + within(report, most - size(line), size) if size(line) <= most else within(report, most, size)
 
@@ -94,37 +94,37 @@ def _name(name: str) -> str:
 def _render(report: Report, gates: str, questions: int, *, whole: bool) -> str:
     parts = [
         _head(report),
-        laid(pull_request.authority(report, VOICE)),
+        laid(pull_request.authority(report, FORMATTER)),
         gates,
-        titled(pull_request.FINDINGS, pull_request.findings(report, VOICE)),
+        titled(pull_request.FINDINGS, pull_request.findings(report, FORMATTER)),
         laid(_changed(report, whole=whole)),
-        titled(pull_request.POLICY, pull_request.policy(report, VOICE)),
-        laid((pull_request.gold if whole else pull_request.counted)(report, VOICE)),
-        laid(changes.effects(report, VOICE)) if whole else "",
+        titled(pull_request.POLICY, pull_request.policy(report, FORMATTER)),
+        laid((pull_request.gold if whole else pull_request.counted)(report, FORMATTER)),
+        laid(changes.effects(report, FORMATTER)) if whole else "",
         f"**Completeness.** {phrases.completeness(report)}",
-        titled(notes.NOTES, notes.notes(report, VOICE)),
-        laid(changes.worst(report, VOICE)) if whole else "",
-        titled(notes.DIAGNOSIS, notes.diagnosis(report, VOICE)),
+        titled(notes.NOTES, notes.notes(report, FORMATTER)),
+        laid(changes.worst(report, FORMATTER)) if whole else "",
+        titled(notes.DIAGNOSIS, notes.diagnosis(report, FORMATTER)),
     ]
     parts += _folds(report, questions) if whole else [_CUT]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _folds(report: Report, questions: int) -> list[str]:
-    slices = folded(f"Slices ({len(report.slices)})", laid(changes.slices(report, VOICE))) if report.slices else ""
+    slices = folded(f"Slices ({len(report.slices)})", laid(changes.slices(report, FORMATTER))) if report.slices else ""
     return [
         folded("All metrics", _metrics(report)),
         slices,
-        folded("Every metric by slice", laid(changes.every(report, VOICE))) if report.slices else "",
-        folded(f"Questions ({len(report.questions)})", laid(cases.questions(report, VOICE, questions))),
-        folded("Provenance", laid(provenance.provenance(report, VOICE))),
+        folded("Every metric by slice", laid(changes.every(report, FORMATTER))) if report.slices else "",
+        folded(f"Questions ({len(report.questions)})", laid(cases.questions(report, FORMATTER, questions))),
+        folded("Provenance", laid(provenance.provenance(report, FORMATTER))),
     ]
 
 
 def _least(report: Report, most: int, size: _Size) -> str:
     """Verdict, broken gates and errors, as many as fit; the others are counted."""
     broken = phrases.gravest(gate for gate in report.gates if gate.broken)
-    lines = [f"\n- {phrases.reason(report, gate, VOICE)}" for gate in broken]
+    lines = [f"\n- {phrases.reason(report, gate, FORMATTER)}" for gate in broken]
     lines += [f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors]
     lines = [untabled(line) for line in lines]
     text, room = _head(report) + "\n", len(f"\n- … and {len(lines)} more\n".encode())
@@ -138,14 +138,14 @@ def _least(report: Report, most: int, size: _Size) -> str:
 
 def _head(report: Report) -> str:
     sign = SIGNS["inconclusive" if phrases.in_part(report) else report.verdict]
-    return f"## {sign} {phrases.title(report)}\n\n{untabled(phrases.headline(report, VOICE))}"
+    return f"## {sign} {phrases.title(report)}\n\n{untabled(phrases.headline(report, FORMATTER))}"
 
 
 def _changed(report: Report, *, whole: bool) -> list[Block]:
     """What flipped since the baseline; without one, the first failing questions. The folded table has all."""
     if report.baseline is not None:
-        return (changes.changed if whole else changes.headed)(report, VOICE)
-    return cases.first_failing(report, VOICE) if whole else []
+        return (changes.changed if whole else changes.headed)(report, FORMATTER)
+    return cases.first_failing(report, FORMATTER) if whole else []
 
 
 def _metrics(report: Report) -> str:

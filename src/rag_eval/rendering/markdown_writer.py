@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import prose, untabled
 from rag_eval.rendering.blocks import Bullets, Table
-from rag_eval.rendering.phrases import Voice
+from rag_eval.rendering.phrases import TextFormatter
 
 if TYPE_CHECKING:
     from rag_eval.rendering.blocks import Block
@@ -87,7 +87,7 @@ def _block(part: Block) -> str:
     return untabled(nested(part) if isinstance(part, Bullets) else part.text)
 
 
-VOICE = Voice(
+FORMATTER = TextFormatter(
     named=name,
     said=lambda text, most=_SAID: prose(text, most),
     code=lambda text, most=_SAID: safe(text, most),

@@ -14,7 +14,7 @@ from rag_eval.stats.tally import DECIMALS, exactly, shown
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult
 
     Moves = Mapping[tuple[str, str, str], str]
@@ -26,12 +26,12 @@ SMALL, FEW = "†", "‡"
 """Mark a value whose cases are too few for its interval, and a slice that has too few to be judged."""
 
 
-def is_count(gate: Judged) -> bool:
+def is_count(gate: GateResult) -> bool:
     """Whether a gate is on completeness, of which the value is a number of traces."""
     return gate.name.startswith("completeness.")
 
 
-def value(gate: Judged) -> str:
+def value(gate: GateResult) -> str:
     """A gate's value; of a margin both values, ``0.900 → 0.867``."""
     if gate.comparison is not None:
         before, after = (number(one, gate.name) for one in (gate.comparison.baseline, gate.comparison.value))
@@ -43,7 +43,7 @@ def value(gate: Judged) -> str:
     return shown(_exact(gate), gate.gate.keeps, decimals(gate.value, gate.name)) + unit(gate.name)
 
 
-def enclosed(gate: Judged) -> str:
+def enclosed(gate: GateResult) -> str:
     """A gate's value with its interval, the ends of which do not contradict an outcome that hangs on them either."""
     if gate.value is None or gate.comparison is not None:
         return value(gate)
@@ -72,7 +72,7 @@ def _end(end: float, number: Fraction, keeps: Callable[[Fraction], bool], least:
     return _signed(exactly(end), lambda shown: (keeps(shown), shown <= number, shown >= number), least)
 
 
-def change(gate: Judged) -> str:
+def change(gate: GateResult) -> str:
     """How a value moved against the baseline, ``−0.033 (−0.08 to 0.01)``; empty where nothing was compared."""
     found = gate.comparison
     if found is None or found.worsening is None:
@@ -83,7 +83,7 @@ def change(gate: Judged) -> str:
     return f"{far} ({ends})" if ends else far
 
 
-def worsening_interval(gate: Judged, *, turned: bool = False) -> str:
+def worsening_interval(gate: GateResult, *, turned: bool = False) -> str:
     """The interval of a worsening, ``−0.01 to 0.08``; ``turned`` shows it as a movement of the value instead."""
     found = gate.comparison
     if found is None or (found.low is None and found.high is None):
@@ -105,7 +105,7 @@ def _signed_end(end: float, keeps: Callable[[Fraction], bool], name: str) -> str
     return _signed(exactly(end), keeps, least)
 
 
-def size(gate: Judged) -> str:
+def size(gate: GateResult) -> str:
     """How far a value moved against the baseline, either way."""
     worse = exactly((gate.comparison and gate.comparison.worsening) or 0.0)
     far = shown(
@@ -140,28 +140,28 @@ def moves(report: Report) -> Moves:
     return {**found, **{_key(gate): change(gate) for gate in report.gates if gate.comparison is not None}}
 
 
-def move_of(gate: Judged, found: Moves) -> str:
+def move_of(gate: GateResult, found: Moves) -> str:
     """How the value of a gate moved, empty where that is not known."""
     return found.get(_key(gate), "")
 
 
-def _key(gate: Judged) -> tuple[str, str, str]:
+def _key(gate: GateResult) -> tuple[str, str, str]:
     return gate.name, gate.slice, gate.origin
 
 
-def threshold(gate: Judged) -> str:
+def threshold(gate: GateResult) -> str:
     """The bound as a reader expects it; what it means in cases where it is no share of them."""
     return f"{bound(gate)} (means {gate.asks} of {gate.n})" if gate.asks is not None else bound(gate)
 
 
-def bound(gate: Judged) -> str:
+def bound(gate: GateResult) -> str:
     """The bound alone, the same whatever the run."""
     if gate.direction in MARGINS:
         return f"{worsening(gate)} ≤ {gate.threshold}{unit(gate.name)}"
     return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}{unit(gate.name)}"
 
 
-def worsening(gate: Judged) -> str:
+def worsening(gate: GateResult) -> str:
     """What the worse is called for the metric of a margin."""
     return "drop" if gate.direction == "max_drop" else "rise"
 
@@ -196,7 +196,7 @@ def metric_interval(result: MetricResult, name: str = "") -> str:
     return f"{ends}{SMALL if result.small else ''}"
 
 
-def _exact(gate: Judged) -> Fraction:
+def _exact(gate: GateResult) -> Fraction:
     return Fraction(gate.exact) if gate.exact is not None else exactly(gate.value or 0.0)
 
 

@@ -30,7 +30,7 @@ from rag_eval.rendering.number_format import (
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.cases.finding import Finding
-    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult, Question
 
 _RUN, _LABEL = map(attrgetter, ("run", "label"))
@@ -50,7 +50,7 @@ def _no_sign(_: str) -> str:
     return ""
 
 
-class Voice(NamedTuple):
+class TextFormatter(NamedTuple):
     """How a rendering writes a gate's name, texts and names from data, so that they mean nothing else there.
 
     ``said`` is for words with names in them, ``code`` for a name, ``text`` for a text; all three may be told how many
@@ -68,7 +68,7 @@ class Voice(NamedTuple):
     figure: Callable[[str], str] = _as_it_is
     sign: Callable[[str], str] = _no_sign
 
-    def gate(self, gate: Judged) -> str:
+    def gate(self, gate: GateResult) -> str:
         """The name of a gate."""
         return self.named(gate.name, gate.slice)
 
@@ -77,7 +77,7 @@ def _plain(name: str, part: str) -> str:
     return f"{name} where {one_line(part)}" if part else name
 
 
-PLAIN = Voice(_plain, one_line, one_line)
+PLAIN = TextFormatter(_plain, one_line, one_line)
 
 
 def title(report: Report) -> str:
@@ -90,31 +90,33 @@ def in_part(report: Report) -> bool:
     return report.scope is not None and report.passed
 
 
-def headline(report: Report, voice: Voice = PLAIN) -> str:
+def headline(report: Report, formatter: TextFormatter = PLAIN) -> str:
     """The verdict in one sentence."""
     failed, errors, aside = gravest(report.failed_gates), report.errors, not_passed(report)
     on = cases(report) + _unanswered(report)
     if failed or errors:
-        why = "; ".join([*_reasons(report, failed, errors, voice), *aside])
+        why = "; ".join([*_reasons(report, failed, errors, formatter), *aside])
         return " ".join(filter(None, [f"Failed on {on}: {why}.", left_out(report)]))
     passed = "Passed in part" if report.scope else "Passed"
     held = f"{passed} on {on}: {', '.join([_holding(report.gates), *aside])}."
     return " ".join(filter(None, [held, left_out(report)]))
 
 
-def warned(report: Report, voice: Voice = PLAIN) -> str:
+def warned(report: Report, formatter: TextFormatter = PLAIN) -> str:
     """What did not hold and what was found, be it that it only warns, in a few words."""
     broken = gravest(gate for gate in report.gates if gate.broken)
-    return "; ".join(_reasons(report, broken, report.findings, voice))
+    return "; ".join(_reasons(report, broken, report.findings, formatter))
 
 
-def _reasons(report: Report, gates: Sequence[Judged], found: Sequence[Finding], voice: Voice) -> list[str]:
-    reasons = [reason(report, gate, voice) for gate in gates[:_REASONS]]
+def _reasons(
+    report: Report, gates: Sequence[GateResult], found: Sequence[Finding], formatter: TextFormatter
+) -> list[str]:
+    reasons = [reason(report, gate, formatter) for gate in gates[:_REASONS]]
     more = [f"and {len(gates) - _REASONS} more"] if len(gates) > _REASONS else []
-    return [*reasons, *more, *_codes(found, voice)]
+    return [*reasons, *more, *_codes(found, formatter)]
 
 
-def gravest(gates: Iterable[Judged]) -> list[Judged]:
+def gravest(gates: Iterable[GateResult]) -> list[GateResult]:
     """The gates that fail the run first; of these, completeness: what is not there explains all that follows."""
     return sorted(gates, key=lambda gate: (not gate.blocks, not is_count(gate)))
 
@@ -127,12 +129,12 @@ def _unanswered(report: Report) -> str:
     return ", none of them answered" if absent == whole else f", {absent} of them without an answer"
 
 
-def counted_gates(report: Report) -> list[Judged]:
+def counted_gates(report: Report) -> list[GateResult]:
     """Return the gates that every count of gates counts: all but those on completeness, which is counted by itself."""
     return [gate for gate in report.gates if not is_count(gate)]
 
 
-def _holding(gates: Sequence[Judged]) -> str:
+def _holding(gates: Sequence[GateResult]) -> str:
     """``8 gates and completeness hold``, ``7 of 8 gates hold``."""
     own, counts = ([gate for gate in gates if is_count(gate) is whole] for whole in (False, True))
     held, complete = sum(gate.outcome == "passed" for gate in own), bool(counts)
@@ -174,9 +176,9 @@ def not_passed(report: Report) -> list[str]:
     return [*said, f"{skipped} skipped without data"] if skipped else said
 
 
-def _codes(errors: Sequence[Finding], voice: Voice) -> list[str]:
+def _codes(errors: Sequence[Finding], formatter: TextFormatter) -> list[str]:
     counts = Counter(finding.code for finding in errors)
-    return [voice.said(code) + (f" ({times} times)" if times > 1 else "") for code, times in counts.items()]
+    return [formatter.said(code) + (f" ({times} times)" if times > 1 else "") for code, times in counts.items()]
 
 
 def two_sided(report: Report) -> bool:
@@ -196,7 +198,7 @@ def several(report: Report) -> bool:
     return dependent_cases.several(report.questions)
 
 
-def telling(gates: Sequence[Judged]) -> list[Judged]:
+def telling(gates: Sequence[GateResult]) -> list[GateResult]:
     """Return the gates that get a row, grouped by name, failed completeness first; at most two hundred.
 
     A line counts passed completeness gates, and gates on slices if many have the same harmless outcome. Of too many
@@ -209,7 +211,7 @@ def telling(gates: Sequence[Judged]) -> list[Judged]:
     return [gate for gate in shown if id(gate) in kept]
 
 
-def beyond(gates: Sequence[Judged]) -> str:
+def beyond(gates: Sequence[GateResult]) -> str:
     """Return a line that counts the gates for which :func:`telling` has no room."""
     rows, shown = _rows(gates), {id(gate) for gate in telling(gates)}
     cut = [gate for gate in rows if id(gate) not in shown]
@@ -217,42 +219,42 @@ def beyond(gates: Sequence[Judged]) -> str:
     return f"… and {len(cut):,} more gates, {failed:,} of them failed; report.json has all." if cut else ""
 
 
-def _rows(gates: Sequence[Judged]) -> list[Judged]:
+def _rows(gates: Sequence[GateResult]) -> list[GateResult]:
     places = {name: place for place, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
     aside = {id(gate) for gate in hushed(gates)}
     shown = [gate for gate in gates if id(gate) not in aside and (gate.broken or not is_count(gate))]
     return sorted(shown, key=lambda gate: (not is_count(gate), places[gate.name]))
 
 
-def hushed(gates: Sequence[Judged]) -> list[Judged]:
+def hushed(gates: Sequence[GateResult]) -> list[GateResult]:
     """The gates on slices that hold, and those that are inconclusive and fail nothing, where they are many."""
     slices = [gate for gate in gates if gate.slice and not gate.blocks]
     alike = ([gate for gate in slices if gate.outcome == outcome] for outcome in ("passed", "inconclusive"))
     return [gate for group in alike if len(group) > _ALIKE for gate in group]
 
 
-def counted_aside(gates: Sequence[Judged]) -> str:
+def counted_aside(gates: Sequence[GateResult]) -> str:
     """How many gates on slices have no row of their own."""
     counts = Counter[str](gate.outcome for gate in hushed(gates))
     said = [f"{counts[outcome]} {what}" for outcome, what in _HUSHED.items() if counts[outcome]]
     return f"Gates on slices that are not shown: {', '.join(said)}." if said else ""
 
 
-def reason(report: Report, gate: Judged, voice: Voice = PLAIN) -> str:
+def reason(report: Report, gate: GateResult, formatter: TextFormatter = PLAIN) -> str:
     """Why a gate did not pass, in a few words, and whether it is one that the change under test does not have."""
     ours = gate.origin != "base" or report.base is None
     if is_count(gate) and gate.value is not None:
         what = f"{gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''}"
         return f"{gate.value:g} {what} ({'allowed' if ours else 'the base allows'}: {gate.threshold})"
-    return _reason(report, gate, voice) + ("" if ours else " (the base's gate)")
+    return _reason(report, gate, formatter) + ("" if ours else " (the base's gate)")
 
 
-def _reason(report: Report, gate: Judged, voice: Voice) -> str:
-    name = voice.gate(gate)
+def _reason(report: Report, gate: GateResult, formatter: TextFormatter) -> str:
+    name = formatter.gate(gate)
     if gate.unclear:
         return f"{name} is inconclusive: {unclear(report, gate)}"
     if gate.value is None:
-        return f"{name} has no data: {voice.said(gate.why)}" if gate.why else f"{name} has no case to apply to"
+        return f"{name} has no data: {formatter.said(gate.why)}" if gate.why else f"{name} has no case to apply to"
     if gate.comparison is not None:
         what, ends, limit = worsening(gate), worsening_interval(gate), f"{gate.threshold}{unit(gate.name)}"
         terms = "; ".join([value(gate), *([f"{confidence(report)} {ends}"] if ends else [])])
@@ -263,7 +265,7 @@ def _reason(report: Report, gate: Judged, voice: Voice) -> str:
     return f"{name} {number} is {'below' if gate.direction == 'min' else 'above'} {gate.threshold}{unit(gate.name)}"
 
 
-def unclear(report: Report, gate: Judged) -> str:
+def unclear(report: Report, gate: GateResult) -> str:
     """Why a gate is inconclusive."""
     found, alpha = gate.comparison, report.statistics.alpha
     likely = found is not None and found.adjusted is not None and found.adjusted > float(alpha)
@@ -285,7 +287,7 @@ def unit_of(report: Report, n: int = 2) -> str:
     return word if n == 1 else f"{word}s"
 
 
-def chance(report: Report, gate: Judged) -> str:
+def chance(report: Report, gate: GateResult) -> str:
     """``p = 0.12 after correction``; empty where no test was made."""
     if gate.comparison is None or gate.comparison.adjusted is None:
         return ""
@@ -294,12 +296,12 @@ def chance(report: Report, gate: Judged) -> str:
     return f"p {'' if text.startswith('<') else '= '}{text.replace('<', '< ')}{corrected}"
 
 
-def _kept(gate: Judged) -> bool:
+def _kept(gate: GateResult) -> bool:
     found = gate.comparison
     return found is not None and found.worsening is not None and gate.gate.keeps(found.worsening)
 
 
-def _one_sided(gate: Judged) -> bool:
+def _one_sided(gate: GateResult) -> bool:
     return (
         None not in (gate.low, gate.high) and len({gate.gate.keeps(end or 0.0) for end in (gate.low, gate.high)}) == 1
     )
@@ -310,7 +312,7 @@ def counted(result: MetricResult | None, n: int) -> str:
     return f"{result.hits} of {result.n}" if result is not None and result.hits is not None else str(n)
 
 
-def outcome(gate: Judged) -> str:
+def outcome(gate: GateResult) -> str:
     """The outcome in words."""
     word = OUTCOMES[gate.outcome]
     if gate.unclear:
@@ -327,14 +329,14 @@ def usual(report: Report) -> str:
     return "" if report.gates_file else "There is no gates file: the reference scorer's defaults hold."
 
 
-def label(text: str, voice: Voice) -> str:
+def label(text: str, formatter: TextFormatter) -> str:
     """A label; one that is none of ours is data."""
-    return text if text in MEANING else voice.code(text)
+    return text if text in MEANING else formatter.code(text)
 
 
-def signed_label(text: str, voice: Voice) -> str:
+def signed_label(text: str, formatter: TextFormatter) -> str:
     """A label with the sign of whether it is a good one."""
-    return f"{voice.sign('passed' if text in GOOD else 'failed')} {label(text, voice)}"
+    return f"{formatter.sign('passed' if text in GOOD else 'failed')} {label(text, formatter)}"
 
 
 def failing(report: Report) -> list[Question]:
@@ -369,7 +371,7 @@ def value_of(report: Report, name: str) -> str:
     return metric(report.metrics[name], name) if name in report.metrics else ""
 
 
-def _about(report: Report, gate: Judged) -> bool:
+def _about(report: Report, gate: GateResult) -> bool:
     """Whether a gate is about the value of the table: the base may define the metric otherwise."""
     if gate.slice or gate.comparison is not None:
         return False
@@ -377,7 +379,7 @@ def _about(report: Report, gate: Judged) -> bool:
     return gate.origin != "base" or (found is not None and (found.value, found.n) == (gate.value, gate.n))
 
 
-def cases_of(report: Report, gate: Judged) -> str:
+def cases_of(report: Report, gate: GateResult) -> str:
     """How many cases speak for a gate."""
     if gate.comparison is not None:
         return f"{gate.n} pair{'s' if gate.n != 1 else ''}"

@@ -15,7 +15,7 @@ from rag_eval.rendering.section_writer import MARKDOWN, PLAIN, Section, marked, 
 
 if TYPE_CHECKING:
     from rag_eval.analysis.repeats import Estimate, Repeats, Tried
-    from rag_eval.rendering.section_writer import SectionVoice
+    from rag_eval.rendering.section_writer import SectionFormatter
 
 _FLAKY = 50
 _NAME, _TEXT = 40, 60
@@ -30,9 +30,9 @@ def render(systems: Sequence[Repeats], form: str) -> str:
     if form == "csv":
         return _csv(systems)
     if form == "html":
-        from rag_eval.rendering.html.runs import VOICE_OF_SECTIONS, of_sections
+        from rag_eval.rendering.html.runs import SECTION_FORMATTER, of_sections
 
-        parts = (part for one in systems for part in _sections(one, VOICE_OF_SECTIONS))
+        parts = (part for one in systems for part in _sections(one, SECTION_FORMATTER))
         return of_sections([Section("Repeated tries"), *parts], __version__)
     sections = (marked, MARKDOWN) if form == "markdown" else (plain, PLAIN)
     return sections[0](part for one in systems for part in _sections(one, sections[1]))
@@ -50,27 +50,27 @@ def _csv(systems: Sequence[Repeats]) -> str:
     return out.getvalue()
 
 
-def _sections(found: Repeats, voice: SectionVoice) -> Iterator[Section]:
+def _sections(found: Repeats, formatter: SectionFormatter) -> Iterator[Section]:
     tries, flaky = len(found.runs), found.flaky
     always, never = (sum(one.passes == of for one in found.questions) for of in (tries, 0))
     counts = f"{always} pass in all {tries} tries, {len(flaky)} in some, {never} in none."
     rows = [[str(one.k), _estimate(one.every), _estimate(one.some)] for one in found.at]
-    title = f"{voice.name(found.name, _NAME)}: {len(found.questions)} questions, {tries} tries each"
+    title = f"{formatter.name(found.name, _NAME)}: {len(found.questions)} questions, {tries} tries each"
     yield Section(title, [counts], ["k", "pass^k: all of k pass", "pass@k: one of k passes"], rows)
     if flaky:
         lines = (
             [f"The {_FLAKY} closest to a coin's throw are shown; --format json has all."] if len(flaky) > _FLAKY else []
         )
-        yield Section("Flaky questions", lines, ["question", "passes", "labels", "text"], _rows(flaky, voice))
+        yield Section("Flaky questions", lines, ["question", "passes", "labels", "text"], _rows(flaky, formatter))
 
 
-def _rows(flaky: Sequence[Tried], voice: SectionVoice) -> list[list[str]]:
+def _rows(flaky: Sequence[Tried], formatter: SectionFormatter) -> list[list[str]]:
     return [
         [
-            voice.name(one.qid, _NAME),
+            formatter.name(one.qid, _NAME),
             f"{one.passes} of {len(one.labels)}",
-            voice.sentence(", ".join(sorted(set(one.labels))), _TEXT),
-            voice.name(one.question, _TEXT),
+            formatter.sentence(", ".join(sorted(set(one.labels))), _TEXT),
+            formatter.name(one.question, _TEXT),
         ]
         for one in flaky[:_FLAKY]
     ]

@@ -11,15 +11,15 @@ from rag_eval.common.escaping import markdown, one_line, prose, untabled
 from rag_eval.rendering.terminal import grid, page, wrapped
 
 
-class SectionVoice(NamedTuple):
+class SectionFormatter(NamedTuple):
     """How strings from data are said: ``name`` for a name or a text, ``sentence`` for words with names in them."""
 
     name: Callable[[str, int], str]
     sentence: Callable[[str, int], str]
 
 
-PLAIN = SectionVoice(one_line, one_line)
-MARKDOWN = SectionVoice(markdown, prose)
+PLAIN = SectionFormatter(one_line, one_line)
+MARKDOWN = SectionFormatter(markdown, prose)
 
 
 class Section(NamedTuple):

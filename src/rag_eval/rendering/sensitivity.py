@@ -15,7 +15,7 @@ from rag_eval.rendering.number_format import number, unit
 from rag_eval.rendering.terminal import bulleted, grid, page, wrapped
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.sensitivity import At, Catch, Errors, Move, Probe, Probed
+    from rag_eval.analysis.sensitivity import Catch, Errors, Move, Probe, Probed, Rate
 
 _MOVES, _IDLE, _NAME = 6, 20, 120
 _NOTHING = "nothing would stop this"
@@ -160,7 +160,7 @@ def _distance(move: Move) -> float:
     return 1.0 if move.before is None or move.after is None else abs(move.after - move.before)
 
 
-def _at(at: At, kind: Probed) -> str:
+def _at(at: Rate, kind: Probed) -> str:
     """In cases: of ten, one percent is a case and no percent."""
     return f"{at.cases} of {kind.cases}"
 

@@ -18,7 +18,7 @@ from rag_eval.rendering.terminal import WIDTH, grid, page, shortened, wrapped
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import Question
 
 _SHOWN, _QUESTIONS, _ALL = 20, 10, 1_000_000
@@ -89,7 +89,7 @@ def _wrong(report: Report) -> str:
     return f"{wrong} of {total} {name} wrong" if wrong else f"{'all ' if total > 1 else ''}{total or 'no'} {name} right"
 
 
-def _gates(report: Report, gates: Sequence[Judged], *, verbose: bool) -> str:
+def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str:
     """Return the table of ``gates``, and below it what their rows need: a legend and what tests could not see."""
     if not gates:
         return ""
@@ -122,7 +122,7 @@ def _about(report: Report) -> Report:
     return report._replace(metrics={name: report.metrics[name] for name in names}, slices=())
 
 
-def _legend(gates: Sequence[Judged]) -> str:
+def _legend(gates: Sequence[GateResult]) -> str:
     """Explain the brackets and the abbreviations in the rows of ``gates``."""
     levels = {gate.confidence or "0.95" for gate in gates if gate.low is not None or gate.high is not None}
     percent = " or ".join(f"{float(level) * 100:g}" for level in sorted(levels))
@@ -131,7 +131,7 @@ def _legend(gates: Sequence[Judged]) -> str:
     return " ".join([*parts, *(f"{word}: {_ABBREVIATIONS[word]}." for word in used)])
 
 
-def _measured(report: Report, gates: Sequence[Judged]) -> str:
+def _measured(report: Report, gates: Sequence[GateResult]) -> str:
     """Count what else was measured, in one line."""
     valued = sum(result.n > 0 for result in report.metrics.values())
     groups = len(sections.perspectives(report))
@@ -156,7 +156,7 @@ def _findings(report: Report) -> str:
     lines = [wrapped(f"{one.level}: {one_line(str(one), 600)}", "  ", "") for one in report.findings[:_SHOWN]]
     cut = len(report.findings) - _SHOWN
     lines += [f"… and {cut} more; --format json has all."] if cut > 0 else []
-    fixes = dict.fromkeys(one_line(finding.mend, 300) for finding in report.findings if finding.mend)
+    fixes = dict.fromkeys(one_line(finding.fix, 300) for finding in report.findings if finding.fix)
     return "\n".join([*lines, *(["To fix:"] if fixes else []), *(wrapped(fix, "    ", "  ") for fix in fixes)])
 
 

@@ -88,7 +88,7 @@ def unmatched_ids(inputs: Inputs, questions: Sequence[Question], trace_sha256: s
         if question.trace_line and question.answerable and evidence_level(golds[question.qid])
     ]
     sample = [labelled[place] for place in drawn_at(len(labelled), SAMPLE, trace_sha256)]
-    return unmatched((case for _, case in read_cases(inputs, policy, golds, sample) if case.in_a), policy.gold)
+    return unmatched((case for _, case in read_cases(inputs, policy, golds, sample) if case.is_answerable), policy.gold)
 
 
 def changed_ids(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold, Trace
-from rag_eval.engines.options import USUAL, How
+from rag_eval.engines.options import DEFAULT_EXECUTION, ExecutionOptions
 from rag_eval.errors import UsageError
 from rag_eval.gates.partial_runs import narrowed, within
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
@@ -45,7 +45,7 @@ class Options(NamedTuple):
     """Measure and judge only these; empty means all."""
     suite: str = "full"
     """``full``, or ``smoke`` or ``smoke:N`` for a part of the questions."""
-    how: How = USUAL
+    execution: ExecutionOptions = DEFAULT_EXECUTION
     by: tuple[str, ...] = ()
     """Gold fields to cut the metrics by, besides those of the gates file."""
     verdicts: str = ""
@@ -128,7 +128,7 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
 
     Raises InputError with every problem of the gates file.
     """
-    digests, is_dask = Digests(), options.how.engine == "dask"
+    digests, is_dask = Digests(), options.execution.engine == "dask"
     reader = Reader(Ledger(), root=options.root, held=options.held, urls=is_dask)
     policy = policy_in(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))

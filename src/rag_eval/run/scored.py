@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from rag_eval import engines
-from rag_eval.analysis.notes import Input, Remark
+from rag_eval.analysis.notes import Input, InputNote
 from rag_eval.analysis.report import Context, Earlier, Past, Report, build, drawn, habits
 from rag_eval.cases.finding import Finding
 from rag_eval.cases.pairing import Questions, asks_another
@@ -87,7 +87,7 @@ def score_run(inputs: Inputs) -> ScoredRun:
     findings += checks.injected_instructions(inputs, cases.questions)
     context = context._replace(
         drawn=cases,
-        notes=[Remark(*note[:4]) for note in reader.ledger.notes],
+        notes=[InputNote(*note[:4]) for note in reader.ledger.notes],
         inputs=[Input(*row) for row in digests.rows()],
         findings=[*findings, *of_baseline],
         earlier=earlier,
@@ -95,7 +95,7 @@ def score_run(inputs: Inputs) -> ScoredRun:
     if earlier and len(card.cases) >= _MANY:
         from rag_eval.engines.forked import processes, spread
 
-        context = context._replace(each=partial(spread, jobs=processes(inputs.options.how.jobs)))
+        context = context._replace(each=partial(spread, jobs=processes(inputs.options.execution.jobs)))
     return ScoredRun(inputs, card, about, hashes, earlier, build(card, inputs.golds, policy, context))
 
 
@@ -202,5 +202,5 @@ def _scorecard(
     """Score a policy's trace file against ``golds``; only about those that are ``asked``."""
     scorer = Scorer(asked, inputs.measures, policy.settings, () if asked is golds else golds)
     work = engines.Work(golds, scorer, Questions(golds), reader.limits, is_complete=not reader.ledger.problems)
-    task = engines.Task(work, reader, policy.trace, digests, inputs.options.how)
+    task = engines.Task(work, reader, policy.trace, digests, inputs.options.execution)
     return engines.score(task).close()

@@ -146,12 +146,12 @@ class CaseScorer:
     def _outcome(self, case: Case, *, with_text: bool) -> Outcome:
         """The outcome as far as the features decide it, with the scores of texts or without."""
         scores = [one.score(case) for one in self._of_features]
-        key = case.in_a, case.ranking if case.in_a else None
+        key = case.is_answerable, case.ranking if case.is_answerable else None
         ranked = self._by_ranking.get(key)
         if ranked is None:
             ranked = _remember(self._by_ranking, key, tuple([one.score(case) for one in self._of_ranking]))
         text = [one.score(case) for one in self._of_text] if with_text else ()
-        level = case.ranking.level if case.in_a and case.ranking else ""
+        level = case.ranking.level if case.is_answerable and case.ranking else ""
         return self.intern(Outcome((*scores, *ranked, *text), label(case), example08(case), level, 0, self._no_own))
 
     def _own_scores(self, groups: Sequence[_Group], case: Case) -> Scores:

@@ -7,7 +7,7 @@ from typing import Any
 from rag_eval import engines
 from rag_eval.cases.pairing import Questions
 from rag_eval.common.digests import Undigested
-from rag_eval.contract import USUAL_GOLD, USUAL_TRACE, Settings
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import Ledger
 from rag_eval.readers.source import Reader
@@ -21,7 +21,7 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
     reader, gold, trace, k, token, gates = _reference_terms(options, inline)
     golds = read_gold(reader, gold)
     work = engines.Work(golds, ReferenceScorer(golds, k, token), Questions(golds), reader.limits, is_complete=True)
-    scorer = engines.score(engines.Task(work, reader, trace, Undigested(), options.how))
+    scorer = engines.score(engines.Task(work, reader, trace, Undigested(), options.execution))
     card = scorer.close()
     reader.ledger.stop_on_problems()
     notes = [str(note) for note in reader.ledger.notes]
@@ -43,7 +43,7 @@ def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, i
         gates = {short: own.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
         terms = reader, policy.gold, policy.trace, policy.k, policy.token
     else:
-        paths = options.gold or USUAL_GOLD, options.trace or USUAL_TRACE
+        paths = options.gold or DEFAULT_GOLD, options.trace or DEFAULT_TRACE
         k = headline(options.cutoffs, defaults.k)
         gates = reference.DEFAULT_GATES
         terms = Reader(Ledger(), root=options.root), *paths, k, defaults.token

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rag_eval.common.escaping import log_line
 from rag_eval.git.plumbing import INDEX, Git
 from rag_eval.git.snapshots import NOTHING
-from rag_eval.gold.signoff.repository import Frame, Place, between, untouched
+from rag_eval.gold.signoff.repository import GoldStates, Place, between, untouched
 
 if TYPE_CHECKING:
     from rag_eval.gold.signoff.checking import Policy
@@ -22,16 +22,16 @@ def place(git: Git, args: Namespace) -> Place:
     return Place(args.gold, args.gates, git.prefix)
 
 
-def frame_since(git: Git, base: str | None) -> Frame:
+def frame_since(git: Git, base: str | None) -> GoldStates:
     """The index against the last commit, or against where the branch left ``base``."""
     index = git.at(INDEX)
     if base is not None:
         return between(git, base, "HEAD", index)
     last = git.last()
-    return Frame(git.at(last) if last else NOTHING, index, staged=True)
+    return GoldStates(git.at(last) if last else NOTHING, index, staged=True)
 
 
-def effect(git: Git, frame: Frame, policy: Policy, args: Namespace) -> list[str]:
+def effect(git: Git, frame: GoldStates, policy: Policy, args: Namespace) -> list[str]:
     """What the change does to the traces at hand; nothing is loaded for that where nothing changed."""
     if untouched(frame, policy):
         return []

@@ -14,7 +14,7 @@ from rag_eval.git.plumbing import INDEX, Git
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.signoff import checking, identity
 from rag_eval.gold.signoff.identity import NO_PROOF
-from rag_eval.gold.signoff.repository import Frame, between, findings, policies, untouched
+from rag_eval.gold.signoff.repository import GoldStates, between, findings, policies, untouched
 
 if TYPE_CHECKING:
     from rag_eval.gold.signoff.checking import Policy
@@ -40,41 +40,41 @@ def check(args: Namespace) -> int:
     complain(map(str, found[:_SHOWN]))
     more = len(found) - _SHOWN
     complain([f"… and {more} more finding(s) not shown."] if more > 0 else [])
-    complain(["To mend it:", *dict.fromkeys(f"  {finding.mend}" for finding in found)])
+    complain(["To mend it:", *dict.fromkeys(f"  {finding.fix}" for finding in found)])
     if _temporary_index():
         complain(["Then commit again without naming files, so that the record is committed too."])
     return GATE_FAILED
 
 
-def _refuse_elsewhere(git: Git, frame: Frame, asked: list[Policy], args: Namespace) -> None:
+def _refuse_elsewhere(git: Git, frame: GoldStates, asked: list[Policy], args: Namespace) -> None:
     if not any(tree.files(policy.gold) for policy in asked for tree in (frame.head, frame.base)):
         from rag_eval.cli.commands._gold_outside import refuse_elsewhere
 
         refuse_elsewhere(git.names(), [policy.gold for policy in asked], place(git, args))
 
 
-def _checked_frame(git: Git, args: Namespace) -> Frame:
+def _checked_frame(git: Git, args: Namespace) -> GoldStates:
     if args.all_files:
-        return Frame(NOTHING, git.at(INDEX), whole=True)
+        return GoldStates(NOTHING, git.at(INDEX), whole=True)
     pushed = [os.environ.get(f"PRE_COMMIT_{end}_REF") for end in ("FROM", "TO")]
     if args.base is None and pushed[0] and pushed[1]:
         return between(git, pushed[0], pushed[1])
     return frame_since(git, args.base)
 
 
-def _found(frame: Frame, policy: Policy, args: Namespace) -> list[checking.Breach]:
+def _found(frame: GoldStates, policy: Policy, args: Namespace) -> list[checking.Violation]:
     if not frame.whole and untouched(frame, policy):
         # Inside a commit, which git tells by naming the index, and against a base that was asked for, that is the
         # answer. A run by hand (`pre-commit run --all-files`) has no change at hand: it asks about every item.
         if "GIT_INDEX_FILE" in os.environ or not frame.staged:
             return []
-        frame = Frame(NOTHING, frame.head, whole=True)
+        frame = GoldStates(NOTHING, frame.head, whole=True)
     left = identity.unchecked(policy, NO_PROOF)
     say([f"Not checked here but in CI: {', '.join(left)}."] if left else [])
     return findings(frame, policy, _command(frame, policy, args))
 
 
-def _command(frame: Frame, policy: Policy, args: Namespace) -> str:
+def _command(frame: GoldStates, policy: Policy, args: Namespace) -> str:
     """The sign-off command that mends what is not signed."""
     words = [_program(), "gold", "signoff"]
     words += ["--baseline"] if frame.whole else []

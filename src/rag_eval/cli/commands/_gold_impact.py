@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rag_eval.common.paths import from_here
-from rag_eval.contract import USUAL_TRACE
+from rag_eval.contract import DEFAULT_TRACE
 from rag_eval.errors import RagEvalError
 from rag_eval.git.snapshots import read
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from rag_eval.analysis.policy_changes import PolicyChange
     from rag_eval.git.plumbing import Git
     from rag_eval.gold.signoff.checking import Policy
-    from rag_eval.gold.signoff.repository import Frame
+    from rag_eval.gold.signoff.repository import GoldStates
 
 _SHOWN = 10
 
 
-def flipped(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: str | None = None) -> list[str]:
+def flipped(git: Git, frame: GoldStates, policy: Policy, gates: str | None, trace: str | None = None) -> list[str]:
     """The cases that flip and the gates that turn on the traces at hand; nothing where there are none."""
     from rag_eval.cli.commands import _change_impact
     from rag_eval.cli.commands._shared import gates_path
@@ -37,11 +37,11 @@ def flipped(git: Git, frame: Frame, policy: Policy, gates: str | None, trace: st
         return list(_said(traces, *_change_impact.gold_effect(options, old, new))) if os.path.exists(traces) else []  # noqa: PTH110
     except RagEvalError as error:
         # The question here is about the gold: gates or traces that cannot be read only leave this unsaid.
-        there = trace or os.path.exists(USUAL_TRACE)  # noqa: PTH110
+        there = trace or os.path.exists(DEFAULT_TRACE)  # noqa: PTH110
         return [f"What that does to the cases at hand cannot be said: {error.first}"] if there else []
 
 
-def loosened(git: Git, frame: Frame, gates: str | None, trace: str | None) -> list[str]:
+def loosened(git: Git, frame: GoldStates, gates: str | None, trace: str | None) -> list[str]:
     """What the change does to the gates file, and what of this run that would let through."""
     from rag_eval.cli.commands import _change_impact
     from rag_eval.cli.commands._shared import gates_path

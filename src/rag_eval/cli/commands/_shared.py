@@ -19,7 +19,7 @@ from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.engines.options import How
+    from rag_eval.engines.options import ExecutionOptions
 
 _MOST_JOBS = 512
 
@@ -58,12 +58,12 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scheduler", metavar="ADDRESS", default="", help="dask's, such as tcp://10.0.0.5:8786")
 
 
-def how(args: argparse.Namespace) -> How:
+def execution(args: argparse.Namespace) -> ExecutionOptions:
     """What :func:`add_engine` asks for, with progress on a terminal."""
-    from rag_eval.engines.options import How
+    from rag_eval.engines.options import ExecutionOptions
     from rag_eval.engines.progress import watch
 
-    return How(args.engine, args.jobs, args.scheduler, watch=watch(quiet=args.quiet))
+    return ExecutionOptions(args.engine, args.jobs, args.scheduler, watch=watch(quiet=args.quiet))
 
 
 def jobs(text: str) -> int:

@@ -286,5 +286,5 @@ def _nothing(subject: str, path: str, golds: dict[str, object] | object) -> str:
     from rag_eval.readers.error_messages import did_you_mean
 
     close = did_you_mean(subject, [*METRICS, *golds])  # type: ignore[misc]
-    mend = close or "List metrics with: rag-eval metrics"
-    return f"'{one_line(subject)}' is neither a metric nor a qid of {path}. {mend}"
+    fix = close or "List metrics with: rag-eval metrics"
+    return f"'{one_line(subject)}' is neither a metric nor a qid of {path}. {fix}"

@@ -57,12 +57,12 @@ def _state(reader: Reader, args: Namespace) -> tuple[Frozen, Side, str]:
 
     from rag_eval.git.snapshots import NOTHING
     from rag_eval.gold.signoff.freeze import freeze
-    from rag_eval.gold.signoff.repository import Frame, Place, packed, policies, sides
+    from rag_eval.gold.signoff.repository import GoldStates, Place, packed, policies, sides
     from rag_eval.readers.gold_file import read_gold
     from rag_eval.readers.work_tree import WorkTree
 
     root, digest = root_of("."), sha256()
-    frame = Frame(NOTHING, WorkTree(root))
+    frame = GoldStates(NOTHING, WorkTree(root))
     (policy,) = policies(frame, Place(args.gold, args.gates, _below(root)))
     if policy.gold.endswith((".gz", ".zst")):
         raise UsageError(packed(policy.gold))

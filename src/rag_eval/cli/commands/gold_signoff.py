@@ -15,7 +15,7 @@ from rag_eval.errors import PASSED, UsageError
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.signoff import checking
-from rag_eval.gold.signoff.repository import Frame, policies, read_record, sides, spent
+from rag_eval.gold.signoff.repository import GoldStates, policies, read_record, sides, spent
 from rag_eval.readers.signoff_record import Change, Record
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
     return PASSED
 
 
-def _there(git: Git, frame: Frame, asked: list[Policy]) -> None:
+def _there(git: Git, frame: GoldStates, asked: list[Policy]) -> None:
     """UsageError where git has no gold at all: it was to be signed, and nothing of it is."""
     if any(tree.files(policy.gold) for policy in asked for tree in (frame.head, frame.base)):
         return
@@ -69,7 +69,7 @@ def _there(git: Git, frame: Frame, asked: list[Policy]) -> None:
     )
 
 
-def _draft(frame: Frame, policy: Policy, args: Namespace, signer: str) -> Record | None:
+def _draft(frame: GoldStates, policy: Policy, args: Namespace, signer: str) -> Record | None:
     """The record that is missing, None when none is."""
     base, head = sides(frame, policy)
     used = spent(frame, policy)

@@ -12,7 +12,7 @@ from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Point
-    from rag_eval.readers.report_history import Found, Stored
+    from rag_eval.readers.report_history import SavedReport, Stored
 
 EXAMPLES = """\
   rag-eval history reports
@@ -90,7 +90,7 @@ def _points(args: argparse.Namespace, stored: Stored, wanted: Sequence[str]) -> 
     return points[::-1], names
 
 
-def _in_order(args: argparse.Namespace, stored: Stored) -> Iterable[Found]:
+def _in_order(args: argparse.Namespace, stored: Stored) -> Iterable[SavedReport]:
     from rag_eval.readers.report_history import by_run
 
     if not args.by:

@@ -12,8 +12,8 @@ from rag_eval.cli.commands._shared import (
     add_engine,
     add_inputs,
     add_outputs,
+    execution,
     gates_path,
-    how,
     names,
     put,
     remark,
@@ -109,7 +109,7 @@ def _options(args: argparse.Namespace) -> Options:
 
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
     part: dict[str, Any] = {"perspectives": args.perspective, "suite": args.suite, "by": fields(args.by)}
-    return Options(*inputs, baseline=args.baseline, how=how(args), verdicts=args.verdicts, **part)
+    return Options(*inputs, baseline=args.baseline, execution=execution(args), verdicts=args.verdicts, **part)
 
 
 def _authority(ref: str | None) -> Authority | None:
@@ -140,7 +140,7 @@ def _scores(args: argparse.Namespace) -> int:
         raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
     inline = args.gates if "=" in args.gates else ""
     gates = "" if inline else gates_path(args.gates)
-    options = Options(args.gold, args.trace, gates, args.k, how=how(args))
+    options = Options(args.gold, args.trace, gates, args.k, execution=execution(args))
     scores, said = _flat_scores.reference_scores(options, inline)
     remark(said, quiet=args.quiet)
     sys.stdout.write(json.dumps(scores, indent=2, ensure_ascii=False) + "\n")

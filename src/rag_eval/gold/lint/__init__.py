@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from rag_eval.gold.lint import answers, citations, questions, substrings, whole
-from rag_eval.gold.lint._sample import Remark, Sample, Seen, watch
+from rag_eval.gold.lint._sample import LintNote, Sample, Seen, watch
 
 __all__ = ["CHECKS", "GoldFinding", "Sample", "Seen", "lint", "watch"]
 
-CHECKS: dict[str, Callable[[Sample], Iterable[Remark]]] = {
+CHECKS: dict[str, Callable[[Sample], Iterable[LintNote]]] = {
     "no-substr": substrings.none,
     "substr-white-space": substrings.white_space,
     "substr-character": substrings.character,
@@ -57,6 +57,6 @@ def lint(sample: Sample) -> list[GoldFinding]:
     return sorted(_finding(code, remark) for code, check in CHECKS.items() for remark in check(sample))
 
 
-def _finding(code: str, remark: Remark) -> GoldFinding:
+def _finding(code: str, remark: LintNote) -> GoldFinding:
     gold = remark.gold
     return GoldFinding(gold.line if gold else 0, code, gold.qid if gold else "", remark.message, remark.hint)

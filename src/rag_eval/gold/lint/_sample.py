@@ -23,7 +23,7 @@ TYPOGRAPHIC = re.compile(f"[{''.join(_TYPED)}\ufb00-\ufb06]")
 _PLAIN = str.maketrans({**_TYPED, **dict.fromkeys("*_`", "")})
 
 
-class Remark(NamedTuple):
+class LintNote(NamedTuple):
     """What a check has to say: of one item, or of the set as a whole where ``gold`` is None."""
 
     message: str
@@ -87,7 +87,7 @@ def fold(text: str) -> str:
     return " ".join(plain.casefold().split())
 
 
-def few_or_most(lacking: Sequence[Gold], of: Sequence[Gold], each: Remark, most: Remark) -> list[Remark]:
+def few_or_most(lacking: Sequence[Gold], of: Sequence[Gold], each: LintNote, most: LintNote) -> list[LintNote]:
     """``each`` of every item that lacks something, or ``most`` once where that is more than half of them."""
     if len(lacking) > 1 and 2 * len(lacking) > len(of):
         return [most]

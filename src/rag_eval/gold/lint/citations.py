@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases.case import evidence_level
 from rag_eval.common.escaping import quoted
-from rag_eval.gold.lint._sample import Remark, few_or_most
+from rag_eval.gold.lint._sample import LintNote, few_or_most
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
     from rag_eval.gold.lint._sample import Sample
 
 
-def none(sample: Sample) -> list[Remark]:
+def none(sample: Sample) -> list[LintNote]:
     """Answerable items without any evidence: the scorer then wants an answer that cites nothing."""
     lacking = [gold for gold in sample.answerable if not evidence_level(gold)]
     wanted = "precision and chr want an answer that cites nothing"
-    each = Remark(f"it is answerable and names no evidence: {wanted}", "Name the chunks that hold the answer.")
+    each = LintNote(f"it is answerable and names no evidence: {wanted}", "Name the chunks that hold the answer.")
     count = f"{len(lacking)} of {len(sample.answerable)} answerable items name no evidence"
-    most = Remark(f"{count}: there {wanted}", "Name the chunks that hold the answers.")
+    most = LintNote(f"{count}: there {wanted}", "Name the chunks that hold the answers.")
     return few_or_most(lacking, sample.answerable, each, most)
 
 
-def variant(sample: Sample) -> Iterator[Remark]:
+def variant(sample: Sample) -> Iterator[LintNote]:
     """Ids that differ from another one in case, white space or the kind of slash alone."""
     users = _users(sample)
     for name, main, where in _spellings(sample, users):
         message = f"the id {quoted(name)} is {'' if where else 'also '}written {quoted(main)}{where}"
-        yield Remark(message, "Ids are compared to the letter: write one of them everywhere.", users[name][0])
+        yield LintNote(message, "Ids are compared to the letter: write one of them everywhere.", users[name][0])
 
 
-def ungraded(sample: Sample) -> Iterator[Remark]:
+def ungraded(sample: Sample) -> Iterator[LintNote]:
     """Gold citations that the item's own grades leave out, or grade 0."""
     for gold in sample.answerable:
         grades = gold.relevance_grades or {}
@@ -42,10 +42,10 @@ def ungraded(sample: Sample) -> Iterator[Remark]:
             if not grades.get(name):
                 what = "graded 0 in" if name in grades else "missing from"
                 message = f"the gold citation {quoted(name)} is {what} relevance_grades: finding it gains no nDCG"
-                yield Remark(message, "Grade it 1 or more, or drop the citation.", gold)
+                yield LintNote(message, "Grade it 1 or more, or drop the citation.", gold)
 
 
-def unseen(sample: Sample) -> list[Remark]:
+def unseen(sample: Sample) -> list[LintNote]:
     """Gold citations that no trace has retrieved."""
     users = _users(sample)
     if sample.seen is None or not users:
@@ -55,15 +55,15 @@ def unseen(sample: Sample) -> list[Remark]:
     if len(missing) > 1 and 2 * len(missing) > len(users):
         example = f", as in {quoted(min(sample.seen.ids))}" if sample.seen.ids else ""
         message = f"no trace retrieved {len(missing)} of {len(users)} gold citations, such as {quoted(missing[0])}"
-        return [Remark(message, f"Check whether ids are written as in the traces{example}.")]
+        return [LintNote(message, f"Check whether ids are written as in the traces{example}.")]
     lost = set(missing)
     return [_lost(gold, sorted(lost & {*gold.citations})) for gold in sample.answerable if lost & {*gold.citations}]
 
 
-def _lost(gold: Gold, lost: list[str]) -> Remark:
+def _lost(gold: Gold, lost: list[str]) -> LintNote:
     all_of = len(gold.citations)
     which = f"{len(lost)} of its {all_of} gold citations, such as" if all_of > 1 else "its gold citation"
-    return Remark(
+    return LintNote(
         f"no trace retrieved {which} {quoted(lost[0])}", "Check the id, and whether the chunk is in the index.", gold
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import quoted
-from rag_eval.gold.lint._sample import Remark
+from rag_eval.gold.lint._sample import LintNote
 from rag_eval.textual.tokens import tokens
 
 if TYPE_CHECKING:
@@ -28,31 +28,31 @@ _FILLERS = frozenset(
 )
 
 
-def blank(sample: Sample) -> Iterator[Remark]:
+def blank(sample: Sample) -> Iterator[LintNote]:
     """Questions without a word."""
     for gold in sample.items:
         if not tokens(gold.question):
-            yield Remark("its question has no word", "Ask something, or drop the item.", gold)
+            yield LintNote("its question has no word", "Ask something, or drop the item.", gold)
 
 
-def contradiction(sample: Sample) -> Iterator[Remark]:
+def contradiction(sample: Sample) -> Iterator[LintNote]:
     """The same question with other labels."""
     for first, gold in _repeated(sample.items):
         differs = _differences(first, gold)
         if differs:
             message = f"it asks the same as {quoted(first.qid)}, with other {' and '.join(differs)}"
-            yield Remark(message, "Make the labels agree, or the questions differ.", gold)
+            yield LintNote(message, "Make the labels agree, or the questions differ.", gold)
 
 
-def duplicate(sample: Sample) -> Iterator[Remark]:
+def duplicate(sample: Sample) -> Iterator[LintNote]:
     """The same question with the same labels."""
     for first, gold in _repeated(sample.items):
         if not _differences(first, gold):
             message = f"it asks the same as {quoted(first.qid)}: the question counts twice"
-            yield Remark(message, "Drop one of them.", gold)
+            yield LintNote(message, "Drop one of them.", gold)
 
 
-def near_duplicate(sample: Sample) -> Iterator[Remark]:
+def near_duplicate(sample: Sample) -> Iterator[LintNote]:
     """Questions that say hardly more than another one.
 
     All telling words of one are in the other, and :data:`SHARED` of all their words are shared. Words are compared by
@@ -62,7 +62,7 @@ def near_duplicate(sample: Sample) -> Iterator[Remark]:
     for gold, other in near_duplicates(firsts.values()):
         message = f"it asks nearly the same as {quoted(other.qid)}: {quoted(other.question, 100)}"
         agrees = "" if gold.answerable == other.answerable else " One is answerable and the other is not: check both."
-        yield Remark(message, f"Keep one of them, or make them differ.{agrees}", gold)
+        yield LintNote(message, f"Keep one of them, or make them differ.{agrees}", gold)
 
 
 def near_duplicates(golds: Iterable[Gold]) -> list[tuple[Gold, Gold]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases.case import PHRASE_LIMIT
 from rag_eval.common.escaping import quoted
-from rag_eval.gold.lint._sample import INVISIBLE, TYPOGRAPHIC, Remark, few_or_most, fold, tidy
+from rag_eval.gold.lint._sample import INVISIBLE, TYPOGRAPHIC, LintNote, few_or_most, fold, tidy
 from rag_eval.textual.refusals import recognise
 from rag_eval.textual.tokens import content_words
 
@@ -26,95 +26,97 @@ MOST_ANSWERS, LEAST_ANSWERS = 2000, 10  # how many answers a substring is tried 
 _GRAM = 3
 
 
-def white_space(sample: Sample) -> Iterator[Remark]:
+def white_space(sample: Sample) -> Iterator[LintNote]:
     """White space that an answer hardly has: at an end, doubled, line breaks, no-break spaces."""
     for gold, text in sample.labels:
         plain = " ".join(text.split())
         if not plain:
-            yield Remark(f"the substring {_shown(text)} is nothing but white space", "Name what must be said.", gold)
+            yield LintNote(f"the substring {_shown(text)} is nothing but white space", "Name what must be said.", gold)
         elif text != plain and not _covered(text, gold):
             where = "begins or ends with" if text.strip() != text else "holds"
             signs = sorted({f"U+{ord(sign):04X}" for sign in text if sign.isspace() and sign != " "})
             which = f"white space ({', '.join(signs)})" if signs else "white space"
             message = f"the substring {_shown(text)} {where} {which} that an answer has to repeat to the letter"
-            yield Remark(message, f"Write {quoted(plain)}.", gold)
+            yield LintNote(message, f"Write {quoted(plain)}.", gold)
 
 
-def character(sample: Sample) -> Iterator[Remark]:
+def character(sample: Sample) -> Iterator[LintNote]:
     """Signs that an answer hardly has: unseen ones, decomposed letters, ligatures, typographic quotes and dashes."""
     for gold, text in sample.labels:
         sign = _odd_sign(text)
         if sign and not _covered(text, gold):
             hint = f"Write {quoted(tidy(text))}, or add it if answers are written both ways."
-            yield Remark(f"the substring {_shown(text)} holds {sign}, which an answer has to repeat", hint, gold)
+            yield LintNote(f"the substring {_shown(text)} holds {sign}, which an answer has to repeat", hint, gold)
 
 
-def long(sample: Sample) -> Iterator[Remark]:
+def long(sample: Sample) -> Iterator[LintNote]:
     """Nothing but substrings so long that a right answer in other words does not count."""
     for gold in sample.answerable:
         shortest = min(map(len, gold.substrings), default=0)
         if shortest > LONG:
             message = f"its shortest substring has {shortest} characters, which an answer has to repeat to the letter"
-            yield Remark(message, "Keep the few words that make an answer right.", gold)
+            yield LintNote(message, "Keep the few words that make an answer right.", gold)
 
 
-def refusal(sample: Sample) -> Iterator[Remark]:
+def refusal(sample: Sample) -> Iterator[LintNote]:
     """Substrings of a refusal, or ones that make an answer a refusal."""
     token = sample.settings.token.lower()
     for gold, text in sample.labels:
         phrase = next((phrase for phrase in sample.settings.phrases if phrase in text), None)
         if text.strip() == token:
             hint = "Name what must be said, or make the item unanswerable."
-            yield Remark(f"the substring {_shown(text)} is the refusal token: no answer that is it counts", hint, gold)
+            yield LintNote(
+                f"the substring {_shown(text)} is the refusal token: no answer that is it counts", hint, gold
+            )
         elif text in token:
             message = f"the substring {_shown(text)} is part of the refusal token: a refusal in other words holds it"
-            yield Remark(message, "Name what only a right answer says.", gold)
+            yield LintNote(message, "Name what only a right answer says.", gold)
         elif phrase:
             message = (
                 f"the substring {_shown(text)} holds the refusal phrase {_shown(phrase)}: an answer with it of up to "
                 f"{PHRASE_LIMIT} characters is a refusal"
             )
-            yield Remark(message, "Choose another substring, or drop the phrase.", gold)
+            yield LintNote(message, "Choose another substring, or drop the phrase.", gold)
         elif sample.settings.builtin and (built_in := recognise(text)):
             message = f"the substring {_shown(text)} is by itself {built_in}: an answer that says no more is a refusal"
-            yield Remark(message, "Name what only a right answer says.", gold)
+            yield LintNote(message, "Name what only a right answer says.", gold)
 
 
-def in_question(sample: Sample) -> Iterator[Remark]:
+def in_question(sample: Sample) -> Iterator[LintNote]:
     """Substrings that stand in their own question."""
     for gold, text in sample.labels:
         if text.strip() and text in gold.question.lower():
             message = f"the substring {_shown(text)} stands in the question: an answer that repeats it counts"
-            yield Remark(message, "Add the words that make the answer right.", gold)
+            yield LintNote(message, "Add the words that make the answer right.", gold)
 
 
-def stop_words(sample: Sample) -> Iterator[Remark]:
+def stop_words(sample: Sample) -> Iterator[LintNote]:
     """Substrings of nothing but function words and punctuation."""
     for gold, text in sample.labels:
         if text.strip() and not content_words(text):
             message = f"the substring {_shown(text)} has no word of content: almost any answer holds it"
-            yield Remark(message, "Add the words that make the answer right.", gold)
+            yield LintNote(message, "Add the words that make the answer right.", gold)
 
 
-def in_citation(sample: Sample) -> Iterator[Remark]:
+def in_citation(sample: Sample) -> Iterator[LintNote]:
     """Substrings that stand in an id: an answer that cites in its text holds them."""
     for gold, text in sample.labels:
         name = next((name for name in sorted(gold.citations) if text.strip() and text in name.lower()), None)
         if name:
             message = f"the substring {_shown(text)} stands in the id {_shown(name)}: citing it in the text is enough"
-            yield Remark(message, "Choose words that the id does not have.", gold)
+            yield LintNote(message, "Choose words that the id does not have.", gold)
 
 
-def redundant(sample: Sample) -> Iterator[Remark]:
+def redundant(sample: Sample) -> Iterator[LintNote]:
     """Substrings that hold another one of their item."""
     for gold, text in sample.labels:
         inner = min((one for one in gold.substrings if one != text and one in text), key=_length, default=None)
         if inner is not None:
             message = f"the substring {_shown(text)} holds {_shown(inner)}, which is enough: it never decides"
-            yield Remark(message, f"Drop it, or drop {_shown(inner)} if that says too little.", gold)
+            yield LintNote(message, f"Drop it, or drop {_shown(inner)} if that says too little.", gold)
 
 
-def common(sample: Sample) -> Iterator[Remark]:
+def common(sample: Sample) -> Iterator[LintNote]:
     """Substrings that at least half of the answers to other questions hold."""
     told = _answers(sample)
     owners: dict[str, dict[str, Gold]] = {}
@@ -129,10 +131,12 @@ def common(sample: Sample) -> Iterator[Remark]:
         found = sum(text in claim for qid, claim in told if qid not in golds)
         if 2 * found >= others:
             message = f"the substring {_shown(text)} stands in {found} of {others} answers to other questions"
-            yield from (Remark(message, "Add the words that make this answer right.", gold) for gold in golds.values())
+            yield from (
+                LintNote(message, "Add the words that make this answer right.", gold) for gold in golds.values()
+            )
 
 
-def near_miss(sample: Sample) -> Iterator[Remark]:
+def near_miss(sample: Sample) -> Iterator[LintNote]:
     """Answers that hold a substring of their item but for white space, quotes, dashes or marks, and so do not count."""
     for gold in sample.answerable if sample.seen else ():
         claims = sample.seen.answers.get(gold.qid, ()) if sample.seen else ()
@@ -140,16 +144,16 @@ def near_miss(sample: Sample) -> Iterator[Remark]:
         for text in dict.fromkeys(gold.substrings):
             if (plain := fold(text)) and any(plain in claim for claim in missed):
                 message = f"an answer holds {_shown(text)} but for white space, quotes, dashes or marks: no match"
-                yield Remark(message, "Add the form that answers have.", gold)
+                yield LintNote(message, "Add the form that answers have.", gold)
 
 
-def none(sample: Sample) -> list[Remark]:
+def none(sample: Sample) -> list[LintNote]:
     """Answerable items for which any claim will do."""
     lacking = [gold for gold in sample.answerable if not gold.substrings]
     hint = "Name in gold_claim_substr what a right answer says."
-    each = Remark("it has no substring: any claim with the right citations counts as right", hint)
+    each = LintNote("it has no substring: any claim with the right citations counts as right", hint)
     count = f"{len(lacking)} of {len(sample.answerable)} answerable items have no substring"
-    most = Remark(f"{count}: precision judges their citations, not what they say", hint)
+    most = LintNote(f"{count}: precision judges their citations, not what they say", hint)
     return few_or_most(lacking, sample.answerable, each, most)
 
 

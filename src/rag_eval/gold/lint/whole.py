@@ -15,7 +15,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Support, Trace
 from rag_eval.gates.policy import BOUNDS
 from rag_eval.gates.slices import document, expanded, slices_of
-from rag_eval.gold.lint._sample import Remark
+from rag_eval.gold.lint._sample import LintNote
 from rag_eval.metrics import measure
 from rag_eval.stats.aggregations import FOLDS
 from rag_eval.stats.tally import Value, exactly, tally
@@ -35,7 +35,7 @@ LEAST_ITEMS, LEAST_SLICE = 10, 20
 _FEWEST_CLUSTERS, _CORRELATION, _DESIGN_EFFECT = 10, 0.2, 1.3
 
 
-class Judged(NamedTuple):
+class GateResult(NamedTuple):
     """A gate, what it measures, and the value of an ideal run on this gold set."""
 
     gate: Gate
@@ -43,13 +43,13 @@ class Judged(NamedTuple):
     ideal: Value
 
 
-def balance(sample: Sample) -> Iterator[Remark]:
+def balance(sample: Sample) -> Iterator[LintNote]:
     """A class of items with less than a tenth of the set."""
     n, answerable = len(sample.items), len(sample.answerable)
     counts = {"answerable": answerable, "unanswerable": n - answerable}
     for name, count in counts.items() if n >= LEAST_ITEMS else ():
         if count < LEAST_SHARE * n:
-            yield Remark(f"{count} of {n} items are {name}, less than a tenth", _BALANCE[name])
+            yield LintNote(f"{count} of {n} items are {name}, less than a tenth", _BALANCE[name])
 
 
 _BALANCE = {
@@ -58,7 +58,7 @@ _BALANCE = {
 }
 
 
-def one_class(sample: Sample) -> Iterator[Remark]:
+def one_class(sample: Sample) -> Iterator[LintNote]:
     """Categories and tags that tell whether to refuse."""
     if {gold.answerable for gold in sample.items} != {True, False}:
         return
@@ -72,10 +72,10 @@ def one_class(sample: Sample) -> Iterator[Remark]:
         if len(classes) >= LEAST_SLICE and len(set(classes)) == 1 and len(classes) < len(sample.items):
             only = "answerable" if classes[0] else "unanswerable"
             message = f"all {len(classes)} items of {kind} {quoted(value)} are {only}"
-            yield Remark(message, "Add some of the other class, or else it cannot be told from a habit.")
+            yield LintNote(message, "Add some of the other class, or else it cannot be told from a habit.")
 
 
-def coarse(sample: Sample) -> Iterator[Remark]:
+def coarse(sample: Sample) -> Iterator[LintNote]:
     """Gates on rates that let no single case fail, though their threshold lets a share fail."""
     for gate, measured, ideal in _judged(sample):
         limit = Fraction(Decimal(gate.threshold))
@@ -86,10 +86,12 @@ def coarse(sample: Sample) -> Iterator[Remark]:
                 f"the gate {gate.written} is about {ideal.n} item(s): none of them may fail, "
                 f"since one moves it by {step:.3g}"
             )
-            yield Remark(message, f"With {-(-1 // slack)} such items one may fail. Add items, or ask for none to fail.")
+            yield LintNote(
+                message, f"With {-(-1 // slack)} such items one may fail. Add items, or ask for none to fail."
+            )
 
 
-def clustered(sample: Sample) -> Iterator[Remark]:
+def clustered(sample: Sample) -> Iterator[LintNote]:
     """Many questions of the same documents, which intervals take for independent ones.
 
     The design effect is that at an intra-class correlation of 0.2, which is usual for questions of one page.
@@ -103,28 +105,30 @@ def clustered(sample: Sample) -> Iterator[Remark]:
         message = (
             f"{n} questions are about {len(sizes)} documents: intervals may need {effect**0.5:.2f} times their width"
         )
-        yield Remark(message, "Count those of a document together, in the gates file: statistics: {cluster: document}.")
+        yield LintNote(
+            message, "Count those of a document together, in the gates file: statistics: {cluster: document}."
+        )
 
 
-def without_items(sample: Sample) -> Iterator[Remark]:
+def without_items(sample: Sample) -> Iterator[LintNote]:
     """Gates that no item is for."""
     for gate, measured, ideal in _judged(sample):
         if not ideal.n and gate.when_no_data == "fail":
             message = f"the gate {gate.written} has nothing to judge: it is about {measured.metric.applies}"
-            yield Remark(message, "Add such items, drop the gate, or say when_no_data: skip.")
+            yield LintNote(message, "Add such items, drop the gate, or say when_no_data: skip.")
 
 
-def out_of_reach(sample: Sample) -> Iterator[Remark]:
+def out_of_reach(sample: Sample) -> Iterator[LintNote]:
     """Gates on retrieval that a run would not pass that finds all that is relevant, best first, and nothing else."""
     if any(gold.supports for gold in sample.items):
         return  # one chunk may match several supports: what is ideal then, the gold alone does not say
     for gate, measured, ideal in _judged(sample):
         if measured.metric.depends_on == "ranking" and ideal.number is not None and not gate.keeps(ideal.number):
             message = f"the gate {gate.written} is out of reach: a run that finds all that is relevant, best first, "
-            yield Remark(f"{message}gets {float(ideal.number):.3g}", "Lower it, change its k, or label more.")
+            yield LintNote(f"{message}gets {float(ideal.number):.3g}", "Lower it, change its k, or label more.")
 
 
-def _judged(sample: Sample) -> list[Judged]:
+def _judged(sample: Sample) -> list[GateResult]:
     # Metrics of rank want what is cited first, those of gain what is graded highest: the better of the two is ideal.
     orders = [[_ideal(gold, sample.settings, by_grade=order) for gold in sample.items] for order in (False, True)]
     cases = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
@@ -135,7 +139,7 @@ def _judged(sample: Sample) -> list[Judged]:
         if "gold.attack" in needs or not all(name in _GIVEN or name.startswith("gold.") for name in needs):
             continue  # attacks are no items of a sample; of trace fields the gold says nothing
         values = [_mean(measured, [case for case in some if _is_in(gate, case.gold)]) for some in cases]
-        found.append(Judged(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
+        found.append(GateResult(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
     return found
 
 

@@ -23,8 +23,8 @@ from rag_eval.gold.signoff.identity import NO_PROOF, Proof
 from rag_eval.gold.signoff.policy import LEVELS as LEVELS
 from rag_eval.gold.signoff.policy import PLAIN
 from rag_eval.gold.signoff.policy import Advice as Advice
-from rag_eval.gold.signoff.policy import Breach as Breach
 from rag_eval.gold.signoff.policy import Policy as Policy
+from rag_eval.gold.signoff.policy import Violation as Violation
 from rag_eval.readers.signoff_record import LONGEST_QID, Change, Record
 
 Edge = tuple[str | None, str | None, bool]
@@ -100,7 +100,7 @@ def check(
     advice: Advice = PLAIN,
     spent: Records | None = None,
     proof: Proof = NO_PROOF,
-) -> list[Breach]:
+) -> list[Violation]:
     """What keeps ``head`` from being signed off: the same rules for the hook and for CI, only ``base`` differs.
 
     Every item that was added, changed or removed since ``base`` has to be covered by new records whose changes lead
@@ -175,14 +175,14 @@ def _without(head: Side, paths: Container[str]) -> Side:
     return head._replace(records={path: record for path, record in head.records.items() if path not in paths})
 
 
-def _refusals(refused: Mapping[str, tuple[str, str]], advice: Advice) -> Iterator[Breach]:
+def _refusals(refused: Mapping[str, tuple[str, str]], advice: Advice) -> Iterator[Violation]:
     for path, (code, message) in refused.items():
-        yield Breach(code, path, 0, message, _again(path, advice))
+        yield Violation(code, path, 0, message, _again(path, advice))
 
 
 def _unattested(
     base: Side, head: Side, policy: Policy, advice: Advice, spent: Records | None, proof: Proof
-) -> Iterator[Breach]:
+) -> Iterator[Violation]:
     """What the policy asks for beyond records that count: an approving review, and other eyes than the authors'."""
     if policy.require == "review" and proof.approvals is not None and not identity.approved(policy, proof):
         yield _unapproved(policy, proof)
@@ -190,21 +190,21 @@ def _unattested(
         return
     for name in identity.unresolved(proof):
         message = f"{quoted(name)} wrote a part of this, and with which account cannot be told"
-        mend = "# let them add the e-mail address of their commits to their account, or list it under signoff.signers"
-        yield Breach("unresolved-author", policy.gold, 0, message, mend)
+        fix = "# let them add the e-mail address of their commits to their account, or list it under signoff.signers"
+        yield Violation("unresolved-author", policy.gold, 0, message, fix)
     if policy.require != "review":
         yield from _one_pair_of_eyes(base, head, policy, advice, spent, proof)
 
 
-def _unapproved(policy: Policy, proof: Proof) -> Breach:
+def _unapproved(policy: Policy, proof: Proof) -> Violation:
     asked = ", ".join(identity.reviewers(policy, proof)[:_SHOWN]) or "a signer who wrote no part of it"
     message = "no signer has approved the last commit" + (" who wrote no part of the change" * policy.four_eyes)
-    return Breach("no-approval", policy.gold, 0, message, f"# let one of these approve the pull request: {asked}")
+    return Violation("no-approval", policy.gold, 0, message, f"# let one of these approve the pull request: {asked}")
 
 
 def _one_pair_of_eyes(
     base: Side, head: Side, policy: Policy, advice: Advice, spent: Records | None, proof: Proof
-) -> Iterator[Breach]:
+) -> Iterator[Violation]:
     """The changes that are covered, but not by records of signers who wrote no part of them."""
     covered = {change.qid for change, _ in breaches(base, head, policy, spent)}
     own = identity.of_authors(fresh(base, head, policy, spent), policy, proof)
@@ -212,8 +212,8 @@ def _one_pair_of_eyes(
         if change.qid not in covered:
             line = head.items[change.qid].line if change.qid in head.items else 0
             message = f"item {quoted(change.qid)} was {change.verb}, and only authors of the change sign that"
-            mend = f"{advice.sign}  # run by a signer who wrote no part of the change"
-            yield Breach("four-eyes", policy.gold, line, message, mend)
+            fix = f"{advice.sign}  # run by a signer who wrote no part of the change"
+            yield Violation("four-eyes", policy.gold, line, message, fix)
 
 
 def _code(change: Change, moved: bool, new: list[Edge], old: list[Edge]) -> str | None:
@@ -256,25 +256,25 @@ def _counting(records: Mapping[str, Record | str], policy: Policy) -> dict[str, 
     return {path: record for path, record in _sound(records).items() if (record.dataset, record.gold) == ours}
 
 
-def _kept(base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice) -> Iterator[Breach]:
+def _kept(base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice) -> Iterator[Violation]:
     # A file that is no sound record never counted for anything: it may be mended or removed.
     for path, record in _sound(base).items():
         if head.get(path) == record:
             continue
         code, verb = ("record-edited", "edited") if path in head else ("record-removed", "removed")
-        mend = f"git checkout {advice.restore} -- {shell_line(f':/{path}')}"
-        yield Breach(code, path, 0, f"a record that is already on the base was {verb}; records are only added", mend)
+        fix = f"git checkout {advice.restore} -- {shell_line(f':/{path}')}"
+        yield Violation(code, path, 0, f"a record that is already on the base was {verb}; records are only added", fix)
 
 
 def _malformed(
     head: Mapping[str, Record | str], base: Mapping[str, Record | str], policy: Policy, advice: Advice
-) -> Iterator[Breach]:
+) -> Iterator[Violation]:
     kept = _sound(base)
     texts = {record.text for record in kept.values()}
     for path, record in head.items():
         wrong = None if path in kept or base.get(path) == record else _unfit(path, record, texts, policy)
         if wrong:
-            yield Breach(wrong[0], path, 0, wrong[1], _again(path, advice))
+            yield Violation(wrong[0], path, 0, wrong[1], _again(path, advice))
 
 
 def _again(path: str, advice: Advice) -> str:
@@ -293,16 +293,16 @@ def _unfit(path: str, record: Record | str, on_base: set[str], policy: Policy) -
     return None
 
 
-def _unsigned(head: Side, policy: Policy, advice: Advice) -> Iterator[Breach]:
+def _unsigned(head: Side, policy: Policy, advice: Advice) -> Iterator[Violation]:
     led = {(qid, after) for record in _counting(head.records, policy).values() for qid, _, after in record.changes}
     for qid, _, here in unsigned(head, policy):
         message = f"no record of data set {quoted(policy.dataset)} signs item {quoted(qid)} as it stands"
         if (qid, here) in led:
             message = f"item {quoted(qid)} is as it was before a record changed it, and none signs that it was put back"
-        yield Breach("unsigned-item", policy.gold, head.items[qid].line, message, advice.sign)
+        yield Violation("unsigned-item", policy.gold, head.items[qid].line, message, advice.sign)
 
 
-def _breach(change: Change, code: str, base: Side, head: Side, policy: Policy, advice: Advice) -> Breach:
+def _breach(change: Change, code: str, base: Side, head: Side, policy: Policy, advice: Advice) -> Violation:
     qid, item = change.qid, head.items.get(change.qid)
     what = f"item {quoted(qid)} was {change.verb}"
     message = {
@@ -312,8 +312,8 @@ def _breach(change: Change, code: str, base: Side, head: Side, policy: Policy, a
         "mutation": f"{what} so that it asks something else ({', '.join(mutated(base.named(qid), item))} differs); "
         "give the new question a new qid, or say that it is meant",
     }[code]
-    mend = f"{advice.sign} --mutates" if code == "mutation" else advice.sign
-    return Breach(code, policy.gold, item.line if item else 0, message, mend)
+    fix = f"{advice.sign} --mutates" if code == "mutation" else advice.sign
+    return Violation(code, policy.gold, item.line if item else 0, message, fix)
 
 
 def _named(path: str, record: Record) -> bool:

@@ -36,17 +36,17 @@ class Policy(NamedTuple):
 SETTINGS = frozenset(Policy._fields) - {"stated", "was"}
 
 
-class Breach(NamedTuple):
+class Violation(NamedTuple):
     """A breach of the sign-off rules: a stable code, where, what, and the command that mends it.
 
-    Where no command does, ``mend`` is a comment of the shell that says what to do.
+    Where no command does, ``fix`` is a comment of the shell that says what to do.
     """
 
     code: str
     file: str
     line: int
     message: str
-    mend: str
+    fix: str
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file

@@ -1,6 +1,6 @@
 """Sign-off of the repository's files: the states of the gold that are compared, and the policy that they are held to.
 
-What the command, the hook and CI share; they differ in the :class:`Frame` alone.
+What the command, the hook and CI share; they differ in the :class:`GoldStates` alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MOST_PROBLEMS = 100
 
 
-class Frame(NamedTuple):
+class GoldStates(NamedTuple):
     """What is compared with what."""
 
     base: Tree
@@ -55,7 +55,7 @@ class Place(NamedTuple):
     prefix: str = ""  # the folder, from the root of the repository, empty or ending in a slash
 
 
-def between(git: Git, base: str, tip: str, head: Tree | None = None) -> Frame:
+def between(git: Git, base: str, tip: str, head: Tree | None = None) -> GoldStates:
     """From where ``tip`` left ``base`` to ``tip``, or to ``head``, which grew out of it.
 
     What happened on ``base`` since then is not this branch's change, but its rules hold and its records are used up: a
@@ -66,7 +66,7 @@ def between(git: Git, base: str, tip: str, head: Tree | None = None) -> Frame:
     fork = git.merge_base(*ids)
     rules = git.at(ids[0])
     spent = NOTHING if fork == ids[0] else rules
-    return Frame(git.at(fork), head or git.at(ids[1]), base, spent, restore=fork, rules=rules)
+    return GoldStates(git.at(fork), head or git.at(ids[1]), base, spent, restore=fork, rules=rules)
 
 
 def named(git: Git, ref: str) -> str:
@@ -82,7 +82,7 @@ def named(git: Git, ref: str) -> str:
     return found
 
 
-def policies(frame: Frame, place: Place) -> list[Policy]:
+def policies(frame: GoldStates, place: Place) -> list[Policy]:
     """The policies to hold the gold to, one mostly.
 
     The base's decides; the head's is asked too where it looks at another place. Where the base has no policy yet, the
@@ -157,7 +157,7 @@ def _path(place: Place, path: str) -> str:
     return found
 
 
-def findings(frame: Frame, policy: Policy, command: str, people: People | None = None) -> list[checking.Breach]:
+def findings(frame: GoldStates, policy: Policy, command: str, people: People | None = None) -> list[checking.Violation]:
     """What keeps the head of ``frame`` from being signed off; ``command`` is the sign-off that would mend it.
 
     ``people`` says who approved and who wrote the change; it is asked only where the policy asks for that and the gold
@@ -179,7 +179,7 @@ def asks_for_people(policy: Policy) -> bool:
     return policy.require == "review" or policy.four_eyes
 
 
-def _proof(frame: Frame, policy: Policy, fresh: Mapping[str, Record]) -> Proof:
+def _proof(frame: GoldStates, policy: Policy, fresh: Mapping[str, Record]) -> Proof:
     """What the new records prove. The keys are those of where the policy stands: new ones do not count."""
     if not fresh:
         return NO_PROOF
@@ -189,17 +189,17 @@ def _proof(frame: Frame, policy: Policy, fresh: Mapping[str, Record]) -> Proof:
     return signatures.proof(fresh, policy, allowed, time.time())
 
 
-def untouched(frame: Frame, policy: Policy) -> bool:
+def untouched(frame: GoldStates, policy: Policy) -> bool:
     """Whether gold and records are on both sides the same, byte for byte."""
     return _files(frame.base, policy) == _files(frame.head, policy)
 
 
-def spent(frame: Frame, policy: Policy) -> checking.Records:
+def spent(frame: GoldStates, policy: Policy) -> checking.Records:
     """The records that are used up though they are not on the base."""
     return _records(frame.spent, _files(frame.spent, policy), policy)
 
 
-def sides(frame: Frame, policy: Policy) -> tuple[Side, Side]:
+def sides(frame: GoldStates, policy: Policy) -> tuple[Side, Side]:
     """Base and head; what is wrong with the head's gold is an :class:`InputError`.
 
     Lines that cannot be read on the base are no items: whoever mends them adds items, and signs for that.
@@ -218,23 +218,23 @@ def sides(frame: Frame, policy: Policy) -> tuple[Side, Side]:
     return base._replace(moved=_moved_items(frame, policy, parsed)), head
 
 
-def _read_otherwise(frame: Frame, policy: Policy, base: Side, head: Side) -> list[checking.Breach]:
+def _read_otherwise(frame: GoldStates, policy: Policy, base: Side, head: Side) -> list[checking.Violation]:
     """The items of unchanged bytes that ask by other fields, because the gold became an array, or lines again."""
     blobs = [read(tree, policy.gold) for tree in (frame.base, frame.head)]
     if None in blobs or len({is_array(blob) for blob in blobs if blob is not None}) == 1:
         return []
     same = [qid for qid, item in head.items.items() if qid in base.items and base.items[qid].hash == item.hash]
     message = "has the bytes that it had, and is read by other fields in this form of the gold"
-    mend = "# leave out the fields of the other form"
+    fix = "# leave out the fields of the other form"
     items = [(qid, head.items[qid].line) for qid in same[:MOST_PROBLEMS]]
     return [
-        checking.Breach("unsigned-change", policy.gold, line, f"item {quoted(qid)} {message}", mend)
+        checking.Violation("unsigned-change", policy.gold, line, f"item {quoted(qid)} {message}", fix)
         for qid, line in items
     ]
 
 
 def _merged_since(
-    frame: Frame,
+    frame: GoldStates,
     policy: Policy,
     base: Mapping[str, checking.Item],
     head: Mapping[str, checking.Item],
@@ -253,7 +253,7 @@ def _merged_since(
     return kept | {qid: head[qid] for qid in same & head.keys()}
 
 
-def _moved_items(frame: Frame, policy: Policy, parsed: dict[bytes, Any]) -> Mapping[str, checking.Item]:
+def _moved_items(frame: GoldStates, policy: Policy, parsed: dict[bytes, Any]) -> Mapping[str, checking.Item]:
     """The items of the gold that the change moves to where the policy looks: what a qid asks there is known."""
     if not policy.was:
         return {}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.rendering import cases, changes, gates_table, notes, phrases, provenance, pull_request
 from rag_eval.rendering.html import metrics, plots, questions
-from rag_eval.rendering.html.element import VOICE, Markup, inline, joined, shown, sign, tag
+from rag_eval.rendering.html.element import FORMATTER, Markup, inline, joined, shown, sign, tag
 from rag_eval.rendering.html.layout import folded, headed, laid, section
 from rag_eval.rendering.html.shell import page
 
@@ -23,14 +23,14 @@ def render(report: Report) -> str:
     """The whole report: nothing of it is cut but single strings of more than a thousand characters."""
     several = f"Questions ({len(report.questions):,})"
     parts = {
-        "gates": ("Gates", joined([*plots.gates(report), laid(gates_table.gates(report, VOICE))])),
-        "findings": (pull_request.FINDINGS, laid(pull_request.findings(report, VOICE, _ALL))),
+        "gates": ("Gates", joined([*plots.gates(report), laid(gates_table.gates(report, FORMATTER))])),
+        "findings": (pull_request.FINDINGS, laid(pull_request.findings(report, FORMATTER, _ALL))),
         "changed": ("What fails" if report.baseline is None else "What changed", _changed(report)),
-        "policy": (pull_request.POLICY, laid(pull_request.policy(report, VOICE, _ALL))),
-        "gold": ("Changes of the gold", laid(pull_request.gold(report, VOICE, _ALL))),
+        "policy": (pull_request.POLICY, laid(pull_request.policy(report, FORMATTER, _ALL))),
+        "gold": ("Changes of the gold", laid(pull_request.gold(report, FORMATTER, _ALL))),
         "completeness": ("Completeness", _completeness(report)),
         "slices": ("Slices", _slices(report)),
-        "diagnosis": (notes.DIAGNOSIS, laid(notes.diagnosis(report, VOICE))),
+        "diagnosis": (notes.DIAGNOSIS, laid(notes.diagnosis(report, FORMATTER))),
         "metrics": ("All metrics", metrics.metrics(report)),
         "questions": (several, questions.questions(report)),
         "provenance": ("Provenance", _provenance(report)),
@@ -41,16 +41,18 @@ def render(report: Report) -> str:
 
 def summary(report: Report) -> str:
     """Return the verdict and the table of the gates, for a notebook."""
-    verdict = tag("p", tag("strong", sign(report.verdict), " ", inline(phrases.headline(report, VOICE))))
-    return str(joined([verdict, laid([gates_table.table(report, VOICE)])]))
+    verdict = tag("p", tag("strong", sign(report.verdict), " ", inline(phrases.headline(report, FORMATTER))))
+    return str(joined([verdict, laid([gates_table.table(report, FORMATTER)])]))
 
 
 def _header(report: Report) -> Markup:
     kind = "inconclusive" if phrases.in_part(report) else report.verdict
     head = tag("h1", sign(kind), " ", phrases.title(report))
-    said = tag("p", inline(phrases.headline(report, VOICE)), class_="verdict")
+    said = tag("p", inline(phrases.headline(report, FORMATTER)), class_="verdict")
     return tag(
-        "div", joined([head, said, laid(pull_request.authority(report, VOICE)), _tiles(report)]), class_=f"head {kind}"
+        "div",
+        joined([head, said, laid(pull_request.authority(report, FORMATTER)), _tiles(report)]),
+        class_=f"head {kind}",
     )
 
 
@@ -71,23 +73,25 @@ def _tile(kind: str, count: int) -> Markup:
 def _changed(report: Report) -> Markup:
     """What flipped; without a baseline, the first failing questions. The table of questions has all."""
     if report.baseline is None:
-        return laid(cases.first_failing(report, VOICE))
-    said = laid(changes.changed(report, VOICE, "the table of questions"))
-    return joined([said, *plots.since(report), laid(changes.effects(report, VOICE))])
+        return laid(cases.first_failing(report, FORMATTER))
+    said = laid(changes.changed(report, FORMATTER, "the table of questions"))
+    return joined([said, *plots.since(report), laid(changes.effects(report, FORMATTER))])
 
 
 def _completeness(report: Report) -> Markup:
-    return joined([tag("p", phrases.completeness(report)), headed(notes.NOTES, laid(notes.notes(report, VOICE, _ALL)))])
+    return joined(
+        [tag("p", phrases.completeness(report)), headed(notes.NOTES, laid(notes.notes(report, FORMATTER, _ALL)))]
+    )
 
 
 def _slices(report: Report) -> Markup:
     if not report.slices:
         return Markup("")
-    every = laid(changes.slices(report, VOICE, _SLICES))
+    every = laid(changes.slices(report, FORMATTER, _SLICES))
     few = len(report.slices) <= _UNFOLDED
     table = folded(f"All slices ({len(report.slices):,})", every, unfolded=few)
-    return joined([laid(changes.worst(report, VOICE)), *plots.heat(report), *plots.slices(report), table])
+    return joined([laid(changes.worst(report, FORMATTER)), *plots.heat(report), *plots.slices(report), table])
 
 
 def _provenance(report: Report) -> Markup:
-    return joined([laid(provenance.provenance(report, VOICE)), metrics.contracts(report)])
+    return joined([laid(provenance.provenance(report, FORMATTER)), metrics.contracts(report)])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from rag_eval.common.escaping import hypertext, one_line
-from rag_eval.rendering.phrases import Voice
+from rag_eval.rendering.phrases import TextFormatter
 
 _VOID = frozenset({"meta", "input", "br", "hr"})
 _CUT = 1_000
@@ -55,7 +55,7 @@ GLYPHS |= {"error": "✗", "looser": "↓", "stricter": "↑", "neutral": "="}
 
 
 def inline(sentence: str) -> Markup:
-    """A sentence that :data:`VOICE` has had a part in: names as code, and so on; all else of it is text."""
+    """A sentence that :data:`FORMATTER` has had a part in: names as code, and so on; all else of it is text."""
     parts, at = [], 0
     for found in _MARKED.finditer(sentence):
         parts += [Markup(hypertext(sentence[at : found.start()])), _marked(found[1], found[2])]
@@ -93,7 +93,7 @@ def _named(metric: str, part: str) -> str:
     return f"{_mark(_CODE, metric)} where {_mark(_CODE, part)}" if part else _mark(_CODE, metric)
 
 
-VOICE = Voice(
+FORMATTER = TextFormatter(
     named=_named,
     said=lambda text, _=0: shown(text),
     code=lambda text, _=0: _mark(_CODE, text),

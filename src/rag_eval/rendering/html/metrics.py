@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rag_eval.metrics import PERSPECTIVES
 from rag_eval.rendering import sections
 from rag_eval.rendering.blocks import Table
-from rag_eval.rendering.html.element import VOICE, Markup, inline, joined, shown, tag
+from rag_eval.rendering.html.element import FORMATTER, Markup, inline, joined, shown, tag
 from rag_eval.rendering.html.layout import folded, table
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _perspective(report: Report, name: str) -> Markup:
 
 
 def _table(about: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
-    named = [[VOICE.named(metric, ""), *cells] for metric, *cells in rows]
+    named = [[FORMATTER.named(metric, ""), *cells] for metric, *cells in rows]
     return table(Table(f"Metrics: {about}", [each[:1].upper() + each[1:] for each in headers], named))
 
 
@@ -39,6 +39,6 @@ def contracts(report: Report) -> Markup:
     """The contract of each metric: values are comparable only under the same one."""
     if not report.contracts:
         return Markup("")
-    rows = [[VOICE.named(name, ""), VOICE.code(digest)] for name, digest in report.contracts.items()]
+    rows = [[FORMATTER.named(name, ""), FORMATTER.code(digest)] for name, digest in report.contracts.items()]
     said = tag("p", inline("A value is comparable with another only where both have the same contract."))
     return folded(f"Contracts ({len(rows)})", said, table(Table("Contracts", ["Metric", "sha256"], rows)))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from rag_eval.gates.policy import MARGINS
 from rag_eval.rendering import baseline_view, changes, phrases
 from rag_eval.rendering.gates_table import kind
-from rag_eval.rendering.html.element import VOICE, Markup, inline, joined, shown, tag
+from rag_eval.rendering.html.element import FORMATTER, Markup, inline, joined, shown, tag
 from rag_eval.rendering.html.layout import caption, folded, scrolled
 from rag_eval.rendering.html.svg import Mark, figure, is_share
 from rag_eval.rendering.number_format import bound, enclosed, is_count, metric, metric_interval, value
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report, SliceResult
-    from rag_eval.gates.policy import Judged
+    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult
 
 _MOST = 40
@@ -53,16 +53,16 @@ def _capped(key: str, title: str, legend: str, marks: Sequence[Mark], *, own: bo
     return joined([drawn, tag("p", f"{_MOST} of {len(marks):,} are drawn; the table has all.")])
 
 
-def _drawable(gate: Judged) -> bool:
+def _drawable(gate: GateResult) -> bool:
     return gate.direction not in MARGINS and gate.value is not None and not is_count(gate)
 
 
-def _label(gate: Judged, *, mixed: bool) -> str:
+def _label(gate: GateResult, *, mixed: bool) -> str:
     """The gate, and whose it is where that matters."""
     return shown(f"{gate.label} ({phrases.WHOSE[gate.origin]})" if mixed else gate.label)
 
 
-def _bound(gate: Judged, *, mixed: bool) -> Mark:
+def _bound(gate: GateResult, *, mixed: bool) -> Mark:
     said = f"{enclosed(gate)}  {bound(gate)}"
     ends = gate.low, gate.high, float(gate.threshold)
     return Mark(_label(gate, mixed=mixed), kind(gate), said, gate.value or 0.0, *ends, gate.direction)
@@ -81,7 +81,7 @@ def since(report: Report) -> Iterator[Markup]:
     )
 
 
-def _margin(gate: Judged, *, mixed: bool) -> Mark | None:
+def _margin(gate: GateResult, *, mixed: bool) -> Mark | None:
     found = gate.comparison
     if found is None or found.baseline is None or found.value is None:
         return None
@@ -109,7 +109,7 @@ def heat(report: Report) -> Iterator[Markup]:
     bounds = baseline_view.bounds_of(report)
     for field, parts in baseline_view.by_field(report).items():
         title, parts = f"Every metric by {shown(field)}", parts[:_MOST]
-        heads = ["Metric", "All cases", *(changes.of_slice(report, part, VOICE) for part in parts)]
+        heads = ["Metric", "All cases", *(changes.of_slice(report, part, FORMATTER) for part in parts)]
         head = tag("tr", *(tag("th", inline(text), scope="col") for text in heads))
         rows = [_heated(report, name, parts, bounds) for name in baseline_view.valued(report, parts)]
         table = tag("table", caption(title), tag("thead", head), tag("tbody", joined(rows)), class_="heat")
@@ -118,7 +118,7 @@ def heat(report: Report) -> Iterator[Markup]:
 
 def _heated(report: Report, name: str, parts: Sequence[SliceResult], bounds: baseline_view.Bounds) -> Markup:
     whole = report.metrics[name]
-    cells = [tag("th", inline(VOICE.named(name, "")), scope="row"), tag("td", metric(whole, name))]
+    cells = [tag("th", inline(FORMATTER.named(name, "")), scope="row"), tag("td", metric(whole, name))]
     for part in parts:
         own = part.metrics.get(name)
         text = baseline_view.in_slice(bounds, part, name) if own and own.n else "–"

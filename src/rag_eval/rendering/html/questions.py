@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval.cases.labels import GOOD, MEANING, STAGE
 from rag_eval.rendering import cases, phrases
 from rag_eval.rendering.blocks import Table
-from rag_eval.rendering.html.element import VOICE, Markup, joined, shown, tag
+from rag_eval.rendering.html.element import FORMATTER, Markup, joined, shown, tag
 from rag_eval.rendering.html.layout import caption, laid, scrolled
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _labels(report: Report) -> Markup:
     """What the labels mean, and how many cases have each."""
     counts = Counter(question.label for question in report.questions)
     rows = [
-        [phrases.signed_label(each, VOICE), f"{counts[each]:,}", STAGE.get(each, ""), MEANING[each]]
+        [phrases.signed_label(each, FORMATTER), f"{counts[each]:,}", STAGE.get(each, ""), MEANING[each]]
         for each in cases.labels(report)
     ]
     return laid([Table("Labels", ["Label", "Cases", "Look at", "Meaning"], rows)])

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from rag_eval.rendering.blocks import Paragraph, Table, listed
 from rag_eval.rendering.html.chart import Axes, Dot, chart
-from rag_eval.rendering.html.element import VOICE, Markup, inline, joined, shown, tag
+from rag_eval.rendering.html.element import FORMATTER, Markup, inline, joined, shown, tag
 from rag_eval.rendering.html.layout import laid, section
 from rag_eval.rendering.html.shell import page
 from rag_eval.rendering.scatter import mark
-from rag_eval.rendering.section_writer import SectionVoice
+from rag_eval.rendering.section_writer import SectionFormatter
 from rag_eval.rendering.side_by_side import sections
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rag_eval.gates.objectives import Front
     from rag_eval.rendering.section_writer import Section
 
-VOICE_OF_SECTIONS = SectionVoice(lambda text, _: VOICE.code(text), lambda text, _: VOICE.said(text))
+SECTION_FORMATTER = SectionFormatter(lambda text, _: FORMATTER.code(text), lambda text, _: FORMATTER.said(text))
 _NONE = Markup("")
 _AXES = {"cost": "cost, mean, USD", "latency": "latency, 95th percentile, ms"}
 _LEGEND = "Better is up and to the left. A disc is on the front, a ring is beaten by another run."
@@ -28,7 +28,7 @@ _LEGEND = "Better is up and to the left. A disc is on the front, a ring is beate
 def page_of(found: SideBySide) -> str:
     """The page of a comparison."""
     plots = joined(_plots(found, found.front)) if found.front else Markup("")
-    return of_sections(sections(found, VOICE_OF_SECTIONS), found.version, plots)
+    return of_sections(sections(found, SECTION_FORMATTER), found.version, plots)
 
 
 def of_sections(parts: Iterable[Section], version: str, plots: Markup = _NONE) -> str:

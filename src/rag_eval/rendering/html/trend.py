@@ -9,7 +9,7 @@ from rag_eval import __version__
 from rag_eval.rendering import trend
 from rag_eval.rendering.blocks import Table, listed
 from rag_eval.rendering.html.chart import Axes, Dot, chart
-from rag_eval.rendering.html.element import VOICE, Markup, joined, shown, tag
+from rag_eval.rendering.html.element import FORMATTER, Markup, joined, shown, tag
 from rag_eval.rendering.html.layout import folded, laid, section
 from rag_eval.rendering.html.shell import page
 
@@ -34,16 +34,16 @@ def page_of(series: Sequence[Series], reports: int) -> str:
 
 
 def _summary(series: Sequence[Series]) -> Markup:
-    rows = [trend.summary(one, VOICE.code) for one in series]
+    rows = [trend.summary(one, FORMATTER.code) for one in series]
     if not rows:
         return Markup("")
-    said = [line for one in series for line in trend.told(one, VOICE.code)]
+    said = [line for one in series for line in trend.told(one, FORMATTER.code)]
     return laid([Table("Metrics, newest against oldest", trend.SUMMARY, rows), *([listed(said)] if said else [])])
 
 
 def _metric(place: int, one: Series) -> Markup:
     """The chart, how to read it said with the first one, and the readings."""
-    rows = [trend.row(reading, VOICE.code) for reading in one.readings]
+    rows = [trend.row(reading, FORMATTER.code) for reading in one.readings]
     table = laid([Table(f"Readings of {shown(one.metric)}", trend.POINTS, rows)])
     legend = "" if place else _LEGEND
     drawn = chart(f"plot-{place}", f"{shown(one.metric)} over time", legend, _dots(one), _joined(one), _axes(one))
