@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -106,3 +107,51 @@ def test_who_asks_for_no_report_gets_none(folder):
     put(folder / "test_gate.py", "def test_else():\n    assert True\n")
     put(folder / TRACE, "{")
     assert outcome(folder)[0] == 0
+
+
+def junit_of(folder):
+    return {case.get("name"): case for case in ET.parse(folder / "junit.xml").iter("testcase")}
+
+
+def test_a_test_a_gate_is_collected_with_its_line(folder):
+    (folder / "test_gate.py").unlink()
+    put(folder / TRACE, json_lines(wrong(1, 2, 3, 4)))
+    code, said = outcome(folder, "--rag-eval", "--junitxml=junit.xml", "-o", "junit_family=xunit1")
+    assert code == 1, said
+    assert re.search(r"FAILED .*eval-gates\.yml::precision ≥ 0\.8 - Failed: precision 0\.", said)
+    assert "Traceback" not in said
+    assert re.search(r"precision 0\.[0-9]+ is below 0\.8", said)
+    cases = junit_of(folder)
+    text = (folder / GATES).read_text("utf-8").splitlines()
+    for name, case in cases.items():
+        metric = name.split()[0]
+        if "completeness" not in name and metric in "".join(text):
+            assert metric in text[int(case.get("line"))], name
+    assert {"completeness.missing ≤ 0", "completeness.unknown ≤ 0"} <= cases.keys()
+    assert next(name for name, case in cases.items() if case.find("failure") is not None) == "precision ≥ 0.8"
+
+
+def test_gates_are_collected_only_if_asked_for(folder):
+    (folder / "test_gate.py").unlink()
+    assert "no tests ran" in outcome(folder)[1]
+    code, said = outcome(folder, "--rag-eval")
+    assert code == 0, said
+
+
+def test_questions_are_tests_on_request(folder):
+    put(folder / TRACE, json_lines(wrong(1)))
+    code, said = outcome(folder, "--rag-eval", "--rag-eval-questions", "eval-gates.yml")
+    assert code == 1
+    assert re.search(r"FAILED .*::Q1 - Failed: [A-Z_]+: ", said)
+    assert f"{len(GOLDS)} passed" not in said
+    assert "::Q2" not in said
+
+
+def test_invalid_input_is_one_collection_error(folder):
+    (folder / "test_gate.py").unlink()
+    put(folder / GOLD, "{}\n")
+    code, said = outcome(folder, "--rag-eval")
+    assert code == 2
+    assert "rag-eval: eval/gold.jsonl:1: " in said
+    assert "During handling" not in said
+    assert "Traceback" not in said

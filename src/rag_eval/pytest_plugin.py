@@ -1,20 +1,21 @@
-"""A plug-in of pytest: the fixture ``rag_eval_report``, so that the gates are a test like any other.
+"""A plug-in of pytest: the fixture ``rag_eval_report``, and with ``--rag-eval`` a test a gate.
 
-pytest finds it by itself. ``--rag-eval-trace PATH`` and the like say which files are meant, from the folder in which
-pytest was started; the settings ``rag_eval_trace`` and the like say it from pytest's root folder, in which
-``eval-gates.yml`` is looked for as well.
+pytest finds it by itself. ``--rag-eval-trace PATH`` and the like name files, relative to the folder in which pytest was
+started; the settings ``rag_eval_trace`` and the like are relative to pytest's root folder, in which ``eval-gates.yml``
+is looked for as well.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
+    from rag_eval.api import Report
     from rag_eval.run.inputs import Options
 
 _FILES = {
@@ -28,26 +29,93 @@ _SUITE = "full, or smoke:N for a stable sample of N questions"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options, and settings of the same meaning."""
-    group = parser.getgroup("rag-eval", "rag-eval: what rag_eval_report is the report of")
+    group = parser.getgroup("rag-eval", "rag-eval: a test a gate, and the files of rag_eval_report")
+    group.addoption("--rag-eval", action="store_true", help="collect a test of every gate in eval-gates.yml")
+    group.addoption("--rag-eval-questions", action="store_true", help="with --rag-eval: a test of every question too")
     for name, words in {**_FILES, "suite": _SUITE}.items():
         parser.addini(f"rag_eval_{name}", words, default="")
         group.addoption(f"--rag-eval-{name}", metavar=name.upper(), help=words)
 
 
-@pytest.fixture(scope="session")
-def rag_eval_report(pytestconfig: pytest.Config) -> Report:
-    """The report of the files that are meant: ``assert rag_eval_report.passed``.
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect the gates of eval-gates.yml, or of the file that ``--rag-eval-gates`` names."""
+    from rag_eval.common.paths import GATES_FILES
 
-    What cannot be judged is an error of every test that asks for it, with all that is wrong.
-    """
+    if not parent.config.getoption("--rag-eval"):
+        return None
+    named = _options(parent.config).gates
+    is_meant = file_path.resolve() == Path(named).resolve() if named else file_path.name in GATES_FILES
+    return GatesFile.from_parent(parent, path=file_path) if is_meant else None
+
+
+class GatesFile(pytest.File):
+    """A gates file: its tests are the gates, the findings that fail the run, and on request the questions."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Score, and yield a test of each outcome."""
+        from rag_eval.cases.labels import GOOD, MEANING
+        from rag_eval.rendering import phrases
+        from rag_eval.rendering.number_format import bound
+
+        report = _scored(_options(self.config)._replace(gates=os.path.relpath(self.path)))
+        for gate in report.gates:
+            why = "" if gate.outcome == "passed" else phrases.reason(report, gate)
+            name = f"{phrases.PLAIN.gate(gate)} {bound(gate)}"
+            yield self._test(name, why, gate.blocks, self.path, gate.line)
+        for finding in report.errors:
+            yield self._test(finding.code, f"{finding}. {finding.fix}", True, self.path, 0)
+        if not self.config.getoption("--rag-eval-questions"):
+            return
+        gold = Path(next((one.path for one in report.inputs if one.role == "gold"), ""))
+        for question in report.questions:
+            run = f"[{question.run}]" if question.run is not None else ""
+            why = "" if question.label in GOOD else f"{question.label}: {MEANING[question.label]}. {question.question}"
+            yield self._test(f"{question.qid}{run}", why, bool(why), gold, question.gold_line)
+
+    def _test(self, name: str, why: str, fails: bool, path: Path, line: int) -> pytest.Item:
+        from rag_eval.common.escaping import log_line
+
+        item: Outcome = Outcome.from_parent(self, name=log_line(name))
+        item.why, item.fails, item.place = log_line(why), fails, (path.resolve(), max(0, line - 1))
+        return item
+
+
+class Outcome(pytest.Item):
+    """A gate, a finding or a question: passes, fails, or is skipped if it does not fail the run."""
+
+    why, fails, place = "", False, (Path(), 0)
+
+    def runtest(self) -> None:
+        """Fail or skip with the reason."""
+        if self.why and self.fails:
+            pytest.fail(self.why, pytrace=False)
+        if self.why:
+            pytest.skip(self.why)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return the place of the gate or the question."""
+        return *self.place, self.name
+
+
+def _scored(options: Options) -> Report:
     from rag_eval import api
     from rag_eval.common.escaping import log_line
     from rag_eval.errors import RagEvalError
 
     try:
-        return api.run(_options(pytestconfig))
+        return api.run(options)
     except RagEvalError as error:
-        pytest.fail("\n".join(f"rag-eval: {log_line(line)}" for line in str(error).split("\n")), pytrace=False)
+        lines = str(error).split("\n")
+    pytest.fail("\n".join(f"rag-eval: {log_line(line)}" for line in lines), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def rag_eval_report(pytestconfig: pytest.Config) -> Report:
+    """Return the report of the files that are meant: ``assert rag_eval_report.passed``.
+
+    Invalid input is an error of every test that asks for it, with every problem.
+    """
+    return _scored(_options(pytestconfig))
 
 
 @pytest.hookimpl(hookwrapper=True)
