@@ -166,7 +166,7 @@ def ungated(names: Sequence[str], bounded: Collection[str], evidence: Evidence, 
 
 def _quick_p(row: Tested, level: float) -> float:
     """Return p, of a mean by the normal approximation where it decides: for noise, and for many units that move."""
-    if measure(row.name).fold != "mean" or row.evidence.several:
+    if measure(row.name).fold != "mean":
         return _p(row, level)
     from rag_eval.stats.differences import effects
 
@@ -175,7 +175,7 @@ def _quick_p(row: Tested, level: float) -> float:
     z = moved / (sqrt(fsum(effect * effect * count for effect, count in counts.items())) or 1.0)
     if z <= _NOISE:
         return 1.0
-    return erfc(z / sqrt(2)) / 2 if counts.total() - counts[0.0] > _MANY else _p(row, level)
+    return _with_runs(row, erfc(z / sqrt(2)) / 2) if counts.total() - counts[0.0] > _MANY else _p(row, level)
 
 
 def distinct(rows: Sequence[Tested], key: Key) -> int:
@@ -295,12 +295,16 @@ def _enclosed(rows: Sequence[Tested], alpha: float) -> list[Tested]:
 
 def _p(row: Tested, level: float) -> float:
     """Return the test's p; ``level`` is what it is compared with if it is the smallest of all."""
-    p = aggregations.chance(measure(row.name).fold, row.swapped, _seed(row.pairs), level=level)
-    if p > _LIKELY or not row.evidence.several:
+    return _with_runs(row, aggregations.chance(measure(row.name).fold, row.swapped, _seed(row.pairs), level=level))
+
+
+def _with_runs(row: Tested, p: float) -> float:
+    """Return p with the variance between several runs added."""
+    if p > _LIKELY or not row.evidence.several or row.comparison is None:
         return p
     from rag_eval.stats.clustered import p_with_runs
 
-    return p_with_runs(p, abs(row.comparison.worsening or 0.0) if row.comparison else 0.0, row.runs)
+    return p_with_runs(p, abs(row.comparison.worsening or 0.0), row.runs)
 
 
 def _seed(pairs: Pairs) -> bytes:

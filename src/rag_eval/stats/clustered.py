@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Question = tuple[tuple[float, int], ...]
     """The scores of a question's tries, in their order, each with how many tries have it."""
 
-_BY_CHANCE, _HALF, _LEAST, _CLOSE = 0.5, 0.5, 1e-30, 1e-9
+_BY_CHANCE, _HALF, _LEAST, _CLOSE = 0.5, 0.5, 1e-30, 1e-13
 
 
 def interval_of_questions(
@@ -115,7 +115,7 @@ def p_with_runs(p: float, difference: float, runs: BetweenRuns | None) -> float:
         level = (low + high) / 2
         reach = hypot(normal_quantile(level) * alone, student_upper(level, runs.runs - 1) * error)
         low, high = (level, high) if reach > difference else (low, level)
-    return high
+    return float(f"{high:.9g}")
 
 
 def effect_with_runs(effect: float, level: float, power: float, runs: BetweenRuns) -> float:
