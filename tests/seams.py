@@ -42,9 +42,9 @@ from rag_eval.readers.yaml_file import YamlError
 from rag_eval.readers.yaml_file import parse as parse_yaml
 from rag_eval.rendering import RENDERERS, render
 from rag_eval.rendering.json_file import as_json, from_json
+from rag_eval.scoring.case_scorer import metric_scorer
+from rag_eval.scoring.case_scorer import score as score_rows
 from rag_eval.scoring.scorecard import Completeness
-from rag_eval.scoring.scorer import Scorer
-from rag_eval.scoring.scorer import score as score_rows
 from rag_eval.stats.aggregations import FOLDS
 from rag_eval.stats.tally import Value, mean, tally
 from rag_eval.textual.injection import instruction
@@ -92,7 +92,6 @@ __all__ = [
     "Reader",
     "Record",
     "Safety",
-    "Scorer",
     "Settings",
     "Slices",
     "Statistics",
@@ -115,6 +114,7 @@ __all__ = [
     "mean",
     "measure",
     "measures",
+    "metric_scorer",
     "parse_marker",
     "policy_of",
     "read",

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from cases import gold_row, trace_row
 from depth import examples
 from rag_eval.cases.labels import example08
-from rag_eval.scoring.case_scorer import CaseScorer
-from rag_eval.scoring.features import FeatureConfig, extract_features, has_features
+from rag_eval.scoring.case_scorer import CaseScorer, FeatureConfig, extract_features, has_features
 from seams import METRICS, Case, Gold, Settings, Trace, label, measures
 from strategies import CLAIMS, IDS, chunk, gold_fields, ids, trace_fields
 
@@ -117,7 +116,7 @@ def test_an_item_without_a_trace_has_the_outcome_of_an_empty_answer(items):
 
 def features(gold, row):
     trace = Trace.from_row(trace_row(**row), "Q1", 1)
-    return extract_features(Gold.from_row(gold_row(**gold), 1), trace, FeatureConfig.of(Settings(), COLUMNS)).features
+    return extract_features(Gold.from_row(gold_row(**gold), 1), trace, FeatureConfig.of(Settings(), COLUMNS))[0]
 
 
 GOLD = {"gold_claim_substr": ["thirty days"], "gold_citations": ["a", "b"]}

@@ -12,7 +12,7 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval.analysis.report import habits
 from rag_eval.cases.integrity import LEAST_CITED, LEAST_POOL, LEVELS, Origin, Run, findings, provenance, vacuous
 from rag_eval.contract import Answer
-from rag_eval.scoring.outcomes import Outcome
+from rag_eval.scoring.scorer import Outcome
 from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures
 from seams import score_rows as score
 

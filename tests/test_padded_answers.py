@@ -9,7 +9,7 @@ from msgspec import structs
 
 from cases import gold_row, trace_row
 from rag_eval.cases.integrity import LEAST_PROBES, Run, findings
-from seams import Gold, Scorer, Settings, Trace, measure
+from seams import Gold, Settings, Trace, measure, metric_scorer
 
 GATES = {"precision", "chr", "under_refusal", "over_refusal"}
 
@@ -40,7 +40,7 @@ def found(asked, answer, shuffle=None):
         traces.append(Trace.from_row(row, gold.qid, line))
     if shuffle is not None:
         random.Random(shuffle).shuffle(traces)
-    scorer = Scorer(asked, [measure("precision")], Settings())
+    scorer = metric_scorer(asked, [measure("precision")], Settings())
     scorer.add(traces)
     card = scorer.close()
     return [(one.code, one.level) for one in findings(Run(card.cases.outcomes(), GATES, card.pool), {})]

@@ -19,7 +19,7 @@ from rag_eval.readers.ranges import ByteRange, RangeSource, byte_ranges
 from rag_eval.scoring.case_scorer import CaseScorer
 from rag_eval.scoring.reference import ReferenceScorer
 from reading import gold, jsonl, trace
-from seams import Gold, Ledger, Reader, Scorer, Settings, measures
+from seams import Gold, Ledger, Reader, Settings, measures, metric_scorer
 from strategies import gold_fields, trace_fields
 
 NAME = "trace.jsonl"
@@ -38,7 +38,7 @@ class Bytes:
 
 def work_on(golds, asked=None, **limits):
     part = golds if asked is None else asked
-    scorer = Scorer(part, MEASURES, Settings(), golds)
+    scorer = metric_scorer(part, MEASURES, Settings(), golds)
     return Work(golds, scorer, Questions(golds), DEFAULTS._replace(**limits), is_complete=True)
 
 
@@ -52,12 +52,13 @@ def whole(work, data, ledger=None):
 
 
 def in_parts(work, data, cuts, ledger=None, *, backward=False):
-    reader, answered = Reader(ledger or Ledger(), work.limits), set()
+    reader, answered = Reader(ledger or Ledger(), work.limits), bytearray(len(work.golds))
 
     def score(one):
         sent = pickle.loads(pickle.dumps(work))
-        result = score_range(sent, NAME, Bytes(data), one, answered if backward else frozenset())
-        answered.update(result.log.run("").slots)
+        result = score_range(sent, NAME, Bytes(data), one, answered if backward else b"")
+        for slot in result.log.run("").slots:
+            answered[slot] = True
         return pickle.loads(pickle.dumps(result))
 
     results = list(map(score, cuts[::-1]))[::-1] if backward else map(score, cuts)
@@ -181,7 +182,7 @@ def test_what_is_read_from_the_end_of_a_file_comes_to_the_same(found, golds):
     data, cuts = found
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(source, "_BLOCK", 300)
-        for scorer in (Scorer(golds, MEASURES, Settings()), ReferenceScorer(golds, 2, "not in context")):
+        for scorer in (metric_scorer(golds, MEASURES, Settings()), ReferenceScorer(golds, 2, "not in context")):
             work = work_on(golds)._replace(scorer=scorer)
             assert in_parts(work, data, cuts, backward=True) == whole(work, data)
 

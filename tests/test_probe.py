@@ -31,7 +31,7 @@ from rag_eval.analysis.sensitivity import (
     unequal,
 )
 from rag_eval.rendering.sensitivity import FORMS
-from seams import Gate, Gold, Policy, Scorer, Slices, Statistics, main, measures
+from seams import Gate, Gold, Policy, Slices, Statistics, main, measures, metric_scorer
 from strategies import gold_fields, trace_fields
 from test_damage import GOOD_ANSWER, GOOD_REFUSAL
 
@@ -57,7 +57,7 @@ def made(rows, policy):
         Sample.of({"qid": f"Q{n}", **trace}, golds[f"Q{n}"], n, policy.settings) for n, (_, trace) in enumerate(rows, 1)
     ]
     wanted = measures((1, 2), [gate.name for gate in policy.gates])
-    scorer = Scorer(golds, wanted, policy.settings)
+    scorer = metric_scorer(golds, wanted, policy.settings)
     scorer.add([sample.case.trace for sample in samples])
     context = Context(hashes=dict.fromkeys(golds, "0"), fields=policy.fields)
     setup, card = Setup(golds, policy, wanted, context), scorer.close()
@@ -118,7 +118,7 @@ def test_each_dose_is_scored_as_from_scratch(rows, kind):
     for at, report in dosed(setup, samples, [trace for _, trace in damaged], card.completeness, DOSES):
         assert at.cases == ceil(Fraction(at.percent) * len(damaged) / 100)
         worse = {one.case.gold.qid: trace for one, trace in damaged[: at.cases]}
-        scorer = Scorer(setup.golds, setup.measures, setup.policy.settings)
+        scorer = metric_scorer(setup.golds, setup.measures, setup.policy.settings)
         scorer.add([worse.get(one.case.gold.qid, one.case.trace) for one in samples])
         expected = build(scorer.close(), setup.golds, setup.policy, setup.context)
         assert report.metrics == expected.metrics

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cases import gold_row, trace_row
 from depth import examples
 from rag_eval.scoring import case_scorer
-from seams import Completeness, Gold, Scorer, Settings, Trace, UsageError, measure, measures
+from seams import Completeness, Gold, Settings, Trace, UsageError, measure, measures, metric_scorer
 from seams import score_rows as score
 from strategies import gold_fields, trace_fields
 
@@ -23,7 +23,7 @@ def trace(qid, line, claim="30 days", **fields):
 
 
 def card(*traces, wanted=PRECISION):
-    scorer = Scorer(GOLDS, wanted, Settings())
+    scorer = metric_scorer(GOLDS, wanted, Settings())
     scorer.add(traces)
     return scorer.close()
 
@@ -93,7 +93,7 @@ def test_a_value_is_the_mean_over_the_cases_where_the_metric_applies():
 
 
 def test_a_scorecard_without_cases_has_no_values():
-    empty = Scorer({}, PRECISION, Settings()).close()
+    empty = metric_scorer({}, PRECISION, Settings()).close()
     assert empty.values()["precision"] == (None, 0, None)
 
 
@@ -114,7 +114,7 @@ def test_each_measure_has_its_score_in_its_place():
 def test_traces_together_come_to_what_they_come_to_one_by_one(items, found, often):
     golds = {f"Q{place}": Gold.from_row(gold_row(qid=f"Q{place}", **item), 1) for place, item in enumerate(items)}
     traces = [Trace.from_row(trace_row(run=run, **row), qid, at) for at, (qid, run, row) in enumerate(found, 1)]
-    scorers = [Scorer(golds, measures((1, 3)), Settings()) for _ in range(2)]
+    scorers = [metric_scorer(golds, measures((1, 3)), Settings()) for _ in range(2)]
     scorers[0].add(traces)
     for number, one in enumerate(traces):
         scorers[1].add([one])

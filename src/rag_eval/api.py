@@ -14,7 +14,8 @@ from rag_eval.gates.policy import Policy
 from rag_eval.readers.problems import Ledger
 from rag_eval.readers.source import Reader
 from rag_eval.run.in_memory import Path, Rows, gates_as_file, rows_as_lines
-from rag_eval.run.inputs import Options, load_inputs, open_policy
+from rag_eval.run.inputs import load_inputs, open_policy
+from rag_eval.run.options import Options
 from rag_eval.run.scored import score_run
 
 if TYPE_CHECKING:

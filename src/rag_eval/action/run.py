@@ -28,7 +28,7 @@ from rag_eval.readers.source import RELATIVE
 from rag_eval.readers.work_tree import WorkTree
 from rag_eval.rendering import RENDERERS, files, markdown, phrases, render
 from rag_eval.rendering.annotations import of_findings, of_gates, of_questions
-from rag_eval.run.inputs import Options
+from rag_eval.run.options import Options
 
 if TYPE_CHECKING:
     from rag_eval.action.runner_context import Place

@@ -11,7 +11,7 @@ from rag_eval.analysis.report import Earlier, build, evidence
 from rag_eval.gates.policy import MARGINS
 from rag_eval.gates.regression import error_rates
 from rag_eval.metrics import measure
-from rag_eval.scoring.scorer import Scorer
+from rag_eval.scoring.case_scorer import metric_scorer
 
 if TYPE_CHECKING:
     from rag_eval.analysis.perturbations import Kind, Sample
@@ -198,7 +198,7 @@ def dosed(
     setup: Setup, samples: Sequence[Sample], damaged: Sequence[Trace], as_read: Completeness, doses: Sequence[str]
 ) -> Iterator[tuple[Rate, Report]]:
     """The report of each dose. A larger one contains the smaller: each damaged trace is scored once."""
-    scorer, done = Scorer(setup.golds, setup.measures, setup.policy.settings), -1
+    scorer, done = metric_scorer(setup.golds, setup.measures, setup.policy.settings), -1
     for sample in samples:
         scorer.add([sample.case.trace])
     for dose in doses:

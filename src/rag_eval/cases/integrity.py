@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_eval.cases.case import Case
     from rag_eval.cases.finding import Level
     from rag_eval.contract import Gold, Trace
-    from rag_eval.scoring.outcomes import Outcome
+    from rag_eval.scoring.scorer import Outcome
 
 CITES_ALL, SAYS_ALL = 1, 2
 """Habits of a case: it cites everything of a long list; its claim says what other questions want to hear too."""

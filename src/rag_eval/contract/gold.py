@@ -14,7 +14,7 @@ from rag_eval.contract.unknown_fields import without_unknown
 NOT_BLANK = r"[^\s\u001c-\u001f\u0085\u00ad\u200b-\u200f\u2060\ufeff]"
 
 
-class Support(Struct, gc=False, forbid_unknown_fields=True):
+class Support(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """An anchor that survives re-chunking: a place in a document, and text that must be there."""
 
     rel_path: NonEmpty
@@ -22,14 +22,14 @@ class Support(Struct, gc=False, forbid_unknown_fields=True):
     snippets: tuple[NonEmpty, ...] = ()
 
 
-class Section(Struct, gc=False, forbid_unknown_fields=True):
+class Section(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """A document and the section of it that right citations point at."""
 
     doc_id: str
     section: str
 
 
-class Fact(Struct, gc=False, forbid_unknown_fields=True):
+class Fact(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """Something that the context must contain, in one of several wordings."""
 
     fact: NonEmpty
@@ -41,7 +41,7 @@ class Fact(Struct, gc=False, forbid_unknown_fields=True):
         return (self.fact, *self.aliases)
 
 
-class Attack(Struct, gc=False, forbid_unknown_fields=True):
+class Attack(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """The mark of a safety case: an attack, or a benign control of one."""
 
     kind: Literal["input", "output"]
@@ -49,7 +49,7 @@ class Attack(Struct, gc=False, forbid_unknown_fields=True):
     category: OrAbsent[str] = None
 
 
-class Gold(Struct, gc=False, forbid_unknown_fields=True):
+class Gold(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """One labelled question. ``None`` means that the row lacks a field; an empty value, that it is empty.
 
     ``substrings`` are lower-cased, ``citations`` without repeats. ``line`` is set by whoever reads the row.

@@ -24,11 +24,12 @@ def run(task: Task, opened: BinaryIO, size: int) -> Scorer:
     """
     file, jobs = LocalFile(opened.fileno()), processes(task.execution.jobs)
     cuts = byte_ranges(size, min(max(size // (jobs * _ROUNDS), _LEAST), _MOST))
-    answered: set[int] = set()  # each process has its own
+    answered = bytearray(len(task.work.golds))  # each process has its own
 
     def score(number: int) -> RangeResult:
         result = score_range(task.work, task.path, file, cuts[number], answered)
-        answered.update(result.log.run("").slots)
+        for slot in result.log.run("").slots:
+            answered[slot] = True
         return result
 
     task.execution.watch.begin(size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rag_eval.cases.pairing import Questions
@@ -14,8 +14,7 @@ from rag_eval.readers.ranges import ByteRange, File, ProblemMerger, RangeLedger,
 from rag_eval.readers.source import Digest, Reader
 from rag_eval.readers.trace_file import pair_finder, read_traces, trace_lines
 from rag_eval.readers.unreadable import Unreadable
-from rag_eval.scoring.outcomes import OutcomeLog
-from rag_eval.scoring.scorer import PairTrace, Scorer
+from rag_eval.scoring.scorer import OutcomeLog, PairTrace, Scorer
 
 _SETTLE = 1 << 16  # traces, until they replace earlier ones
 
@@ -50,12 +49,10 @@ def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -
     return scorer
 
 
-def score_range(
-    work: Work, path: str, file: File, lines: ByteRange, answered: set[int] | frozenset[int] = frozenset()
-) -> RangeResult:
+def score_range(work: Work, path: str, file: File, lines: ByteRange, answered: Sequence[int] = b"") -> RangeResult:
     """Score the lines that begin in a range of ``file``, which is called ``path``.
 
-    ``answered`` are the places of the items that a trace behind the range answers.
+    ``answered`` says of each item whether a trace behind the range answers it.
     """
     ledger, scorer = RangeLedger(), work.scorer.empty_copy()
     reader = Reader(ledger, work.limits._replace(lines=sys.maxsize))

@@ -11,7 +11,8 @@ from rag_eval.governance.base_gates import base_policy
 from rag_eval.governance.base_gold import is_unchanged
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import Ledger
-from rag_eval.run.inputs import headline, with_verdicts
+from rag_eval.run.inputs import with_verdicts
+from rag_eval.run.options import headline
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Earlier, Report
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
     from rag_eval.governance.base_policy import Authority
     from rag_eval.readers.source import Reader
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
     from rag_eval.run.scored import ScoredRun
 
 

@@ -29,10 +29,10 @@ class Metric(NamedTuple):
     names the parts of :class:`~rag_eval.contract.Settings` that a score depends on. A metric of the level ``run``
     scores what run.json says instead of a case. ``version`` goes up when the definition changes.
 
-    ``depends_on`` says when a score need not be computed again: ``features`` if cases with equal
-    :mod:`rag_eval.scoring.features` score alike, ``ranking`` if ``case.in_a`` and ``case.ranking`` decide it, ``leaks``
-    if the features do unless a leak detector may find something, ``labels`` if there is none for items without optional
-    labels. Otherwise it is computed for each ``case`` that has the fields it needs.
+    ``depends_on`` says when a score need not be computed again: ``features`` if cases with equal features
+    (:mod:`rag_eval.scoring.case_scorer`) score alike, ``ranking`` if ``case.in_a`` and ``case.ranking`` decide it,
+    ``leaks`` if the features do unless a leak detector may find something, ``labels`` if there is none for items
+    without optional labels. Otherwise it is computed for each ``case`` that has the fields it needs.
     """
 
     name: str

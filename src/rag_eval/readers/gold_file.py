@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, repeat
+from operator import itemgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ Row = dict[str, Any]
 
 def read_gold(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Gold]:
     """Return the gold items of ``path`` by qid, in file order."""
-    return _read(reader, path, (gold for gold, _ in _entries(reader, path, digest, with_rows=False)))
+    return _read(reader, path, map(itemgetter(0), _entries(reader, path, digest, with_rows=False)))
 
 
 def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
@@ -85,10 +86,9 @@ def _read(reader: Reader, path: str, golds: Iterable[Gold]) -> dict[str, Gold]:
 
 def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: bool) -> Iterator[tuple[Gold, Row]]:
     """Items with their rows; those of JSON Lines ``with_rows`` only, as that takes longer."""
-    from rag_eval.readers.import_inputs import foreign_gold
-    from rag_eval.readers.json_array import array_rows, is_golden
-
     if is_folder(reader, path):
+        from rag_eval.readers.import_inputs import foreign_gold
+
         yield from _of_rows(foreign_gold(reader, path, "labels", digest))
         return
     source = reader.open(path, digest)
@@ -99,13 +99,20 @@ def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: boo
         if not source.is_array and with_rows:
             yield from lines.rows(source)
         elif not source.is_array:
-            for gold in chain.from_iterable(lines.blocks(source)):
-                yield gold, {}
-        elif is_golden(source.head):
-            yield from _of_rows(foreign_gold(reader, path, "rag-server-golden", opened=source))
+            yield from zip(chain.from_iterable(lines.blocks(source)), repeat({}))
         else:
-            for line, row in array_rows(reader, source):
-                yield Gold.from_array_item(row, line), row
+            yield from _array_entries(reader, path, source)
+
+
+def _array_entries(reader: Reader, path: str, source: Source) -> Iterator[tuple[Gold, Row]]:
+    from rag_eval.readers.import_inputs import foreign_gold
+    from rag_eval.readers.json_array import array_rows, is_golden
+
+    if is_golden(source.head):
+        yield from _of_rows(foreign_gold(reader, path, "rag-server-golden", opened=source))
+    else:
+        for line, row in array_rows(reader, source):
+            yield Gold.from_array_item(row, line), row
 
 
 def _of_rows(rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[Gold, Row]]:

@@ -60,15 +60,15 @@ class JsonLines(Generic[R]):
         """The records of lines that are all good rows; None if only a look at each can tell."""
         try:
             if self._has_unknown_fields:
-                records = self._with_unknown_fields(first, lines)
+                decoded = list(map(self._untyped.decode, lines))
+                records = self._with_unknown_fields(first, decoded)
             else:
-                records = list(map(self._typed.decode, lines))
+                decoded = records = list(map(self._typed.decode, lines))
         except _REFUSED:
             return None
-        return None if self._unique_keys and self._may_repeat_keys(lines) else records
+        return None if self._unique_keys and _may_repeat_keys(lines, decoded) else records
 
-    def _with_unknown_fields(self, first: int, lines: list[bytes]) -> list[R]:
-        rows = list(map(self._untyped.decode, lines))
+    def _with_unknown_fields(self, first: int, rows: list[Any]) -> list[R]:
         found = [without_unknown(self._record, row) for row in rows]
         for row, (_, unknown) in zip(rows, found, strict=True):
             self._check_depth(row, unknown)
@@ -76,13 +76,6 @@ class JsonLines(Generic[R]):
         for number, (_, unknown) in enumerate(found, first):
             self._note_unknown(number, unknown)
         return records
-
-    def _may_repeat_keys(self, lines: list[bytes]) -> bool:
-        """Whether a key may be repeated: written again, the lines then have fewer quotes."""
-        block = b"".join(lines)
-        if b"u0022" in block:  # an escape that is written as another one
-            return True
-        return block.count(b'"') != msgspec.json.encode(self._untyped.decode_lines(block)).count(b'"')
 
     def _lines(self, first: int, lines: list[bytes]) -> Iterator[tuple[R, bytes]]:
         """Each good line of a block by itself."""
@@ -146,3 +139,11 @@ class JsonLines(Generic[R]):
         for place, field in fields:
             name = f"{place}.{field}" if place else field
             self._ledger.unknown_field(self._path, number, name, field, known_fields(self._record, place))
+
+
+def _may_repeat_keys(lines: list[bytes], decoded: list[Any]) -> bool:
+    """Whether a key may be repeated: written again, without defaults, the lines then have fewer quotes."""
+    block = b"".join(lines)
+    if b"u0022" in block:  # an escape that is written as another one
+        return True
+    return block.count(b'"') != msgspec.json.encode(decoded).count(b'"')

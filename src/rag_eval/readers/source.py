@@ -6,7 +6,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
 from rag_eval.errors import MissingExtra
@@ -169,6 +169,16 @@ class Source:
             for number, line in enumerate(block, first):
                 if not line.isspace():
                     yield number, line.removesuffix(b"\n")
+
+    def lines_at(self, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Number and bytes of some lines, in their order, without their ends."""
+        rest = sorted(numbers, reverse=True)
+        for first, block in self.line_blocks():
+            while rest and rest[-1] < first + len(block):
+                number = rest.pop()
+                yield number, block[number - first].removesuffix(b"\n")
+            if not rest:
+                return
 
     def whole(self, hint: str = _AS_LINES) -> bytes | None:
         """All bytes, or None with a problem where they cannot all be read or are more than ``limits.whole_mib``."""

@@ -155,12 +155,10 @@ def read_cases(
     if source is None:
         return
     with source:
-        for number, line in source.lines():
-            if (question := by_line.pop(number, None)) is not None:
-                trace = Trace.from_row(json.loads(line), question.qid, number)  # it was validated when it was scored
-                yield question, Case(golds[question.qid], trace, policy.settings)
-                if not by_line:
-                    return
+        for number, line in source.lines_at(by_line):
+            question = by_line[number]
+            trace = Trace.from_row(json.loads(line), question.qid, number)  # it was validated when it was scored
+            yield question, Case(golds[question.qid], trace, policy.settings)
 
 
 def _hashes_of_gold(inputs: Inputs, path: str, sha256: str, about: Mapping[str, Any]) -> list[str]:

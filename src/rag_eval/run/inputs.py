@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold, Trace
-from rag_eval.engines.options import DEFAULT_EXECUTION, ExecutionOptions
 from rag_eval.errors import UsageError
 from rag_eval.gates.partial_runs import narrowed, within
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
@@ -20,38 +19,13 @@ from rag_eval.readers.limits import Limits
 from rag_eval.readers.problems import Ledger
 from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import pair_finder, paired, read_traces
+from rag_eval.run.options import Options, headline
 
 if TYPE_CHECKING:
     from rag_eval.governance.base_policy import Authority
     from rag_eval.readers.baseline import BaselineFile
 
 DEFAULT_CUTOFFS = (1, 3, 5, 10)
-
-
-class Options(NamedTuple):
-    """What to score. An empty path falls back on the gates file, then on the usual places."""
-
-    gold: str = ""
-    trace: str = ""
-    gates: str = ""
-    cutoffs: tuple[int, ...] = ()
-    root: str | None = None
-    """No link may lead out of this folder; None means the folder of the named file."""
-    folder: str = ""
-    """The folder of the usual places if there is no gates file."""
-    baseline: str = ""
-    """Replaces the baseline of the gates file."""
-    perspectives: tuple[str, ...] = ()
-    """Measure and judge only these; empty means all."""
-    suite: str = "full"
-    """``full``, or ``smoke`` or ``smoke:N`` for a part of the questions."""
-    execution: ExecutionOptions = DEFAULT_EXECUTION
-    by: tuple[str, ...] = ()
-    """Gold fields to cut the metrics by, besides those of the gates file."""
-    verdicts: str = ""
-    """Replaces the verdicts of the gates file."""
-    held: Mapping[str, bytes] = {}
-    """What is read in place of the files of these names: stdin, and rows that are given as objects."""
 
 
 class Inputs(NamedTuple):
@@ -162,11 +136,6 @@ def with_verdicts(policy: Policy, reader: Reader, digests: Digests) -> Policy:
 
     judge, replay = read_replay(reader, policy.verdicts, policy.judge, digests)
     return policy._replace(judge=judge, replay=replay)
-
-
-def headline(cutoffs: Sequence[int], own: int) -> int:
-    """Return the k of labels and diagnosis: the policy's, unless other cutoffs are asked for."""
-    return own if not cutoffs or own in cutoffs else max(cutoffs)
 
 
 def wanted(options: Options, *policies: Policy) -> tuple[Measure, ...]:

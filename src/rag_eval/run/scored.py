@@ -24,8 +24,8 @@ from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import read_traces
 from rag_eval.run import checks
 from rag_eval.run.inputs import Inputs, read_run_json
+from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
-from rag_eval.scoring.scorer import Scorer
 
 _MANY = 20_000
 """Cases from which paired tests take longer than starting further processes."""
@@ -200,7 +200,7 @@ def _scorecard(
     asked: Mapping[str, Gold],
 ) -> Scorecard:
     """Score a policy's trace file against ``golds``; only about those that are ``asked``."""
-    scorer = Scorer(asked, inputs.measures, policy.settings, () if asked is golds else golds)
+    scorer = metric_scorer(asked, inputs.measures, policy.settings, () if asked is golds else golds)
     work = engines.Work(golds, scorer, Questions(golds), reader.limits, is_complete=not reader.ledger.problems)
     task = engines.Task(work, reader, policy.trace, digests, inputs.options.execution)
     return engines.score(task).close()

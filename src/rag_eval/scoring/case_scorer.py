@@ -1,31 +1,28 @@
 """The outcome of one case: its scores under all columns asked for, its labels, its habits.
 
-Most cases have the features of an earlier one, and its outcome. What depends on more is computed for the case: scores
-of optional fields that its row or its gold item has, and of texts in which a detector may find something.
+The features of a case are a small value on which most of its scores depend: cases with equal features score alike, and
+most cases have those of an earlier one. What depends on more is computed for the case: scores of optional fields that
+its row or its gold item has, and of texts in which a detector may find something.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from hashlib import sha256
+from itertools import islice
 from math import ceil
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from rag_eval.cases.case import Case
-from rag_eval.cases.integrity import CITES_ALL, LEAST_CITED, LEAST_PROBES, PROBES, SAYS_ALL, drawn_at
+from rag_eval.cases.case import Case, is_blocked, ranks_of, refused_in_words
+from rag_eval.cases.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAYS_ALL, drawn_at
 from rag_eval.cases.labels import example08, label
-from rag_eval.contract import OPTIONAL, Gold, Settings, Trace
+from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage
 from rag_eval.metrics import Measure
-from rag_eval.scoring.features import (
-    Answered,
-    FeatureConfig,
-    Features,
-    extract_features,
-    has_features,
-)
-from rag_eval.scoring.outcomes import Outcome, Scores
+from rag_eval.metrics.operations import unpriced
+from rag_eval.scoring.scorecard import Scorecard
+from rag_eval.scoring.scorer import Outcome, Scorer, Scores
 from rag_eval.textual.leaks import suspects
 from rag_eval.textual.tokens import holds_any
 
@@ -35,6 +32,82 @@ V = TypeVar("V")
 _REMEMBERED = 50_000
 _DRAWN = 500  # items among which probes are looked for
 _ALMOST_ALL = 0.8  # of the probes: a claim that answers as many answers every question
+
+
+Features = tuple[Any, ...]
+Extract = tuple[Features, str, Sequence[str], frozenset[str]]
+"""The features of a case, and what they were read from: the claim in lower case, retrieved and cited ids."""
+_NONE: frozenset[str] = frozenset()
+
+
+class FeatureConfig(NamedTuple):
+    """What of a trace matters: the refusal token in lower case, whether other words refuse, how deep ranks are read.
+
+    Behind rank ``depth`` only the first relevant rank matters.
+    """
+
+    settings: Settings
+    token: str
+    has_phrases: bool
+    depth: int
+
+    @classmethod
+    def of(cls, settings: Settings, columns: Iterable[Measure]) -> FeatureConfig:
+        """Return the configuration of a run that asks for ``columns``."""
+        cutoffs = [sys.maxsize if one.k is None else one.k for one in columns if one.metric.depends_on == "ranking"]
+        phrases = bool(settings.phrases or settings.builtin)
+        return cls(settings, settings.token.lower(), phrases, max([settings.k, *cutoffs]))
+
+
+def has_features(gold: Gold) -> bool:
+    """Whether only gold citations say what is relevant to an item, and it is no attack."""
+    return (
+        gold.relevance_grades is None
+        and gold.doc_grades is None
+        and gold.relevant_docs is None
+        and gold.supports is None
+        and gold.sections is None
+        and gold.expected_documents is None
+        and gold.attack is None
+    )
+
+
+def extract_features(gold: Gold, trace: Trace, config: FeatureConfig) -> Extract:
+    """Return the features of an answer without an error to an item that has features.
+
+    They are read off the records directly, which is much cheaper than to compute the scores.
+    """
+    answer = trace.answer_json
+    given = trace.claim if answer is None else answer.claim
+    citations = trace.given_citations() if answer is None else answer.citations
+    ids: Sequence[str] = trace.given_retrieved() if trace.retrieved_ids is None else trace.retrieved_ids
+    if len(set(ids)) != len(ids):
+        ids = tuple(dict.fromkeys(ids))
+    claim = given.strip()
+    lowered = claim.lower()
+    refused = by_token = lowered == config.token
+    if config.has_phrases and not refused:
+        refused = refused_in_words(claim, config.settings)
+    abstained, marks = trace.abstained, None
+    if (trace.guardrail is not None or trace.flags is not None) and is_blocked(trace.guardrail, trace.flags):
+        abstained = True
+    if abstained is not None:
+        refused = abstained
+    if abstained is not None or trace.ok is not None or trace.timed_out is not None:
+        marks = abstained, trace.ok, trace.timed_out
+    cited = frozenset(citations) if citations else _NONE
+    retrieved = len(cited.intersection(ids)) if cited else 0
+    exact = refused and not cited and given == config.settings.token
+    features: Features = marks, refused, by_token, exact, citations is None, not claim, len(cited), retrieved
+    if not gold.answerable:
+        return features, lowered, ids, cited
+    relevant = frozenset(gold.citations)
+    contained = refused or not gold.substrings or holds_any(gold.substrings, lowered)
+    if len(ids) <= config.depth:
+        ranks = ranks_of(relevant, ids)
+    else:
+        ranks = iter([*ranks_of(relevant, ids[: config.depth])] or [*islice(ranks_of(relevant, ids), 1)])
+    return (*features, contained, len(relevant), len(relevant & cited), *ranks), lowered, ids, cited
 
 
 class _Group(NamedTuple):
@@ -54,11 +127,13 @@ class _Group(NamedTuple):
         for get in self.of_trace:
             if get(trace) is None:
                 return False
-        return all([get(gold) is not None for get in self.of_gold])
+        return not self.of_gold or all([get(gold) is not None for get in self.of_gold])
 
 
 class CaseScorer:
     """Scores traces one by one. Whatever it remembers changes no outcome."""
+
+    least_pool = LEAST_POOL
 
     def __init__(self, golds: Mapping[str, Gold], columns: Sequence[Measure], settings: Settings) -> None:
         self._settings = settings
@@ -87,6 +162,10 @@ class CaseScorer:
         self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else sys.maxsize
         self._may_lack = len(self._probes) - ceil(len(self._probes) * _ALMOST_ALL)
 
+    def is_plain(self, gold: Gold) -> bool:
+        """Return whether an item has no label but substrings and citations."""
+        return gold.is_plain
+
     def suspects(self, traces: Sequence[Trace]) -> Collection[int]:
         """Return the places of traces in whose claims a leak detector may find something, many at once."""
         return suspects([trace.claim for trace in traces], self._settings.safety) if self.seeks_leaks else ()
@@ -99,7 +178,7 @@ class CaseScorer:
         """
         if trace.error is not None or not (is_plain or has_features(gold)):
             return self._score_exactly(gold, trace)
-        read = extract_features(gold, trace, self._config)
+        features, claim, retrieved, cited = extract_features(gold, trace, self._config)
         needs_text = self._of_text and (
             is_suspect
             or not is_plain
@@ -108,18 +187,18 @@ class CaseScorer:
             or trace.flags is not None
         )
         known = self._without_text if needs_text else self._known
-        outcome = known.get(read.features)
-        groups = [group for group in (self._plain_groups if is_plain else self._groups) if group.applies(gold, trace)]
-        habits = (
-            self._habits(read, gold.citations)
-            if len(read.cited) >= LEAST_CITED or len(read.claim) >= self._shortest
-            else 0
-        )
+        outcome = known.get(features)
+        groups = self._plain_groups if is_plain else self._groups
+        if groups:
+            groups = [group for group in groups if group.applies(gold, trace)]
+        habits = 0
+        if len(cited) >= LEAST_CITED or len(claim) >= self._shortest:
+            habits = self._habits(claim, retrieved, cited, gold.citations)
         if outcome is not None and not (needs_text or groups or habits):
             return outcome
         case = Case(gold, trace, self._settings)
         if outcome is None:
-            outcome = _remember(known, read.features, self._outcome(case, with_text=not needs_text))
+            outcome = _remember(known, features, self._outcome(case, with_text=not needs_text))
         scores = outcome.scores
         if needs_text:
             scores = (*scores, *[one.score(case) for one in self._of_text])
@@ -136,12 +215,10 @@ class CaseScorer:
     def _score_exactly(self, gold: Gold, trace: Trace) -> Outcome:
         """The outcome without regard to features."""
         case = Case(gold, trace, self._settings)
-        read = Answered((), case.claim.lower(), trace.retrieved, frozenset(case.cites))
+        habits = self._habits(case.claim.lower(), trace.retrieved, frozenset(case.cites), case.cited_evidence)
         groups = [group for group in self._groups if group.applies(gold, trace)]
         outcome = self._outcome(case, with_text=True)
-        return self.intern(
-            outcome._replace(habits=self._habits(read, case.cited_evidence), own=self._own_scores(groups, case))
-        )
+        return self.intern(outcome._replace(habits=habits, own=self._own_scores(groups, case)))
 
     def _outcome(self, case: Case, *, with_text: bool) -> Outcome:
         """The outcome as far as the features decide it, with the scores of texts or without."""
@@ -170,25 +247,26 @@ class CaseScorer:
         known = self._same.get(key)
         return known or _remember(self._same, key, outcome._replace(scores=scores))
 
-    def _habits(self, read: Answered, evidence: Collection[str]) -> int:
+    def _habits(self, claim: str, retrieved: Sequence[str], cited: frozenset[str], evidence: Collection[str]) -> int:
         """The habits of an answer that :mod:`rag_eval.cases.integrity` asks about."""
-        habits, retrieved = 0, read.retrieved
-        is_long = LEAST_CITED <= len(retrieved) <= len(read.cited)
-        if is_long and read.cited.issuperset(retrieved) and not set(evidence).issuperset(retrieved):
-            habits |= CITES_ALL
-        if len(read.claim) >= self._shortest and self._answers_almost_all(read.claim):
-            habits |= SAYS_ALL
-        return habits
-
-    def _answers_almost_all(self, claim: str) -> bool:
-        """Whether a claim says what so many probes want that few are left."""
-        lacking = 0
+        cites_all = LEAST_CITED <= len(retrieved) <= len(cited) and cited.issuperset(retrieved)
+        habits = CITES_ALL if cites_all and not set(evidence).issuperset(retrieved) else 0
+        if len(claim) < self._shortest:
+            return habits
+        lacking = 0  # probes whose question the claim does not answer
         for texts in self._probes:
-            if not holds_any(texts, claim):
+            for text in texts:
+                if text in claim:
+                    break
+            else:
                 lacking += 1
                 if lacking > self._may_lack:
-                    return False
-        return True
+                    return habits
+        return habits | SAYS_ALL
+
+    def unpriced(self, usage: Usage) -> str:
+        """Return the model whose tokens are counted and have no price; empty if there is none."""
+        return unpriced(usage, self._settings)
 
 
 def _grouped(columns: Iterable[Measure]) -> list[_Group]:
@@ -229,3 +307,19 @@ def _remember(known: dict[K, V], key: K, value: V) -> V:
     if len(known) >= _REMEMBERED and key not in known:
         known.clear()
     return known.setdefault(key, value)
+
+
+def metric_scorer(
+    golds: Mapping[str, Gold], measures: Sequence[Measure], settings: Settings, ignored: Container[str] = ()
+) -> Scorer:
+    """Return what scores traces by metrics. Aggregations of a metric share its scores."""
+    columns = {one.column: one for one in measures if one.metric.level == "case"}.values()
+    return Scorer(golds, CaseScorer(golds, list(columns), settings), measures, ignored)
+
+
+def score(cases: Iterable[tuple[Gold, Trace]], measures: Sequence[Measure], settings: Settings) -> Scorecard:
+    """Score pairs in memory."""
+    pairs = list(cases)
+    scorer = metric_scorer({gold.qid: gold for gold, _ in pairs}, measures, settings)
+    scorer.add([trace for _, trace in pairs if trace.line])
+    return scorer.close()

@@ -7,78 +7,94 @@ shipped answer makes precision and chr 1.0, no (un)answerable item makes its rat
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rag_eval.cases.case import Case
-from rag_eval.contract import Answer, Gold, Settings, Trace
+from rag_eval.contract import Answer, Gold, Trace, Usage
 from rag_eval.errors import UsageError
-from rag_eval.metrics import Measure
-from rag_eval.metrics._metric import metric
 from rag_eval.scoring.scorecard import Scorecard
-from rag_eval.scoring.scorer import PairTrace, Scorer
+from rag_eval.scoring.scorer import Outcome, PairTrace, Scorer, Scores
+from rag_eval.textual.tokens import holds_any
 
 DEFAULT_GATES = {"precision": "0.80", "chr": "0.75", "under": "0.05", "over": "0.10"}
 FLOORS = {"precision": "precision", "chr": "chr"}
 CEILINGS = {"under": "under_refusal", "over": "over_refusal"}
 """The metrics that the names of the inline gates stand for, by the side of the threshold that is right."""
 
-_SOURCE = "reference scorer"
+_NO_ANSWER = Answer("")
 
 
-@metric("shipped answers", source=_SOURCE, depends_on="features")
-def precision(case: Case) -> bool | None:
-    """Share of shipped answers that are right and rightly cited."""
-    return _hits(case) and case.contained if case.shipped else None
+class ReferenceCases:
+    """Scores cases as the reference scorer does: each is a hit, a miss, or None for a number that is not about it."""
 
+    columns: tuple[str, ...] = ("precision", "chr", "under", "over", "recall")
+    least_pool = sys.maxsize
 
-@metric("shipped answers", source=_SOURCE, depends_on="features")
-def chr(case: Case) -> bool | None:  # noqa: A001 - the field's name for the citation hit rate
-    """Share of shipped answers whose citations hit."""
-    return _hits(case) if case.shipped else None
+    def __init__(self, k: int, token: str) -> None:
+        self._k, self._token = k, token.lower()
+        self._known: dict[tuple[Scores, str], Outcome] = {}
 
+    def score(self, gold: Gold, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:  # noqa: ARG002
+        """Return the outcome of a trace under its gold item."""
+        return self._outcome(self._scores(gold, trace), "")
 
-@metric("unanswerable items", source=_SOURCE, depends_on="features")
-def under(case: Case) -> bool | None:
-    """Share of unanswerable items that were answered."""
-    return None if case.gold.answerable else case.shipped
+    def score_missing(self, gold: Gold, is_plain: bool) -> Outcome:  # noqa: ARG002
+        """Return the outcome of an item without a trace: that of an empty answer that is no refusal."""
+        return self._outcome(self._scores(gold, Trace.missing(gold.qid)), "MISSING")
 
+    def _scores(self, gold: Gold, trace: Trace) -> Scores:
+        answer, ids = trace.answer_json or _NO_ANSWER, trace.retrieved_ids or ()
+        claim = answer.claim.strip().lower()
+        is_refusal = claim == self._token
+        if not gold.answerable:
+            return (None, None, False, None, None) if is_refusal else (False, False, True, None, None)
+        wanted = set(gold.citations)
+        recalled = wanted.issubset(ids[: self._k])
+        if is_refusal:
+            return None, None, None, True, recalled
+        cited = set(answer.citations or ())
+        hits = cited.issubset(ids) and (not cited.isdisjoint(wanted) if wanted else not cited)
+        right = hits and (not gold.substrings or holds_any(gold.substrings, claim))
+        return right, hits, None, False, recalled
 
-@metric("answerable items", source=_SOURCE, depends_on="features")
-def over(case: Case) -> bool | None:
-    """Share of answerable items that were refused."""
-    return case.refused if case.gold.answerable else None
+    def _outcome(self, scores: Scores, label: str) -> Outcome:
+        key = scores, label
+        return self._known.get(key) or self._known.setdefault(key, Outcome(scores, label, "", "", 0))
 
+    def intern(self, outcome: Outcome) -> Outcome:
+        """Return the one object for all cases with an outcome."""
+        return self._outcome(outcome.scores, outcome.label)
 
-@metric("answerable items", source=_SOURCE, depends_on="features")
-def recall(case: Case) -> bool | None:
-    """Share of answerable items of which every gold citation is among the first k retrieved."""
-    return set(case.gold.citations).issubset(case.trace.retrieved[: case.settings.k]) if case.gold.answerable else None
+    def is_plain(self, gold: Gold) -> bool:  # noqa: ARG002
+        """Return True: no score depends on further labels, on leaks, or on prices."""
+        return True
 
+    def suspects(self, traces: Sequence[Trace]) -> tuple[int, ...]:  # noqa: ARG002
+        """Return no place."""
+        return ()
 
-_MEASURES = [Measure(one.name, one) for one in (precision, chr, under, over, recall)]
+    def unpriced(self, usage: Usage) -> str:  # noqa: ARG002
+        """Return no model."""
+        return ""
 
 
 class ReferenceScorer(Scorer):
     """Scores traces as the reference scorer reads them: the last trace of a question counts, whatever its run."""
 
     def __init__(self, golds: Mapping[str, Gold], k: int, token: str) -> None:
-        super().__init__(golds, _MEASURES, Settings(token=token, k=k))
-        self._made_of = golds, k, token
+        super().__init__(golds, ReferenceCases(k, token))
 
-    def __reduce__(self) -> tuple[type[ReferenceScorer], tuple[Mapping[str, Gold], int, str]]:
-        """Send what it is made of to another process: its measures are no metrics that can be looked up there."""
-        return ReferenceScorer, self._made_of
-
-    def add(
-        self, traces: Sequence[Trace], pair: PairTrace | None = None, answered: Container[int] = frozenset()
-    ) -> None:
+    def add(self, traces: Sequence[Trace], pair: PairTrace | None = None, answered: Sequence[int] = b"") -> None:
         """Score traces into the log; of one without a qid it is only checked whether it names a question."""
         for trace in traces:
-            if not (trace.qid or trace.q_id) and pair:
-                pair(trace)
-        self.log.unread += sum([not (trace.qid or trace.q_id) or trace.answer_json is None for trace in traces])
-        super().add([_as_read(trace) for trace in traces if trace.qid or trace.q_id], None, answered)
+            if trace.answer_json is None or not (trace.qid or trace.q_id):
+                self.log.unread += 1
+            if trace.q_id or trace.case_id or trace.run or not trace.qid:
+                if pair and not (trace.qid or trace.q_id):
+                    pair(trace)
+                trace.qid, trace.q_id, trace.case_id, trace.run = trace.qid or trace.q_id, "", "", ""
+        super().add([trace for trace in traces if trace.qid], None, answered)
 
 
 def parse_gates(text: str) -> dict[str, str]:
@@ -116,20 +132,3 @@ def scores(card: Scorecard, k: int, gates: Mapping[str, str]) -> dict[str, Any]:
         "gates": dict(gates),
         "pass": floors and all([values[name] <= float(gates[name]) for name in CEILINGS]),
     }
-
-
-def _hits(case: Case) -> bool:
-    """Whether everything cited was retrieved, and a gold citation is cited, or nothing if there are none."""
-    gold, cites = case.gold, set(case.cites)
-    if not gold.answerable or not cites.issubset(case.trace.retrieved):
-        return False
-    return not cites.isdisjoint(gold.citations) if gold.citations else not cites
-
-
-def _as_read(trace: Trace) -> Trace:
-    """A trace as the reference scorer reads it."""
-    ids = trace.retrieved_ids or ()
-    if len(set(ids)) < len(ids):  # a repeated id keeps its rank, at which nothing is found
-        ids = tuple([f"\0{rank}" if name in ids[:rank] else name for rank, name in enumerate(ids)])
-    answer = trace.answer_json or Answer("")
-    return Trace(qid=trace.qid or trace.q_id, retrieved_ids=ids, answer_json=answer, line=trace.line)

@@ -14,7 +14,7 @@ from rag_eval.stats.tally import weighed
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
     from rag_eval.metrics import Measure
-    from rag_eval.scoring.outcomes import Outcome, RunOutcomes
+    from rag_eval.scoring.scorer import Outcome, RunOutcomes
     from rag_eval.stats.tally import Score, Tally, Value
 
     Item = tuple[Gold, str | None, Outcome, int]

@@ -2,20 +2,140 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from array import array
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from copy import copy
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rag_eval.cases.integrity import LEAST_POOL
 from rag_eval.cases.labels import ABSENT
-from rag_eval.contract import Gold, Settings, Trace
-from rag_eval.metrics import Measure
-from rag_eval.metrics.operations import unpriced
-from rag_eval.scoring.case_scorer import CaseScorer
-from rag_eval.scoring.outcomes import OutcomeLog, RunOutcomes
+from rag_eval.contract import Gold, Trace, Usage
 from rag_eval.scoring.scorecard import Cases, Completeness, Scorecard
+from rag_eval.stats.tally import Score
+
+if TYPE_CHECKING:
+    from rag_eval.metrics import Measure
 
 PairTrace = Callable[[Trace], str | None]
 """Finds the qid of the gold item that a trace answers if its own qid does not tell."""
+
+Scores = tuple[Score | None, ...]
+
+
+class Outcome(NamedTuple):
+    """The outcome of a case, shared by all cases with the same one.
+
+    ``scores`` are one object for the many cases that score alike. ``own`` are scores that may differ in every case,
+    such as measured times, in the order of the columns that follow; it is empty if no column does.
+    """
+
+    scores: Scores
+    label: str
+    example08: str
+    level: str
+    habits: int
+    own: Scores = ()
+
+
+class RunLog:
+    """The outcomes of one run in the order of its traces.
+
+    An entry of each list is a trace: the place of its gold item in the set, its outcome, its line, and the fingerprint
+    of the ids that it retrieved if they are a long list, else 0.
+    """
+
+    def __init__(self) -> None:
+        self.slots, self.lines, self.pools = array("Q"), array("Q"), array("Q")
+        self.outcomes: list[Outcome] = []
+
+
+class OutcomeLog:
+    """The scored traces of a part of a file, by run.
+
+    ``unknown`` counts traces of no gold item, ``replaced`` those that were not scored as others replace them, and
+    ``unread`` those without what the reference scorer reads. ``pool_sizes`` are the lengths of long lists of ids by
+    their fingerprint, ``unpriced`` models without a price.
+    """
+
+    def __init__(self) -> None:
+        self.runs: dict[str, RunLog] = {}
+        self.unknown = self.replaced = self.unread = 0
+        self.unpriced: set[str] = set()
+        self.pool_sizes: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return sum([len(run.slots) for run in self.runs.values()])
+
+    def run(self, name: str) -> RunLog:
+        """Return the log of a run."""
+        return self.runs.get(name) or self.runs.setdefault(name, RunLog())
+
+    def pool(self, ids: Sequence[str]) -> int:
+        """Return the fingerprint of the set of ids in a long list, which is the same in every process."""
+        fingerprint = int.from_bytes(blake2b("\0".join(sorted(ids)).encode(), digest_size=7).digest()) + 1
+        self.pool_sizes[fingerprint] = len(ids)
+        return fingerprint
+
+    def replace_outcomes(self, replacement: Callable[[Outcome], Outcome]) -> None:
+        """Replace every outcome, each distinct object once."""
+        known: dict[int, Outcome] = {}
+        for run in self.runs.values():
+            for outcome in run.outcomes:
+                if id(outcome) not in known:
+                    known[id(outcome)] = replacement(outcome)
+            run.outcomes = [known[id(outcome)] for outcome in run.outcomes]
+
+
+_NOTHING = Outcome((), "", "", "", 0)
+
+
+class RunOutcomes:
+    """The outcomes of one run by the places of the gold items, and what its log knows of their traces."""
+
+    def __init__(self, size: int) -> None:
+        self.outcomes: list[Outcome] = [_NOTHING] * size
+        self.lines, self.pools = array("Q", bytes(8 * size)), array("Q", bytes(8 * size))
+
+    def store(self, log: RunLog, lines_before: int) -> None:
+        """Store the traces of a log, of each case the last; their lines count from ``lines_before``."""
+        # Millions pass here: no step of it is Python's for each of them.
+        deque(map(self.outcomes.__setitem__, log.slots, log.outcomes), maxlen=0)
+        deque(map(self.lines.__setitem__, log.slots, map(lines_before.__add__, log.lines)), maxlen=0)
+        deque(map(self.pools.__setitem__, log.slots, log.pools), maxlen=0)
+
+    def missing(self) -> list[int]:
+        """Return the places without a trace."""
+        return [slot for slot, outcome in enumerate(self.outcomes) if outcome is _NOTHING]
+
+
+class ScoresCases(Protocol):
+    """Scores one case at a time.
+
+    ``columns`` name the scores of an outcome. Lists of ids that are longer than ``least_pool`` are compared with those
+    of other cases.
+    """
+
+    columns: tuple[str, ...]
+    least_pool: int
+
+    def is_plain(self, gold: Gold) -> bool:
+        """Return whether an item has no labels but those that are cheap to compare."""
+
+    def suspects(self, traces: Sequence[Trace]) -> Collection[int]:
+        """Return the places of traces in whose claims a leak detector may find something, many at once."""
+
+    def score(self, gold: Gold, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:
+        """Return the outcome of a trace under its gold item."""
+
+    def score_missing(self, gold: Gold, is_plain: bool) -> Outcome:
+        """Return the outcome of an item without a trace."""
+
+    def intern(self, outcome: Outcome) -> Outcome:
+        """Return the one object for all cases with an outcome."""
+
+    def unpriced(self, usage: Usage) -> str:
+        """Return the model whose tokens are counted and have no price; empty if there is none."""
 
 
 class Scorer:
@@ -28,17 +148,14 @@ class Scorer:
     def __init__(
         self,
         golds: Mapping[str, Gold],
-        measures: Sequence[Measure],
-        settings: Settings,
+        cases: ScoresCases,
+        measures: Sequence[Measure] = (),
         ignored: Container[str] = (),
     ) -> None:
-        self._measures, self._settings, self._ignored = tuple(measures), settings, ignored
-        # Aggregations of a metric share its scores.
-        columns = {one.column: one for one in measures if one.metric.level == "case"}.values()
-        self._cases = CaseScorer(golds, list(columns), settings)
+        self._cases, self._measures, self._ignored = cases, tuple(measures), ignored
         self._golds = list(golds.values())
         self._slots = {qid: slot for slot, qid in enumerate(golds)}
-        self._is_plain: dict[int, bool] = {}
+        self._is_plain = bytes(map(cases.is_plain, self._golds))
         self._reset()
 
     def _reset(self) -> None:
@@ -50,17 +167,17 @@ class Scorer:
 
     def empty_copy(self) -> Scorer:
         """Return a scorer of the same kind that has seen no trace."""
-        other = object.__new__(type(self))  # copy.copy would make a ReferenceScorer anew, gold and all
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other._reset()
         return other
 
-    def add(
-        self, traces: Sequence[Trace], pair: PairTrace | None = None, answered: Container[int] = frozenset()
-    ) -> None:
-        """Score traces into the log. Those without a run to items in ``answered`` only count: others replace them."""
-        golds, slots, log, score = self._golds, self._slots, self.log, self._cases.score
-        suspects = self._cases.suspects(traces)
+    def add(self, traces: Sequence[Trace], pair: PairTrace | None = None, answered: Sequence[int] = b"") -> None:
+        """Score traces into the log.
+
+        ``answered`` says of each item whether later traces answer it, which replace those of this log that have no run.
+        """
+        golds, slots, is_plain, log, cases = self._golds, self._slots, self._is_plain, self.log, self._cases
+        suspects = cases.suspects(traces)
         name, run = "", log.run("")
         for place, trace in enumerate(traces):
             slot = slots.get(trace.qid)
@@ -70,21 +187,19 @@ class Scorer:
                 if slot is None:
                     log.unknown += qid is not None and qid not in self._ignored
                     continue
-            if trace.usage is not None and (model := unpriced(trace.usage, self._settings)):
+            if trace.usage is not None and (model := cases.unpriced(trace.usage)):
                 log.unpriced.add(model)
             if trace.run != name:
                 name, run = trace.run, log.run(trace.run)
-            if slot in answered and not name:
+            if answered and answered[slot] and not name:
                 log.replaced += 1
                 continue
-            is_plain = self._is_plain.get(slot)
-            if is_plain is None:
-                is_plain = self._is_plain[slot] = golds[slot].is_plain
             run.slots.append(slot)
-            run.outcomes.append(score(golds[slot], trace, is_plain, place in suspects))
+            run.outcomes.append(cases.score(golds[slot], trace, is_plain[slot] == 1, place in suspects))
             run.lines.append(trace.line)
             ids = trace.chunks if trace.retrieved_ids is None else trace.retrieved_ids
-            run.pools.append(log.pool(trace.retrieved) if ids is not None and len(ids) > LEAST_POOL else 0)
+            is_pool = ids is not None and len(ids) > cases.least_pool
+            run.pools.append(log.pool(trace.retrieved) if is_pool and len(trace.retrieved) > cases.least_pool else 0)
 
     def settle(self) -> None:
         """Let the traces of the log replace earlier ones."""
@@ -116,7 +231,7 @@ class Scorer:
             self._runs[""] = RunOutcomes(len(self._golds))
         for run in self._runs.values():
             for slot in run.missing():
-                run.outcomes[slot] = self._cases.score_missing(self._golds[slot], self._golds[slot].is_plain)
+                run.outcomes[slot] = self._cases.score_missing(self._golds[slot], self._is_plain[slot] == 1)
         cases = Cases(self._golds, {name or None: run for name, run in self._runs.items()})
         return Scorecard(
             self._measures,
@@ -146,11 +261,3 @@ class Scorer:
             if outcome.label not in ABSENT
         }
         return self._pool_sizes.get(pools.pop(), 0) if len(pools) == 1 else 0
-
-
-def score(cases: Iterable[tuple[Gold, Trace]], measures: Sequence[Measure], settings: Settings) -> Scorecard:
-    """Score pairs in memory."""
-    pairs = list(cases)
-    scorer = Scorer({gold.qid: gold for gold, _ in pairs}, measures, settings)
-    scorer.add([trace for _, trace in pairs if trace.line])
-    return scorer.close()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn
     from rag_eval.analysis.policy_changes import PolicyChange
     from rag_eval.gates.policy import Policy
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
 
 def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str], dict[str, str], list[GateTurn]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
     from rag_eval.gates.results import Question
     from rag_eval.readers.source import Reader
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
 FOLDER, FILE = "traces", "failed.jsonl"
 _FIRST = b'{"kind":"' + failed_cases.KIND.encode() + b'"'

@@ -11,7 +11,7 @@ from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import Ledger
 from rag_eval.readers.source import Reader
-from rag_eval.run.inputs import Options, headline, open_policy
+from rag_eval.run.options import Options, headline
 from rag_eval.scoring import reference
 from rag_eval.scoring.reference import ReferenceScorer
 
@@ -37,6 +37,8 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
 def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, int, str, dict[str, str]]:
     defaults = Settings()
     if options.gates:
+        from rag_eval.run.inputs import open_policy  # loads the metrics, which nothing else here needs
+
         reader, policy, _ = open_policy(options)
         own = {gate.name: gate.threshold for gate in policy.gates}
         names = reference.FLOORS | reference.CEILINGS

@@ -25,7 +25,8 @@ def flipped(git: Git, frame: GoldStates, policy: Policy, gates: str | None, trac
     """The cases that flip and the gates that turn on the traces at hand; nothing where there are none."""
     from rag_eval.cli.commands import _change_impact
     from rag_eval.cli.commands._shared import gates_path
-    from rag_eval.run.inputs import Options, open_policy
+    from rag_eval.run.inputs import open_policy
+    from rag_eval.run.options import Options
 
     old, new = (read(tree, policy.gold) for tree in (frame.base, frame.head))
     if not (old and new) or old == new:
@@ -45,7 +46,7 @@ def loosened(git: Git, frame: GoldStates, gates: str | None, trace: str | None) 
     """What the change does to the gates file, and what of this run that would let through."""
     from rag_eval.cli.commands import _change_impact
     from rag_eval.cli.commands._shared import gates_path
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
     path = gates_path(gates or "")
     inside = os.path.relpath(os.path.realpath(path), os.path.realpath(git.top)).replace(os.sep, "/") if path else ""

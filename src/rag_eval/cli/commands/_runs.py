@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.runs import Column
     from rag_eval.gates.results import Question
     from rag_eval.readers.source import Reader
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
 
 class Read(NamedTuple):

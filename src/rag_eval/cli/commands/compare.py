@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.analysis.runs import Column
     from rag_eval.gates.policy import Policy
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
 EXAMPLES = """\
   rag-eval compare runs/main.jsonl runs/rerank.jsonl
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the comparison; 0 unless the runs cannot be compared."""
     from rag_eval.cli.commands._runs import read_runs
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
     if args.repeats and (args.base or args.metric or args.all or args.pareto):
         raise UsageError("--repeats compares no runs: leave --base, --metric, --all and --pareto out")

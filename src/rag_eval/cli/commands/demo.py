@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from rag_eval.cli.commands._shared import print_page
     from rag_eval.common.paths import from_here, shipped
     from rag_eval.rendering import render
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
     folder = from_here(shipped("examples", "quickstart"))
     gold, gates = f"{folder}/gold.jsonl", f"{folder}/eval-gates.yml"

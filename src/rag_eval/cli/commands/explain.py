@@ -129,7 +129,8 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     from rag_eval.contract import Trace
     from rag_eval.metrics import measures
     from rag_eval.readers.gold_file import read_gold
-    from rag_eval.run.inputs import DEFAULT_CUTOFFS, Options, open_policy, paired_traces
+    from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
+    from rag_eval.run.options import Options
 
     options = Options(args.gold, args.trace, gates_path(args.gates), args.k)
     reader, policy, digests = open_policy(options)

@@ -48,7 +48,8 @@ def _sample(args: Namespace) -> tuple[Sample, str]:
 
     from rag_eval.gold.lint import Sample, watch
     from rag_eval.readers.gold_file import read_entries
-    from rag_eval.run.inputs import Options, open_policy, paired_traces
+    from rag_eval.run.inputs import open_policy, paired_traces
+    from rag_eval.run.options import Options
 
     reader, policy, digests = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     entries = read_entries(reader, policy.gold)

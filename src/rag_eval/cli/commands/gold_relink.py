@@ -43,7 +43,8 @@ def run(args: Namespace) -> int:
     """Print the table for review; exit 1 if an id has no new chunk."""
     from rag_eval.gold.relink import Relinker
     from rag_eval.readers.gold_file import read_gold
-    from rag_eval.run.inputs import Options, open_policy
+    from rag_eval.run.inputs import open_policy
+    from rag_eval.run.options import Options
 
     reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     golds = read_gold(reader, policy.gold)

@@ -24,7 +24,8 @@ def run(args: Namespace) -> int:
     """Print the counts."""
     from rag_eval.gold.statistics import stats
     from rag_eval.readers.gold_file import read_entries
-    from rag_eval.run.inputs import Options, open_policy
+    from rag_eval.run.inputs import open_policy
+    from rag_eval.run.options import Options
 
     reader, policy, _ = open_policy(Options(args.gold, gates="" if args.gold else gates_path("")))
     entries = read_entries(reader, policy.gold)

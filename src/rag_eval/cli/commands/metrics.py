@@ -12,7 +12,7 @@ from rag_eval.cli.commands._shared import add_inputs, gates_path, names, uncolle
 if TYPE_CHECKING:
     from rag_eval.gates.coverage import Covered, Field
     from rag_eval.rendering.section_writer import Section
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
 EXAMPLES = """\
   rag-eval metrics
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what applies to the files where there are some, else a table of METRICS."""
     from rag_eval.metrics import perspectives_of
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
     perspectives = perspectives_of(args.perspective)
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
@@ -72,14 +72,14 @@ def _known(options: Options, *, asked: bool) -> _Known | None:
     from rag_eval.gates.coverage import Presence, covered
     from rag_eval.readers.gold_file import read_gold
     from rag_eval.run.inputs import open_policy, paired_traces, read_run_json, wanted
-    from rag_eval.scoring.scorer import Scorer
+    from rag_eval.scoring.case_scorer import metric_scorer
 
     reader, policy, digests = open_policy(options)
     if not asked and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):
         return None
     golds = read_gold(reader, policy.gold)
     presence = Presence(golds.values())
-    scorer = Scorer(golds, wanted(options, policy), policy.settings)
+    scorer = metric_scorer(golds, wanted(options, policy), policy.settings)
     for trace in presence.watch(paired_traces(reader, golds, policy.trace, digests)):
         scorer.add([trace])
     about = read_run_json(reader, policy, digests)

@@ -73,7 +73,8 @@ def _probe(args: argparse.Namespace) -> Probe:
     from rag_eval.analysis.sensitivity import DOSES, Setup, probe
     from rag_eval.readers.gold_file import read_gold
     from rag_eval.readers.problems import Ledger
-    from rag_eval.run.inputs import Options, load_inputs, open_policy
+    from rag_eval.run.inputs import load_inputs, open_policy
+    from rag_eval.run.options import Options
     from rag_eval.run.scored import score_run
 
     options = Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline)

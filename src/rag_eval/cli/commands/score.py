@@ -25,7 +25,7 @@ from rag_eval.errors import UsageError
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.governance.base_policy import Authority
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
 EXAMPLES = """\
   rag-eval score
@@ -105,7 +105,7 @@ def _check_fields(report: Report, fields: Sequence[str]) -> None:
 
 def _options(args: argparse.Namespace) -> Options:
     from rag_eval.engines.run_arguments import fields
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
     part: dict[str, Any] = {"perspectives": args.perspective, "suite": args.suite, "by": fields(args.by)}
@@ -124,7 +124,7 @@ def _scores(args: argparse.Namespace) -> int:
     import json
 
     from rag_eval.cli.commands import _flat_scores
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
     if args.base is not None:
         raise UsageError("--base judges, which --format scores does not. Leave one of the two out")
