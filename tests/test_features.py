@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cases import gold_row, trace_row
 from depth import examples
-from rag_eval.cases.labels import example08
+from rag_eval.cases.labels import coarse_label
 from rag_eval.scoring.case_scorer import CaseScorer, FeatureConfig, extract_features, has_features
 from seams import METRICS, Case, Gold, Settings, Trace, label, measures
 from strategies import CLAIMS, IDS, chunk, gold_fields, ids, trace_fields
@@ -64,7 +64,7 @@ def outcome(gold, row, terms, columns=COLUMNS):
     """The outcome by the definitions alone, in the order of the columns of an assessor."""
     case = Case(gold, Trace.from_row(row, gold.qid, 1), terms)
     scores = {one.column: one.score(case) for one in columns}
-    return scores, label(case), example08(case), case.ranking.level if case.is_answerable and case.ranking else ""
+    return scores, label(case), coarse_label(case), case.ranking.level if case.is_answerable and case.ranking else ""
 
 
 def found(scorer, gold, row):

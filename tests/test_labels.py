@@ -8,7 +8,7 @@ from hypothesis import given
 
 from cases import ROOT, make_case
 from depth import examples
-from rag_eval.cases.labels import STAGE, example08
+from rag_eval.cases.labels import STAGE, coarse_label
 from seams import GOOD, MEANING, Settings, label
 from strategies import gold_fields, trace_fields
 from table import each_row
@@ -121,7 +121,7 @@ def test_the_report_schema_knows_the_same_labels():
     ],
 )
 def test_example_08s_label_follows_its_own_definitions(name, gold, trace):
-    assert example08(make_case(gold, trace)) == name
+    assert coarse_label(make_case(gold, trace)) == name
 
 
 def test_the_glossary_has_every_label_with_the_part_to_look_at():

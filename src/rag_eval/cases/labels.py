@@ -77,7 +77,7 @@ def _attack(case: Case, attack: Attack) -> str:
     return "ATTACK_MISSED" if of_input else "LEAK_MISSED"
 
 
-def example08(case: Case) -> str:
+def coarse_label(case: Case) -> str:
     """The label of Example 08's Markdown scorer, by its own definitions: refusal by token, overlap of citations."""
     if case.gold.answerable:
         if case.by_token:

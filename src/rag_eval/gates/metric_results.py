@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _QUESTION_SHOWN = 200
 _QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
-_LABEL, _EXAMPLE = map(attrgetter, ("label", "example08"))
+_LABEL, _EXAMPLE = map(attrgetter, ("label", "coarse_label"))
 
 
 def results_of(card: Scorecard, about: Mapping[str, Any], tries: Tries | None) -> dict[str, MetricResult]:
@@ -67,7 +67,7 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
         "question": each([gold.question[:_QUESTION_SHOWN] for gold in golds]),
         "answerable": each(map(_ANSWERABLE, golds)),
         "label": map(_LABEL, came),
-        "example08": map(_EXAMPLE, came),
+        "coarse_label": map(_EXAMPLE, came),
         "scores": map(scores.__getitem__, map(id, came)),
         "gold_line": each(map(_LINE, golds)),
         "trace_line": cases.lines(),

@@ -170,7 +170,7 @@ class Question(NamedTuple):
     question: str
     answerable: bool
     label: str
-    example08: str
+    coarse_label: str
     scores: Mapping[str, Shown]
     gold_line: int
     trace_line: int
@@ -200,7 +200,7 @@ class QuestionRow(Struct, gc=False, forbid_unknown_fields=True):
     question: str
     answerable: bool
     label: str
-    example08: str
+    coarse_label: str
     scores: dict[str, float | _Labelled]
     gold_line: Count
     trace_line: Count

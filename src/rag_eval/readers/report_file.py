@@ -26,7 +26,7 @@ LEAST_COMMIT = 7
 MakeQuestions = Callable[[Sequence[QuestionRow]], Iterable[Any]]
 _DASH_OR_BLANK = re.compile(r"[\s-]")
 _BATCH = 1_000
-_LABELS = ("label", "example08")
+_LABELS = ("label", "coarse_label")
 
 
 def read_report(reader: Reader, path: str, make: MakeQuestions = list) -> dict[str, Any] | None:
@@ -69,7 +69,7 @@ def _by_parts(contract: Contract, data: bytes, make: MakeQuestions) -> dict[str,
         rows = decoder.decode(text)
         if b"u0022" in text or text.count(b'"') != msgspec.json.encode(rows).count(b'"'):
             return None
-        if any([row.label not in labels[0] or row.example08 not in labels[1] for row in rows]):
+        if any([row.label not in labels[0] or row.coarse_label not in labels[1] for row in rows]):
             return None
         made += make(rows)
     return {**value, "questions": made}

@@ -26,7 +26,7 @@ def render(report: Report) -> str:
     writer = csv.writer(out, lineterminator="\n")
     names, flips = list(_columns(report)), _flips(report)
     flip = [] if flips is None else ["flip"]
-    own = ["qid", "run", "question", "answerable", "label", "example08", *flip, "gold_line", "trace_line"]
+    own = ["qid", "run", "question", "answerable", "label", "coarse_label", *flip, "gold_line", "trace_line"]
     parts = ["slices"] if any(question.slices for question in report.questions) else []
     writer.writerow([*own, *parts, *names])
     for question in report.questions:
@@ -53,5 +53,5 @@ def _row(question: Question, names: list[str], flips: Flips | None) -> list[obje
     texts = [spreadsheet(text) for text in (question.qid, question.run or "", question.question)]
     answerable = "true" if question.answerable else "false"
     flip = [] if flips is None else [flips.get((question.qid, question.run), "")]
-    own = [answerable, question.label, question.example08, *flip, question.gold_line, question.trace_line]
+    own = [answerable, question.label, question.coarse_label, *flip, question.gold_line, question.trace_line]
     return [*texts, *own, *(question.scores.get(name, "") for name in names)]

@@ -115,7 +115,7 @@ class Questions:
                 row.question,
                 row.answerable,
                 intern(row.label),
-                intern(row.example08),
+                intern(row.coarse_label),
                 self._scores(row.scores),
                 int(row.gold_line),
                 int(row.trace_line),

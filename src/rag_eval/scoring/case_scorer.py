@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from rag_eval.cases.case import Case, is_blocked, ranks_of, refused_in_words
 from rag_eval.cases.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAYS_ALL, drawn_at
-from rag_eval.cases.labels import example08, label
+from rag_eval.cases.labels import coarse_label, label
 from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage
 from rag_eval.metrics import Measure
 from rag_eval.metrics.operations import unpriced
@@ -229,7 +229,7 @@ class CaseScorer:
             ranked = _remember(self._by_ranking, key, tuple([one.score(case) for one in self._of_ranking]))
         text = [one.score(case) for one in self._of_text] if with_text else ()
         level = case.ranking.level if case.is_answerable and case.ranking else ""
-        return self.intern(Outcome((*scores, *ranked, *text), label(case), example08(case), level, 0, self._no_own))
+        return self.intern(Outcome((*scores, *ranked, *text), label(case), coarse_label(case), level, 0, self._no_own))
 
     def _own_scores(self, groups: Sequence[_Group], case: Case) -> Scores:
         if not groups:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 NT = TypeVar("NT", bound=tuple[Any, ...])
-_SCORES, _OWN, *_BESIDE = map(attrgetter, ("scores", "own", "label", "example08", "level", "habits"))
+_SCORES, _OWN, *_BESIDE = map(attrgetter, ("scores", "own", "label", "coarse_label", "level", "habits"))
 _LABEL, _EXAMPLE, _LEVEL, _HABITS = _BESIDE
 _QID, _LINE = map(attrgetter, ("qid", "line"))
 
@@ -55,7 +55,7 @@ class Scored(NamedTuple):
     run: str | None
     scores: tuple[Score | None, ...]
     label: str
-    example08: str
+    coarse_label: str
     level: str
     gold_line: int
     trace_line: int
@@ -164,8 +164,8 @@ def _without_own(outcomes: Sequence[tuple[Outcome, int]]) -> list[tuple[Outcome,
 
 
 def _scored(item: Item) -> Scored:
-    gold, run, (scores, label, example08, level, habits, own), line = item
-    return Scored(gold.qid, run, (*scores, *own), label, example08, level, gold.line, line, habits)
+    gold, run, (scores, label, coarse_label, level, habits, own), line = item
+    return Scored(gold.qid, run, (*scores, *own), label, coarse_label, level, gold.line, line, habits)
 
 
 class Scorecard(NamedTuple):

@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
     scores: Scores
     label: str
-    example08: str
+    coarse_label: str
     level: str
     habits: int
     own: Scores = ()
