@@ -368,13 +368,17 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     if found is None or noise is None or not within_reach(level):
         return row
     scaled, wanted = Fraction(margin) / noise.unit, aim(margin, bounded=measure(row.name).metric.bounded)
+    runs = row.runs
+    if runs is not None and runs.runs == 2:
+        return row  # two runs cannot say how far runs lie apart
     least = minimum_effect(noise.n, noise.share, scaled, level)
     mde = None if least is None else round(float(least * noise.unit), DECIMALS)
-    needed, runs = None, row.runs
+    needed = None
     if runs is not None and mde is not None:
         from rag_eval.stats.clustered import effect_with_runs
 
         mde = round(effect_with_runs(mde, level, POWER, runs), DECIMALS)
+        mde = None if measure(row.name).metric.bounded and mde > 1 else mde
     elif mde is None or mde > wanted:
         needed = cases_needed(float(Fraction(wanted) / noise.unit), noise.share, scaled, level)
     return row._replace(comparison=found._replace(mde=mde, needed=needed))
