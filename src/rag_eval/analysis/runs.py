@@ -16,11 +16,10 @@ from rag_eval.analysis.operations import Spread, spread
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
-from rag_eval.gates.gate_inputs import Baseline, Evidence, folded, paired
+from rag_eval.gates.gate_inputs import Baseline, Evidence, paired
 from rag_eval.gates.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
 from rag_eval.gates.policy import Statistics
 from rag_eval.gates.regression import contrasts
-from rag_eval.gates.results import looked_up
 from rag_eval.metrics import METRICS, find, measure
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import aggregations
@@ -28,7 +27,7 @@ from rag_eval.stats import aggregations
 if TYPE_CHECKING:
     from rag_eval.gates.policy import Comparison
     from rag_eval.gates.results import Question
-    from rag_eval.stats.tally import Shown
+    from rag_eval.stats.tally import Shown, Value
 
 LABELLED = "precision", "abstention_accuracy"
 """Metrics that ask what labels ask: a case passes under the same terms where these have the same contracts."""
@@ -166,8 +165,7 @@ def side_by_side(
         _row(name, [(_cell(name, one), found.get((name, id(one))), one) for one in evidence]) for name in chosen
     )
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
-    held = [[case.scores for case in one.questions] for one in evidence]
-    values = {name: [_value(name, _scores(name, one)) for one in held] for name in comparable if name in SCORED}
+    values = {name: [_number(one.value(name)) for one in evidence] for name in comparable if name in SCORED}
     alike = {measure(name).column for name in comparable}  # dollars at other prices are other dollars
     means = {
         name: [_fold(one, name, "mean") if SPENDING[name] in alike else None for one in standings] for name in SPENDING
@@ -267,25 +265,14 @@ def _row(name: str, found: Sequence[tuple[Cell, Comparison | None, Evidence]]) -
     return Row(name, metric.better, metric.perspective, tuple(cells))
 
 
-def _scores(name: str, cases: Sequence[Mapping[str, Shown]]) -> list[Shown | None]:
-    """As floats: 1 and 1.0 of two writers are one score, and draw alike."""
-    found = looked_up(cases, measure(name).column)
-    return [score if score is None or isinstance(score, tuple) else float(score) for score in found]
-
-
-def _value(name: str, scores: Iterable[Shown | None]) -> float | None:
-    number = folded(name, _counted(scores)).number
-    return None if number is None else float(number)
-
-
-def _counted(scores: Iterable[Shown | None]) -> Counter[Shown]:
-    return Counter(score for score in scores if score is not None)
-
-
 def _cell(name: str, one: Evidence) -> Cell:
-    value, found = folded(name, _counted(_scores(name, [case.scores for case in one.questions]))), one.interval(name)
+    value, found = one.value(name), one.interval(name)
     ends = (found.low, found.high) if found else (None, None)
-    return Cell(None if value.number is None else float(value.number), value.n, value.hits, *ends)
+    return Cell(_number(value), value.n, value.hits, *ends)
+
+
+def _number(value: Value) -> float | None:
+    return None if value.number is None else float(value.number)
 
 
 def _against(name: str, found: Comparison, one: Evidence) -> Against | None:

@@ -160,10 +160,8 @@ class Evidence:
 
     def value(self, name: str, part: str = "") -> Value:
         """A metric's value; over a slice too, exact for 0/1 metrics."""
-        if part:
-            return folded(name, self._column(name, part))
-        found = self._metrics.get(name)
-        return found.as_value() if found else Value(None, 0)
+        found = None if part else self._metrics.get(name)
+        return found.as_value() if found else folded(name, self._column(name, part))
 
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
         """The interval of a metric's value, None where it has no value."""
