@@ -11,7 +11,7 @@ from rag_eval.gates.objectives import QUALITY, SPENDING, WEIGHTS
 from rag_eval.gates.policy import TESTS
 from rag_eval.gold.signoff.policy import LEVELS
 from rag_eval.gold.signoff.policy_file import LOGIN
-from rag_eval.metrics import METRICS, Metric
+from rag_eval.metrics import ALIASES, METRICS, Metric
 from rag_eval.readers.limits import DEEPEST, DEFAULTS
 from rag_eval.stats.aggregations import FOLDS
 
@@ -31,6 +31,11 @@ def gates_schema() -> dict[str, Any]:
         for name, metric in METRICS.items()
         if metric.cutoff
     }
+    for alias, name in ALIASES.items():
+        if "@k" in name:
+            cut[f"^{alias.replace('@k', '@[1-9][0-9]{0,5}')}$"] = cut[f"^{name.replace('@k', '@[1-9][0-9]{0,5}')}$"]
+        else:
+            plain[alias] = {**plain[name], "description": f"Another name of {name}."}
     gates = {
         "type": "object",
         "description": "A threshold for each metric that decides. Metrics with a cutoff are named with it.",

@@ -22,12 +22,15 @@ from rag_eval.metrics import (
     safety,
 )
 from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
+from rag_eval.metrics.aliases import ALIASES, canonical, hint
 
 __all__ = [
+    "ALIASES",
     "METRICS",
     "PERSPECTIVES",
     "Measure",
     "Metric",
+    "canonical",
     "column_of",
     "find",
     "measure",
@@ -150,11 +153,14 @@ copyreg.pickle(Measure, _by_name)
 
 
 def suggestion(name: str) -> str:
-    """What an unknown metric's name may have meant."""
+    """What an unknown metric's name may have meant: first by the names of other tools, then by similar spelling."""
+    if known_elsewhere := hint(name):
+        return known_elsewhere
     from difflib import get_close_matches
 
-    known = [*_PLAIN, *(name.replace("@k", "@5") for name, metric in METRICS.items() if metric.cutoff)]
-    close = get_close_matches(name[:80], known, n=1, cutoff=0.5)
+    own = [*_PLAIN, *(name.replace("@k", "@5") for name, metric in METRICS.items() if metric.cutoff)]
+    known = [*own, *(alias.replace("@k", "@5") for alias in ALIASES)]
+    close = [canonical(one) for one in get_close_matches(name[:80], known, n=1, cutoff=0.5)]
     return f"Did you mean '{close[0]}'?" if close else "List them with: rag-eval metrics"
 
 

@@ -23,7 +23,7 @@ from rag_eval.gates.policy import (
     Statistics,
 )
 from rag_eval.gates.slices import FIELDS, is_field, is_slice
-from rag_eval.metrics import find, suggestion
+from rag_eval.metrics import canonical, find, suggestion
 from rag_eval.readers.error_messages import EXTRA, RowError, pointer, unknown_key, unknown_keys, word
 from rag_eval.readers.limits import MIB, YAML_MIB
 from rag_eval.readers.predicates import predicate
@@ -69,11 +69,41 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
     except JsonError as error:
         ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None
-    faults = list(_faults(document.value))
+    faults = list(_by_own_names(document, path, ledger)) or list(_faults(document.value))
     for fault in faults:
         line, column = _nearest(document, fault.where)
         ledger.problem(path, line, f"column {column}: {fault.where}" if fault.where else "", fault.message, fault.hint)
     return None if faults else _policy(document, path)
+
+
+def _by_own_names(document: Document, path: str, ledger: Ledger) -> Iterator[RowError]:
+    """Give gates that use an alias the name of their metric, and note it; yield a fault for a metric named twice."""
+    for entries, where in _named_entries(document.value):
+        stated = dict(entries)
+        entries.clear()
+        for name, entry in stated.items():
+            at, own = f"{where}/{_escaped(name)}", canonical(name)
+            if own != name and (own in stated or own in entries):
+                yield RowError(at, f"{quoted(name, 60)} is another name of {own}, which is gated too", "Remove one.")
+            elif own != name:
+                ledger.note(path, _nearest(document, at)[0], f"{name} is read as {own}", once=True)
+                for below in ("", *(f"/{_escaped(key)}" for key in entry if isinstance(entry, dict))):
+                    if place := document.places.get(at + below):
+                        document.places[f"{where}/{_escaped(own)}{below}"] = place
+            entries[own] = entry
+
+
+def _named_entries(value: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield each mapping of gates by metric, and where it stands, as a JSON pointer."""
+    if not isinstance(value, dict):
+        return
+    if isinstance(gates := value.get("gates"), dict):
+        yield gates, "/gates"
+    slices = value.get("slices")
+    by_slice = slices.get("gates") if isinstance(slices, dict) else None
+    for part, gates in by_slice.items() if isinstance(by_slice, dict) else ():
+        if isinstance(gates, dict):
+            yield gates, f"/slices/gates/{_escaped(part)}"
 
 
 def _faults(value: Any) -> Iterator[RowError]:

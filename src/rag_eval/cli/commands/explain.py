@@ -274,8 +274,9 @@ def _shown(name: str, score: Score) -> str:
 
 
 def _metric(name: str) -> Metric | None:
-    from rag_eval.metrics import METRICS, find
+    from rag_eval.metrics import METRICS, canonical, find
 
+    name = canonical(name)
     if name in METRICS:
         return METRICS[name]
     found = find(name)
@@ -284,8 +285,9 @@ def _metric(name: str) -> Metric | None:
 
 def _nothing(subject: str, path: str, golds: dict[str, object] | object) -> str:
     from rag_eval.metrics import METRICS
+    from rag_eval.metrics.aliases import hint
     from rag_eval.readers.error_messages import did_you_mean
 
-    close = did_you_mean(subject, [*METRICS, *golds])  # type: ignore[misc]
+    close = hint(subject) or did_you_mean(subject, [*METRICS, *golds])  # type: ignore[misc]
     fix = close or "List metrics with: rag-eval metrics"
     return f"'{one_line(subject)}' is neither a metric nor a qid of {path}. {fix}"
