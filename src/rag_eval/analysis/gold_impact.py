@@ -111,6 +111,18 @@ def turning(gates: Iterable[str], file: str) -> Iterator[Finding]:
         yield Finding("gold-turns-gates", "warning", message, "Review the gold apart from the system.", file)
 
 
+def regrouped(gates: Iterable[str], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str) -> Iterator[Finding]:
+    """Yield an error when questions change their conversation and gates that fail on the old gold do not on the new."""
+    names = [name for name in dict.fromkeys(gates) if not _counts(name)]
+    moved = [qid for qid, gold in new.items() if qid in old and old[qid].conversation != gold.conversation]
+    if names and moved:
+        message = (
+            f"{len(moved)} questions change their conversation, by which statistics count: {_listed(sorted(moved))}"
+        )
+        fix = "Regroup questions in a change of their own."
+        yield Finding("conversations-regrouped", "error", f"{message}; {_listed(names)} would fail", fix, file)
+
+
 def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file: str) -> Iterator[Finding]:
     """Yield the broken ``must_pass`` cases that only the changed gold takes for right."""
     still = {each.message for each in after}

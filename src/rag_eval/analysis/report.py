@@ -269,6 +269,8 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
     No base has a say in those, so what the report tells of one is left out. Findings stay.
     """
     alone = report._replace(gates_file=policy.file, base=None, policy_changes=(), gate_turns=())
+    if report.statistics.cluster == "conversation" and not policy.statistics.cluster:
+        policy = policy._replace(statistics=policy.statistics._replace(cluster="conversation"))
     now, cluster = report.scope, policy.statistics.cluster
     if now is None:
         return _judged(alone, policy, evidence(alone, before, cluster=cluster), before)

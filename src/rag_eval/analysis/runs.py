@@ -297,6 +297,8 @@ def _against(name: str, found: Comparison, one: Evidence) -> Against | None:
 def _step(before: Shown, after: Shown) -> float:
     """How far a case's score moved; that of a labelled one counts upwards where it should be high."""
     if isinstance(before, tuple) and isinstance(after, tuple):
+        if before[1] != after[1]:  # a turn of a conversation that is right in one run only
+            return 1 if after[1] else -1
         return round(after[0] - before[0], 12) * (1 if after[1] else -1)
     return round(after - before, 12)  # type: ignore[operator]
 

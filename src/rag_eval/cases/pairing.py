@@ -1,4 +1,4 @@
-"""Which gold item a trace answers: by qid, q_id, case_id, or else by an exact match of the question."""
+"""Which gold item a trace answers: by qid, q_id, case_id, by conversation and turn, or else by the same question."""
 
 from __future__ import annotations
 
@@ -16,12 +16,19 @@ class Questions:
     def __init__(self, golds: Mapping[str, Gold]) -> None:
         self._golds = golds
         self._qids: dict[str, list[str]] | None = None
+        self._turns: dict[tuple[str | None, int | None], str] | None = None
 
     def qids(self, question: str) -> list[str]:
         """The gold items that ask a question to the letter."""
         if self._qids is None:
             self._qids = self._gathered()
         return self._qids.get(question, [])
+
+    def turn(self, conversation: str, turn: int | None) -> str | None:
+        """The gold item of a turn; None if there is none."""
+        if self._turns is None:
+            self._turns = {(gold.conversation, gold.turn): gold.qid for gold in self._golds.values()}
+        return self._turns.get((conversation, turn)) if turn is not None else None
 
     def _gathered(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -35,7 +42,7 @@ UNNAMED = "the trace has neither an id nor a question"
 
 def is_named(trace: Trace) -> bool:
     """Whether a trace says which question it answers, whatever the gold set."""
-    return bool(trace.qid or trace.q_id or trace.case_id or trace.q or trace.question)
+    return bool(trace.qid or trace.q_id or trace.case_id or trace.q or trace.question or trace.conversation)
 
 
 def plain_question(text: str) -> str:
@@ -63,6 +70,9 @@ class Pairing:
     def qid(self, trace: Trace) -> tuple[str | None, str]:
         """Return the qid, or None and what is wrong."""
         given = [(name, qid) for name in _IDS if (qid := getattr(trace, name))]
+        if not given and trace.conversation:
+            found = self._questions.turn(trace.conversation, trace.turn)
+            return found, "" if found else f"no gold item is turn {trace.turn} of {quoted(trace.conversation)}"
         if not given:
             return self._match_question(trace.q or trace.question)
         (name, qid), *others = given

@@ -65,6 +65,7 @@ OPTIONAL = {
     "gold.forbidden_flags": "gold.forbidden_flags",
     "gold.min_citations": "gold.min_citations",
     "gold.latency_budget_ms": "gold.latency_budget",
+    "gold.conversation": "gold.conversation",
     "trace.citations": "trace.citations",
     "trace.chunks.text": "trace.chunks",
     "trace.chunks.doc_id": "trace.chunks",

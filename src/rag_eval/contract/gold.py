@@ -49,6 +49,13 @@ class Attack(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     category: OrAbsent[str] = None
 
 
+class Message(Struct, gc=False, forbid_unknown_fields=True):
+    """A message of a conversation before its question."""
+
+    role: Literal["user", "assistant", "system", "tool"]
+    content: str
+
+
 class Gold(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """One labelled question. ``None`` means that the row lacks a field; an empty value, that it is empty.
 
@@ -90,6 +97,9 @@ class Gold(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     min_citations: OrAbsent[Count] = None
     latency_budget: OrAbsent[dict[str, AnyAmount]] = field(default=None, name="latency_budget_ms")
     expected_documents: OrAbsent[tuple[NonEmpty, ...]] = None
+    conversation: OrAbsent[Annotated[str, Meta(min_length=1, max_length=200)]] = None
+    turn: OrAbsent[Count] = None
+    history: OrAbsent[tuple[Message, ...]] = None
     line: int = field(default=0, name=" line")  # a name that no row uses: the reader overwrites it anyway
 
     def __post_init__(self) -> None:

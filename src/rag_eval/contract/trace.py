@@ -104,6 +104,8 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
     q: str = ""
     question: str = ""
     run: str = ""
+    conversation: _Id = ""
+    turn: OrAbsent[Count] = None
     ts: OrAbsent[float] = None
     retrieved_ids: OrAbsent[tuple[str, ...]] = None
     answer_json: OrAbsent[Answer] = None

@@ -21,6 +21,8 @@ FIELDS = (
     "document",
     "attack.category",
     "attack.kind",
+    "conversation",
+    "turn",
 )
 """What slices go by, besides ``meta.NAME``.
 

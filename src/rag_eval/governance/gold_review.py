@@ -134,7 +134,9 @@ def _radius(context: ReviewContext, diff: GoldDiff, found: list[Finding]) -> Gol
         return GoldReview(tuple(stands), (), tuple(found))
     sides, policy = (past, Past(context.report, context.earlier)), context.base or context.head
     old, new = (rejudge(one.report, policy, one.earlier) for one in sides)
-    found += gold_impact.turning(freed(old.gates, new.gates), context.head.gold)
+    freed_gates = list(freed(old.gates, new.gates))
+    found += gold_impact.turning(freed_gates, context.head.gold)
+    found += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, context.head.gold)
     found += gold_impact.turning_must_pass(old.findings, new.findings, context.head.gold)
     found += gold_impact.fewer_cases(_counts(old, context.earlier), new.gates, context.head.gold)
     found += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, context.head.gold)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from rag_eval.cases.labels import GOOD, label
 from rag_eval.metrics._metric import metric
 
 if TYPE_CHECKING:
@@ -47,6 +49,22 @@ def compliance(case: Case) -> bool | None:
 def answered_rate(case: Case) -> bool | None:
     """Share of questions that got an answer: no refusal, no empty text, no missing trace. Read precision beside it."""
     return case.shipped and bool(case.claim) if case.counts else None
+
+
+@metric(
+    "items of a conversation",
+    source="rag-eval",
+    scale="labelled",
+    needs="gold.conversation",
+    folds={"": "all", ".turns": "turns"},
+)
+def conversation_pass(case: Case) -> tuple[float, bool] | None:
+    """Share of conversations of which every turn is right, as its label says: OK or REFUSAL_OK. A score is a number that stands for the conversation, with whether the turn is right. Of several runs, all count."""  # noqa: E501
+    name = case.gold.conversation
+    if name is None or not case.counts:
+        return None
+    number = int.from_bytes(sha256(name.encode("utf-8", "surrogatepass")).digest()[:5], "big")
+    return round(number / 2**40, 12), label(case) in GOOD
 
 
 def phrases(expected: str) -> list[str]:

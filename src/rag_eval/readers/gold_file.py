@@ -45,8 +45,14 @@ def is_folder(reader: Reader, path: str) -> bool:
 def unique(golds: Iterable[Gold], ledger: Ledger, path: str) -> dict[str, Gold]:
     """Return items by qid. One that names a qid again, or groups what is not there, is a problem."""
     found: dict[str, Gold] = {}
+    turns: dict[tuple[str, int], Gold] = {}
     for gold in golds:
         first = found.setdefault(gold.qid, gold)
+        if gold.conversation is not None and gold.turn is not None:
+            other = turns.setdefault((gold.conversation, int(gold.turn)), gold)
+            if other is not gold and first is gold:
+                message = f"turn {gold.turn} of {quoted(gold.conversation)} is already on line {other.line}"
+                ledger.problem(path, gold.line, "/turn", message, "Number the turns of a conversation from 1.")
         if first is not gold:
             ledger.problem(path, gold.line, "/qid", f"{quoted(gold.qid)} is already used on line {first.line}", OWN_QID)
         elif gold.support_groups and not _groups_fit(gold):

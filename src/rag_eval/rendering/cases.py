@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from rag_eval.cases.labels import MEANING, STAGE
+from rag_eval.cases.labels import GOOD, MEANING, STAGE
 from rag_eval.rendering import phrases
 from rag_eval.rendering.blocks import Paragraph, Table, paragraphs
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rag_eval.rendering.blocks import Block
     from rag_eval.rendering.phrases import TextFormatter
 
-_FAILING = 10
+_FAILING, _CONVERSATIONS, _DIGITS = 10, 20, 15
 _LABEL = attrgetter("label")
 _QID, _RUN, _TEXT = 40, 24, 80
 
@@ -39,6 +39,40 @@ def questions(report: Report, formatter: TextFormatter, most: int) -> list[Block
     more = f"{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
     meant = "; ".join(f"{formatter.code(label)} {MEANING[label]}" for label in labels(report))
     return [_table(report, first, formatter), *paragraphs(more, f"{meant}.")]
+
+
+def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
+    """Return a table of the conversations with a wrong turn, those with the most wrong ones first."""
+    found: dict[tuple[str, str | None], list[Question]] = {}
+    if report.statistics.cluster != "conversation":
+        return []
+    for one in report.questions:
+        for part in one.slices:
+            if part.startswith("conversation="):
+                found.setdefault((part.partition("=")[2], one.run), []).append(one)
+    rows = []
+    for (name, _), turns in found.items():
+        wrong = sorted((one for one in turns if one.label not in GOOD), key=_turn)
+        if wrong:
+            first = wrong[0]
+            turn = f"{formatter.code(first.qid, _QID)} {first.label}"
+            rows.append((len(turns) - len(wrong), len(turns), formatter.code(name, _QID), turn, first))
+    if not rows:
+        return []
+    rows.sort(key=lambda row: (row[0] / row[1], row[2]))
+    cells = [[name, f"{right} of {n}", turn, formatter.text(one.question, _TEXT)] for right, n, name, turn, one in rows]
+    head = f"{len(rows)} of {len(found)} conversations have a wrong turn"
+    shown = Table(head, ["Conversation", "Right turns", "First wrong turn", "Text"], cells[:_CONVERSATIONS])
+    cut = len(rows) - _CONVERSATIONS
+    more = [f"… and {cut} more; report.json has all."] if cut > 0 else []
+    return [Paragraph(formatter.strong(f"{head}.")), shown, *paragraphs(*more)]
+
+
+def _turn(question: Question) -> tuple[int, int]:
+    """The place of a question in its conversation: its turn, else its line."""
+    named = (part.partition("=")[2] for part in question.slices if part.startswith("turn="))
+    turn = next(named, "")
+    return int(turn) if turn.isdecimal() and len(turn) <= _DIGITS else 0, question.gold_line
 
 
 def labels(report: Report) -> list[str]:

@@ -115,6 +115,7 @@ def _folds(report: Report, questions: int) -> list[str]:
     return [
         folded("All metrics", _metrics(report)),
         slices,
+        laid(cases.conversations(report, FORMATTER)),
         folded("Every metric by slice", laid(changes.every(report, FORMATTER))) if report.slices else "",
         folded(f"Questions ({len(report.questions)})", laid(cases.questions(report, FORMATTER, questions))),
         folded("Provenance", laid(provenance.provenance(report, FORMATTER))),

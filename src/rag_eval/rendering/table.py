@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval.cases.labels import MEANING
 from rag_eval.common.escaping import one_line
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.rendering import baseline_view, changes, phrases, sections
+from rag_eval.rendering import baseline_view, cases, changes, phrases, sections
 from rag_eval.rendering.blocks import Paragraph, Table
 from rag_eval.rendering.gate_notes import asides
 from rag_eval.rendering.number_format import FEW, enclosed, is_count, move_of, moves, threshold
@@ -211,7 +211,7 @@ def _worst(report: Report) -> str:
 def _slices(report: Report) -> str:
     if not report.slices:
         return ""
-    blocks = changes.every(report, PLAIN)
+    blocks = [*cases.conversations(report, PLAIN), *changes.every(report, PLAIN)]
     parts = [grid(one.headers, one.rows) if isinstance(one, Table) else one for one in blocks]
     return "\n\n".join(f"  {one.text}" if isinstance(one, Paragraph) else str(one) for one in parts)
 

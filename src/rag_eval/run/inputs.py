@@ -82,6 +82,9 @@ def load_inputs(
 
         baseline = BaselineFile(reader, path, authority, limits)
     golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
+    if any(gold.conversation is not None for gold in golds.values()):
+        policy, base = with_conversations(policy), base and with_conversations(base)
+        policies = (policy, base) if base else (policy,)
     return Inputs(
         options,
         reader,
@@ -95,6 +98,13 @@ def load_inputs(
         tuple(dict.fromkeys(field for one in policies for field in one.fields)),
         baseline,
     )
+
+
+def with_conversations(policy: Policy) -> Policy:
+    """Return the policy for gold with conversations: cut by turn, and statistics count conversations."""
+    by = tuple(dict.fromkeys([*policy.slices.by, "turn"]))
+    named = policy.statistics.cluster or "conversation"
+    return policy._replace(slices=policy.slices._replace(by=by), statistics=policy.statistics._replace(cluster=named))
 
 
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:

@@ -101,6 +101,24 @@ def hit_rate(false_alarms: Fraction) -> Callable[[Tally], Value]:
     return value
 
 
+def groups(scores: Iterable[Score] | Tally) -> list[Fraction]:
+    """The share of right ones in each group of labelled scores, of which the number names the group."""
+    found = sides(scores)
+    return [Fraction(found[0][name], found[0][name] + found[1][name]) for name in sorted(found[0].keys() | found[1])]
+
+
+def all_right(scores: Tally) -> Value:
+    """The share of groups in which all are right."""
+    shares = groups(scores)
+    return Value(Fraction(shares.count(Fraction(1)), len(shares)) if shares else None, len(shares))
+
+
+def mean_of_groups(scores: Tally) -> Value:
+    """The mean, over groups, of the share that is right."""
+    shares = groups(scores)
+    return Value(round(float(sum(shares) / len(shares)), DECIMALS) if shares else None, len(shares))
+
+
 FOLDS: Mapping[str, Fold] = {
     "mean": Fold("the mean", mean),
     "total": Fold("the sum", total, estimates=False),
@@ -111,7 +129,10 @@ FOLDS: Mapping[str, Fold] = {
     "auc": Fold("the area under the ROC curve", auc),
     "fpr1": Fold("the true positive rate at a false positive rate of at most 1 %", hit_rate(Fraction(1, 100))),
     "fpr5": Fold("the true positive rate at a false positive rate of at most 5 %", hit_rate(Fraction(5, 100))),
+    "all": Fold("the share of groups in which all are right", all_right),
+    "turns": Fold("the mean, over groups, of the share that is right", mean_of_groups),
 }
+GROUPED = ("all", "turns")
 RANKED = {"p50": 50, "p95": 95, "max": 100}
 """Percentiles, by what stands for them."""
 MEANS = ("mean", "f1")
@@ -142,6 +163,9 @@ def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -
         return None
     from rag_eval.stats.intervals import auc_interval, hit_rate_interval, interval
 
+    if measure.fold in GROUPED:
+        shares = Counter(share == 1 if measure.fold == "all" else float(share) for share in groups(Tally(scores)))
+        return interval(shares, "rate" if measure.fold == "all" else "mean", (0.0, 1.0), confidence)
     if measure.metric.scale == "labelled":
         positives, negatives = sides(Tally(scores))
         if not positives or not negatives:
@@ -182,6 +206,8 @@ def _enclosed_units(measure: Measure, units: Mapping[Unit, int], confidence: flo
     """The interval of a figure other than a mean, over questions or clusters."""
     from rag_eval.stats import clustered
 
+    if measure.fold in GROUPED:
+        return enclosed(measure, weighed_scores(units), confidence)
     if measure.metric.scale == "labelled":
         positives, negatives = _labelled(units)
         if not positives or not negatives:

@@ -171,6 +171,8 @@ def _facts(case: Case) -> Iterator[str]:
     from rag_eval.textual.leaks import without
 
     gold, trace = case.gold, case.trace
+    for message in gold.history or ():
+        yield f"{message.role:<12} {one_line(message.content, _WIDTH)}"
     yield f"question     {one_line(gold.question, _WIDTH)}"
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
     yield f"claim        {one_line(without(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"

@@ -90,7 +90,8 @@ def _slices(report: Report) -> Markup:
     every = laid(changes.slices(report, FORMATTER, _SLICES))
     few = len(report.slices) <= _UNFOLDED
     table = folded(f"All slices ({len(report.slices):,})", every, unfolded=few)
-    return joined([laid(changes.worst(report, FORMATTER)), *plots.heat(report), *plots.slices(report), table])
+    talks = laid(cases.conversations(report, FORMATTER))
+    return joined([laid(changes.worst(report, FORMATTER)), talks, *plots.heat(report), *plots.slices(report), table])
 
 
 def _provenance(report: Report) -> Markup:
