@@ -624,3 +624,25 @@ def test_outside_of_a_repository_it_ends_with_2(rag, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, err = git_history(rag)
     assert (code, "Run it inside the repository" in err) == (2, True)
+
+
+# --- the same question elsewhere --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("wrong", "p"), [(5, 0.0625), (6, 0.03125)])
+def test_compare_prints_the_same_p_and_a_gate_the_half_of_it(scored, tmp_path, capsys, wrong, p):
+    """Of two directions the test of a gate asks for one."""
+    paths = [tmp_path / name for name in ("1.json", "2.json")]
+    for path, text in zip(paths, (scored(0), scored(wrong)), strict=True):
+        path.write_text(text, "utf-8")
+    assert main(["history", str(tmp_path), "--format", "json"]) == 0
+    trend = json.loads(capsys.readouterr().out)["metrics"][0]["oldest"]
+    assert main(["compare", *map(str, paths), "--format", "json"]) == 0
+    against = json.loads(capsys.readouterr().out)["metrics"][0]["cells"][1]["against"]
+    assert (trend["p"], trend["result"]) == (against["adjusted"], against["result"])
+    assert against["adjusted"] == p
+    assert against["result"] == ("worse" if p <= 0.05 else "not significant")
+    (tmp_path / "gates.yml").write_text("version: 1\nk: 1\ngates: {precision: {max_drop: 0.02}}\n")
+    files = write_rows(tmp_path / "gold.jsonl", golds()), write_rows(tmp_path / "t.jsonl", traces(wrong))
+    report = run(Options(*map(str, files), str(tmp_path / "gates.yml"), cutoffs=(1,), baseline=str(paths[0])))
+    assert report.gates[0].comparison.p == p / 2
