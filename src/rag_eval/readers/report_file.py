@@ -53,26 +53,25 @@ def read_report(reader: Reader, path: str, make: MakeQuestions = list) -> dict[s
 def _by_parts(contract: Contract, data: bytes, make: MakeQuestions) -> dict[str, Any] | None:
     """The value of a report, its questions some at a time; None if only the exact way can tell that it is one."""
     parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    questions = bytes(parts.pop("questions", b"null"))
+    questions = parts.pop("questions", msgspec.Raw(b"null"))
     rest = b"{%s}" % b",".join([b"%s:%s" % (msgspec.json.encode(name), raw) for name, raw in parts.items()])
-    # A key that is repeated loses its quotes.
-    if data.count(b'"') != rest.count(b'"') + questions.count(b'"') + len('""'):
-        return None
     value: dict[str, Any] = strict_json.parse(rest, contract.depth)
     if contract.faults({**value, "questions": []}):
         return None
     labels = [contract.schema["properties"]["questions"]["items"]["properties"][name]["enum"] for name in _LABELS]
     entries, made = msgspec.json.decode(questions, type=list[msgspec.Raw]), list[Any]()
-    decoder = msgspec.json.Decoder(list[QuestionRow])
+    decoder, quotes = msgspec.json.Decoder(list[QuestionRow]), rest.count(b'"') + len('""')
     for begin in range(0, len(entries), _BATCH):
         text = b"[%s]" % b",".join(map(bytes, entries[begin : begin + _BATCH]))
         rows = decoder.decode(text)
+        quotes += text.count(b'"')
         if b"u0022" in text or text.count(b'"') != msgspec.json.encode(rows).count(b'"'):
             return None
         if any([row.label not in labels[0] or row.coarse_label not in labels[1] for row in rows]):
             return None
         made += make(rows)
-    return {**value, "questions": made}
+    # A key that is repeated lost its quotes.
+    return {**value, "questions": made} if data.count(b'"') == quotes else None
 
 
 @contextmanager
