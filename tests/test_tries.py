@@ -322,12 +322,15 @@ def test_days_on_which_the_whole_system_is_worse_are_no_regression():
     """The same 18 answers less, on one bad day or spread over three: a bad day may come again."""
     before = [case for run in "abc" for case in questions("precision", [1] * 40 + [0] * 20, run=run)]
     found = []
-    for lost in ((18, 0, 0), (6, 6, 6)):
+    for lost in ((6, 6, 6), (18, 0, 0)):
         after = [case for run, n in zip("abc", lost, strict=True)
                  for case in questions("precision", [0] * n + [1] * (40 - n) + [0] * 20, run=run)]  # fmt: skip
         found.append(judged(after, before, DROP)[0].comparison)
-    moody, steady = found
+    steady, moody = found
     assert moody.worsening == steady.worsening
     assert moody.p > 0.05 > steady.p
     assert moody.low < 0 < moody.mde
     assert moody.mde > steady.mde
+    wide, narrow = (judged(after, before, DROP, alpha=alpha)[0].comparison.mde for alpha in ("0.5", "0.0001"))
+    assert 0 < wide < moody.mde
+    assert narrow is None

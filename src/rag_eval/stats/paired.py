@@ -1,4 +1,4 @@
-"""Paired tests: whether the head is worse than the base on the same cases, or chance would do.
+"""Paired tests: whether one run is worse than another on the same cases, beyond chance.
 
 All p values are one-sided unless said otherwise, above 0, and the same for the same pairs in any order.
 """

@@ -87,7 +87,9 @@ def student_quantile(p: float, degrees: float) -> float:
 
 
 def student_upper(tail: float, degrees: float) -> float:
-    """The t with P(T >= t) = tail, which is strictly between 0 and 1/2."""
+    """The t with P(T >= t) = tail, which is above 0 and at most 1/2."""
+    if tail >= 1 / 2:
+        return 0.0
     x = beta_quantile(2 * tail, degrees / 2, 0.5)
     return sqrt(degrees * (1 - x) / x)
 
