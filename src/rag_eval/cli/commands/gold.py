@@ -15,6 +15,8 @@ EXAMPLES = """\
   rag-eval gold signoff --baseline --reason 'reviewed by two of us'
   rag-eval gold lint --trace runs/trace.jsonl
   rag-eval gold relink --old eval/baseline.trace.jsonl --new runs/trace.jsonl
+  rag-eval gold draft --from runs/trace.jsonl --sample 20
+  rag-eval gold review
   rag-eval gold freeze v1.0
 """
 COMMANDS = {
@@ -24,6 +26,8 @@ COMMANDS = {
     "lint": "look for items that judge badly",
     "stats": "count what the gold set is made of",
     "relink": "propose new chunk ids after a new chunking",
+    "draft": "draft items from traces, for review",
+    "review": "accept, edit or reject drafts, and sign",
     "freeze": "write the manifest of a release of the gold set, or check the gold against one",
 }
 _BY_GIT = ("signoff", "check", "diff")
