@@ -188,10 +188,8 @@ class Evidence:
     def may_be_worse(self, name: str) -> bool:
         """Whether a metric could be worse than in the baseline; the values of both runs say so if all cases pair."""
         before, after = self.baseline.metrics.get(name) if self.baseline else None, self._metrics.get(name)
-        if before is None or after is None:
+        if before is None or after is None or before.value is None or after.value is None:
             return True
-        if before.value is None or after.value is None:
-            return False
         sides = self.questions, self.baseline.questions if self.baseline else ()
         higher = measure(name).metric.better == "higher"
         worse = before.value > after.value if higher else before.value < after.value

@@ -154,9 +154,10 @@ def ungated(names: Sequence[str], bounded: Collection[str], evidence: Evidence, 
 
     Those that have another gate (``bounded``) come first, then the most significant.
     """
-    rows = [_compare(name, "", evidence) for name in names if evidence.may_be_worse(name)]
+    measured = [name for name in names if evidence.value(name).number is not None]
+    rows = [_compare(name, "", evidence) for name in measured if evidence.may_be_worse(name)]
     rows = [row for row in rows if row.comparison and (row.comparison.worsening or 0.0) > 0]
-    tested = family(rows, alpha, quick=True, others=len(names) - len(rows))
+    tested = family(rows, alpha, quick=True, others=len(measured) - len(rows))
     worse = [one for one in tested if one.comparison and one.comparison.result == "worse"]
     found: dict[str, Tested] = {}
     for row in sorted(worse, key=lambda one: (one.name not in bounded, (one.comparison and one.comparison.p) or 0.0)):
