@@ -55,6 +55,7 @@ _TURN_WINDOW = 20  # characters at the start of a sentence in which a word may t
 _MAX_WHOLE = 60  # characters of the longest claim that is compared with ``whole``
 _SHOWN = 80  # characters of a match that explain shows
 _MIN_CONTENT = 3  # characters; a shorter clause has no content
+_MANY_WORDS = 12  # distinct words; so many have a typical word of their language among them
 _HINT = 6  # letters of a word that are compared
 
 _SEPARATORS = str.maketrans(dict.fromkeys("'\".,;:!?()[]{}*_-/<>\n", " "))
@@ -149,16 +150,17 @@ def says_nothing(sentence: str) -> bool:
 
 
 def possible_languages(folded: str) -> list[Language]:
-    """Return the languages in which a folded text may refuse: those with a hint and, among several, a typical word."""
+    """Return the languages in which a folded text may refuse: those with a hint and a typical word.
+
+    A short text without any needs only a hint.
+    """
     words = set(folded.translate(_SEPARATORS).split())
     by_start, within, within_ascii = _hints()
     codes = {code for word in words for code in by_start.get(word[:_HINT], ())}
     codes.update([code for hint, code in (within_ascii if folded.isascii() else within) if hint in folded])
     hinted = [one for one in _languages() if one.code in codes] if codes else []
-    if len(hinted) < 2:
-        return hinted
     typical = [one for one in hinted if not one.spaced or not words.isdisjoint(one.typical)]
-    return typical or hinted
+    return typical if typical or len(words) >= _MANY_WORDS else hinted
 
 
 def fold(text: str) -> str:
