@@ -37,7 +37,7 @@ from red_team.edits import (
     item,
 )
 from red_team.model import verdict
-from seams import RagEvalError, action, app, render
+from seams import RagEvalError, action, api, render
 
 EXAMPLES = settings(
     max_examples=int(os.environ.get("RAG_EVAL_REPOSITORIES", "150" if DEEP else "15")), derandomize=True
@@ -85,7 +85,7 @@ def reported(folder, traces):
         paths = [folder / "eval/gold.jsonl", Path(aside) / "trace.jsonl", Path(aside) / "gates.yml"]
         paths[1].write_bytes(lines(traces))
         paths[2].write_text(yaml.safe_dump(GATES))
-        return render(app.run(app.Options(*map(str, paths))), "json")
+        return render(api.run(api.Options(*map(str, paths))), "json")
 
 
 def judged(change, event, commits):
