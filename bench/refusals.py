@@ -101,7 +101,7 @@ def modern() -> dict[str, list[Answer]]:
     files = sorted((ROOT / "tests" / "refusals" / "modern").glob("*.jsonl"))
     answers = {file.stem: [Answer("", row["claim"], row["refuses"]) for row in _rows(file)] for file in files}
     after = answers.pop("after")
-    fresh = {f"modern, {name}": answers.pop(name) for name in ("fresh1", "fresh2", "fresh3")}
+    fresh = {f"modern, {name}": answers.pop(name) for name in ("fresh1", "fresh2", "fresh3", "fresh4")}
     return {
         "modern, written before": [one for part in answers.values() for one in part],
         "modern, written after": after,
