@@ -66,7 +66,7 @@ def test_help_of_a_command_shows_an_example(rag, command):
 
 def test_help_lists_every_command_and_the_exit_codes(rag):
     out = rag("--help")[1]
-    assert [name for name in COMMANDS if f"    {name} " not in out] == []
+    assert [name for name in COMMANDS if not re.search(rf"(?m)^    {name}\b", out)] == []
     assert "exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a defect" in out
 
 
@@ -75,7 +75,7 @@ def test_version_is_that_of_the_package(rag):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["scroe"], [], ["score", "--fromat", "json"], ["score", "--format", "pdf"], ["gate"]]
+    "arguments", [["scroe"], ["score", "--fromat", "json"], ["score", "--format", "pdf"], ["gate"]]
 )
 def test_a_wrong_command_line_ends_with_2_and_the_usage(rag, arguments):
     code, out, err = rag(*arguments)

@@ -12,6 +12,8 @@ from gitrepo import GOLD, RECORDS, SOURCE, Repo, codes, command_on_path, lines, 
 from seams import Record, verify
 from sshkeys import Keys, needs_ssh_keygen
 
+SIGNED = f"{GOLD}: every change is signed off.\n"
+
 ONE, TWO, THREE = row("A1"), row("A2", "How wide is it?"), row("A3", "Who made it?", answerable=False)
 EDITED = {**ONE, "gold_claim_substr": ["two years"]}
 
@@ -160,7 +162,7 @@ def test_a_repository_that_starts_with_unsigned_gold_signs_what_it_changes_and_t
     assert "--baseline" in said
     fresh.fix(said)
     accepted(fresh)
-    assert fresh.gold("check", "--all-files") == (0, "")
+    assert fresh.gold("check", "--all-files") == (0, SIGNED)
 
 
 def test_a_baseline_signs_staged_changes_too(fresh):
@@ -170,7 +172,7 @@ def test_a_baseline_signs_staged_changes_too(fresh):
     fresh.stage(EDITED, TWO)
     fresh.sign("--baseline")
     accepted(fresh)
-    assert fresh.gold("check", "--all-files") == (0, "")
+    assert fresh.gold("check", "--all-files") == (0, SIGNED)
 
 
 def test_an_edit_after_signing_needs_a_second_record_and_never_deadlocks(repo):
@@ -182,7 +184,7 @@ def test_an_edit_after_signing_needs_a_second_record_and_never_deadlocks(repo):
     repo.stage({**EDITED, "tags": ["b"]}, TWO)
     repo.fix(refused(repo, "unsigned-change"))
     accepted(repo)
-    assert repo.gold("check", "--base", "HEAD~2") == (0, "")
+    assert repo.gold("check", "--base", "HEAD~2") == (0, SIGNED)
 
 
 def test_signing_twice_signs_once(repo):
@@ -251,13 +253,14 @@ def test_a_record_that_cannot_be_written_or_staged_leaves_nothing_behind(fresh):
     assert (code, "remove the file. Then do this again." in said, fresh.records()) == (2, True, []), said
     (fresh.path / ".git/index.lock").unlink()
     fresh.sign()
-    assert fresh.gold("check") == (0, "")
+    assert fresh.gold("check") == (0, SIGNED)
 
 
 def test_only_what_is_staged_counts(repo):
     repo.write(GOLD, lines(EDITED, TWO))
     assert "Nothing to sign" in repo.sign()
-    assert repo.gold("check") == (0, "")
+    code, said = repo.gold("check")
+    assert (code, said.startswith(f"{SIGNED}{GOLD} has edits that are not staged")) == (0, True)
     repo.stage(EDITED, TWO)
     repo.sign()
     repo.write(GOLD, lines(TWO))
@@ -294,7 +297,7 @@ def test_line_endings_of_the_work_tree_do_not_matter(fresh, setting):
     fresh.stage(EDITED, TWO, end="\r\n")
     fresh.fix(refused(fresh, "unsigned-change"))
     accepted(fresh)
-    assert fresh.gold("check", "--all-files") == (0, "")
+    assert fresh.gold("check", "--all-files") == (0, SIGNED)
 
 
 def test_a_linked_work_tree_signs_and_commits_by_itself(repo):

@@ -173,6 +173,7 @@ def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
     gates = inputs.gates or _default_gates(inputs, place)
     folder = inputs.working_directory.strip("/")
     options = Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
+    options = options._replace(is_found=not inputs.gates)
     report = api.run(options, _authority(inputs, place, connect))
     _log(render(report, "table", verbose=True))
     outputs, code = {**_outputs(report), **_write(report, inputs, place)}, _code(report, inputs.fail_on)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from rag_eval.cli.error_handling import guarded
+from rag_eval.errors import CANNOT_JUDGE
 
 _HOOK = ["gold", "check", "--staged"]
 
@@ -38,6 +39,9 @@ def _run(arguments: list[str]) -> int:
         return 0
     from rag_eval.cli.parser import COMMANDS, build_parser, module_of
 
+    if not arguments:
+        build_parser(bare=True).print_help()
+        return CANNOT_JUDGE  # a script whose variable is empty has judged nothing
     chosen = arguments[0] if arguments and arguments[0] in COMMANDS else ""
     bare = COMMANDS.keys().isdisjoint(arguments)  # rag-eval --help
     parsed = build_parser(chosen, arguments[1:], bare=bare).parse_args(arguments)

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from rag_eval import __version__
+from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
 
 COMMANDS = {
@@ -29,6 +30,7 @@ COMMANDS = {
     "probe": "damage the traces in known ways and show what each gate catches",
     "explain": "what a metric means, or why a question scored as it did",
     "metrics": "list the metrics",
+    "completion": "print the completion script of a shell",
 }
 _NESTED = ("gold",)
 _MODULES = {"import": "import_"}  # a word of Python's own
@@ -79,6 +81,16 @@ class _Parser(argparse.ArgumentParser):
             name = (*action.option_strings, action.metavar)[0]
             raise UsageError(f"{name} is empty. Is a variable of the shell not set? Give it a value, or leave it out")
         return super()._get_values(action, arg_strings)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        from rag_eval.readers.error_messages import did_you_mean
+
+        known = list(action.choices)
+        close = did_you_mean(str(value), known) or f"Choose one of: {', '.join(map(str, known))}"
+        what = "command" if isinstance(action, argparse._SubParsersAction) else "value"
+        raise argparse.ArgumentError(action if what == "value" else None, f"unknown {what} {quoted(value)}. {close}")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

@@ -13,14 +13,61 @@ _CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))  # noqa: PTH120
 
 
 WINDOWS = os.name == "nt"
+_LONGEST_PROJECT = 1 << 20
 GATES_FILES = ("eval-gates.yml", "eval-gates.yaml")
 """What a gates file is called where nothing names one."""
 
 
+PROJECT_FILE = "pyproject.toml"
+"""What may name a gates file of another name: ``[tool.rag-eval] gates = "conf/gates.yml"``."""
+
+
 def usual_gates(folder: str = "", root: str = "") -> str:
-    """The path of the gates file in ``folder``, from ``root``; empty where there is none."""
+    """Return the path of the gates file of ``folder``, from ``root``; empty if there is none.
+
+    It is the one that pyproject.toml names, otherwise the one of the usual name.
+    """
+    project = os.path.join(root, folder, PROJECT_FILE)  # noqa: PTH118
+    if os.path.isfile(project):  # noqa: PTH113 - pathlib costs start-up time
+        with open(project, "rb") as file:  # noqa: PTH123
+            named = gates_of_project(file.read(_LONGEST_PROJECT), os.path.join(folder, PROJECT_FILE))  # noqa: PTH118
+        if named:
+            return os.path.normpath(os.path.join(folder, named))  # noqa: PTH118
     paths = [os.path.join(folder, name) for name in GATES_FILES]  # noqa: PTH118
     return the_one([path for path in paths if os.path.lexists(os.path.join(root, path))])  # noqa: PTH118
+
+
+def nearest_gates() -> str:
+    """Return the path of the gates file of the current folder, or of the nearest one above it in the same repository.
+
+    Empty if there is none. It is relative, so that reports show the same path on every machine.
+    """
+    folder, here = "", os.getcwd()  # noqa: PTH109
+    while True:
+        found = usual_gates(folder)
+        at_top = os.path.lexists(os.path.join(here, ".git")) or os.path.dirname(here) == here  # noqa: PTH118, PTH120
+        if found or at_top:
+            return found
+        folder, here = os.path.join(folder, os.pardir), os.path.dirname(here)  # noqa: PTH118, PTH120
+
+
+def gates_of_project(data: bytes, file: str) -> str:
+    """Return the gates file that a pyproject.toml names, relative to its folder; empty if it names none."""
+    if b"rag-eval" not in data:
+        return ""
+    import tomllib
+
+    try:
+        tool = tomllib.loads(data.decode("utf-8", "replace")).get("tool", {})
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file}: is not valid TOML: {error}. Correct it, or name the gates with --gates") from None
+    table = tool.get("rag-eval", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict) or table.keys() - {"gates"} or not isinstance(table.get("gates", ""), str):
+        raise UsageError(
+            f'{file}: [tool.rag-eval] takes only the path of a gates file. Write: gates = "conf/gates.yml"'
+        )
+    named: str = table.get("gates", "")
+    return named
 
 
 def the_one(found: Sequence[str]) -> str:

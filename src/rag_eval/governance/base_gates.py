@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases.pairing import plain_question
 from rag_eval.common.escaping import quoted
-from rag_eval.common.paths import GATES_FILES
+from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project
 from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import InputError, UsageError
 from rag_eval.gates.policy import REFERENCE_GATES
@@ -33,19 +33,24 @@ _NAMED = 5
 _SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question
 
 
-def base_policy(authority: Authority, gates: str, folder: str, gold: str, scored: Golds) -> Policy | None:
+def base_policy(
+    authority: Authority, gates: str, folder: str, gold: str, scored: Golds, *, is_found: bool = False
+) -> Policy | None:
     """Return the base's gates; None when the head decides for itself, or when the base has none for this system.
 
-    The named path is looked for first, as it was written, so that a folder that the change turned into a link leads
-    nowhere else; then a file of the usual name in ``folder``. Next come the usual names above the ``gold``, the nearest
-    first, and the root: to name another file or folder, or to delete the one that is there, moves no goalposts. Then
-    come gates files of any name that the change deletes or moves. Gates about this gold come before those that name no
-    gold; those of another system do not decide. ``scored`` gives the items of the gold that is scored. InputError when
-    the base's file cannot be read.
+    If the gates were found, not named by the caller, the nearest pyproject.toml of the base decides which file it is: a
+    change of that line moves no goalposts. Next, the named path is looked for as it was written, so that a folder that
+    the change turned into a link leads nowhere else; then a file of the usual name in ``folder``. Next come the usual
+    names above the ``gold``, the nearest first, and the root: to name another file or folder, or to delete the one that
+    is there, moves no goalposts. Then come gates files of any name that the change deletes or moves. Gates about this
+    gold come before those that name no gold; those of another system do not decide. ``scored`` gives the items of the
+    gold that is scored. Raises InputError if the base's file cannot be read.
     """
     tree = authority.gates
     if tree is None:
         return None
+    if is_found and (path := _of_project(authority, gates)):
+        return _at(authority, path)
     named = [authority.written(gates), authority.inside(gates)] if gates else []
     here = [authority.inside(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
     for path in dict.fromkeys(name for name in (*named, *here) if name):
@@ -62,6 +67,21 @@ def base_policy(authority: Authority, gates: str, folder: str, gold: str, scored
             return standing[0] if standing else _the_one(moves)
         if wanted == _SAME_GOLD and (policy := _left_by_its_gold(authority, gold, scored)):
             return policy
+    return None
+
+
+def _of_project(authority: Authority, gates: str) -> str | None:
+    """Return the gates file that the nearest pyproject.toml of the base names, upward from that of the change."""
+    tree, start = authority.gates, authority.inside(gates or GATES_FILES[0])
+    folder = posixpath.dirname(start) if start else ""
+    while tree is not None:
+        project = posixpath.join(folder, PROJECT_FILE)
+        if (data := read_regular(tree, project)) is not None and (named := gates_of_project(data, project)):
+            path = posixpath.normpath(posixpath.join(folder, named))
+            return path if not path.startswith("../") and read_regular(tree, path) is not None else None
+        if not folder:
+            break
+        folder = posixpath.dirname(folder)
     return None
 
 

@@ -72,7 +72,7 @@ def policy_of_base(authority: Authority, options: Options, head: Policy, reader:
     def scored() -> dict[str, Gold]:
         return read_gold(silent, head.gold)
 
-    policy = base_policy(authority, head.file, options.folder, head.gold, scored)
+    policy = base_policy(authority, head.file, options.folder, head.gold, scored, is_found=options.is_found)
     if policy is None:
         return None
     gold, trace = options.gold or policy.gold, options.trace or policy.trace

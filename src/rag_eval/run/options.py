@@ -30,6 +30,8 @@ class Options(NamedTuple):
     """Gold fields to cut the metrics by, besides those of the gates file."""
     verdicts: str = ""
     """Replaces the verdicts of the gates file."""
+    is_found: bool = False
+    """The gates file was found, not named by the caller: the base branch's pyproject.toml may name another."""
     held: Mapping[str, bytes] = {}
     """What is read in place of the files of these names: stdin, and rows that are given as objects."""
 

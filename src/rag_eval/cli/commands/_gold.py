@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import log_line
+from rag_eval.common.paths import shell_line
 from rag_eval.git.plumbing import INDEX, Git
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.signoff.repository import GoldStates, Place, between, untouched
 
 if TYPE_CHECKING:
+    from rag_eval.git.snapshots import Tree
     from rag_eval.gold.signoff.checking import Policy
     from rag_eval.readers.signoff_record import Change
 
@@ -22,13 +25,26 @@ def place(git: Git, args: Namespace) -> Place:
     return Place(args.gold, args.gates, git.prefix)
 
 
-def frame_since(git: Git, base: str | None) -> GoldStates:
-    """The index against the last commit, or against where the branch left ``base``."""
-    index = git.at(INDEX)
+def frame_since(git: Git, base: str | None, *, worktree: bool = False) -> GoldStates:
+    """Return the index, or the work tree, against the last commit, or against where the branch left ``base``."""
+    head: Tree = git.at(INDEX)
+    if worktree:
+        from rag_eval.readers.work_tree import WorkTree
+
+        head = WorkTree(git.top)
     if base is not None:
-        return between(git, base, "HEAD", index)
+        return between(git, base, "HEAD", head)
     last = git.last()
-    return GoldStates(git.at(last) if last else NOTHING, index, staged=True)
+    return GoldStates(git.at(last) if last else NOTHING, head, staged=True)
+
+
+def unstaged(git: Git, asked: Iterable[Policy], args: Namespace) -> list[str]:
+    """Say that the work tree has edits of the gold that are not staged, and so were not looked at."""
+    if args.worktree or "GIT_INDEX_FILE" in os.environ:  # a commit: its index is all that it is about
+        return []
+    look = shell_line("rag-eval", "gold", args.gold_command, "--worktree")
+    edited = git.edited(*dict.fromkeys(policy.gold for policy in asked))
+    return [f"{path} has edits that are not staged; they were not looked at. Look at them: {look}" for path in edited]
 
 
 def effect(git: Git, frame: GoldStates, policy: Policy, args: Namespace) -> list[str]:

@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from rag_eval.cli.commands._gold import complain, effect, frame_since, place, say
+from rag_eval.cli.commands._gold import complain, effect, frame_since, place, say, unstaged
 from rag_eval.common.paths import WINDOWS, shell_line
 from rag_eval.errors import GATE_FAILED, PASSED
 from rag_eval.git.plumbing import INDEX, Git
@@ -36,6 +36,9 @@ def check(args: Namespace) -> int:
         say(loosened(git, frame, args.gates, args.trace))
     if not found:
         _refuse_elsewhere(git, frame, asked, args)
+        if "GIT_INDEX_FILE" not in os.environ:  # a commit that may go on is no news
+            say(f"{one.gold}: every change is signed off." for one in asked if frame.head.files(one.gold))
+        complain(unstaged(git, asked, args))
         return PASSED
     complain(map(str, found[:_SHOWN]))
     more = len(found) - _SHOWN
@@ -59,7 +62,7 @@ def _checked_frame(git: Git, args: Namespace) -> GoldStates:
     pushed = [os.environ.get(f"PRE_COMMIT_{end}_REF") for end in ("FROM", "TO")]
     if args.base is None and pushed[0] and pushed[1]:
         return between(git, pushed[0], pushed[1])
-    return frame_since(git, args.base)
+    return frame_since(git, args.base, worktree=args.worktree)
 
 
 def _found(frame: GoldStates, policy: Policy, args: Namespace) -> list[checking.Violation]:

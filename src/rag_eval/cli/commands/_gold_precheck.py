@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from rag_eval.common.paths import GATES_FILES
+from rag_eval.common.paths import GATES_FILES, PROJECT_FILE
 from rag_eval.git.plumbing import Git, GitError
 
 _USUAL = ("gold.jsonl", ".signoff")  # where nothing is stated: the gold's name, and how its records folder ends
@@ -22,6 +22,9 @@ def touches_nothing() -> bool:
         git = Git(top=".")
         changed = git.staged()
         stated = b"".join(git.staged_texts(*GATES_FILES))
+        project = os.path.lexists(PROJECT_FILE) or PROJECT_FILE.encode() in changed
+        if project and any(b"rag-eval" in text for text in git.staged_texts(PROJECT_FILE)):  # it may name the gates
+            return False
     except GitError:
         return False
     # An escape in a YAML text could spell a name otherwise than it stands in git.

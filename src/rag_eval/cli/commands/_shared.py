@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import log_line
-from rag_eval.common.paths import GATES_FILES, usual_gates
+from rag_eval.common.paths import GATES_FILES, nearest_gates
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,15 +24,19 @@ if TYPE_CHECKING:
 _MOST_JOBS = 512
 
 
+STDIN = "<stdin>"
+
+
 def add_inputs(parser: argparse.ArgumentParser) -> None:
     """``--gold``, ``--trace``, ``--gates`` and ``--k``."""
     parser.add_argument(
-        "--gold", metavar="FILE", default="", help="gold set (from the gates file, else eval/gold.jsonl)"
+        "--gold", metavar="FILE", default="", help="gold set, - for stdin (from the gates file, else eval/gold.jsonl)"
     )
     parser.add_argument(
-        "--trace", metavar="FILE", default="", help="traces (from the gates file, else runs/trace.jsonl)"
+        "--trace", metavar="FILE", default="", help="traces, - for stdin (from the gates file, else runs/trace.jsonl)"
     )
-    parser.add_argument("--gates", metavar="FILE", default="", help=f"gates ({GATES_FILES[0]} where it is there)")
+    gates = f"gates; paths in it are relative to its folder (the nearest {GATES_FILES[0]}, here or above)"
+    parser.add_argument("--gates", metavar="FILE", default="", help=gates)
     parser.add_argument(
         "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (1,3,5,10)"
     )
@@ -119,8 +123,19 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def gates_path(given: str) -> str:
-    """The gates file in force: the named one, else the usual one where it is there, else none."""
-    return given or usual_gates()
+    """Return the gates file in force: the named one, otherwise the nearest one from the current folder upward."""
+    return given or nearest_gates()
+
+
+def held_stdin(args: argparse.Namespace) -> dict[str, bytes]:
+    """Take gold or traces named ``-`` from stdin: name them ``<stdin>``, and return their bytes by that name."""
+    named = [name for name in ("gold", "trace") if getattr(args, name, "") == "-"]
+    if len(named) > 1:
+        raise UsageError("--gold - and --trace - cannot both be read from stdin. Name a file for one of them")
+    for name in named:
+        setattr(args, name, STDIN)
+        return {STDIN: sys.stdin.buffer.read()}
+    return {}
 
 
 def put(report: Report, args: argparse.Namespace, *, by: bool = False) -> None:

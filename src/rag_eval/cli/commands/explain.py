@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_inputs, gates_path
+from rag_eval.cli.commands._shared import add_inputs, gates_path, held_stdin
 from rag_eval.common.escaping import log_line, one_line
 from rag_eval.errors import UsageError
 
@@ -132,10 +132,11 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
     from rag_eval.run.options import Options
 
-    options = Options(args.gold, args.trace, gates_path(args.gates), args.k)
+    held = held_stdin(args)
+    options = Options(args.gold, args.trace, gates_path(args.gates), args.k, held=held)
     reader, policy, digests = open_policy(options)
     golds = read_gold(reader, policy.gold)
-    if args.gold or os.path.lexists(policy.gold):  # else only a metric can have been meant
+    if args.gold or reader.has(policy.gold):  # else only a metric can have been meant
         reader.ledger.stop_on_problems()
     gold = golds.get(args.subject)
     if gold is None:

@@ -15,6 +15,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     against.add_argument("--staged", action="store_true", help=_STAGED)
     against.add_argument("--all-files", action="store_true", help="every item of the index, whatever changed")
     against.add_argument("--base", metavar="REF", help="the index against where the branch left REF")
+    parser.add_argument("--worktree", action="store_true", help="the files as they are now, staged or not")
     parser.add_argument("--trace", metavar="FILE", help="traces that show the effect (default: as eval-gates.yml says)")
 
 

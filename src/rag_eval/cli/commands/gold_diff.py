@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._gold import counted, effect, frame_since, place, say
+from rag_eval.cli.commands._gold import complain, counted, effect, frame_since, place, say, unstaged
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import PASSED
 from rag_eval.git.plumbing import Git
@@ -24,19 +24,22 @@ EXAMPLE = "example: rag-eval gold diff --base origin/main"
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of the sub-command."""
     parser.add_argument("--base", metavar="REF", help="the index against where the branch left REF")
+    parser.add_argument("--worktree", action="store_true", help="the files as they are now, staged or not")
     parser.add_argument("--trace", metavar="FILE", help="traces that show the effect (default: as eval-gates.yml says)")
 
 
 def run(args: Namespace) -> int:
     """Print a line a changed item."""
     git = Git()
-    frame = frame_since(git, args.base)
-    for policy in policies(frame, place(git, args)):
+    frame = frame_since(git, args.base, worktree=args.worktree)
+    asked = policies(frame, place(git, args))
+    for policy in asked:
         base, head = sides(frame, policy)
         found = checking.changes(base.items, head.items)
         say(_described(change, base, head) for change in found)
         say(effect(git, frame, policy, args))
         say([f"{policy.gold} against {frame.name}: {counted(found)}."])
+    complain(unstaged(git, asked, args))
     return PASSED
 
 

@@ -8,7 +8,7 @@ import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rag_eval.cli.commands._shared import add_baseline, add_inputs, gates_path, remark
+from rag_eval.cli.commands._shared import add_baseline, add_inputs, gates_path, held_stdin, remark
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def _probe(args: argparse.Namespace) -> Probe:
     from rag_eval.run.options import Options
     from rag_eval.run.scored import score_run
 
-    options = Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline)
+    held = held_stdin(args)
+    options = Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline, held=held)
     reader, policy, digests = open_policy(options)
     run = score_run(load_inputs(options, reader, policy, digests))
     own = run.report

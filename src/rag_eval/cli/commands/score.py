@@ -14,6 +14,7 @@ from rag_eval.cli.commands._shared import (
     add_outputs,
     execution,
     gates_path,
+    held_stdin,
     names,
     put,
     remark,
@@ -107,9 +108,18 @@ def _options(args: argparse.Namespace) -> Options:
     from rag_eval.engines.run_arguments import fields
     from rag_eval.run.options import Options
 
+    held = held_stdin(args)
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
     part: dict[str, Any] = {"perspectives": args.perspective, "suite": args.suite, "by": fields(args.by)}
-    return Options(*inputs, baseline=args.baseline, execution=execution(args), verdicts=args.verdicts, **part)
+    return Options(
+        *inputs,
+        baseline=args.baseline,
+        execution=execution(args),
+        verdicts=args.verdicts,
+        held=held,
+        is_found=not args.gates,
+        **part,
+    )
 
 
 def _authority(ref: str | None) -> Authority | None:
@@ -138,9 +148,10 @@ def _scores(args: argparse.Namespace) -> int:
         raise UsageError("--save-trace writes what a report knows: leave --format scores out")
     if args.out:
         raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
+    held = held_stdin(args)
     inline = args.gates if "=" in args.gates else ""
     gates = "" if inline else gates_path(args.gates)
-    options = Options(args.gold, args.trace, gates, args.k, execution=execution(args))
+    options = Options(args.gold, args.trace, gates, args.k, held=held, execution=execution(args))
     scores, said = _flat_scores.reference_scores(options, inline)
     remark(said, quiet=args.quiet)
     sys.stdout.write(json.dumps(scores, indent=2, ensure_ascii=False) + "\n")

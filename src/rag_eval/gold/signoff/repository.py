@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.escaping import one_line, quoted
-from rag_eval.common.paths import GATES_FILES, the_one
+from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, the_one
 from rag_eval.errors import InputError, Problem, UsageError
-from rag_eval.git.snapshots import NOTHING, Irregular, read
+from rag_eval.git.snapshots import NOTHING, Irregular, read, read_regular
 from rag_eval.gold.signoff import checking, signatures
 from rag_eval.gold.signoff.checking import Advice, Policy, Side
 from rag_eval.gold.signoff.identity import NO_PROOF
@@ -125,11 +125,19 @@ def _policy(tree: Tree, place: Place, *, one: bool = False) -> Policy | None:
 
     Of two in a folder the first decides, so that a change can mend it; where there must be ``one``, they are refused.
     """
-    names = [_path(place, place.gates)] if place.gates else _nearest(place.prefix)
+    names = [_path(place, place.gates)] if place.gates else _nearest(tree, place.prefix)
     found = tree.files(*names)
     path = next((name for name in names if name in found), None)
-    if one and path:
-        the_one([name for name in names if name in found and posixpath.dirname(name) == posixpath.dirname(path)])
+    if one and path and posixpath.basename(path) in GATES_FILES:
+        the_one(
+            [
+                name
+                for name in names
+                if name in found
+                and posixpath.dirname(name) == posixpath.dirname(path)
+                and posixpath.basename(name) in GATES_FILES
+            ]
+        )
     return _overridden(signoff_policy(tree.contents([found[path]])[found[path]], path), place) if path else None
 
 
@@ -140,13 +148,21 @@ def _overridden(policy: Policy, place: Place) -> Policy:
     return policy if gold == policy.gold else policy._replace(gold=gold, records=beside(gold))
 
 
-def _nearest(prefix: str) -> list[str]:
-    """Where a gates file may stand: in the current folder or any above it, nearest first."""
+def _nearest(tree: Tree, prefix: str) -> list[str]:
+    """Return where a gates file may be, in the current folder or above, nearest first: as pyproject.toml names it."""
     folders, folder = [""], ""
     for part in prefix.split("/")[:-1]:
         folder += f"{part}/"
         folders.insert(0, folder)
-    return [folder + name for folder in folders for name in GATES_FILES]
+    names = []
+    for folder in folders:
+        project = folder + PROJECT_FILE
+        data = read_regular(tree, project)
+        named = gates_of_project(data, project) if data is not None else ""
+        path = posixpath.normpath(posixpath.join(folder, named)) if named else ""
+        names += [path] if path and not path.startswith("../") else []
+        names += [folder + name for name in GATES_FILES]
+    return names
 
 
 def _path(place: Place, path: str) -> str:
