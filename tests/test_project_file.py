@@ -2,7 +2,11 @@
 
 import io
 import json
+import os
+import signal
 import subprocess
+import sys
+from urllib.request import urlopen
 
 import pytest
 
@@ -194,3 +198,29 @@ def test_edits_that_are_not_staged_are_named(rag, project, command):
     _, out, err = rag("gold", command, "--worktree", "--base", "main")
     assert "not staged" not in err
     assert "Q8" in out + err
+
+
+def test_watch_scores_again_when_a_file_changes(project):
+    line = [sys.executable, "-m", "rag_eval", "score", "--watch", "--quiet"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    running = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    try:
+        assert next(one for one in running.stdout if one.startswith(("PASSED", "FAILED"))).startswith("PASSED")
+        next(one for one in running.stdout if one.startswith("Watching"))
+        project.put(trace=wrong(1, 2))
+        assert next(one for one in running.stdout if one.startswith(("PASSED", "FAILED"))).startswith("FAILED")
+        next(one for one in running.stdout if one.startswith("Watching"))
+        (project.path / TRACE).write_text("{}\n", "utf-8")
+        assert "runs/trace.jsonl:1: " in next(running.stdout, "") + next(running.stdout, "") + next(running.stdout, "")
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "made")])
+def test_open_shows_the_html_report(rag, project, monkeypatch, out):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    assert rag("score", "--open", *out)[0] == 0
+    [address] = opened
+    assert urlopen(address).read().startswith(b"<!DOCTYPE html>")

@@ -65,14 +65,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verdicts", metavar="FILE", default="", help="recorded verdicts of a judge (as the gates file says)"
     )
+    parser.add_argument("--watch", action="store_true", help="score again when a file changes, until Ctrl-C")
+    parser.add_argument("--open", action="store_true", help="open the HTML report in the browser")
     add_engine(parser)
     add_outputs(parser, FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Score; the exit code is the report's."""
-    with uncollected():
-        return _run(args)
+    if not args.watch:
+        with uncollected():
+            return _run(args)
+    from rag_eval.cli.commands._watch import watch
+
+    if "-" in (args.gold, args.trace):
+        raise UsageError("--watch reads files again, which stdin cannot be. Name the file")
+    return watch(lambda: _run(args), lambda: _files(args))
+
+
+def _files(args: argparse.Namespace) -> list[str]:
+    """Return the files that the verdict depends on, as far as the gates file can be read."""
+    from rag_eval.errors import RagEvalError
+    from rag_eval.readers.report_file import sidecar_of
+    from rag_eval.run.inputs import open_policy
+
+    named = [path for path in (args.gold, args.trace, args.baseline, args.gates) if path and "=" not in path]
+    try:
+        gates = gates_path("" if "=" in args.gates else args.gates)
+        from rag_eval.api import Options
+
+        _, policy, _ = open_policy(Options(args.gold, args.trace, gates))
+    except RagEvalError:
+        return named
+    own = policy.gold, policy.trace, policy.baseline, gates, sidecar_of(policy.trace)
+    return [*named, *(path for path in own if path)]
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -87,11 +113,29 @@ def _run(args: argparse.Namespace) -> int:
     remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
     _check_fields(report, options.by)
     put(report, args, by=bool(options.by))
+    if args.open:
+        _open(report, args.out)
     if args.save_trace is not None:
         from rag_eval.cli.commands._failed import save
 
         remark([save(report, options, args.save_trace)], quiet=args.quiet)
     return report.exit_code
+
+
+def _open(report: Report, out: str | None) -> None:
+    """Open the HTML report: the one of ``--out``, otherwise one in a temporary folder."""
+    import tempfile
+    import webbrowser
+    from pathlib import Path
+
+    from rag_eval.rendering import RENDERERS, render
+
+    folder = Path(out or tempfile.mkdtemp(prefix="rag-eval-"))
+    path = (folder / RENDERERS["html"][1]).resolve()
+    if not out:
+        path.write_text(render(report, "html"), encoding="utf-8", newline="\n")
+    if not webbrowser.open(path.as_uri()):
+        remark([f"no browser was found; the report is {path}"], quiet=False)
 
 
 def _check_fields(report: Report, fields: Sequence[str]) -> None:
