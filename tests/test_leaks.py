@@ -425,8 +425,11 @@ def repeats_within(parsed, inside=False):
 def test_no_pattern_repeats_what_repeats():
     from re import _parser
 
-    kept = [one for module in (personal, secrets, internal) for one in vars(module).values()]
-    patterns = [one.pattern for one in kept if isinstance(one, re.Pattern)]
+    named = [item for module in (personal, secrets, internal) for item in vars(module).items()]
+    patterns = [one.pattern for _, one in named if isinstance(one, re.Pattern)]
+    patterns += [
+        one for name, one in named if isinstance(one, str) and re.fullmatch("_[A-Z0-9_]+", name) and name != "_ENDS"
+    ]
     assert len(patterns) > 15
     assert [one for one in patterns if repeats_within(_parser.parse(one))] == []
     assert repeats_within(_parser.parse("(a+)+b"))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from speed import checks
 from speed.data import RUNS, TIMES
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Numbers = dict[str, float]
-
+Numbers = dict[str, float]
 OURS, PLAIN = "rag-eval", "plain scorer"
 CORE = "answers,refusals,citations,retrieval"
 

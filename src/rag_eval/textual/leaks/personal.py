@@ -9,7 +9,8 @@ from rag_eval.textual.leaks.prefilter import among
 
 Spans = Iterator[tuple[int, int]]
 
-_MAIL = re.compile(
+# Compiled at first use, by re itself: most runs need few of them.
+_MAIL = (
     r"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9][A-Za-z0-9._%+\-]{0,63}"
     r"@(?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24})(?![A-Za-z0-9-])"
 )
@@ -23,38 +24,36 @@ _FIGURES = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x41 if 0x41 <= byte <= 0x5A 
 """All figures as 0 and all capital letters as A, of a text's bytes."""
 _GAP = r"[ .\-/()]{0,2}"
 _BEFORE, _AFTER = r"(?<![\w.,:+/\-])", r"(?![\w\-]|[.,:/][0-9])"
-_INTERNATIONAL = re.compile(rf"(?<![\w+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])")
-_INTERNATIONAL_00 = re.compile(rf"{_BEFORE}00[1-9][0-9]{{0,2}}(?=[ \-/(])(?:{_GAP}[0-9]){{6,13}}(?![0-9])")
-_AMERICAN = re.compile(
+_INTERNATIONAL = rf"(?<![\w+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])"
+_INTERNATIONAL_00 = rf"{_BEFORE}00[1-9][0-9]{{0,2}}(?=[ \-/(])(?:{_GAP}[0-9]){{6,13}}(?![0-9])"
+_AMERICAN = (
     rf"{_BEFORE}(?:1[ .\-])?"
     rf"(?:\([2-9][0-9]{{2}}\) ?[2-9][0-9]{{2}}[\-. ]|[2-9][0-9]{{2}}([\-.])[2-9][0-9]{{2}}\1)[0-9]{{4}}{_AFTER}"
 )
-_PAIRS = re.compile(rf"{_BEFORE}0[1-9](?:([ .\-])[0-9][0-9])(?:\1[0-9][0-9]){{3}}{_AFTER}")
-_NATIONAL = re.compile(rf"{_BEFORE}\(?0[1-9][0-9]{{1,4}}\)?(?: ?/ ?| )[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}")
-_HYPHENED = re.compile(rf"{_BEFORE}0[1-9][0-9]{{0,3}}-[0-9]{{1,4}}-[0-9]{{4}}{_AFTER}")
-_ANNOUNCED = re.compile(
+_PAIRS = rf"{_BEFORE}0[1-9](?:([ .\-])[0-9][0-9])(?:\1[0-9][0-9]){{3}}{_AFTER}"
+_NATIONAL = rf"{_BEFORE}\(?0[1-9][0-9]{{1,4}}\)?(?: ?/ ?| )[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}"
+_HYPHENED = rf"{_BEFORE}0[1-9][0-9]{{0,3}}-[0-9]{{1,4}}-[0-9]{{4}}{_AFTER}"
+_ANNOUNCED = (
     r"(?i)(?<!\w)(?:tel(?:ephone|efon|[ée]fono|[ée]phone)?|phone|mobile|cell|fax|whatsapp|hotline|mobil|handy"
     r"|call(?: us| me| him| her| them)? (?:at|on|under))\.?(?: (?:no|nr|number|nummer|is|at|us|under)\b\.?){0,3}"
     r"[ .:#=]{0,3}(\(?[0-9](?:[ \-/()]{0,2}[0-9]){6,14})(?!\w|[.,:][0-9])"
 )
-_NO_PHONE = re.compile(
+_NO_PHONE = (
     r"(?i)(?:order|part|case|ticket|invoice|ref(?:erence)?|sku|serial|item|article|model|account|customer|tracking|product"
     r"|batch|patent|docket|claim|policy|bestell|auftrags?|rechnungs?|artikel|kunden|commande|facture|pedido|factura|isbn)"
     r"[\s-]?(?:no|nr|num(?:ber|mer|[ée]ro)?|id|code)?\.?\s{0,2}[:#=]?\s{0,2}(?:is\s)?\Z"
 )
 """What stands before the number of an order, a part or a case."""
 _CONTEXT = 40  # characters before a number that are read
-_DATE = re.compile(
+_DATE = (
     r"(?:19|20)[0-9][0-9][ \-/](?:0?[1-9]|1[0-2])[ \-/][0-9]{1,2}(?:\D.*)?|[0-9]{1,2}[ \-/][0-9]{1,2}[ \-/][0-9]{2,4}"
 )
 
-_SSN = re.compile(r"(?<![\w\-.])(?!000|666|9[0-9][0-9])[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![\w\-]|\.[0-9])")
+_SSN = r"(?<![\w\-.])(?!000|666|9[0-9][0-9])[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![\w\-]|\.[0-9])"
 
-_STATED_SSN = re.compile(
-    r"(?i)(?:\bssn|social security (?:number|no))\W{0,3}(?:is )?\W{0,3}((?!000|666|9)[0-9]{9})(?![\w\-])"
-)
+_STATED_SSN = r"(?i)(?:\bssn|social security (?:number|no))\W{0,3}(?:is )?\W{0,3}((?!000|666|9)[0-9]{9})(?![\w\-])"
 
-_CARD = re.compile(
+_CARD = (
     r"(?<![\w.,+/\-])(?:[0-9]{13,19}|[0-9]{4}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
     r"|[0-9]{4}([ \-])[0-9]{6}\2[0-9]{4,5})(?![\w\-]|[.,][0-9])"
 )
@@ -67,7 +66,7 @@ _ISSUERS = (
 )
 """Lengths, and ranges of the first digits, of Visa; Mastercard; American Express; Discover, JCB, UnionPay; Diners."""
 
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?: ?[A-Z0-9]){11,30}")
+_IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?: ?[A-Z0-9]){11,30}"
 _IBAN_LENGTHS = {
     country: int(entry[2:])
     for entry in (
@@ -100,7 +99,7 @@ def with_account(text: str) -> bool:
 
 def mail_addresses(text: str) -> Spans:
     """Addresses with a domain that ends in letters; ``git@`` and files such as icon@2x.png are none."""
-    for found in _MAIL.finditer(text):
+    for found in re.finditer(_MAIL, text):
         before = text[max(0, found.start() - _CREDENTIALS) : found.start()].rpartition("://")
         in_url = before[1] and not any(sign in before[2] for sign in " /\n\t")  # user:password@host
         if found[1].lower() not in _FILES and not found[0].startswith("git@") and not in_url:
@@ -122,13 +121,13 @@ def phone_numbers(text: str) -> Spans:
 
 def social_security_numbers(text: str) -> Spans:
     """``123-45-6789`` in the ranges that are given out; nine digits in a row are any number."""
-    yield from (found.span() for found in _SSN.finditer(text))
-    yield from (found.span(1) for found in _STATED_SSN.finditer(text))
+    yield from (found.span() for found in re.finditer(_SSN, text))
+    yield from (found.span(1) for found in re.finditer(_STATED_SSN, text))
 
 
 def card_numbers(text: str) -> Spans:
     """13 to 19 digits, in groups as cards have them or in a row, of an issuer's range and with Luhn's check digit."""
-    for found in _CARD.finditer(text):
+    for found in re.finditer(_CARD, text):
         digits = _digits(found[0])
         if _issued(digits) and luhn(digits):
             yield found.span()
@@ -136,7 +135,7 @@ def card_numbers(text: str) -> Spans:
 
 def ibans(text: str) -> Spans:
     """A country, as many characters as it gives its accounts, and a checksum that is right (ISO 13616)."""
-    for found in _IBAN.finditer(text):
+    for found in re.finditer(_IBAN, text):
         span = _account(found[0])
         if span:
             yield found.start(), found.start() + span
@@ -149,14 +148,14 @@ def luhn(digits: str) -> bool:
 
 
 def _phone_spans(text: str) -> Spans:
-    by_form = [found for found in _INTERNATIONAL.finditer(text) if _is_international(found[0])]
-    by_form += [*_INTERNATIONAL_00.finditer(text), *_AMERICAN.finditer(text), *_PAIRS.finditer(text)]
-    by_form += [found for found in _NATIONAL.finditer(text) if 9 <= len(_digits(found[0])) <= 12]
-    by_form += [found for found in _HYPHENED.finditer(text) if 10 <= len(_digits(found[0])) <= 11]
+    by_form = [found for found in re.finditer(_INTERNATIONAL, text) if _is_international(found[0])]
+    by_form += [*re.finditer(_INTERNATIONAL_00, text), *re.finditer(_AMERICAN, text), *re.finditer(_PAIRS, text)]
+    by_form += [found for found in re.finditer(_NATIONAL, text) if 9 <= len(_digits(found[0])) <= 12]
+    by_form += [found for found in re.finditer(_HYPHENED, text) if 10 <= len(_digits(found[0])) <= 11]
     for found in by_form:
-        if not _NO_PHONE.search(text[max(0, found.start() - _CONTEXT) : found.start()]):
+        if not re.search(_NO_PHONE, text[max(0, found.start() - _CONTEXT) : found.start()]):
             yield found.span()
-    yield from (found.span(1) for found in _ANNOUNCED.finditer(text) if not _DATE.fullmatch(found[1]))
+    yield from (found.span(1) for found in re.finditer(_ANNOUNCED, text) if not re.fullmatch(_DATE, found[1]))
 
 
 def _is_international(number: str) -> bool:

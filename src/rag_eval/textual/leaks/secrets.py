@@ -48,31 +48,30 @@ FORMATS = {
 """The forms in which keys are issued, by issuer. All are at least twenty characters of one word."""
 
 # A key begins where its word does: so nothing is scanned twice.
-_STARTS = re.compile("|".join(rf"(?<![{_WORD}])(?:{form})" for form in FORMATS.values()))
+# Compiled at first use, by re itself: most runs need few of them.
+_STARTS = "|".join(rf"(?<![{_WORD}])(?:{form})" for form in FORMATS.values())
 _SHORTEST, _SHORT = 20, 8
 _SIGNS = bytes(0x78 if 0x21 <= byte <= 0x7E else 0x20 for byte in range(256))
 """All that a word of ASCII is made of as x, of a text's bytes."""
-_LONG_WORD = re.compile(rf"[!-~]{{{_SHORTEST},}}")
-_PRIVATE = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
-)
-_IN_URL = re.compile(r"(?<=://)[^\s:@/]{0,64}:([^\s:@/]{3,128})@")
-_STATED = re.compile(
+_LONG_WORD = rf"[!-~]{{{_SHORTEST},}}"
+_PRIVATE = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
+_IN_URL = r"(?<=://)[^\s:@/]{0,64}:([^\s:@/]{3,128})@"
+_STATED = (
     r"(?i)(?:pass(?:word|wd|phrase|code|wort)|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|пароль|pwd"
     r"|secret|token|credentials?"
     r"|(?:api|access|secret|private|account|auth)[_ \-]?key)"
     r"[\"'`*]{0,3}\s{0,3}(?:[:=]|:=|=>|\b(?:is|ist|est|es)\b:?)\s{0,3}[\"'`*]{0,3}([!#-&(-_a-~]{8,200})"
 )
-_BEARER = re.compile(r"(?i)(?<!\w)bearer\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)")
+_BEARER = r"(?i)(?<!\w)bearer\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)"
 _CUES = tuple("pass kennwort contrase senha wachtwoord пароль pwd secret token credential bearer".split())
 _KINDS, _APART = ("api", "access", "private", "account", "auth"), " _-"
 """Which keys are meant, besides *secret* ones, and what parts the words: *key* alone stands in every other answer."""
 _ENDS = "\"'`*.,;:)]}>"
-_NO_VALUE = re.compile(
+_NO_VALUE = (
     r"(?i)[<{$\[(*]|^%.*%$|x{4}|\.{3}|your|example|placeholder|changeme|redacted|://|^/"
     r"|^(?:pass(?:word|wd)?|pwd|secret|token)\d{0,4}$"
 )
-_WORDS = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[\-_./:,](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)){0,99}")
+_WORDS = r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[\-_./:,](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)){0,99}"
 LEAST_ENTROPY = 2.5
 """Bits a character: six that all differ have a little more, eight that all differ have three."""
 
@@ -121,19 +120,19 @@ def _has_mixed_word(text: str) -> bool:
 
 def known_keys(text: str) -> Spans:
     """Keys of :data:`FORMATS`."""
-    for word in _LONG_WORD.finditer(text):
-        for found in _STARTS.finditer(word[0]):
+    for word in re.finditer(_LONG_WORD, text):
+        for found in re.finditer(_STARTS, word[0]):
             yield word.start() + found.start(), word.start() + found.end()
 
 
 def private_keys(text: str) -> Spans:
     """The first line of a private key in PEM, PuTTY's or age's form."""
-    yield from (found.span() for found in _PRIVATE.finditer(text))
+    yield from (found.span() for found in re.finditer(_PRIVATE, text))
 
 
 def passwords_in_urls(text: str) -> Spans:
     """The password of ``scheme://user:password@host``, unless it stands for one."""
-    yield from (found.span(1) for found in _IN_URL.finditer(text) if not _NO_VALUE.search(found[1]))
+    yield from (found.span(1) for found in re.finditer(_IN_URL, text) if not re.search(_NO_VALUE, found[1]))
 
 
 def stated_secrets(text: str) -> Spans:
@@ -143,7 +142,7 @@ def stated_secrets(text: str) -> Spans:
     ``<your-token>``.
     """
     for pattern in (_STATED, _BEARER):
-        for found in pattern.finditer(text):
+        for found in re.finditer(pattern, text):
             value = found[1].rstrip(_ENDS)
             if _by_chance(value):
                 yield found.start(1), found.start(1) + len(value)
@@ -158,4 +157,4 @@ def entropy(text: str) -> float:
 def _by_chance(value: str) -> bool:
     if len(value) < _SHORT or not any(map(str.isdigit, value)) or not any(map(str.isalpha, value)):
         return False
-    return not _NO_VALUE.search(value) and not _WORDS.fullmatch(value) and entropy(value) >= LEAST_ENTROPY
+    return not re.search(_NO_VALUE, value) and not re.fullmatch(_WORDS, value) and entropy(value) >= LEAST_ENTROPY
