@@ -80,11 +80,18 @@ def test_landmarks_headings_and_captions_are_there(page):
     assert all(each.get("role") == "img" and each.get("aria-labelledby") for each in page.all("svg"))
 
 
-def test_parts_stand_in_the_order_of_the_markdown(report, page):
+def test_what_went_wrong_comes_before_the_gates_and_all_else(report, page):
     order = [each.get("id") for each in page.all("section")]
-    known = "gates findings changed policy gold completeness slices diagnosis metrics questions provenance".split()
+    known = "findings diagnosis changed gates policy gold completeness slices metrics questions provenance".split()
     assert order == [key for key in known if key in order]
     assert {"gates", "completeness", "metrics", "questions", "provenance"} <= set(order)
+
+
+def test_the_title_says_verdict_and_system(report, page):
+    [title] = [said(one) for one in page.all("title")]
+    verdict, _, system = title.partition(": ")
+    assert verdict == phrases.title(report)
+    assert system
 
 
 def test_the_verdict_is_said_as_everywhere(report, page):

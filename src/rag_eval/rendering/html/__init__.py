@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rag_eval.common.escaping import one_line
 from rag_eval.rendering import cases, changes, gates_table, notes, phrases, provenance, pull_request
 from rag_eval.rendering.html import metrics, plots, questions
 from rag_eval.rendering.html.element import FORMATTER, Markup, inline, joined, shown, sign, tag
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
 
 _ALL = 1_000_000_000
+_COMMIT = 12
 _SLICES = 1_000
 _UNFOLDED = 12
 """Slices of which the table need not be opened."""
@@ -23,20 +25,20 @@ def render(report: Report) -> str:
     """The whole report: nothing of it is cut but single strings of more than a thousand characters."""
     several = f"Questions ({len(report.questions):,})"
     parts = {
-        "gates": ("Gates", joined([*plots.gates(report), laid(gates_table.gates(report, FORMATTER))])),
         "findings": (pull_request.FINDINGS, laid(pull_request.findings(report, FORMATTER, _ALL))),
+        "diagnosis": (notes.DIAGNOSIS, laid(notes.diagnosis(report, FORMATTER))),
         "changed": ("What fails" if report.baseline is None else "What changed", _changed(report)),
+        "gates": ("Gates", joined([*plots.gates(report), laid(gates_table.gates(report, FORMATTER))])),
         "policy": (pull_request.POLICY, laid(pull_request.policy(report, FORMATTER, _ALL))),
         "gold": ("Changes of the gold", laid(pull_request.gold(report, FORMATTER, _ALL))),
         "completeness": ("Completeness", _completeness(report)),
         "slices": ("Slices", _slices(report)),
-        "diagnosis": (notes.DIAGNOSIS, laid(notes.diagnosis(report, FORMATTER))),
         "metrics": ("All metrics", metrics.metrics(report)),
         "questions": (several, questions.questions(report)),
         "provenance": ("Provenance", _provenance(report)),
     }
     sections = [(key, title, section(key, title, body)) for key, (title, body) in parts.items()]
-    return page(phrases.title(report), shown(report.version), _header(report), sections)
+    return page(f"{phrases.title(report)}: {_system(report)}", shown(report.version), _header(report), sections)
 
 
 def summary(report: Report) -> str:
@@ -45,13 +47,36 @@ def summary(report: Report) -> str:
     return str(joined([verdict, laid([gates_table.table(report, FORMATTER)])]))
 
 
+def _system(report: Report) -> str:
+    """Return what the report is about: the commit of the system if it is known, otherwise the file of its traces."""
+    commit = str((report.run or {}).get("system_commit") or "")
+    trace = next((one.path for one in report.inputs if one.role == "trace"), "")
+    return one_line(commit[:_COMMIT] or trace.rpartition("/")[2] or report.gates_file or "traces", 60)
+
+
+def _facts(report: Report) -> Markup:
+    """Return what was scored: commit, models, gold with its size, gates and baseline, as far as they are known."""
+    run, paths = report.run or {}, {one.role: one.path for one in report.inputs}
+    models = ", ".join(f"{role} {name}" for role, name in (run.get("models") or {}).items())
+    facts = {
+        "Commit": str(run.get("system_commit") or "")[:_COMMIT],
+        "Models": models,
+        "Traces": paths.get("trace", ""),
+        "Gold": f"{paths['gold']}, {phrases.cases(report)}" if "gold" in paths else "",
+        "Gates": report.gates_file,
+        "Baseline": report.baseline.path if report.baseline else "",
+    }
+    rows = [tag("li", f"{name}: ", tag("bdi", one_line(fact, 200))) for name, fact in facts.items() if fact]
+    return tag("ul", joined(rows), class_="facts", aria_label="What was scored") if rows else Markup("")
+
+
 def _header(report: Report) -> Markup:
     kind = "inconclusive" if phrases.in_part(report) else report.verdict
     head = tag("h1", sign(kind), " ", phrases.title(report))
     said = tag("p", inline(phrases.headline(report, FORMATTER)), class_="verdict")
     return tag(
         "div",
-        joined([head, said, laid(pull_request.authority(report, FORMATTER)), _tiles(report)]),
+        joined([head, said, laid(pull_request.authority(report, FORMATTER)), _tiles(report), _facts(report)]),
         class_=f"head {kind}",
     )
 
