@@ -82,6 +82,11 @@ def test_for_zeros_and_ones_it_is_mcnemars_test(worse, better, same):
     assert sign_flip(pairs, b"") == pytest.approx(mcnemar(worse, better), rel=1e-12)
 
 
+def test_one_new_wrong_answer_beside_many_unchanged_ones_is_chance():
+    assert sign_flip([(1.0, 1.0)] * 40 + [(None, 0.0)], b"") == 0.5
+    assert sign_flip([(1.0, 1.0)] * 40 + [(None, 0.0)] * 6, b"") == 2**-6
+
+
 def test_a_case_to_which_the_metric_no_longer_applies_still_counts():
     """Refusing the ten cases that were wrong makes the mean better; it is the pairs that show it."""
     refused = [(0.0, None)] * 10 + [(1.0, 1.0)] * 20

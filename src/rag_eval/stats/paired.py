@@ -79,12 +79,14 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     from ``seed`` alone, and there are more of them where it takes more to reach the ``level`` that p is held to.
 
     If some cases have a score in only one run, the test swaps what each case contributes to the difference, see
-    :mod:`rag_eval.stats.swap_units`. If few cases have both, only those are tested, and p is 1 if none has. Raises
-    ValueError if a run has no score at all.
+    :mod:`rag_eval.stats.swap_units`. p is then the greater one with and without the cases that did not change: one new
+    wrong answer beside forty right ones moves each of the forty a little in the same direction. If few cases have both,
+    only those are tested, and p is 1 if none has. Raises ValueError if a run has no score at all.
     """
-    swaps = _swappable(units_of(pairs))  # the units may be many, and are not wanted any more
-    if swaps is None:
-        return 1.0
+    return max([_p(swaps, seed, draws, level) for swaps in _swappable(units_of(pairs))], default=1.0)
+
+
+def _p(swaps: _Swaps, seed: bytes, draws: int, level: float) -> float:
     exact = _counted(swaps)
     if exact is not None:
         return exact
@@ -118,15 +120,18 @@ class _Swaps(NamedTuple):
     gains: Mapping[int, int]
 
 
-def _swappable(units: Units) -> _Swaps | None:
-    """What there is to swap; None where no case has both scores of few that have."""
-    moved = units
+def _swappable(units: Units) -> Iterator[_Swaps]:
+    """Yield what there is to swap: twice if cases lack a score; nothing if too few have both and none does."""
+    found = [units]
     if has_gaps(units) or not units:
-        moved = moves(units)
+        found = [moves(units), moves(units, changed=True)]
         if not enough_in_both(units):
-            units = moved = complete(units)
+            units = complete(units)
+            found = [units]
     scores = (abs(score) for unit in units for pair, _ in unit for score in pair if score is not None)
-    return _swaps(moved, max(scores)) if units else None
+    if units:
+        greatest = max(scores)
+        yield from [_swaps(moved, greatest) for moved in found]
 
 
 def _swaps(units: Units, greatest: float) -> _Swaps:

@@ -67,11 +67,11 @@ def complete(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
     return found
 
 
-def moves(units: Units) -> Units:
+def moves(units: Units, *, changed: bool = False) -> Units:
     """What each unit moves the difference of the two means, as pairs with both scores whose means differ by as much.
 
-    Without a change both runs have one mean: that of all scores, from which each of them counts. ValueError where a run
-    has no score at all.
+    Without a change both runs have one mean: that of all scores, from which each of them counts. ``changed`` leaves out
+    the units whose scores are the same in both runs. Raises ValueError if a run has no score at all.
     """
     sides = [_scores(units, side) for side in (0, 1)]
     if not all(sides):
@@ -80,6 +80,8 @@ def moves(units: Units) -> Units:
     middle = total(chain(*sides)) / sum(sizes)
     found = Units()
     for unit, count in units.items():
+        if changed and all(before == after for (before, after), _ in unit):
+            continue
         found[(((units.total() * share(unit, (middle, middle), sizes), 0.0), 1),)] += count
     return found
 
