@@ -88,7 +88,7 @@ def test_what_went_wrong_comes_before_the_gates_and_all_else(report, page):
 
 
 def test_the_title_says_verdict_and_system(report, page):
-    [title] = [said(one) for one in page.all("title")]
+    title = said(next(page.all("title")))
     verdict, _, system = title.partition(": ")
     assert verdict == phrases.title(report)
     assert system
