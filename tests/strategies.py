@@ -67,7 +67,6 @@ _LABELS = {
         max_size=3,
     ),
     "conversation": st.sampled_from(["C1", "C2"]),
-    "turn": st.integers(0, 2),
     "sections": st.lists(st.fixed_dictionaries({"doc_id": documents, "section": sections}), max_size=2),
 }
 _asked = st.one_of(
