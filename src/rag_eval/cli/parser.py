@@ -17,6 +17,7 @@ COMMANDS = {
     "demo": "score the packaged example and show where to go next",
     "init": "write a first gold set, sample traces, gates, workflow and hooks; keep files that exist",
     "collect": "ask a system the questions of the gold set and write its answers as traces",
+    "judge": "ask a language model to judge the answers, and record its verdicts",
     "dataset": "turn a public data set into a gold set, its chunks and traces",
     "validate": "check gold, trace, gates and report files",
     "score": "score traces against the gold set and judge the gates",
@@ -32,7 +33,7 @@ COMMANDS = {
     "metrics": "list the metrics",
     "completion": "print the completion script of a shell",
 }
-_NESTED = ("gold",)
+_NESTED = ("gold", "judge")
 _MODULES = {"import": "import_"}  # a word of Python's own
 _WIDEST, _USUAL = 120, 98
 _EPILOG = """\

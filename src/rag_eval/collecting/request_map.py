@@ -12,6 +12,7 @@ from rag_eval.importers import unwrap
 
 Row = dict[str, Any]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_PLACE = re.compile(r"\{([a-z]+)\}")
 _SECRET = re.compile(r"(?i)^(authorization|proxy-authorization|cookie|.*(api-?key|token|secret).*)$")
 _STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folder_select", "judge", "total")
 
@@ -121,10 +122,8 @@ def filled(value: Any, texts: Mapping[str, str], environment: Mapping[str, str])
             raise UsageError(f"the environment variable {match[1]} is not set: the request needs it")
         return environment[match[1]]
 
-    with_environment = _VARIABLE.sub(variable, value)
-    for name, text in texts.items():
-        with_environment = with_environment.replace("{" + name + "}", text)
-    return with_environment
+    # In one pass: a question may hold the name of another text in braces.
+    return _PLACE.sub(lambda match: texts.get(match[1], match[0]), _VARIABLE.sub(variable, value))
 
 
 def row_of(reply: Any, mapped: RequestMap) -> Row:

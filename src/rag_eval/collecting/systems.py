@@ -47,17 +47,23 @@ class System(Protocol):
 class HttpSystem:
     """A server. ``map`` says how to ask it; headers and body may name environment variables as ``${NAME}``."""
 
+    command = "rag-eval collect --url"
+
     def __init__(self, url: str, mapped: RequestMap, more: Mapping[str, Any] | None = None) -> None:
         try:
             import httpx
         except ImportError:
-            raise MissingExtra("rag-eval collect --url", "collect") from None
+            raise MissingExtra(self.command, "collect") from None
         self._httpx, self._url, self._map, self._more = httpx, url.rstrip("/"), mapped, dict(more or {})
         headers = {**mapped.headers, **self._more.get("headers", {})}
         self._client = httpx.Client(headers=filled(headers, {}, os.environ), follow_redirects=False)
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
         """Ask over HTTP. 429 and 5xx are Busy, other errors are errors of the system."""
+        return row_of(self.reply(qid, question, timeout), self._map)
+
+    def reply(self, qid: str, question: str, timeout: float) -> Any:
+        """Return the JSON of the reply."""
         texts = {"question": question, "qid": qid}
         body = filled({**self._map.body, **self._more.get("body", {})}, texts, os.environ)
         path = filled(self._map.path, texts, {})
@@ -75,7 +81,7 @@ class HttpSystem:
             raise RuntimeError(f"HTTP {reply.status_code}: {reply.text[:200]}")
         if len(reply.content) > _LONGEST:
             raise RuntimeError(f"a reply of {len(reply.content)} bytes")
-        return row_of(reply.json(), self._map)
+        return reply.json()
 
     def check(self) -> None:
         """Ask for the health path; without one, see whether anything answers at all."""
@@ -83,7 +89,7 @@ class HttpSystem:
         try:
             reply = self._client.get(address, timeout=10)
         except self._httpx.HTTPError as error:
-            fix = "Start the server, or correct --url"
+            fix = f"Start the server, or correct {self.command.split()[-1]}"
             raise UsageError(f"{address} does not answer: {type(error).__name__}: {error}. {fix}") from None
         if self._map.health and reply.status_code >= 400:
             raise UsageError(f"{address} is not healthy: HTTP {reply.status_code}: {reply.text[:200]}")

@@ -19,7 +19,7 @@ _POINTS: dict[str, Any] = {"settings": "refusal judge", "scale": "count", "unit"
 @metric("shipped answers with chunk texts and a verdict", source="core metrics (groundedness, 0-5)", **_POINTS)
 def judge_groundedness(case: Case) -> int | None:
     """Mean score of groundedness from 0 to 5. The judge says how far the chunk texts support the claims of the answer; 5 also requires a citation for every major claim."""  # noqa: E501
-    return case.verdict.groundedness if case.verdict else None
+    return case.verdict.groundedness if case.verdict and case.chunk_texts else None
 
 
 @metric("shipped answers to answerable questions with a verdict", source="core metrics (correctness, 0-5)", **_POINTS)
@@ -50,5 +50,4 @@ def judge_relevancy(case: Case) -> Ratio | None:
 )
 def judge_unsupported_claims(case: Case) -> int | None:
     """How many claims of an answer the judge names that the chunk texts do not support."""
-    verdict = case.verdict
-    return len(verdict.unsupported_claims) if verdict and verdict.groundedness is not None else None
+    return len(case.verdict.unsupported_claims) if case.verdict and case.chunk_texts else None

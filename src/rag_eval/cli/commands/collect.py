@@ -50,15 +50,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeats", metavar="N", type=_whole, default=1, help="ask every question N times (1)")
     parser.add_argument("--matrix", metavar="FILE", default="", help="YAML of named configurations: a run each")
     parser.add_argument("--run", metavar="NAME", default="", help="the name of the run, in every row")
-    parser.add_argument("--concurrency", metavar="N", type=_whole, default=4, help="questions at a time (4)")
-    parser.add_argument("--rate", metavar="N", type=_number, default=0.0, help="at most N questions a second")
-    parser.add_argument("--timeout", metavar="SECONDS", type=_number, default=60.0, help="for each question (60)")
-    parser.add_argument("--retries", metavar="N", type=_count, default=3, help="further attempts on 429 and 5xx (3)")
+    add_pace(parser)
     parser.add_argument("--warm-up", metavar="N", type=_count, default=0, help="calls before the first question (0)")
     parser.add_argument(
         "--config-file", metavar="FILE", default="", help="JSON of the system's settings, into run.json"
     )
     parser.add_argument("--config-exec", metavar="COMMAND", default="", help="command that prints that JSON")
+
+
+def add_pace(parser: argparse.ArgumentParser) -> None:
+    """``--concurrency``, ``--rate``, ``--timeout`` and ``--retries``."""
+    parser.add_argument("--concurrency", metavar="N", type=_whole, default=4, help="questions at a time (4)")
+    parser.add_argument("--rate", metavar="N", type=_number, default=0.0, help="at most N questions a second")
+    parser.add_argument("--timeout", metavar="SECONDS", type=_number, default=60.0, help="for each question (60)")
+    parser.add_argument("--retries", metavar="N", type=_count, default=3, help="further attempts on 429 and 5xx (3)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
             about |= _configuration(args, system)
             _warm_up(system, args.warm_up, pace)
             for repeated in names[name]:
-                collect(system, questions, repeated, pace, journal, _progress(repeated, len(questions)))
+                collect(system, questions, repeated, pace, journal, progress(repeated, len(questions)))
         except KeyboardInterrupt:
             print(
                 f"\ninterrupted: {len(journal.rows)} answers are in {out}.partial. Run the same command to continue",
@@ -221,7 +226,7 @@ def _warm_up(system: System, calls: int, pace: Pace) -> None:
             print(f"warm-up: {type(error).__name__}: {str(error)[:120]}", file=sys.stderr)
 
 
-def _progress(run: str, total: int) -> Any:
+def progress(run: str, total: int) -> Any:
     """A function that shows how far a run is: on a terminal by one line that changes, else nothing."""
     began, live = time.monotonic(), sys.stderr.isatty()
 

@@ -1,0 +1,201 @@
+"""Ask a language model to judge the answers, and record its verdicts; scoring replays them and calls nothing.
+
+Only what has no verdict yet is asked. OPENAI_API_KEY is sent as the key, if it is set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.commands._shared import add_inputs, gates_path, write
+from rag_eval.commands.collect import add_pace, progress
+from rag_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Judge
+    from rag_eval.judging.gates import Policy
+    from rag_eval.llm_judge.asking import Prompt, Question
+
+    Row = dict[str, Any]
+
+EXAMPLES = """\
+  rag-eval judge --model gpt-4o-2024-08-06
+  rag-eval judge --base-url http://localhost:11434/v1 --model qwen2.5:14b --concurrency 1
+  rag-eval judge --model gpt-4o-2024-08-06 --prompt eval/judge-prompt.txt
+  rag-eval judge spot-check --n 20 --by ann@example.org
+  rag-eval judge calibrate --labels eval/labels.csv
+  rag-eval judge repeat --model gpt-4o-2024-08-06 --n 20 --times 3
+"""
+COMMANDS: dict[str, str] = {}
+USUAL_VERDICTS = "eval/verdicts.jsonl"
+
+
+def add_arguments(parser: argparse.ArgumentParser, rest: Sequence[str] = ()) -> None:
+    """Add the options, or the sub-command that ``rest`` begins with."""
+    parser.set_defaults(judge_command="")
+    if rest and rest[0] in COMMANDS:
+        commands = parser.add_subparsers(prog="rag-eval judge", metavar="COMMAND", required=True)
+        module = import_module(f"rag_eval.commands.judge_{rest[0].replace('-', '_')}")
+        command = commands.add_parser(rest[0], help=COMMANDS[rest[0]], description=module.__doc__)
+        command.set_defaults(judge_command=module.__name__)
+        module.add_arguments(command)
+        return
+    add_asking(parser)
+    parser.add_argument(
+        "--out", metavar="FILE", default="", help=f"verdicts (from the gates file, else {USUAL_VERDICTS})"
+    )
+    parser.add_argument("--prune", action="store_true", help="remove verdicts on what the traces no longer say")
+
+
+def add_asking(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that ask the judge."""
+    add_inputs(parser)
+    parser.add_argument(
+        "--base-url", metavar="URL", default="https://api.openai.com/v1", help="OpenAI-compatible endpoint (OpenAI's)"
+    )
+    parser.add_argument("--model", metavar="NAME", default="", help="a pinned version of a model (from the gates file)")
+    parser.add_argument(
+        "--prompt", metavar="FILE", default="", help="prompt with {rubric} and {input} (the packaged one)"
+    )
+    parser.add_argument("--rubric", metavar="FILE", default="", help="rubric (the packaged one)")
+    add_pace(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask for the verdicts that are missing, and write the file; 1 if some could not be had."""
+    if args.judge_command:
+        code: int = import_module(args.judge_command).run(args)
+        return code
+    from rag_eval.contract.verdict import verdict_hash
+    from rag_eval.llm_judge.asking import merged
+
+    policy, questions = judged(args)
+    prompt, judge = judge_of(args, policy)
+    out = Path(args.out or policy.verdicts or USUAL_VERDICTS)
+    rows = recorded(out) if os.path.lexists(out) else []
+    texts = {verdict_hash(judge, one.shown): prompt.text(one.shown) for one in questions}
+    if args.prune:
+        rows = [row for row in rows if row["hash"] in texts]
+    known = {row["hash"] for row in rows if "error" not in row}
+    todo = [(name, text) for name, text in texts.items() if name not in known]
+    print(f"{len(texts)} answers to judge, {len(todo)} without a verdict of {judge.model}", file=sys.stderr)
+    answers: dict[str, Row] = {}
+    try:
+        ask(args, judge, todo, policy, answers, out)
+    finally:  # on Ctrl-C too: the verdicts so far are a valid file
+        rows = list(merged(rows, questions, judge, answers))
+        if rows or os.path.lexists(out):
+            write(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        out.with_name(f"{out.name}.partial").unlink(missing_ok=True)
+    return _print_summary(out, rows, texts.keys(), policy, judge)
+
+
+def judged(args: argparse.Namespace) -> tuple[Policy, list[Question]]:
+    """Return the policy, and what there is to judge in the order of the gold set, of each question the last trace."""
+    from rag_eval import app
+    from rag_eval.case import Case
+    from rag_eval.digests import Digests
+    from rag_eval.files.gold_file import read_gold
+    from rag_eval.files.ledger import Ledger
+    from rag_eval.files.limits import Limits
+    from rag_eval.files.source import Reader
+    from rag_eval.llm_judge.asking import Question
+
+    options, reader = app.Options(args.gold, args.trace, gates_path(args.gates)), Reader(Ledger())
+    policy = app.policy_in(reader, options, Digests())
+    reader = reader._replace(limits=Limits(**policy.limits))
+    golds = read_gold(reader, args.gold or policy.gold)
+    last = {
+        (t.qid, t.run): t for t in app.traces(reader, golds, args.trace or policy.trace, Digests()) if t.qid in golds
+    }
+    reader.ledger.stop_on_problems()
+    order = {qid: place for place, qid in enumerate(golds)}
+    cases = [
+        (qid, run, Case(golds[qid], last[qid, run], policy.settings))
+        for qid, run in sorted(last, key=lambda one: (one[1], order[one[0]]))
+    ]
+    return policy, [Question(qid, run, case.judged_input) for qid, run, case in cases if case.judged_input is not None]
+
+
+def judge_of(args: argparse.Namespace, policy: Policy) -> tuple[Prompt, Judge]:
+    """Return the prompt and the judge that the options and the gates file name."""
+    from rag_eval.llm_judge.asking import Prompt
+
+    model = args.model or policy.judge.model
+    if not model:
+        raise UsageError("no model is named. Write --model NAME, or judge: {model: NAME, …} in the gates file")
+    try:
+        prompt = Prompt.read(args.prompt, args.rubric)
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {(error.strerror or 'cannot be read').lower()}. Check the path") from None
+    except UnicodeDecodeError:
+        raise UsageError("prompt or rubric is not UTF-8. Save it as UTF-8") from None
+    return prompt, prompt.judge(model)
+
+
+def recorded(path: Path) -> list[Row]:
+    """Return the rows of a verdict file; InputError if one contradicts itself."""
+    from rag_eval.files.ledger import Ledger
+    from rag_eval.files.source import Reader
+    from rag_eval.files.verdict_file import read_verdicts
+
+    reader = Reader(Ledger())
+    rows = {row["hash"]: row for row, _ in read_verdicts(reader, str(path))}
+    reader.ledger.stop_on_problems()
+    return list(rows.values())
+
+
+def ask(
+    args: argparse.Namespace,
+    judge: Judge,
+    todo: Sequence[tuple[str, str]],
+    policy: Policy,
+    answers: dict[str, Row],
+    out: Path,
+) -> None:
+    """Ask for verdicts by name and text; ``answers`` has those that came, whatever interrupts."""
+    from rag_eval.collecting.collector import Journal, Pace, collect
+    from rag_eval.llm_judge.asking import Endpoint
+
+    if not todo:
+        return
+    endpoint = Endpoint(args.base_url, judge.model, policy.prices)
+    pace = Pace(args.concurrency, args.rate, args.timeout, args.retries)
+    endpoint.check()
+    journal = Journal(out, {"judge": judge, "url": args.base_url})
+    try:
+        collect(endpoint, todo, "", pace, journal, progress("", len(todo)))
+    finally:
+        endpoint.close()
+        answers.update({name: row for (_, name), row in journal.rows.items()})
+
+
+def _print_summary(out: Path, rows: Sequence[Row], wanted: Any, policy: Policy, judge: Judge) -> int:
+    """Print what was recorded; 1 if verdicts are missing."""
+    own = [row for row in rows if row["hash"] in wanted]
+    failed = [row for row in own if "error" in row]
+    usage = [row.get("usage", {}) for row in own]
+    tokens = sum(one.get("input_tokens", 0) + one.get("output_tokens", 0) for one in usage)
+    cost = sum(one.get("cost_usd", 0) for one in usage)
+    print(
+        f"{out}: {len(own) - len(failed)} of {len(wanted)} verdicts, {tokens} tokens, {cost:.4f} USD", file=sys.stderr
+    )
+    others = sorted({one["model"] for one in usage if one.get("model", judge.model) != judge.model})
+    if others:
+        print(
+            f"{judge.model} was asked and {', '.join(others)} replied: name that version with --model", file=sys.stderr
+        )
+    if policy.judge != judge:
+        block = "".join(f"\n  {name}: {json.dumps(value)}" for name, value in judge._asdict().items())
+        print(f"score these verdicts with, in eval-gates.yml:\nverdicts: {out}\njudge:{block}", file=sys.stderr)
+    if failed:
+        first = failed[0]
+        print(f"{len(failed)} failed; {first['qid']}: {first['error']}. Run the same command again", file=sys.stderr)
+    return 1 if failed or len(own) < len(wanted) else 0

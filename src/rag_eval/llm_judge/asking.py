@@ -1,0 +1,123 @@
+"""Ask an OpenAI-compatible endpoint for verdicts, and turn its replies into rows of the verdict file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rag_eval.collecting.request_map import RequestMap
+from rag_eval.collecting.systems import HttpSystem
+from rag_eval.contract import Judge
+from rag_eval.contract.verdict import SCORES, parse_reply, verdict_hash
+from rag_eval.errors import UsageError
+
+Row = dict[str, Any]
+KEY = "OPENAI_API_KEY"
+_PLACES = re.compile(r"\{(rubric|input)\}")
+_MILLION = 1_000_000
+
+
+class Question(NamedTuple):
+    """An answer to judge: its question, its run, and what the judge is shown."""
+
+    qid: str
+    run: str
+    shown: Mapping[str, Any]
+
+
+class Prompt(NamedTuple):
+    """The text that a judge gets: a template with ``{rubric}`` and ``{input}``, and the rubric."""
+
+    template: str
+    rubric: str
+
+    @classmethod
+    def read(cls, prompt: str = "", rubric: str = "") -> Prompt:
+        """Return the packaged prompt and rubric, or the files named in place of them."""
+        texts = [
+            Path(path or Path(__file__).with_name(name)).read_text("utf-8")
+            for path, name in ((prompt, "prompt.txt"), (rubric, "rubric.txt"))
+        ]
+        if "{input}" not in texts[0]:
+            raise UsageError(f"{prompt} has no {{input}}: write {{rubric}} and {{input}} where they belong")
+        return cls(*texts)
+
+    def judge(self, model: str) -> Judge:
+        """Return the judge that a model is with this prompt."""
+        return Judge(model, _hash(self.template), _hash(self.rubric))
+
+    def text(self, shown: Mapping[str, Any]) -> str:
+        """Return the text for one answer; as JSON, nothing in the input can end it."""
+        parts = {"rubric": self.rubric, "input": json.dumps(shown, ensure_ascii=False, indent=1)}
+        return _PLACES.sub(lambda match: parts[match[1]], self.template)
+
+
+def _hash(text: str) -> str:
+    return f"sha256:{sha256(text.encode()).hexdigest()}"
+
+
+class Endpoint(HttpSystem):
+    """A server with the path ``/chat/completions``. The key is taken from the environment, if it is there."""
+
+    command = "rag-eval judge --base-url"
+
+    def __init__(self, url: str, model: str, prices: Mapping[str, Mapping[str, float]] | None = None) -> None:
+        headers = {"Authorization": f"Bearer ${{{KEY}}}"} if os.environ.get(KEY) else {}
+        message = {"role": "user", "content": "{question}"}
+        body = {"model": model, "messages": [message], "temperature": 0}
+        super().__init__(url, RequestMap(path="/chat/completions", headers=headers, body=body))
+        self._model, self._price = model, (prices or {}).get(model)
+
+    def ask(self, qid: str, question: str, timeout: float) -> Row:
+        """Return reply, scores and usage, or what is wrong with the reply as ``error``."""
+        answered = self.reply(qid, question, timeout)
+        try:
+            choice = answered["choices"][0]
+            reply, refusal = choice["message"].get("content") or "", choice["message"].get("refusal")
+        except (KeyError, IndexError, TypeError, AttributeError):
+            raise RuntimeError(f"no chat completion: {json.dumps(answered)[:200]}") from None
+        row: Row = {"reply": reply if isinstance(reply, str) else json.dumps(reply)}
+        if usage := self._usage(answered):
+            row["usage"] = usage
+        reason = choice.get("finish_reason")
+        if refusal or reason in ("length", "content_filter"):
+            return {**row, "error": f"the judge refused: {refusal}" if refusal else f"the reply was cut: {reason}"}
+        try:
+            verdict = parse_reply(row["reply"])
+        except ValueError as error:
+            return {**row, "error": str(error)}
+        scores = {name: getattr(verdict, name) for name in SCORES}
+        return {**row, **scores, "unsupported_claims": list(verdict.unsupported_claims)}
+
+    def _usage(self, answered: Row) -> Row:
+        stated = answered.get("usage") or {}
+        tokens = {"input_tokens": stated.get("prompt_tokens"), "output_tokens": stated.get("completion_tokens")}
+        usage: dict[str, Any] = {name: count for name, count in tokens.items() if isinstance(count, int)}
+        if self._price and len(usage) == len(tokens):
+            spent = usage["input_tokens"] * self._price["input"] + usage["output_tokens"] * self._price["output"]
+            usage["cost_usd"] = spent / _MILLION
+        return {"model": answered["model"], **usage} if isinstance(answered.get("model"), str) else usage
+
+
+def merged(
+    rows: Iterable[Row], questions: Sequence[Question], judge: Judge, answers: Mapping[str, Row]
+) -> Iterator[Row]:
+    """Yield the rows of a verdict file, those that ``answers`` (by hash) replace, and the new ones at the end."""
+    asked = {verdict_hash(judge, one.shown): one for one in questions}
+    own = {name: _row(name, asked[name], judge, answer) for name, answer in answers.items() if name in asked}
+    for row in rows:
+        yield own.pop(row["hash"], row)
+    yield from (own[name] for name in asked if name in own)
+
+
+def _row(name: str, question: Question, judge: Judge, answer: Row) -> Row:
+    run = {"run": question.run} if question.run else {}
+    fields = ("reply", *SCORES, "unsupported_claims", "error", "ts", "usage")
+    found = {field: answer[field] for field in fields if field in answer}
+    whose = {"hash": name, "qid": question.qid, **run, "judge": judge._asdict(), "input": question.shown}
+    return {**whose, "reply": "", **found}
