@@ -163,7 +163,7 @@ def test_the_key_is_sent_and_recorded_nowhere(judge, monkeypatch, tmp_path):
 
 
 def test_an_interruption_leaves_a_valid_file_and_is_continued(judge, tmp_path, monkeypatch):
-    from rag_eval.commands import judge as module
+    from rag_eval.cli.commands import judge as module
 
     def stop(*_):
         def show(done, errors):
@@ -178,9 +178,9 @@ def test_an_interruption_leaves_a_valid_file_and_is_continued(judge, tmp_path, m
     assert code == 130
     before = rows(tmp_path / FILE)
     assert 1 <= len(before) < 4
-    assert not (tmp_path / f"{FILE}.partial").exists()
     code, found, _ = judge(server)
     assert (code, len(found)) == (0, 4)
+    assert not (tmp_path / f"{FILE}.partial").exists()
     assert found[: len(before)] == before
 
 

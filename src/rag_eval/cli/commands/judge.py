@@ -14,13 +14,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.commands._shared import add_inputs, gates_path, write
-from rag_eval.commands.collect import add_pace, progress
+from rag_eval.cli.commands._shared import add_inputs, gates_path, write
+from rag_eval.cli.commands.collect import add_pace, progress
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from rag_eval.contract import Judge
-    from rag_eval.judging.gates import Policy
+    from rag_eval.gates.policy import Policy
     from rag_eval.llm_judge.asking import Prompt, Question
 
     Row = dict[str, Any]
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser, rest: Sequence[str] = ()) -> 
     parser.set_defaults(judge_command="")
     if rest and rest[0] in COMMANDS:
         commands = parser.add_subparsers(prog="rag-eval judge", metavar="COMMAND", required=True)
-        module = import_module(f"rag_eval.commands.judge_{rest[0].replace('-', '_')}")
+        module = import_module(f"rag_eval.cli.commands.judge_{rest[0].replace('-', '_')}")
         command = commands.add_parser(rest[0], help=COMMANDS[rest[0]], description=module.__doc__)
         command.set_defaults(judge_command=module.__name__)
         module.add_arguments(command)
@@ -93,27 +93,27 @@ def run(args: argparse.Namespace) -> int:
         rows = list(merged(rows, questions, judge, answers))
         if rows or os.path.lexists(out):
             write(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-        out.with_name(f"{out.name}.partial").unlink(missing_ok=True)
+    out.with_name(f"{out.name}.partial").unlink(missing_ok=True)  # kept on Ctrl-C, for replies that were on their way
     return _print_summary(out, rows, texts.keys(), policy, judge)
 
 
 def judged(args: argparse.Namespace) -> tuple[Policy, list[Question]]:
     """Return the policy, and what there is to judge in the order of the gold set, of each question the last trace."""
-    from rag_eval import app
-    from rag_eval.case import Case
-    from rag_eval.digests import Digests
-    from rag_eval.files.gold_file import read_gold
-    from rag_eval.files.ledger import Ledger
-    from rag_eval.files.limits import Limits
-    from rag_eval.files.source import Reader
+    from rag_eval import api
+    from rag_eval.cases.case import Case
+    from rag_eval.common.digests import Digests
     from rag_eval.llm_judge.asking import Question
+    from rag_eval.readers.gold_file import read_gold
+    from rag_eval.readers.limits import Limits
+    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.source import Reader
 
-    options, reader = app.Options(args.gold, args.trace, gates_path(args.gates)), Reader(Ledger())
-    policy = app.policy_in(reader, options, Digests())
+    options, reader = api.Options(args.gold, args.trace, gates_path(args.gates)), Reader(Ledger())
+    policy = api.policy_in(reader, options, Digests())
     reader = reader._replace(limits=Limits(**policy.limits))
     golds = read_gold(reader, args.gold or policy.gold)
     last = {
-        (t.qid, t.run): t for t in app.traces(reader, golds, args.trace or policy.trace, Digests()) if t.qid in golds
+        (t.qid, t.run): t for t in api.traces(reader, golds, args.trace or policy.trace, Digests()) if t.qid in golds
     }
     reader.ledger.stop_on_problems()
     order = {qid: place for place, qid in enumerate(golds)}
@@ -142,9 +142,9 @@ def judge_of(args: argparse.Namespace, policy: Policy) -> tuple[Prompt, Judge]:
 
 def recorded(path: Path) -> list[Row]:
     """Return the rows of a verdict file; InputError if one contradicts itself."""
-    from rag_eval.files.ledger import Ledger
-    from rag_eval.files.source import Reader
-    from rag_eval.files.verdict_file import read_verdicts
+    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.source import Reader
+    from rag_eval.readers.verdict_file import read_verdicts
 
     reader = Reader(Ledger())
     rows = {row["hash"]: row for row, _ in read_verdicts(reader, str(path))}
