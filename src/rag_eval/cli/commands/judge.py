@@ -99,7 +99,6 @@ def run(args: argparse.Namespace) -> int:
 
 def judged(args: argparse.Namespace) -> tuple[Policy, list[Question]]:
     """Return the policy, and what there is to judge in the order of the gold set, of each question the last trace."""
-    from rag_eval import api
     from rag_eval.cases.case import Case
     from rag_eval.common.digests import Digests
     from rag_eval.llm_judge.asking import Question
@@ -107,13 +106,15 @@ def judged(args: argparse.Namespace) -> tuple[Policy, list[Question]]:
     from rag_eval.readers.limits import Limits
     from rag_eval.readers.problems import Ledger
     from rag_eval.readers.source import Reader
+    from rag_eval.run.inputs import paired_traces, policy_in
+    from rag_eval.run.options import Options
 
-    options, reader = api.Options(args.gold, args.trace, gates_path(args.gates)), Reader(Ledger())
-    policy = api.policy_in(reader, options, Digests())
+    options, reader = Options(args.gold, args.trace, gates_path(args.gates)), Reader(Ledger())
+    policy = policy_in(reader, options, Digests())
     reader = reader._replace(limits=Limits(**policy.limits))
     golds = read_gold(reader, args.gold or policy.gold)
     last = {
-        (t.qid, t.run): t for t in api.traces(reader, golds, args.trace or policy.trace, Digests()) if t.qid in golds
+        (t.qid, t.run): t for t in paired_traces(reader, golds, args.trace or policy.trace, Digests()) if t.qid in golds
     }
     reader.ledger.stop_on_problems()
     order = {qid: place for place, qid in enumerate(golds)}
