@@ -77,7 +77,7 @@ GOLD = [
     Kind("a substring that can never match", "gold", jsonl(gold(gold_claim_substr=["yes"])), ("/gold_claim_substr/0", "'yes' is shorter than 5 characters", "longer substring")),
     Kind("labels on an unanswerable item", "gold", jsonl(gold(answerable=False)), ("must be empty", "/gold_citations", "/gold_claim_substr"), lines=2),
     Kind("an unknown difficulty", "gold", jsonl(gold(difficulty="harder")), ("'harder' is none of", "Did you mean 'hard'?")),
-    Kind("a negative grade", "gold", jsonl(gold(relevance_grades={"p1#2": -1})), ("/relevance_grades/p1#2", "-1 is less than 0")),
+    Kind("a grade in quotes", "gold", jsonl(gold(relevance_grades={"p1#2": "3"})), ("/relevance_grades/p1#2", "'3' is not")),
     Kind("a support group without its support", "gold", jsonl(gold(required_support_groups=[[3]])), ("/required_support_groups",)),
     Kind("a support group that counts in fractions", "gold", jsonl(gold(supports=[{"rel_path": "a", "heading_path": ""}], required_support_groups=[[0.0]])), ("whole numbers",)),
     Kind("a duplicate key", "gold", raw(gold(), tags='[], "tags": []'), ("'tags' stands twice",)),
