@@ -251,7 +251,7 @@ def _judge() -> dict[str, Any]:
                 },
                 "calibration": {
                     "type": "object",
-                    "description": "What rag-eval judge calibrate measured.",
+                    "description": "How far people agree with the judge, as it was measured.",
                     "examples": [
                         {"judge": "sha256:4e5f", "scores": {"groundedness": {"n": 150, "low": {"kappa": 0.62}}}}
                     ],

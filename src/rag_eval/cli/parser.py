@@ -33,7 +33,7 @@ COMMANDS = {
     "metrics": "list the metrics",
     "completion": "print the completion script of a shell",
 }
-_NESTED = ("gold", "judge")
+_NESTED = ("gold",)
 _MODULES = {"import": "import_"}  # a word of Python's own
 _WIDEST, _USUAL = 120, 98
 _EPILOG = """\

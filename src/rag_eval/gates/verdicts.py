@@ -44,5 +44,5 @@ def _some(qids: Sequence[str]) -> str:
 def _uncalibrated(policy: Policy) -> Finding:
     names = ", ".join(policy.uncalibrated)
     message = f"{names}: these gates only warn, for agreement of this judge with people is not recorded above a floor"
-    fix = "Run rag-eval judge calibrate, and put floor and calibration under judge in the gates file."
+    fix = "Compare the judge with people, and put floor and calibration under judge in the gates file: docs/judge.md."
     return Finding("uncalibrated-judge", "warning", message, fix, policy.file)

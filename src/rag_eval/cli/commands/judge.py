@@ -10,7 +10,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,24 +28,12 @@ EXAMPLES = """\
   rag-eval judge --model gpt-4o-2024-08-06
   rag-eval judge --base-url http://localhost:11434/v1 --model qwen2.5:14b --concurrency 1
   rag-eval judge --model gpt-4o-2024-08-06 --prompt eval/judge-prompt.txt
-  rag-eval judge spot-check --n 20 --by ann@example.org
-  rag-eval judge calibrate --labels eval/labels.csv
-  rag-eval judge repeat --model gpt-4o-2024-08-06 --n 20 --times 3
 """
-COMMANDS: dict[str, str] = {}
 USUAL_VERDICTS = "eval/verdicts.jsonl"
 
 
-def add_arguments(parser: argparse.ArgumentParser, rest: Sequence[str] = ()) -> None:
-    """Add the options, or the sub-command that ``rest`` begins with."""
-    parser.set_defaults(judge_command="")
-    if rest and rest[0] in COMMANDS:
-        commands = parser.add_subparsers(prog="rag-eval judge", metavar="COMMAND", required=True)
-        module = import_module(f"rag_eval.cli.commands.judge_{rest[0].replace('-', '_')}")
-        command = commands.add_parser(rest[0], help=COMMANDS[rest[0]], description=module.__doc__)
-        command.set_defaults(judge_command=module.__name__)
-        module.add_arguments(command)
-        return
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add_asking(parser)
     parser.add_argument(
         "--out", metavar="FILE", default="", help=f"verdicts (from the gates file, else {USUAL_VERDICTS})"
@@ -70,9 +57,6 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask for the verdicts that are missing, and write the file; 1 if some could not be had."""
-    if args.judge_command:
-        code: int = import_module(args.judge_command).run(args)
-        return code
     from rag_eval.contract.verdict import verdict_hash
     from rag_eval.llm_judge.asking import merged
 
