@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
+from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -191,7 +192,7 @@ def _positive(grades: Mapping[str, int] | None) -> set[str]:
 
 def _rearranged(row: Row, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
     """The row with its retrieved ids and its chunks in the order that ``arrange`` gives their ids."""
-    row = dict(row)
+    row = _joined(row) if row.get("retrievals") is not None else dict(row)
     if row.get("retrieved_ids") is not None:
         row["retrieved_ids"] = arrange(list(dict.fromkeys(row["retrieved_ids"])))
     if row.get("chunks"):
@@ -203,6 +204,21 @@ def _rearranged(row: Row, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
         unknown = ({"id": name, **({"doc_id": name} if says else {})} for name in names if name not in chunks)
         row["chunks"] = [chunk for name in names for chunk in chunks.get(name) or [next(unknown)]]
     return row
+
+
+def _joined(row: Row) -> Row:
+    """Return the row with what its retrievals returned as its own ids and chunks, as a trace reads them."""
+    found = [(one, [chunk["id"] for chunk in one.get("chunks") or ()]) for one in row["retrievals"]]
+    ids = [in_chunks if one.get("ids") is None else one["ids"] for one, in_chunks in found]
+    own: Row = {"retrieved_ids": row.get("retrieved_ids"), "chunks": row.get("chunks")}
+    if own["retrieved_ids"] is None:
+        own["retrieved_ids"] = list(dict.fromkeys(chain.from_iterable(ids)))
+    if own["chunks"] is None and any(one.get("chunks") is not None for one, _ in found):
+        chunks = {chunk["id"]: chunk for one, _ in reversed(found) for chunk in reversed(one.get("chunks") or ())}
+        own["chunks"] = [chunks[name] for name in dict.fromkeys(chain.from_iterable(names for _, names in found))]
+    without_chunks = ({key: value for key, value in one.items() if key != "chunks"} for one, _ in found)
+    retrievals = [{**one, "ids": names} for one, names in zip(without_chunks, ids, strict=True)]
+    return {**row, **{key: value for key, value in own.items() if value is not None}, "retrievals": retrievals}
 
 
 def _answering(row: Row, claim: str, cites: Sequence[str] | None, *, refuses: bool | None = None) -> Row:
