@@ -424,7 +424,8 @@ def test_no_metric_is_said_to_have_no_items_where_a_run_could_give_it_some():
     }
     wanted = [one for one in measures((1, 5)) if one.name != "leakage_internal"]  # without patterns it has nothing
     gates = [Gate(one.name, "min" if one.metric.better == "higher" else "max", "0.5") for one in wanted]
-    assert found("gate-without-items", *mixed(3, 3, **support), gates=gates) == []
+    rows = [{**row, "conversation": "leave", "turn": turn} for turn, row in enumerate(mixed(3, 3, **support), 1)]
+    assert found("gate-without-items", *rows, gates=gates) == []
 
 
 @pytest.mark.parametrize(

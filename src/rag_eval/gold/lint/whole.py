@@ -138,6 +138,8 @@ def _judged(sample: Sample) -> list[GateResult]:
         needs = measured.metric.needs
         if "gold.attack" in needs or not all(name in _GIVEN or name.startswith("gold.") for name in needs):
             continue  # attacks are no items of a sample; of trace fields the gold says nothing
+        if measured.metric.perspective == "judge":
+            continue  # verdicts are recorded beside the gold
         values = [_mean(measured, [case for case in some if _is_in(gate, case.gold)]) for some in cases]
         found.append(GateResult(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
     return found
