@@ -102,7 +102,9 @@ def lacked(one: Measure, case: Case) -> list[str]:
         return [name for name, attribute in silent.items() if getattr(case.trace, attribute) is None]
     if not _applies(one, case, filled(case.trace)):
         return []
-    return [name for name in _FIELDS if not _applies(one, case, filled(case.trace, but=name))]
+    needs = {need.removeprefix("trace.") for need in one.metric.needs}
+    fields = needs.intersection(_FIELDS) or _FIELDS  # a metric that names no field may need any
+    return [name for name in _FIELDS if name in fields and not _applies(one, case, filled(case.trace, but=name))]
 
 
 def _applies(one: Measure, case: Case, trace: Trace) -> bool:
@@ -122,6 +124,12 @@ def watched(policies: Iterable[Policy], columns: Iterable[str]) -> dict[str, tup
             if one.column in known and by_field:
                 found.setdefault(one.column, (one, gate.severity))
     return found
+
+
+def with_values(columns: Iterable[Measure], *runs: Sequence[Question]) -> list[Measure]:
+    """Return the columns in which some case of some run has a score: no part of a column without any is missing."""
+    scores = [[question.scores for question in run] for run in runs]
+    return [one for one in columns if any(score is not None for run in scores for score in looked_up(run, one.column))]
 
 
 def suspects(

@@ -53,7 +53,7 @@ def partly_measured(
     ``columns`` are those of the scorecard, ``before`` the questions of the baseline.
     """
     watched = missing_measurements.watched(inputs.policies, columns)
-    gated = [column for column, _ in watched.values()]
+    gated = missing_measurements.with_values((column for column, _ in watched.values()), questions, before)
     suspects = missing_measurements.suspects(questions, golds, gated, policy.settings)
     if not suspects:
         return []
