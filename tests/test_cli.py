@@ -522,6 +522,24 @@ def test_validate_says_what_each_file_is(rag, project):
     assert out == "eval/gold.jsonl: valid, 2 gold items, 1 answerable and 1 not\nruns/trace.jsonl: valid, 2 traces\n"
 
 
+def test_validate_leaves_out_what_no_gates_file_names_if_asked(rag, project, tmp_path):
+    (tmp_path / "other.jsonl").write_text("{\n", "utf-8")
+    gold = tmp_path / "mine" / "gold.jsonl"
+    gold.parent.mkdir()
+    gold.write_text("{}\n", "utf-8")
+    assert rag("validate", "--only-named", "other.jsonl")[0] == 2, "without a gates file every file is checked"
+    (tmp_path / "eval-gates.yml").write_text("version: 1\ngold: mine/gold.jsonl\n", "utf-8")
+    code, out, _ = rag("validate", "--only-named", "other.jsonl")
+    assert (code, out) == (0, "other.jsonl: not checked, eval-gates.yml does not name it\n")
+    assert rag("validate", "other.jsonl")[0] == 2
+    code, _, err = rag("validate", "--only-named", "other.jsonl", "./mine/gold.jsonl")
+    assert (code, "gold.jsonl:1" in err, "other.jsonl" in err) == (2, True, False)
+    (tmp_path / "mine" / "eval-gates.yml").write_text("version: 1\ngold: set.jsonl\n", "utf-8")
+    assert rag("validate", "--only-named", "mine/gold.jsonl")[0] == 0, "the nearest gates file decides"
+    (tmp_path / "mine" / "eval-gates.yml").write_text("version: [\n", "utf-8")
+    assert rag("validate", "--only-named", "mine/gold.jsonl")[0] == 2, "broken gates leave nothing out"
+
+
 def test_validate_takes_two_gold_files_for_two_gold_sets(rag, project):
     write_rows(project / "eval" / "gold-nightly.jsonl", GOLD)
     assert rag("validate", "eval/gold.jsonl", "eval/gold-nightly.jsonl")[0] == 0

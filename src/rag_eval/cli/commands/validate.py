@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from rag_eval.common.escaping import log_line
+from rag_eval.common.paths import usual_gates
 
 EXAMPLES = """\
   rag-eval validate eval/gold.jsonl runs/trace.jsonl eval-gates.yml
@@ -21,6 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files", metavar="FILE", nargs="+", help="files to check; their kind is seen from name and content"
     )
     parser.add_argument("--kind", choices=list(KINDS), help="take every file as this kind")
+    parser.add_argument(
+        "--only-named",
+        action="store_true",
+        help="leave out files that the nearest eval-gates.yml above them does not name, as the hook does",
+    )
     parser.add_argument("--quiet", action="store_true", help="say nothing of files that are valid")
 
 
@@ -32,6 +39,10 @@ def run(args: argparse.Namespace) -> int:
 
     reader = Reader(Ledger())
     for path in dict.fromkeys(args.files):
+        gates = _gates_without(path) if args.only_named else ""
+        if gates:
+            sys.stdout.write(log_line(f"{path}: not checked, {gates} does not name it") + "\n")
+            continue
         before = len(reader.ledger.problems) + reader.ledger.more
         found = check(reader, path, args.kind)
         if not args.quiet and len(reader.ledger.problems) + reader.ledger.more == before:
@@ -41,3 +52,19 @@ def run(args: argparse.Namespace) -> int:
             print(log_line(str(note)), file=sys.stderr)
     reader.ledger.stop_on_problems()
     return 0
+
+
+def _gates_without(path: str) -> str:
+    """Return the nearest gates file above a path if it does not name the path; empty if it does, or cannot be read."""
+    from rag_eval.readers.gates_file import read_policy
+    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.source import Reader
+
+    inside, folder = os.path.normpath(path), os.path.dirname(os.path.normpath(path))  # noqa: PTH120
+    while not (gates := usual_gates(folder)) and folder not in ("", os.sep):
+        folder = os.path.dirname(folder)  # noqa: PTH120
+    policy = read_policy(Reader(Ledger()), gates) if gates else None
+    if policy is None:
+        return ""
+    named = {policy.gold, policy.trace, policy.verdicts, policy.baseline, policy.baseline_trace, policy.baseline_rerun}
+    return "" if any(name and (inside == name or inside.startswith(f"{name}{os.sep}")) for name in named) else gates
