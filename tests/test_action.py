@@ -387,7 +387,7 @@ def test_the_working_directory_is_where_files_are_found_and_the_report_goes(run,
     assert run(working_directory="app") == 0
     assert run.outputs["report-json"] == "app/rag-eval-report/report.json"
     assert run.outputs["report-html"] == "app/rag-eval-report/report.html"
-    assert "<title>RAG evaluation passed</title>" in (nested / "rag-eval-report" / "report.html").read_text("utf-8")
+    assert "<title>RAG evaluation passed: " in (nested / "rag-eval-report" / "report.html").read_text("utf-8")
     assert json.loads((nested / "rag-eval-report" / "report.json").read_text())["gates_file"] == "app/eval-gates.yml"
 
 
