@@ -100,7 +100,7 @@ lint: $(VENV)/.lint
 
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 docs-serve: $(VENV)/.docs
 	$(BIN)/mkdocs serve

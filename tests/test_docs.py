@@ -24,7 +24,7 @@ from seams import COMMANDS, REPOSITORY, Ledger, Reader, build_parser, main, poli
 from table import each_row
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(ROOT.glob("docs/*.md")))]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(ROOT.glob("docs/**/*.md")))]
 EXAMPLE = ROOT / "examples" / "quickstart"
 
 

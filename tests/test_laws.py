@@ -232,9 +232,9 @@ def copy_with_a_new_metric(tmp_path_factory):
     for name in ("src", "schemas", "tools", "examples", "tests/examples", "tests/gaming"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "action.yml", copy)
-    (copy / "docs").mkdir()
-    for name in ("action.md", "commands.md", "limits.md"):
-        shutil.copy(ROOT / "docs" / name, copy / "docs")
+    for name in ("action.md", "commands.md", "internals/attacks.md"):
+        (copy / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "docs" / name, copy / "docs" / name)
     answers = copy / "src" / "rag_eval" / "metrics" / "answers.py"
     text = answers.read_text(encoding="utf-8")
     text = text.replace(
@@ -264,8 +264,8 @@ def test_a_new_metric_is_listed(copy_with_a_new_metric):
 
 
 def test_a_new_metric_is_documented_with_its_examples(copy_with_a_new_metric):
-    page = (copy_with_a_new_metric / "docs" / "metrics.md").read_text(encoding="utf-8")
-    assert "### `brevity`" in page
+    page = (copy_with_a_new_metric / "docs" / "metrics" / "answers.md").read_text(encoding="utf-8")
+    assert "## `brevity`" in page
     assert "scores **8/10** when the claim has two words." in page
 
 
@@ -293,7 +293,12 @@ def test_a_new_metric_can_be_gated_and_is_reported(copy_with_a_new_metric):
 
 
 def test_a_new_metric_touches_two_hand_written_files(copy_with_a_new_metric):
-    generated = {"docs/metrics.md", "schemas/eval-gates.schema.json", "src/rag_eval/metrics/examples.json"}
+    generated = {
+        "docs/metrics.md",
+        "docs/metrics/answers.md",
+        "schemas/eval-gates.schema.json",
+        "src/rag_eval/metrics/examples.json",
+    }
     assert changed_files(copy_with_a_new_metric) - generated == {
         "src/rag_eval/metrics/answers.py",
         "tests/examples/brevity.jsonl",
