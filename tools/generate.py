@@ -167,12 +167,12 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "A metric is a function from a case (a gold item and its trace) to a score, or to nothing if it does not apply.",
-        "Its value is the mean over the cases to which it applies, unless its page says otherwise. If it applies to no",
-        "case it has no value, which is neither 0 nor 1.",
+        "A metric is a function from a case (a gold item and its trace) to a score, or to nothing if it does not",
+        "apply. Its value is the mean over the cases to which it applies, unless its page says otherwise. If it",
+        "applies to no case it has no value, which is neither 0 nor 1.",
         "",
-        "`rag-eval explain NAME` prints the definition of a metric. `rag-eval metrics` shows which metrics apply to your",
-        "files. The pages of the groups are generated from the code.",
+        "`rag-eval explain NAME` prints the definition of a metric. `rag-eval metrics` shows which metrics apply to",
+        "your files. The pages of the groups are generated from the code.",
         "",
     ]
     for group, about in PERSPECTIVES.items():

@@ -32,8 +32,8 @@ class Report(AnalysisReport):
     >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/bad.jsonl")
     >>> report
     <Report: FAILED  3 of 4 gates · 6 of 14 questions wrong>
-    >>> [question.qid for question in report.questions.failing][:3]
-    ['Q02', 'Q04', 'Q05']
+    >>> report.questions.failing[0].qid
+    'Q02'
     """
 
     __slots__ = ()
