@@ -307,7 +307,7 @@ def test_a_linked_work_tree_signs_and_commits_by_itself(repo):
     side.fix(refused(side, "unsigned-change"))
     accepted(side)
     assert len(repo.records()) == 1
-    assert repo.gold("check") == (0, "")
+    assert repo.gold("check") == (0, SIGNED)
 
 
 def test_a_submodule_is_a_repository_of_its_own(repo, tmp_path):
@@ -320,7 +320,8 @@ def test_a_submodule_is_a_repository_of_its_own(repo, tmp_path):
     code, said = inner.gold("check")
     assert (code, codes(said)) == (1, ["unsigned-change"])
     inner.fix(said)
-    assert inner.gold("check") == outer.gold("check") == (0, "")
+    assert inner.gold("check") == (0, SIGNED)
+    assert outer.gold("check") == (0, "")
     code, said = outer.gold("check", "--gold", "data/eval/gold.jsonl")
     assert (code, "submodule" in said) == (2, True), said
 
@@ -332,13 +333,13 @@ def test_it_works_from_a_sub_folder(repo):
     code, said = inside.gold("check")
     assert (code, codes(said)) == (1, ["unsigned-change"])
     inside.fix(said)
-    assert inside.gold("check") == (0, "")
+    assert inside.gold("check") == (0, SIGNED)
     repo.git("reset", "-q", "--hard")
     repo.git("rm", "-q", "-r", RECORDS)
     code, said = inside.gold("check")
     assert (code, codes(said)) == (1, ["record-removed"])
     inside.fix(said)
-    assert inside.gold("check") == (0, "")
+    assert inside.gold("check") == (0, SIGNED)
 
 
 # --- mutations -------------------------------------------------------------------------------------------------------
@@ -369,7 +370,7 @@ def test_a_mutation_that_was_signed_without_saying_so_is_mended_by_saying_so(rep
     code, said = repo.gold("check", "--base", start)
     assert (code, codes(said)) == (1, ["mutation"])
     repo.fix(said)
-    assert repo.gold("check", "--base", start) == (0, "")
+    assert repo.gold("check", "--base", start) == (0, SIGNED)
     accepted(repo)
 
 
@@ -428,7 +429,7 @@ def test_a_record_of_another_repository_signs_nothing_here(repo):
     (name,) = set(repo.records()) - set(repo.git("ls-tree", "--name-only", f"HEAD:{RECORDS}").split())
     repo.git("rm", "-q", "-f", "--cached", "eval-gates.yml")
     # The policy of the commit before decides: taking the file away with the change does not help.
-    assert repo.gold("check") == (0, "")
+    assert repo.gold("check") == (0, SIGNED)
     repo.git("reset", "-q", "eval-gates.yml")
     theirs = (repo.path / RECORDS / name).read_text().replace('"ours"', '"theirs"')
     repo.git("rm", "-q", "-f", f"{RECORDS}/{name}")
@@ -482,13 +483,13 @@ def spaced(fresh):
 def test_branches_of_different_items_merge_by_the_hook_and_by_ci(spaced):
     branch(spaced, "left", EDITED, *spaced.middle, TWO)
     branch(spaced, "right", ONE, *spaced.middle, {**TWO, "tags": ["x"]})
-    assert base_of(spaced) == (0, "")
+    assert base_of(spaced) == (0, SIGNED)
     spaced.git("merge", "-q", "--no-edit", "left")
-    assert base_of(spaced) == (0, "")
+    assert base_of(spaced) == (0, SIGNED)
     spaced.git("checkout", "-q", "main")
     spaced.git("merge", "-q", "--no-ff", "--no-edit", "right")
-    assert spaced.gold("check", "--base", "HEAD^1") == (0, "")
-    assert spaced.gold("check", "--all-files") == (0, "")
+    assert spaced.gold("check", "--base", "HEAD^1") == (0, SIGNED)
+    assert spaced.gold("check", "--all-files") == (0, SIGNED)
 
 
 def test_a_merge_that_brings_unsigned_gold_is_stopped(spaced):
@@ -509,7 +510,7 @@ def test_a_squashed_branch_stays_signed(repo):
     repo.git("checkout", "-q", "main")
     repo.git("merge", "-q", "--squash", "topic")
     accepted(repo)
-    assert base_of(repo, "HEAD~1") == (0, "")
+    assert base_of(repo, "HEAD~1") == (0, SIGNED)
 
 
 def test_a_cherry_picked_change_brings_its_record_and_is_nothing_without_it(repo):
@@ -517,7 +518,7 @@ def test_a_cherry_picked_change_brings_its_record_and_is_nothing_without_it(repo
     repo.git("checkout", "-q", "-b", "pick", "main")
     repo.git("commit", "-q", "--allow-empty", "-m", "something else first")
     repo.git("cherry-pick", "topic")
-    assert base_of(repo) == (0, "")
+    assert base_of(repo) == (0, SIGNED)
     repo.git("reset", "-q", "--hard", "HEAD~1")
     repo.git("cherry-pick", "--no-commit", "topic")
     repo.git("reset", "-q", "--", RECORDS)
@@ -529,7 +530,7 @@ def test_a_rebased_branch_stays_signed(spaced):
     branch(spaced, "other", ONE, *spaced.middle, {**TWO, "tags": ["x"]})
     spaced.git("checkout", "-q", "topic")
     spaced.git("rebase", "-q", "other")
-    assert base_of(spaced, "other") == base_of(spaced) == (0, "")
+    assert base_of(spaced, "other") == base_of(spaced) == (0, SIGNED)
 
 
 def test_a_conflict_resolved_either_way_is_signed_against_the_branch_that_it_goes_to(repo):
@@ -545,7 +546,7 @@ def test_a_conflict_resolved_either_way_is_signed_against_the_branch_that_it_goe
     assert "--base theirs" in said
     repo.fix(said)
     accepted(repo)
-    assert base_of(repo, "theirs") == base_of(repo) == (0, "")
+    assert base_of(repo, "theirs") == base_of(repo) == (0, SIGNED)
 
 
 def test_a_reverted_change_is_signed_anew_and_so_is_bringing_it_back(repo):
@@ -556,21 +557,21 @@ def test_a_reverted_change_is_signed_anew_and_so_is_bringing_it_back(repo):
     assert (code, sorted(codes(said))) == (1, ["record-removed", "unsigned-change"])
     repo.fix(said)
     accepted(repo)
-    assert base_of(repo) == (0, "")
+    assert base_of(repo) == (0, SIGNED)
     repo.git("checkout", "-q", "-b", "again")
     repo.stage(EDITED, TWO)
     code, said = base_of(repo, "revert")
     assert (code, codes(said)) == (1, ["replayed-record"])
     repo.fix(said)
     accepted(repo)
-    assert base_of(repo, "revert") == base_of(repo) == (0, "")
+    assert base_of(repo, "revert") == base_of(repo) == (0, SIGNED)
 
 
 def test_what_happened_on_the_base_meanwhile_is_not_the_change_of_this_branch(spaced):
     branch(spaced, "topic", EDITED, *spaced.middle, TWO)
     branch(spaced, "newer", *spaced.middle, {**TWO, "tags": ["x"]})
     spaced.git("checkout", "-q", "topic")
-    assert base_of(spaced, "newer") == (0, "")
+    assert base_of(spaced, "newer") == (0, SIGNED)
 
 
 def test_a_branch_that_left_early_cannot_use_a_record_that_the_base_has_used_since(repo):
@@ -592,8 +593,8 @@ def test_what_is_pushed_is_checked_between_the_two_ends_that_pre_commit_names(re
     repo.stage(EDITED, TWO)
     repo.git("commit", "-q", "--no-verify", "-m", "around the hook")
     tip = repo.git("rev-parse", "HEAD")
-    assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF=tip, PRE_COMMIT_TO_REF=tip) == (0, "")
-    assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF="HEAD", PRE_COMMIT_TO_REF="HEAD") == (0, "")
+    assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF=tip, PRE_COMMIT_TO_REF=tip) == (0, SIGNED)
+    assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF="HEAD", PRE_COMMIT_TO_REF="HEAD") == (0, SIGNED)
     repo.git("checkout", "-q", start)
     env = {"PRE_COMMIT_FROM_REF": start, "PRE_COMMIT_TO_REF": tip}
     code, said = repo.gold("check", "--staged", **env)
@@ -611,7 +612,7 @@ def test_a_run_by_hand_with_nothing_staged_asks_about_every_item(fresh):
         code, said = fresh.gold("check", *words)
         assert (code, codes(said)) == (1, ["unsigned-item"] * 2)
     assert fresh.gold("check", GIT_INDEX_FILE=".git/index") == (0, "")
-    assert fresh.gold("check", "--base", "HEAD") == (0, "")
+    assert fresh.gold("check", "--base", "HEAD") == (0, SIGNED)
 
 
 # --- the policy ------------------------------------------------------------------------------------------------------
@@ -629,7 +630,7 @@ def test_the_gates_file_says_where_gold_and_records_are(fresh):
     (file,) = (fresh.path / "data/signed").iterdir()
     record = json.loads(file.read_text())
     assert (record["dataset"], record["gold"]) == ("7b0c4e", "data/set.jsonl")
-    assert fresh.gold("check") == (0, "")
+    assert fresh.gold("check") == (0, "data/set.jsonl: every change is signed off.\n")
 
 
 def test_a_data_set_that_is_named_for_the_first_time_holds_at_once_and_a_new_name_only_when_it_is_committed(repo):
@@ -670,7 +671,7 @@ def test_a_gates_file_in_a_folder_speaks_of_paths_in_that_folder(fresh):
     code, said = fresh.gold("check", "--gates", "service/eval-gates.yaml")
     assert (code, codes(said)) == (1, ["unsigned-change"])
     fresh.fix(said)
-    assert inside.gold("check") == (0, "")
+    assert inside.gold("check") == (0, "service/gold.jsonl: every change is signed off.\n")
     assert len(list((fresh.path / "service/gold.signoff").iterdir())) == 1
 
 
@@ -885,7 +886,7 @@ def test_the_array_form_is_signed_element_by_element(fresh):
     code, said = fresh.gold("check")
     assert (code, codes(said), "eval/gold.json:9:" in said) == (1, ["unsigned-change"], True), said
     fresh.fix(said)
-    assert fresh.gold("check") == (0, "")
+    assert fresh.gold("check") == (0, "eval/gold.json: every change is signed off.\n")
 
 
 # --- who signs -------------------------------------------------------------------------------------------------------
@@ -958,7 +959,7 @@ def test_with_four_eyes_another_signs_once_more_and_the_hook_says_what_it_leaves
     repo.sign("--signer", "bob@example.org")
     one, other = sorted(new_records(repo), key=lambda record: record.signer)
     assert (one.signer, other.signer, one.changes) == ("ann@example.org", "bob@example.org", other.changes)
-    assert repo.gold("check") == (0, "Not checked here but in CI: four eyes.\n")
+    assert repo.gold("check") == (0, f"Not checked here but in CI: four eyes.\n{SIGNED}")
 
 
 def forked(repo, policy):

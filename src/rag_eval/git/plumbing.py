@@ -179,11 +179,6 @@ class Git:
         """The paths that the index and HEAD have otherwise."""
         return self._run("diff-index", *_STAGED, "HEAD", "--").split(b"\0")[:-1]
 
-    def edited(self, *paths: str) -> list[str]:
-        """Return which of the files at ``paths`` differ between the index and the work tree, as git compares them."""
-        answer = self._run("diff", "--name-only", "-z", "--", *paths) if paths else b""
-        return [name.decode("utf-8", "replace") for name in answer.split(b"\0") if name]
-
     def staged_texts(self, *paths: str) -> list[bytes]:
         """The bytes of the files of the index at ``paths``; those that are not there are left out."""
         answer = self._run("cat-file", "--batch", data="".join(f":{path}\n" for path in paths).encode())

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import log_line
 from rag_eval.common.paths import shell_line
+from rag_eval.errors import InputError
 from rag_eval.git.plumbing import INDEX, Git
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.signoff.repository import GoldStates, Place, between, untouched
+from rag_eval.readers.work_tree import IsFolder, WorkTree
 
 if TYPE_CHECKING:
     from rag_eval.git.snapshots import Tree
@@ -29,8 +31,6 @@ def frame_since(git: Git, base: str | None, *, worktree: bool = False) -> GoldSt
     """Return the index, or the work tree, against the last commit, or against where the branch left ``base``."""
     head: Tree = git.at(INDEX)
     if worktree:
-        from rag_eval.readers.work_tree import WorkTree
-
         head = WorkTree(git.top)
     if base is not None:
         return between(git, base, "HEAD", head)
@@ -39,11 +39,25 @@ def frame_since(git: Git, base: str | None, *, worktree: bool = False) -> GoldSt
 
 
 def unstaged(git: Git, asked: Iterable[Policy], args: Namespace) -> list[str]:
-    """Say that the work tree has edits of the gold that are not staged, and so were not looked at."""
+    """Say that the work tree has edits of the gold that are not staged, and so were not looked at.
+
+    The files are compared here: `git diff` runs filters and monitors that a repository configures.
+    """
     if args.worktree or "GIT_INDEX_FILE" in os.environ:  # a commit: its index is all that it is about
         return []
     look = shell_line("rag-eval", "gold", args.gold_command, "--worktree")
-    edited = git.edited(*dict.fromkeys(policy.gold for policy in asked))
+    index, files, edited = git.at(INDEX), WorkTree(git.top), []
+    files.committed = index  # a check-out may write other line ends than git keeps
+    for path in dict.fromkeys(policy.gold for policy in asked):
+        try:
+            now = files.files(path)
+        except IsFolder:
+            path = f"{path}/"
+            now = files.files(path)
+        except InputError:
+            continue  # a link, or no file: the check of the gold says so
+        staged = index.files(path)
+        edited += [name for name in staged if now.get(name) != staged[name]]
     return [f"{path} has edits that are not staged; they were not looked at. Look at them: {look}" for path in edited]
 
 
