@@ -124,7 +124,7 @@ def test_a_script_that_is_not_ours_would_not_run(browser, pages, tmp_path):
     )
     (tmp_path / "page.html").write_text(pages["bad"].read_text("utf-8").replace("</main>", f"{added}</main>"), "utf-8")
     opened(browser, tmp_path / "page.html")
-    assert browser.run("document.title") == "RAG evaluation failed"
+    assert browser.run("document.title") == "RAG evaluation failed: bad.jsonl"
     assert browser.run("getComputedStyle(document.getElementById('styled')).color") != "rgb(255, 0, 0)"
     assert len(browser.complaints()) >= 3
 
