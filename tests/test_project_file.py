@@ -124,7 +124,12 @@ def test_a_change_of_pyproject_moves_no_goalposts(rag, project, monkeypatch):
 
 @pytest.mark.parametrize(
     "words",
-    [("score", "--trace", "-"), ("score", "--trace", "-", "--format", "scores"), ("explain", "Q1", "--trace", "-")],
+    [
+        ("score", "--trace", "-"),
+        ("score", "--trace", "-", "--format", "scores"),
+        ("explain", "Q1", "--trace", "-"),
+        ("metrics", "--trace", "-"),
+    ],
 )
 def test_traces_come_from_stdin(rag, project, monkeypatch, words):
     text = (project.path / TRACE).read_bytes()
@@ -133,6 +138,17 @@ def test_traces_come_from_stdin(rag, project, monkeypatch, words):
     code, out, err = rag(*words)
     assert code == 0, err
     assert out
+
+
+def test_what_is_found_in_stdin_is_what_is_found_in_the_file(rag, project, monkeypatch):
+    rows = [json.loads(line) for line in (project.path / TRACE).read_text().splitlines()]
+    rows = [{**row, "retrieved_ids": ["another name"]} for row in rows]
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (project.path / TRACE).write_text(text)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    found = [json.loads(rag("score", *words, "--format", "json")[1])["findings"] for words in ((), ("--trace", "-"))]
+    assert "unmatched-ids" in [one["code"] for one in found[0]]
+    assert [one["code"] for one in found[0]] == [one["code"] for one in found[1]]
 
 
 def test_problems_of_stdin_have_lines(rag, project, monkeypatch):

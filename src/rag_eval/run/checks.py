@@ -150,7 +150,7 @@ def read_cases(
 ) -> Iterator[tuple[Question, Case]]:
     """Read the traces of some questions again, from the file of the policy or from its bytes."""
     by_line = {question.trace_line: question for question in questions}
-    held = {} if data is None else {policy.trace: data}
+    held = inputs.reader.held if data is None else {policy.trace: data}
     source = inputs.reader._replace(ledger=Ledger(), held=held).open(policy.trace) if by_line else None
     if source is None:
         return

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.cli.commands._shared import add_inputs, gates_path, names, uncollected
+from rag_eval.cli.commands._shared import add_inputs, gates_path, held_stdin, names, uncollected
 
 if TYPE_CHECKING:
     from rag_eval.gates.coverage import Covered, Field
@@ -39,8 +39,9 @@ def run(args: argparse.Namespace) -> int:
     from rag_eval.run.options import Options
 
     perspectives = perspectives_of(args.perspective)
+    held = held_stdin(args)
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
-    options = Options(*inputs, perspectives=perspectives)
+    options = Options(*inputs, perspectives=perspectives, held=held)
     with uncollected():
         known = _known(options, asked=bool(args.gold or args.trace))
     if args.format == "json":
