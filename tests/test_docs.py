@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rag_eval import __version__
+from rag_eval import __version__, explain
 from rag_eval.analysis.perturbations import KINDS
 from rag_eval.api import Options, run
 from rag_eval.cli.parser import module_of
-from seams import COMMANDS, REPOSITORY, Ledger, Reader, build_parser, main, policy_of, read_gold
+from seams import COMMANDS, REPOSITORY, Ledger, Reader, UsageError, build_parser, main, policy_of, read_gold
 from table import each_row
 
 ROOT = Path(__file__).parent.parent
@@ -100,6 +100,27 @@ def test_the_glossary_has_every_outcome_and_verdict():
     outcomes = json.loads(schema)["properties"]["gates"]["items"]["properties"]["outcome"]["enum"]
     assert sorted(row[0] for row in table_after(page, "Outcomes")) == sorted(outcomes)
     assert [row[:2] for row in table_after(page, "Verdicts")] == [["passed", "0"], ["failed", "1"], ["invalid", "2"]]
+
+
+@each_row(
+    ("subject", "kind", "words"),
+    [
+        ("WRONG_CLAIM", "label", "contains none of the gold substrings"),
+        ("inconclusive", "outcome", "too few cases"),
+        ("invalid", "verdict", "Nothing was judged"),
+        ("record-removed", "finding", "A record of the base branch was changed or removed"),
+        ("Completeness", "term", "exactly one trace"),
+        ("mde", "term", "The smallest drop"),
+    ],
+)
+def test_explain_prints_the_entry_of_a_term(subject, kind, words):
+    first, _, meaning, *_ = explain(subject).splitlines()
+    assert (first, words in meaning) == (f"{subject} ({kind})", True)
+
+
+def test_a_question_with_the_name_of_a_term_is_explained_if_a_file_is_named():
+    with pytest.raises(UsageError, match="neither a metric nor a qid"):
+        explain("label", gold=str(EXAMPLE / "gold.jsonl"), trace=str(EXAMPLE / "good.jsonl"))
 
 
 def test_the_page_of_commands_has_every_command():

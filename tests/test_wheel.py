@@ -20,6 +20,7 @@ from rag_eval.common import paths
 from rag_eval.cli.commands import init
 found = [paths.shipped("schemas", f"{{name}}.schema.json") for name in NAMES]
 found += [paths.shipped("examples", f"quickstart/{{name}}") for name in EXAMPLE]
+found += [paths.shipped("docs", name) for name in ("glossary.md", "findings.md")]
 from rag_eval.rendering import html
 found += [os.path.join(html.__path__[0], name) for name in ("style.css", "script.js")]
 found += [str(init._TEMPLATES / name) for preset in init.PRESETS for name in init.files(preset).values()]

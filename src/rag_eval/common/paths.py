@@ -81,7 +81,7 @@ def the_one(found: Sequence[str]) -> str:
 
 
 def shipped(folder: str, name: str) -> str:
-    """The path of ``name`` in ``schemas`` or ``examples``, wherever this installation keeps it."""
+    """Return the path of ``name`` in ``schemas``, ``examples`` or ``docs``, wherever this installation keeps it."""
     inside = os.path.join(_PACKAGE, f"_{folder}", name)  # noqa: PTH118
     return inside if os.path.exists(inside) else os.path.join(_CHECKOUT, folder, name)  # noqa: PTH110, PTH118
 

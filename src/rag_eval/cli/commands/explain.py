@@ -1,15 +1,17 @@
-"""What a metric means, or why a question scored as it did."""
+"""Explain a metric, a label, a finding or another term, or why a question scored as it did."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.commands._shared import add_inputs, gates_path, held_stdin
 from rag_eval.common.escaping import log_line, one_line
+from rag_eval.common.paths import shipped
 from rag_eval.errors import UsageError
 
 Path = str | os.PathLike[str]
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   rag-eval explain precision
   rag-eval explain recall@5
+  rag-eval explain WRONG_CLAIM
   rag-eval explain A0001 --gold eval/gold.jsonl --trace runs/trace.jsonl
   rag-eval explain A0001 --format json
 """
@@ -30,7 +33,11 @@ _WIDTH = 200
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("subject", metavar="METRIC|QID", help="a metric's name, or the qid of a question")
+    parser.add_argument(
+        "subject",
+        metavar="METRIC|TERM|QID",
+        help="a metric, a label, a finding, another term of the glossary, or the qid of a question",
+    )
     add_inputs(parser)
     parser.add_argument("--format", choices=["text", "json"], default="text", help="text (default); json of a question")
 
@@ -41,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         sys.stdout.write(_json(args, metric))
         return 0
-    for line in list(metric_lines(metric)) if metric else case_lines(args):
+    for line in list(metric_lines(metric)) if metric else _term_lines(args) or case_lines(args):
         sys.stdout.write(log_line(line) + "\n")
     return 0
 
@@ -62,7 +69,37 @@ def explain(
     metric = _metric(subject)
     files = {name: os.fsdecode(path) for name, path in (("gold", gold), ("trace", trace), ("gates", gates))}
     asked = argparse.Namespace(subject=subject, k=cutoffs(k), **files)
-    return "\n".join(list(metric_lines(metric)) if metric else case_lines(asked)).rstrip() + "\n"
+    lines = list(metric_lines(metric)) if metric else _term_lines(asked) or case_lines(asked)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _term_lines(args: argparse.Namespace) -> list[str]:
+    """Return the entry of a term in the glossary or of a finding; none if a file says that a question is meant."""
+    if args.gold or args.trace:
+        return []
+    for page in ("glossary.md", "findings.md"):
+        columns: list[str] = []
+        with open(shipped("docs", page), encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs start-up time
+            for line in file:
+                cells = [_plain(cell) for cell in line.strip("|\n").split(" | ")]
+                if not line.startswith("|"):
+                    columns = []
+                elif not columns:
+                    columns = cells
+                elif args.subject.casefold() in re.split(r", | \(|\)", cells[0].casefold()):
+                    return _entry(args.subject, columns, cells, page)
+    return []
+
+
+def _entry(name: str, columns: Sequence[str], cells: Sequence[str], page: str) -> list[str]:
+    """Return the lines of an entry: its name and kind, its meaning, and its other columns."""
+    facts = [f"{column:<13}{cell}" for column, cell in zip(columns[1:-1], cells[1:-1], strict=True)]
+    return [f"{name} ({columns[0]})", "", cells[-1], "", *facts, f"{'page':<13}docs/{page}"]
+
+
+def _plain(cell: str) -> str:
+    """Return the text of a cell without the marks of Markdown."""
+    return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", cell).replace("*", "").replace("`", "").strip()
 
 
 def metric_lines(metric: Metric) -> Iterator[str]:
