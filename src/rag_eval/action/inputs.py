@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rag_eval.cli.commands._shared import cutoffs
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
-from rag_eval.github.comment import DEFAULT_EXECUTION, UNFIT, fits, of_folder
+from rag_eval.github.comment import DEFAULT_COMMENT_ID, UNFIT, fits, of_folder
 
 CHOICES = {
     "comment": ("always", "on-change", "on-failure", "off"),
@@ -33,7 +33,7 @@ class Inputs(NamedTuple):
     signoff: str = "policy"
     k: tuple[int, ...] = ()
     comment: str = "always"
-    comment_id: str = DEFAULT_EXECUTION
+    comment_id: str = DEFAULT_COMMENT_ID
     annotations: bool = True
     summary: bool = True
     report_dir: str = "rag-eval-report"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 65_536
 """What GitHub takes as the body of a comment, in characters, the marker included."""
 
-DEFAULT_EXECUTION = "rag-eval"
+DEFAULT_COMMENT_ID = "rag-eval"
 """The comment-id where none is set and no working directory tells several uses apart."""
 
 _LONGEST_ID = 100
@@ -101,13 +101,13 @@ def fits(comment_id: str) -> bool:
 
 def of_folder(folder: str) -> str:
     """The comment-id of a use in a folder of the workspace where none is set: each folder has a comment of its own."""
-    own = f"{DEFAULT_EXECUTION}:{folder[len(DEFAULT_EXECUTION) + 1 - _LONGEST_ID :]}"
-    return own if folder and fits(own) else DEFAULT_EXECUTION
+    own = f"{DEFAULT_COMMENT_ID}:{folder[len(DEFAULT_COMMENT_ID) + 1 - _LONGEST_ID :]}"
+    return own if folder and fits(own) else DEFAULT_COMMENT_ID
 
 
 def name_of(comment_id: str) -> str:
     """What people tell a comment by from others of ours; empty where there need be none."""
-    return "" if comment_id == DEFAULT_EXECUTION else comment_id.removeprefix(f"{DEFAULT_EXECUTION}:")
+    return "" if comment_id == DEFAULT_COMMENT_ID else comment_id.removeprefix(f"{DEFAULT_COMMENT_ID}:")
 
 
 def attempt(run_id: str, number: str) -> str:

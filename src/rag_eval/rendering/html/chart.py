@@ -32,7 +32,7 @@ class Dot(NamedTuple):
     rule: bool = False
 
 
-class GoldStates:
+class Frame:
     """Where numbers lie on a plot that holds them all."""
 
     def __init__(self, dots: Sequence[Dot]) -> None:
@@ -67,7 +67,7 @@ def chart(key: str, title: str, legend: str, dots: Sequence[Dot], lines: Iterabl
     """A plot of ``dots``, those of each of ``lines`` joined, between axes; none without dots."""
     if not dots:
         return Markup("")
-    frame = GoldStates(dots)
+    frame = Frame(dots)
     about = "; ".join(dot.said for dot in dots)
     drawn = [
         tag("title", title, id=f"{key}-name"),
@@ -92,7 +92,7 @@ class Axes(NamedTuple):
     ticks: bool = True
 
 
-def _grid(frame: GoldStates, axes: Axes) -> Iterator[Markup]:
+def _grid(frame: Frame, axes: Axes) -> Iterator[Markup]:
     for number in ticks(*frame.up):
         y = frame.y(number)
         yield tag("line", x1=_LEFT, x2=_RIGHT, y1=y, y2=y, class_="grid")
@@ -120,17 +120,17 @@ def _short(text: str) -> str:
     return text if len(text) <= _LABEL else f"…{text[1 - _LABEL :]}"
 
 
-def _rule(frame: GoldStates, dot: Dot) -> Markup:
+def _rule(frame: Frame, dot: Dot) -> Markup:
     x = frame.x(dot.x)
     return tag("line", x1=x, x2=x, y1=_TOP, y2=_BOTTOM, class_="whole")
 
 
-def _line(frame: GoldStates, line: Sequence[Dot]) -> Markup:
+def _line(frame: Frame, line: Sequence[Dot]) -> Markup:
     steps = "L".join(f"{frame.x(dot.x):.1f} {frame.y(dot.y):.1f}" for dot in line)
     return tag("path", d=f"M{steps}", class_="path")
 
 
-def _dot(frame: GoldStates, dot: Dot) -> Markup:
+def _dot(frame: Frame, dot: Dot) -> Markup:
     x, y = frame.x(dot.x), frame.y(dot.y)
     parts = [tag("title", dot.said)]
     if dot.low is not None and dot.high is not None:
