@@ -1,5 +1,6 @@
 """Markdown of any report: nothing of the data means anything to GitHub, nothing is lost that has to stay."""
 
+import json
 import re
 
 import cmarkgfm
@@ -10,12 +11,13 @@ from hypothesis import strategies as st
 from tabulate import tabulate
 
 import compared
+from cases import ROOT
 from depth import examples
 from hostile import TAGS
 from rag_eval.analysis.report import SliceResult
 from rag_eval.github.comment import last_line
 from rag_eval.rendering import markdown, markdown_writer
-from seams import RENDERERS, InputError, Problem, concluded, render
+from seams import RENDERERS, InputError, Problem, concluded, from_json, render
 
 SPICES = ["|", "`", "``", "\\", "@octocat", "<b>", "</details>", "<!--", "-->", "[a](b)", "![a](b)", "https://a.b"]
 SPICES += [
@@ -214,3 +216,10 @@ def test_without_a_baseline_there_is_no_column_for_it(report):
     gates = tuple(gate for gate in report.gates if gate.comparison is None)
     text = markdown.render(report._replace(gates=gates, baseline=None, flips=(), effects=(), findings=()))
     assert "baseline" not in text.partition("<details>")[0].partition("**Completeness")[0].replace("no baseline", "")
+
+
+def test_metrics_by_slice_make_room_before_questions_do():
+    report = from_json(json.loads((ROOT / "tests" / "gold" / "sliced" / "report.json").read_text("utf-8")))
+    whole, short = markdown.render(report), markdown.within(report, 50_000, len)
+    assert ("Every metric by slice did not fit" in whole, "Every metric by slice did not fit" in short) == (False, True)
+    assert whole.partition("<details><summary>Questions")[2] == short.partition("<details><summary>Questions")[2] != ""

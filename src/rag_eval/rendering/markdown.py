@@ -24,6 +24,7 @@ _PROBLEMS = 20
 _UNJUDGED = "## 🚫 Cannot be judged"
 _HEADING = re.compile("(?m)^## .*$")
 _CUT = "Metrics, questions and provenance do not fit here; report.json has all."
+_NO_SLICES = "Every metric by slice did not fit here; report.html and report.json have it."
 
 
 def render(report: Report) -> str:
@@ -32,14 +33,16 @@ def render(report: Report) -> str:
 
 
 def within(report: Report, most: int, size: _Size) -> str:
-    """The report in at most ``most`` units of ``size``: questions go first, then all that is folded, then details.
+    """Return the report in at most ``most`` units of ``size``. Verdict and failed gates always stay.
 
-    Verdict and failed gates always stay.
+    Metrics by slice go first, then questions, then all that is folded, then details.
     """
     gates = laid(gates_table.gates(report, FORMATTER))  # on thousands of slices a table takes its time
+    if size(text := _render(report, gates, _QUESTIONS, whole=True)) <= most:
+        return text
     tries = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
     for questions, whole in [*tries, (0, False)]:
-        text = _render(report, gates, questions, whole=whole)
+        text = _render(report, gates, questions, whole=whole, every=False)
         if size(text) <= most:
             return text
     return _least(report, most, size)
@@ -91,7 +94,7 @@ def _name(name: str) -> str:
     return f" · {untabled(safe(name, 100))}" if name else ""
 
 
-def _render(report: Report, gates: str, questions: int, *, whole: bool) -> str:
+def _render(report: Report, gates: str, questions: int, *, whole: bool, every: bool = True) -> str:
     parts = [
         _head(report),
         laid(pull_request.authority(report, FORMATTER)),
@@ -106,17 +109,20 @@ def _render(report: Report, gates: str, questions: int, *, whole: bool) -> str:
         laid(changes.worst(report, FORMATTER)) if whole else "",
         titled(notes.DIAGNOSIS, notes.diagnosis(report, FORMATTER)),
     ]
-    parts += _folds(report, questions) if whole else [_CUT]
+    parts += _folds(report, questions, every=every) if whole else [_CUT]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _folds(report: Report, questions: int) -> list[str]:
+def _folds(report: Report, questions: int, *, every: bool) -> list[str]:
     slices = folded(f"Slices ({len(report.slices)})", laid(changes.slices(report, FORMATTER))) if report.slices else ""
+    by_slice = _NO_SLICES
+    if every:
+        by_slice = folded("Every metric by slice", laid(changes.every(report, FORMATTER)))
     return [
         folded("All metrics", _metrics(report)),
         slices,
         laid(cases.conversations(report, FORMATTER)),
-        folded("Every metric by slice", laid(changes.every(report, FORMATTER))) if report.slices else "",
+        by_slice if report.slices else "",
         folded(f"Questions ({len(report.questions)})", laid(cases.questions(report, FORMATTER, questions))),
         folded("Provenance", laid(provenance.provenance(report, FORMATTER))),
     ]
