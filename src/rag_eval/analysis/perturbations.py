@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
-from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import structs
 
 from rag_eval.cases.case import Case, matches
 from rag_eval.contract import Trace
@@ -81,7 +82,7 @@ def chunk_dropped(sample: Sample) -> Row | None:
     if not case.is_answerable or case.ranking is None or not case.ranking.found:
         return None
     lost = relevant(case)
-    return _rearranged(sample.row, lambda ids: [name for name in ids if name not in lost])
+    return _rearranged(sample, lambda ids: [name for name in ids if name not in lost])
 
 
 def chunk_below_k(sample: Sample) -> Row | None:
@@ -99,7 +100,7 @@ def chunk_below_k(sample: Sample) -> Row | None:
         units = {docs.get(name) for name in others} - {None} if by_documents else set(others)
         return [*others, *fill[: max(0, k - len(units))], *(name for name in ids if name in last)]
 
-    return _rearranged(sample.row, arrange)
+    return _rearranged(sample, arrange)
 
 
 def wrong_citation(sample: Sample) -> Row | None:
@@ -190,9 +191,9 @@ def _positive(grades: Mapping[str, int] | None) -> set[str]:
     return {name for name, grade in (grades or {}).items() if grade > 0}
 
 
-def _rearranged(row: Row, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
+def _rearranged(sample: Sample, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
     """The row with its retrieved ids and its chunks in the order that ``arrange`` gives their ids."""
-    row = _joined(row) if row.get("retrievals") is not None else dict(row)
+    row = _joined(sample)
     if row.get("retrieved_ids") is not None:
         row["retrieved_ids"] = arrange(list(dict.fromkeys(row["retrieved_ids"])))
     if row.get("chunks"):
@@ -206,19 +207,21 @@ def _rearranged(row: Row, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
     return row
 
 
-def _joined(row: Row) -> Row:
-    """Return the row with what its retrievals returned as its own ids and chunks, as a trace reads them."""
-    found = [(one, [chunk["id"] for chunk in one.get("chunks") or ()]) for one in row["retrievals"]]
-    ids = [in_chunks if one.get("ids") is None else one["ids"] for one, in_chunks in found]
-    own: Row = {"retrieved_ids": row.get("retrieved_ids"), "chunks": row.get("chunks")}
-    if own["retrieved_ids"] is None:
-        own["retrieved_ids"] = list(dict.fromkeys(chain.from_iterable(ids)))
-    if own["chunks"] is None and any(one.get("chunks") is not None for one, _ in found):
-        chunks = {chunk["id"]: chunk for one, _ in reversed(found) for chunk in reversed(one.get("chunks") or ())}
-        own["chunks"] = [chunks[name] for name in dict.fromkeys(chain.from_iterable(names for _, names in found))]
-    without_chunks = ({key: value for key, value in one.items() if key != "chunks"} for one, _ in found)
-    retrievals = [{**one, "ids": names} for one, names in zip(without_chunks, ids, strict=True)]
-    return {**row, **{key: value for key, value in own.items() if value is not None}, "retrievals": retrievals}
+def _joined(sample: Sample) -> Row:
+    """Return the row with what its retrievals returned as its own ids and chunks, as the trace has them."""
+    row, trace = dict(sample.row), sample.case.trace
+    if trace.retrievals is None:
+        return row
+    if row.get("retrieved_ids") is None:
+        row["retrieved_ids"] = list(trace.retrieved)
+    if row.get("chunks") is None and trace.chunks is not None:
+        chunks = map(structs.asdict, trace.chunks)
+        row["chunks"] = [{name: value for name, value in chunk.items() if value is not None} for chunk in chunks]
+    row["retrievals"] = [
+        {**{name: value for name, value in stated.items() if name != "chunks"}, "ids": list(one.retrieved)}
+        for stated, one in zip(row["retrievals"], trace.retrievals, strict=True)
+    ]
+    return row
 
 
 def _answering(row: Row, claim: str, cites: Sequence[str] | None, *, refuses: bool | None = None) -> Row:

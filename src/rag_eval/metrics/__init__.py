@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copyreg
-import re
 from collections.abc import Callable, Iterable
 
 from rag_eval.common.escaping import quoted
@@ -22,7 +21,7 @@ from rag_eval.metrics import (
     safety,
 )
 from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
-from rag_eval.metrics.aliases import ALIASES, canonical, hint
+from rag_eval.metrics.aliases import ALIASES, CUTOFF, canonical, hint
 
 __all__ = [
     "ALIASES",
@@ -80,7 +79,6 @@ _PLAIN = {
     if not metric.cutoff
     for suffix, fold in metric.folds.items()
 }
-_CUTOFF = re.compile(r"(.+)@([1-9][0-9]{0,5})", re.ASCII)
 
 
 def find(name: str) -> Measure | None:
@@ -90,7 +88,7 @@ def find(name: str) -> Measure | None:
     """
     if name in _PLAIN:
         return _PLAIN[name]
-    cut = _CUTOFF.fullmatch(name)
+    cut = CUTOFF.fullmatch(name)
     metric = METRICS.get(f"{cut[1]}@k") if cut else None
     return Measure(name, metric, int(cut[2])) if metric and cut else None
 
@@ -139,7 +137,7 @@ def column_of(name: str) -> str:
 
 def of_column(name: str) -> Metric | None:
     """The metric whose scores stand under a name, such as ``recall@5`` or ``latency_total_ms``; None if unknown."""
-    cut = _CUTOFF.fullmatch(name)
+    cut = CUTOFF.fullmatch(name)
     metric = METRICS.get(f"{cut[1]}@k" if cut else name)
     return metric if metric and metric.cutoff == bool(cut) and metric.level == "case" else None
 

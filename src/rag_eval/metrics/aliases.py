@@ -25,7 +25,8 @@ _HINTS = {
     "answer_similarity": "No metric here compares meanings; precision and containment compare with the gold.",
     "hallucination": "Use groundedness, unsupported_claims or under_refusal.",
 }
-_CUTOFF = re.compile(r"(.+)@([1-9][0-9]{0,5})", re.ASCII)
+CUTOFF = re.compile(r"(.+)@([1-9][0-9]{0,5})", re.ASCII)
+"""A name with its cutoff: ``recall@5``."""
 
 
 def canonical(name: str) -> str:
@@ -34,7 +35,7 @@ def canonical(name: str) -> str:
     >>> canonical("hit_rate@5"), canonical("faithfulness"), canonical("mrr")
     ('recall_any@5', 'groundedness', 'mrr')
     """
-    cut = _CUTOFF.fullmatch(name)
+    cut = CUTOFF.fullmatch(name)
     if cut is None:
         return ALIASES.get(name, name)
     known = ALIASES.get(f"{cut[1]}@k")

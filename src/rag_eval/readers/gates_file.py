@@ -78,7 +78,7 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
 
 def _by_own_names(document: Document, path: str, ledger: Ledger) -> Iterator[RowError]:
     """Give gates that use an alias the name of their metric, and note it; yield a fault for a metric named twice."""
-    for entries, where in _named_entries(document.value):
+    for _, entries, where in _places(document.value):
         stated = dict(entries)
         entries.clear()
         for name, entry in stated.items():
@@ -91,19 +91,6 @@ def _by_own_names(document: Document, path: str, ledger: Ledger) -> Iterator[Row
                     if place := document.places.get(at + below):
                         document.places[f"{where}/{_escaped(own)}{below}"] = place
             entries[own] = entry
-
-
-def _named_entries(value: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield each mapping of gates by metric, and where it stands, as a JSON pointer."""
-    if not isinstance(value, dict):
-        return
-    if isinstance(gates := value.get("gates"), dict):
-        yield gates, "/gates"
-    slices = value.get("slices")
-    by_slice = slices.get("gates") if isinstance(slices, dict) else None
-    for part, gates in by_slice.items() if isinstance(by_slice, dict) else ():
-        if isinstance(gates, dict):
-            yield gates, f"/slices/gates/{_escaped(part)}"
 
 
 def _faults(value: Any) -> Iterator[RowError]:

@@ -45,7 +45,7 @@ class Inputs(NamedTuple):
     asked: Mapping[str, Gold]
     measures: tuple[Measure, ...]
     fields: tuple[str, ...]
-    baseline: BaselineFile | None
+    baseline: BaselineFile | None = None
 
     @property
     def policies(self) -> tuple[Policy, ...]:
@@ -73,19 +73,11 @@ def load_inputs(
     authority: Authority | None = None,
 ) -> Inputs:
     """Read the gold, and find out what has to be measured. Problems go into the reader's ledger."""
-    policies = (policy, base) if base else (policy,)
-    path = options.baseline or next((one.baseline for one in reversed(policies) if one.baseline), "")
-    baseline = None
-    limits = Limits(**base.limits) if base else reader.limits
-    if path:
-        from rag_eval.readers.baseline import BaselineFile
-
-        baseline = BaselineFile(reader, path, authority, limits)
     golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
     if any(gold.conversation is not None for gold in golds.values()):
         policy, base = with_conversations(policy), base and with_conversations(base)
-        policies = (policy, base) if base else (policy,)
-    return Inputs(
+    policies = (policy, base) if base else (policy,)
+    inputs = Inputs(
         options,
         reader,
         digests,
@@ -96,8 +88,13 @@ def load_inputs(
         in_suite(golds, policy.suite),
         wanted(options, *policies),
         tuple(dict.fromkeys(field for one in policies for field in one.fields)),
-        baseline,
     )
+    path = options.baseline or next((one.baseline for one in reversed(policies) if one.baseline), "")
+    if not path:
+        return inputs
+    from rag_eval.readers.baseline import BaselineFile
+
+    return inputs._replace(baseline=BaselineFile(reader, path, authority, inputs.base_limits))
 
 
 def with_conversations(policy: Policy) -> Policy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -148,7 +148,7 @@ class _Baseline(NamedTuple):
     """The baseline, what there is to say of it, and the path and bytes of its traces if they were scored again."""
 
     earlier: Earlier | None = None
-    findings: list[Finding] = []  # noqa: RUF012 - never changed
+    findings: Sequence[Finding] = ()
     traces: tuple[str, bytes] | None = None
 
 
