@@ -93,7 +93,7 @@ class Repo:
 
     def fix(self, said):
         """Run the commands that were advised, word for word but for the reason."""
-        advised = said.split("To mend it:\n")[1].splitlines()
+        advised = said.split("To fix it:\n")[1].splitlines()
         for command in (line.strip() for line in advised if line.startswith(" ")):
             code, answer = self.run("sh", "-c", command.replace("…", "reviewed with the manual"))
             assert code == 0, answer

@@ -532,8 +532,8 @@ def test_with_gates_ref_head_every_item_has_to_be_signed_where_that_is_asked_for
     assert run(gates_ref="head", signoff=signoff) == code
     codes = {one["code"] for one in besides_tracked(run.report["findings"])} - {"gates-from-head"}
     assert codes == {"policy": set(), "require": {"unsigned-item"}, "off": {"signoff-off"}}[signoff]
-    mends = {one["fix"] for one in besides_tracked(run.report["findings"]) if one["code"] == "unsigned-item"}
-    assert mends == ({"rag-eval gold signoff --baseline --reason '…'"} if signoff == "require" else set())
+    fixes = {one["fix"] for one in besides_tracked(run.report["findings"]) if one["code"] == "unsigned-item"}
+    assert fixes == ({"rag-eval gold signoff --baseline --reason '…'"} if signoff == "require" else set())
     assert run.report["gold_changes"] == []
 
 

@@ -18,7 +18,7 @@ def change(before, after, verb="changed", qid="A1"):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "flips", "mends"),
+    ("before", "after", "flips", "fixes"),
     [
         ("WRONG_CLAIM", "OK", True, True),
         ("HALLUCINATION", "REFUSAL_OK", True, True),
@@ -30,15 +30,15 @@ def change(before, after, verb="changed", qid="A1"):
         (None, None, False, False),
     ],
 )
-def test_a_flip_changes_sides_and_a_mend_goes_to_the_right_one(before, after, flips, mends):
-    assert (change(before, after).flips, change(before, after).mends) == (flips, mends)
+def test_a_flip_changes_sides_and_a_mend_goes_to_the_right_one(before, after, flips, fixes):
+    assert (change(before, after).flips, change(before, after).fixes) == (flips, fixes)
 
 
 @given(any_label, any_label)
 def test_a_flip_is_a_mend_one_way_or_the_other(before, after):
     there, back = change(before, after), change(after, before)
-    assert there.flips == back.flips == (there.mends or back.mends)
-    assert not (there.mends and back.mends)
+    assert there.flips == back.flips == (there.fixes or back.fixes)
+    assert not (there.fixes and back.fixes)
 
 
 def scored(qid, label, run=None):

@@ -83,7 +83,7 @@ def test_a_commit_without_a_record_is_stopped_and_the_command_that_is_shown_lets
 def test_the_command_as_shown_wants_a_reason_of_ones_own(repo):
     repo.stage(EDITED, TWO)
     said = refused(repo, "unsigned-change")
-    command = said.split("To mend it:\n")[1].strip()
+    command = said.split("To fix it:\n")[1].strip()
     assert command == "rag-eval gold signoff --reason '…'"
     code, said = repo.run("sh", "-c", command)
     assert (code, "--reason" in said) == (2, True)

@@ -256,7 +256,7 @@ def test_a_guard_that_only_the_change_has_does_not_excuse_it():
 @pytest.mark.parametrize(
     ("claims", "guard", "gated", "bare"),
     [
-        ([REFUSED] * 4, "over_refusal", "Mend the system.", "Gate over_refusal, or mend the system."),
+        ([REFUSED] * 4, "over_refusal", "Fix the system.", "Gate over_refusal, or fix the system."),
         ([], "under_refusal", "Let the system refuse.", "Gate under_refusal, or let the system refuse."),
     ],
 )

@@ -202,7 +202,7 @@ def test_a_metric_that_nobody_knows_is_text(fake, place, name):
 
 
 def test_a_report_that_is_not_there_is_said_too(fake, place):
-    """The run knows why it could not judge, and nobody here can mend a path in the runner."""
+    """The run knows why it could not judge, and nobody here can fix a path in the runner."""
     assert place.run() == 2
     [comment] = fake.comments[3]
     assert "## 🚫 Cannot be judged\n\nThe pull request's own run handed over no report" in comment["body"]

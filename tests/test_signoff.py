@@ -201,8 +201,8 @@ def test_without_a_base_an_item_that_was_put_back_untold_is_unsigned(steps, stan
     (finding,) = check(None, head, POLICY)
     assert (finding.code, "none signs that it was put back" in finding.message) == ("unsigned-item", True)
     (due,) = unsigned(head, POLICY)
-    mended = head._replace(records={**head.records, **files(record()._replace(changes=(due,)))})
-    assert check(None, mended, POLICY) == []
+    fixed = head._replace(records={**head.records, **files(record()._replace(changes=(due,)))})
+    assert check(None, fixed, POLICY) == []
 
 
 @pytest.mark.parametrize("steps", [(None, "v1", "v2", "v1"), (None, "v1", None, "v1"), ("v1", "v2", "v1", "v2", "v1")])

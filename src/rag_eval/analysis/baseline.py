@@ -1,4 +1,4 @@
-"""A run beside an earlier one: what broke, what was mended, what the gold did and what the system did."""
+"""A run beside an earlier one: what broke, what was fixed, what the gold did and what the system did."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class GoldChange(NamedTuple):
     after: str | None
 
     @property
-    def mends(self) -> bool:
+    def fixes(self) -> bool:
         """Whether a failing case passes under the new item."""
         return self.before is not None and self.before not in GOOD and self.after in GOOD
 
@@ -83,10 +83,10 @@ def findings(
 
     ``touched`` is what else the change touches, ``answered`` are the questions of the base that this run answers.
     """
-    mended = [change.qid for change in changed if change.mends]
-    if mended:
+    fixed = [change.qid for change in changed if change.fixes]
+    if fixed:
         also = f"; the same change touches {_listed(touched)}" if touched else ""
-        message = f"{_mending(len(mended))}: {_listed(mended)}{also}"
+        message = f"{_fixing(len(fixed))}: {_listed(fixed)}{also}"
         yield Finding("gold-fits-output", "warning", message, "Review the gold apart from the system.", file)
     gone = [change.qid for change in changed if change.verb == "removed" and change.before not in {*GOOD, None}]
     if gone:
@@ -171,7 +171,7 @@ def _dropped(qids: Sequence[str]) -> str:
     return f"{what} dropped from the gold: {_listed(qids)}"
 
 
-def _mending(count: int) -> str:
+def _fixing(count: int) -> str:
     if count == 1:
         return "1 gold change turns a failing answer of this run into a right one"
     return f"{count} gold changes turn failing answers of this run into right ones"

@@ -8,7 +8,7 @@ Level = Literal["error", "warning"]
 
 
 class Finding(NamedTuple):
-    """What was found: a stable code, how grave it is, where, what, and what mends it.
+    """What was found: a stable code, how grave it is, where, what, and what fixes it.
 
     An ``error`` fails the run, a ``warning`` is only said. ``file`` is empty and ``line`` 0 where there is no place.
     """

@@ -357,7 +357,7 @@ def _refuses_everything(run: Run) -> Iterator[Finding]:
         guards = "over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable"
         share = f"all {refused}" if not answered else f"{refused} of {refused + answered}"
         message = f"{share} answerable questions are refused: what is measured on answers holds by default"
-        fix = "Mend the system." if run.guarded(*guards) else "Gate over_refusal, or mend the system."
+        fix = "Fix the system." if run.guarded(*guards) else "Gate over_refusal, or fix the system."
         yield Finding("refuses-everything", _level(run, *guards), message, fix)
 
 

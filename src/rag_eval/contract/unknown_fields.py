@@ -19,13 +19,13 @@ def without_unknown(kind: type[Struct], row: Any) -> tuple[Any, list[tuple[str, 
         return row, []
     known, nested = _fields(kind)
     unknown = [("", name) for name in row if name not in known]
-    kept = {name: value for name, value in row.items() if name in known} if unknown else row
+    cleaned = {name: value for name, value in row.items() if name in known} if unknown else row
     for place in nested.keys() & row.keys():
         value, names = _without_unknown_below(nested[place], row[place])
         if names:
-            kept = {**kept, place: value}
+            cleaned = {**cleaned, place: value}
             unknown += [(place, name) for name in names]
-    return kept, unknown
+    return cleaned, unknown
 
 
 def known_fields(kind: type[Struct], place: str) -> frozenset[str]:

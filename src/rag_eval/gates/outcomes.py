@@ -63,15 +63,15 @@ def rejudged(one: GateResult, now: Evidence) -> GateResult:
     if one.direction in MARGINS:
         found = one._replace(outcome=by_comparison(one.gate, one.comparison))
     elif one.origin == "base":
-        found = _kept(one, judge(one.gate, one.as_value()))
+        found = _with_outcome_of(one, judge(one.gate, one.as_value()))
     elif one.name in counts:
-        found = _kept(one, judge(one.gate, counts[one.name]))
+        found = _with_outcome_of(one, judge(one.gate, counts[one.name]))
     else:
-        found = _kept(one, judge_bound(one.gate, now))
+        found = _with_outcome_of(one, judge_bound(one.gate, now))
     return _unless_few(found)
 
 
-def _kept(one: GateResult, found: GateResult) -> GateResult:
+def _with_outcome_of(one: GateResult, found: GateResult) -> GateResult:
     if one.origin == "base" and one.confidence and found.value is not None:
         found = found._replace(outcome=_by_interval(one.gate, one.low, one.high))
     return one._replace(outcome=found.outcome, value=found.value, exact=found.exact, n=found.n)

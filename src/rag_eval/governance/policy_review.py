@@ -169,12 +169,12 @@ def _astray(context: ReviewContext) -> list[Finding]:
     if not context.authority.astray:
         return []
     of = commit_of(context.report.run or {})
-    told = of and any(each.startswith(of) for each in context.authority.commits)
+    is_named = of and any(each.startswith(of) for each in context.authority.commits)
     message = (
         f"commit {quoted(context.authority.astray[:12])} is checked out, without the last commit of this pull request"
     )
     fix = "Run on pull_request and leave ref out of actions/checkout; docs/forks.md has what forks need."
-    return [Finding("change-not-checked-out", "warning" if told else "error", message, fix)]
+    return [Finding("change-not-checked-out", "warning" if is_named else "error", message, fix)]
 
 
 def _other_questions(context: ReviewContext) -> list[Finding]:

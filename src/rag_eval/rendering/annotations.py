@@ -38,7 +38,7 @@ def of_gates(report: Report) -> Iterator[Pointer]:
 
 
 def of_findings(report: Report) -> Iterator[Pointer]:
-    """The findings, each with what mends it."""
+    """The findings, each with what fixes it."""
     for finding in report.findings:
         text = f"{finding.message}. {finding.fix}".rstrip()
         yield Pointer("finding", finding.level, finding.code, text, finding.file, finding.line, finding.message)

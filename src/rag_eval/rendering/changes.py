@@ -1,4 +1,4 @@
-"""What changed: cases that broke and were mended, the parts of system and gold, slices."""
+"""What changed: cases that broke and were fixed, the parts of system and gold, slices."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def asides(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
     quiet = [gate for gate in phrases.hushed(report.gates) if gate.unclear]
     said: dict[str, list[str]] = {}
     for gate in [*gates, *quiet]:
-        if text := "; ".join(_said(report, gate, formatter)):
+        if text := "; ".join(_reasons(report, gate, formatter)):
             said.setdefault(text, []).append(formatter.gate(gate))
     lines = [f"{_listed(list(dict.fromkeys(names)), _NAMED)}: {text}." for text, names in said.items()]
     cut = len(lines) - _MOST
@@ -40,7 +40,7 @@ def asides(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
     return [line for line in [*lines, *more] if line]
 
 
-def _said(report: Report, gate: GateResult, formatter: TextFormatter) -> Iterator[str]:
+def _reasons(report: Report, gate: GateResult, formatter: TextFormatter) -> Iterator[str]:
     if gate.outcome == "no_data" and gate.why:
         yield f"no data, {formatter.said(gate.why)}"
     if gate.unclear:

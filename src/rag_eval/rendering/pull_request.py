@@ -39,7 +39,7 @@ def authority(report: Report, formatter: TextFormatter) -> list[Block]:
 
 
 def findings(report: Report, formatter: TextFormatter, most: int = _FINDINGS) -> list[Block]:
-    """The findings, errors first, those of a kind together, each kind with what mends it."""
+    """The findings, errors first, those of a kind together, each kind with what fixes it."""
     if not report.findings:
         return []
     kinds: dict[tuple[str, str, str], list[Finding]] = {}

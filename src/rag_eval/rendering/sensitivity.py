@@ -84,7 +84,7 @@ def _refused(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
         yield f"The A/A run failed: with the run as its own baseline, these regression gates fail: {gates}."
     if probe.failing:
         reasons = ", ".join(map(name, probe.failing))
-        yield f"The undamaged run does not pass: {reasons}. Mend that first: rag-eval score says what is wrong."
+        yield f"The undamaged run does not pass: {reasons}. Fix that first: rag-eval score says what is wrong."
 
 
 def _headline(probe: Probe, passing: Sequence[Probed]) -> str:

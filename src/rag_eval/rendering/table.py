@@ -186,7 +186,7 @@ def _gold(report: Report) -> str:
 
 
 def _flips(report: Report) -> str:
-    """How many cases flipped; the broken ones stand in the table of failures, the mended ones here."""
+    """How many cases flipped; the broken ones stand in the table of failures, the fixed ones here."""
     fixed = [one_line(flip.qid, 40) for flip in baseline_view.fixed(report)]
     cut = len(fixed) - _SHOWN
     named = ", ".join([*fixed[:_SHOWN], *([f"and {cut} more"] if cut > 0 else [])])

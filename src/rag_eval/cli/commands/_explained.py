@@ -61,8 +61,8 @@ def _chunk(one: Evidence, case: Case) -> dict[str, Any] | None:
         return None
     chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][one.chunk]
     text = case.chunk_texts[one.chunk]
-    marks = [Mark(*one.span, "best"), *_masks(text, case.leaks)]
-    return {"id": chunk.id, "index": one.chunk, "span": [*one.span], "text": _pieces(text, marks)}
+    spans = [Mark(*one.span, "best"), *_masks(text, case.leaks)]
+    return {"id": chunk.id, "index": one.chunk, "span": [*one.span], "text": _pieces(text, spans)}
 
 
 def shown(case: Case, start: int, end: int) -> str:

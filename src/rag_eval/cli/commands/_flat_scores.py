@@ -26,8 +26,8 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
     reader.ledger.stop_on_problems()
     notes = [str(note) for note in reader.ledger.notes]
     counts = {name: getattr(card.completeness, name) for name in ("missing", "duplicate", "unknown")}
-    aside = "--format scores counts them and does not gate them."
-    notes += [f"{trace}: {number} {name} trace(s); {aside}" for name, number in counts.items() if number]
+    reason = "--format scores counts them and does not gate them."
+    notes += [f"{trace}: {number} {name} trace(s); {reason}" for name, number in counts.items() if number]
     if scorer.unread:
         hint = "it reads qid, q_id and answer_json alone. Other formats read them."
         notes.append(f"{trace}: {scorer.unread} trace(s) without what the reference scorer reads; {hint}")

@@ -23,7 +23,7 @@ _SHOWN = 100
 
 
 def check(args: Namespace) -> int:
-    """Check, and say what is wrong, what mends it, and what the change does to the traces at hand."""
+    """Check, and say what is wrong, what fixes it, and what the change does to the traces at hand."""
     git = Git()
     frame = _checked_frame(git, args)
     asked = policies(frame, place(git, args))
@@ -43,7 +43,7 @@ def check(args: Namespace) -> int:
     complain(map(str, found[:_SHOWN]))
     more = len(found) - _SHOWN
     complain([f"… and {more} more finding(s) not shown."] if more > 0 else [])
-    complain(["To mend it:", *dict.fromkeys(f"  {finding.fix}" for finding in found)])
+    complain(["To fix it:", *dict.fromkeys(f"  {finding.fix}" for finding in found)])
     if _temporary_index():
         complain(["Then commit again without naming files, so that the record is committed too."])
     return GATE_FAILED
@@ -78,7 +78,7 @@ def _found(frame: GoldStates, policy: Policy, args: Namespace) -> list[checking.
 
 
 def _command(frame: GoldStates, policy: Policy, args: Namespace) -> str:
-    """The sign-off command that mends what is not signed."""
+    """The sign-off command that fixes what is not signed."""
     words = [_program(), "gold", "signoff"]
     words += ["--baseline"] if frame.whole else []
     words += ["--base", frame.name] if frame.name != "HEAD" else []

@@ -255,8 +255,8 @@ def _safety_facts(case: Case) -> Iterator[str]:
         yield f"attack       {'an attack' if attack.positive else 'a benign control'} ({of})"
     if found is not None:
         values = asdict(found).items()
-        said = (f"{name} {_guardrail_word(value)}" for name, value in values if value is not None)
-        yield f"guardrail    {'; '.join(said) or 'says nothing'}"
+        words = (f"{name} {_guardrail_word(value)}" for name, value in values if value is not None)
+        yield f"guardrail    {'; '.join(words) or 'says nothing'}"
     for leak in case.leaks:
         yield f"leak         {leak.category}: {leak.detector} {one_line(masked(leak.text), 60)}"
 

@@ -146,7 +146,7 @@ def _changed(manifest: Mapping[str, Any], head: Side) -> list[Change]:
 def _refused(gold: str, head: Side, unsigned: list[str]) -> int:
     rows = sorted((head.items[qid].line, qid) for qid in unsigned)
     _complain(_capped([f"{gold}:{line}: {quoted(qid)} is not signed off as it stands" for line, qid in rows]))
-    _complain([f"{len(unsigned)} of {len(head.items)} items are not signed off, so nothing was frozen. To mend it:"])
+    _complain([f"{len(unsigned)} of {len(head.items)} items are not signed off, so nothing was frozen. To fix it:"])
     _complain(["  rag-eval gold signoff --baseline --reason '…'", "Or freeze them as they are, with --unsigned."])
     return GATE_FAILED
 

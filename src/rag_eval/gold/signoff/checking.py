@@ -257,7 +257,7 @@ def _counting(records: Mapping[str, Record | str], policy: Policy) -> dict[str, 
 
 
 def _kept(base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice) -> Iterator[Violation]:
-    # A file that is no sound record never counted for anything: it may be mended or removed.
+    # A file that is no sound record never counted for anything: it may be fixed or removed.
     for path, record in _sound(base).items():
         if head.get(path) == record:
             continue

@@ -37,7 +37,7 @@ SETTINGS = frozenset(Policy._fields) - {"stated", "was"}
 
 
 class Violation(NamedTuple):
-    """A breach of the sign-off rules: a stable code, where, what, and the command that mends it.
+    """A breach of the sign-off rules: a stable code, where, what, and the command that fixes it.
 
     Where no command does, ``fix`` is a comment of the shell that says what to do.
     """

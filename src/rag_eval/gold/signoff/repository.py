@@ -123,7 +123,7 @@ def policy_at(tree: Tree, path: str) -> Policy | None:
 def _policy(tree: Tree, place: Place, *, one: bool = False) -> Policy | None:
     """The policy of the gates file that is nearest to the place, None where there is no gates file.
 
-    Of two in a folder the first decides, so that a change can mend it; where there must be ``one``, they are refused.
+    Of two in a folder the first decides, so that a change can fix it; where there must be ``one``, they are refused.
     """
     names = [_path(place, place.gates)] if place.gates else _nearest(tree, place.prefix)
     found = tree.files(*names)
@@ -174,7 +174,7 @@ def _path(place: Place, path: str) -> str:
 
 
 def findings(frame: GoldStates, policy: Policy, command: str, people: People | None = None) -> list[checking.Violation]:
-    """What keeps the head of ``frame`` from being signed off; ``command`` is the sign-off that would mend it.
+    """What keeps the head of ``frame`` from being signed off; ``command`` is the sign-off that would fix it.
 
     ``people`` says who approved and who wrote the change; it is asked only where the policy asks for that and the gold
     changed. Without it, that is not checked.
@@ -218,7 +218,7 @@ def spent(frame: GoldStates, policy: Policy) -> checking.Records:
 def sides(frame: GoldStates, policy: Policy) -> tuple[Side, Side]:
     """Base and head; what is wrong with the head's gold is an :class:`InputError`.
 
-    Lines that cannot be read on the base are no items: whoever mends them adds items, and signs for that.
+    Lines that cannot be read on the base are no items: whoever fixes them adds items, and signs for that.
     """
     parsed: dict[bytes, Any] = {}
     # The head first: what a work tree has listed is not asked of an API again.
