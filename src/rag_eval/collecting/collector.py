@@ -21,7 +21,7 @@ _LONGEST_PAUSE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast to ask: calls at a time, calls a second (0: no limit), seconds a call may take, further attempts."""
+    """Limits on asking: calls at a time, calls a second (0: no limit), seconds a call may take, further attempts."""
 
     concurrency: int = 4
     rate: float = 0.0
@@ -54,8 +54,8 @@ class Journal:
                 if "error" not in row:
                     self.rows[row.get("run", ""), row["qid"]] = row
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        kept = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows.values())
-        self._path.write_text(self._digest + "\n" + kept, encoding="utf-8")
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows.values())
+        self._path.write_text(self._digest + "\n" + text, encoding="utf-8")
 
     def add(self, row: Row) -> None:
         """Keep a row, on the disk first."""
@@ -102,10 +102,10 @@ def collect(
             waiting.add(pool.submit(one, qid, text))
             if len(waiting) >= pace.concurrency * 2:
                 finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                done, errors = done + len(finished), errors + sum("error" in each.result() for each in finished)
+                done, errors = done + len(finished), errors + sum("error" in answer.result() for answer in finished)
                 report(done, errors)
-        for each in _completed(waiting):
-            done, errors = done + 1, errors + ("error" in each.result())
+        for answer in _completed(waiting):
+            done, errors = done + 1, errors + ("error" in answer.result())
             report(done, errors)
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""How a question becomes a request, and how a reply becomes a trace row: presets and ``--request map.yml``."""
+"""Turn a question into a request and a reply into a trace row: presets and ``--request map.yml``."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def request_map(preset: str, stated: Mapping[str, Any]) -> RequestMap:
     for name in ("answer", "citations", "chunks"):
         pointer = getattr(mapped, name)
         if pointer and not pointer.startswith("/"):
-            raise UsageError(f"'{name}' of the request map is no JSON Pointer: write /{pointer}")
+            raise UsageError(f"'{name}' of the request map is not a JSON Pointer. Write: /{pointer}")
     for stage in mapped.latency_ms:
         if stage not in _STAGES:
             raise UsageError(
@@ -101,7 +101,7 @@ def request_map(preset: str, stated: Mapping[str, Any]) -> RequestMap:
         if _SECRET.match(name) and not _VARIABLE.search(str(text)):
             variable = re.sub(r"\W", "_", name).upper()
             fix = f'Write {name}: "${{{variable}}}" and set the variable'
-            raise UsageError(f"the header {name} of the request map states a secret. {fix}")
+            raise UsageError(f"the header {name} of the request map contains a secret. {fix}")
     return mapped
 
 
@@ -119,7 +119,7 @@ def filled(value: Any, texts: Mapping[str, str], environment: Mapping[str, str])
 
     def variable(match: re.Match[str]) -> str:
         if match[1] not in environment:
-            raise UsageError(f"the environment variable {match[1]} is not set: the request needs it")
+            raise UsageError(f"the environment variable {match[1]} is not set, but the request needs it")
         return environment[match[1]]
 
     # In one pass: a question may hold the name of another text in braces.
@@ -155,15 +155,15 @@ def row_of(reply: Any, mapped: RequestMap) -> Row:
 def _chunk(document: Any, pointers: Mapping[str, str]) -> Row:
     plain, metadata = unwrap.document_parts(document)
     whole = document if isinstance(document, dict) else plain
-    found = {name: unwrap.at(whole, pointer) for name, pointer in pointers.items()}
-    text = found.get("text") or unwrap.text_of(plain)
-    identity = unwrap.as_id(found.get("id")) or unwrap.id_in(plain, metadata)
+    fields = {name: unwrap.at(whole, pointer) for name, pointer in pointers.items()}
+    text = fields.get("text") or unwrap.text_of(plain)
+    identity = unwrap.as_id(fields.get("id")) or unwrap.id_in(plain, metadata)
     chunk: Row = {"id": identity or unwrap.text_id(text or "")}
     if text is not None:
         chunk["text"] = text
-    if doc_id := unwrap.as_id(found.get("doc_id")) or unwrap.document_id_in(plain, metadata):
+    if doc_id := unwrap.as_id(fields.get("doc_id")) or unwrap.document_id_in(plain, metadata):
         chunk["doc_id"] = doc_id
-    score = found.get("score", plain.get("score"))
+    score = fields.get("score", plain.get("score"))
     if isinstance(score, (int, float)) and not isinstance(score, bool):
         chunk["score"] = score
     return chunk

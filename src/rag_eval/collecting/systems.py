@@ -95,7 +95,7 @@ class HttpSystem:
             raise UsageError(f"{address} is not healthy: HTTP {reply.status_code}: {reply.text[:200]}")
 
     def configuration(self) -> Any:
-        """What the server says of its configuration; None if it has no path for that."""
+        """Return the server's configuration; None if it has no path for it."""
         if not self._map.config:
             return None
         try:
@@ -153,8 +153,8 @@ class CommandSystem:
             self._end(process)
 
     def _process(self) -> tuple[subprocess.Popen[str], queue.Queue[str | None]]:
-        found: tuple[subprocess.Popen[str], queue.Queue[str | None]] | None = getattr(self._own, "process", None)
-        if found is None:
+        current: tuple[subprocess.Popen[str], queue.Queue[str | None]] | None = getattr(self._own, "process", None)
+        if current is None:
             try:
                 process = subprocess.Popen(  # noqa: S603 - the command that the user names
                     self._words,
@@ -168,9 +168,9 @@ class CommandSystem:
                 raise UsageError(f"--exec {self._words[0]} cannot be started: {error.strerror}") from None
             lines: queue.Queue[str | None] = queue.Queue()
             threading.Thread(target=_read_lines, args=(process, lines), daemon=True).start()
-            found = self._own.process = process, lines
+            current = self._own.process = process, lines
             self._all.append(process)
-        return found
+        return current
 
     def _end(self, process: subprocess.Popen[str]) -> None:
         self._own.process = None

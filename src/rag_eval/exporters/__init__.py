@@ -12,7 +12,7 @@ Row = dict[str, Any]
 
 
 class Contents(NamedTuple):
-    """What is exported: rows of gold and traces as their schemas have them, and report.json; empty if not given."""
+    """The exported data: rows of gold and traces as their schemas define them, and report.json; empty if not given."""
 
     gold: Sequence[Row]
     traces: Sequence[Row]
@@ -47,10 +47,10 @@ def answer_of(trace: Row) -> str | None:
 
 
 def citations_of(trace: Row) -> list[str] | None:
-    """What a trace cites in its fields; None if it does not say."""
+    """Return the citations in a trace's fields; None if it has none of these fields."""
     stated = trace.get("answer_json") or trace
-    found: list[str] | None = stated.get("citations")
-    return found
+    citations: list[str] | None = stated.get("citations")
+    return citations
 
 
 def retrieved_of(trace: Row) -> list[str]:

@@ -66,7 +66,7 @@ IMPORTERS: dict[str, Importer] = {
     "labels": Importer("gold", "FOLDER", "a folder of label files that share a case_id", "labels"),
     "example08": Importer("gold", "qaset.json", "a JSON array of q, gold_ids, gold_claim", "example08"),
     "example08-trace": Importer(
-        "trace", "qaset.json trace.jsonl", "free-text answers with citations in them", "example08_trace", 2
+        "trace", "qaset.json trace.jsonl", "free-text answers with citations in them", "example08", 2, "trace_rows"
     ),
     "rag-server-golden": Importer(
         "gold", "golden_qa.json", "a RAG server's questions and passages", "rag_server_golden"
@@ -88,10 +88,13 @@ class Inputs(Protocol):
 
     @property
     def problems(self) -> int:
-        """How many problems there are so far."""
+        """Return the number of problems so far."""
 
     def lines(self, path: str) -> Iterator[tuple[int, bytes]]:
         """Number and bytes of each line that is not blank, however long it is."""
+
+    def blocks(self, path: str, *, shown: bool = True) -> Iterator[bytes]:
+        """The bytes of a file, decompressed, as they are read; ``shown`` if they count as progress."""
 
     def data(self, path: str) -> bytes | None:
         """The bytes of a file, decompressed; None with a problem if it cannot be read."""
@@ -106,7 +109,7 @@ class Inputs(Protocol):
         """The value of a file that is one JSON object."""
 
     def names(self, folder: str) -> list[str]:
-        """What stands in a folder, sorted; hidden files aside."""
+        """Return the names in a folder, sorted, without hidden files."""
 
     def digest(self, path: str) -> str:
         """sha256, in hex, of a file that was read."""
@@ -130,14 +133,14 @@ def rows_of(name: str, inputs: Inputs, account: Account, *options: Any) -> Numbe
     """Line and row of each gold item or trace of a form; ``options`` are what its function takes besides."""
     form = IMPORTERS[name]
     function = getattr(import_module(f"rag_eval.importers.{form.module}"), form.function or "rows")
-    found: Numbered = function(inputs, account, *options) if form.function else function(inputs, account)
-    return found
+    rows: Numbered = function(inputs, account, *options) if form.function else function(inputs, account)
+    return rows
 
 
 def report_of(name: str, inputs: Inputs, account: Account) -> Report | None:
     """The report that a form holds; None where it cannot be read."""
-    found: Report | None = import_module(f"rag_eval.importers.{IMPORTERS[name].module}").report(inputs, account)
-    return found
+    report: Report | None = import_module(f"rag_eval.importers.{IMPORTERS[name].module}").report(inputs, account)
+    return report
 
 
 def written(row: Row) -> str:

@@ -1,4 +1,4 @@
-"""What became of the fields of another form: which are kept under another name, which are left out and why."""
+"""The account of a conversion: which fields were kept under another name, which were left out and why."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Account:
     def dropped(self, field: str, why: str, count: int = 1) -> None:
         """Take down that a field of a row is left out."""
         if count:
-            self._dropped[one_line(field, _SHOWN), why] += count
+            self._dropped[one_line(field, _SHOWN) or "a column without a name", why] += count
 
     def lacking(self, what: str, count: int = 1) -> None:
         """Take down something that the rows made lack."""
@@ -39,8 +39,8 @@ class Account:
 
     def lines(self) -> list[str]:
         """All of it, a line a field."""
-        kept = [f"read as {to}: {field}{_times(count)}" for (field, to), count in sorted(self._renamed.items())]
-        return kept + self.left_out + [f"{what}{_times(count)}" for what, count in sorted(self._lacking.items())]
+        renamed = [f"read as {to}: {field}{_times(count)}" for (field, to), count in sorted(self._renamed.items())]
+        return renamed + self.left_out + [f"{what}{_times(count)}" for what, count in sorted(self._lacking.items())]
 
 
 def _times(count: int) -> str:

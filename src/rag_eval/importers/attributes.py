@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_eval.importers import spans, unwrap
-from rag_eval.importers.conversion import Conversion
+from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.importers.spans import GENERATION, GUARDRAIL, OTHER, RERANKER, RETRIEVER, ROOT, Span
 
 Attributes = dict[str, Any]
@@ -28,13 +28,49 @@ _OPERATIONS = {
     "generate_content": GENERATION, "completion": GENERATION, "generate": GENERATION, "invoke_agent": ROOT,
     "invoke_workflow": ROOT,
 }  # fmt: skip
+_INPUT_TOKENS = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+_OUTPUT_TOKENS = ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
 _READ = re.compile(
     r"openinference\.span\.kind|(input|output)\.(value|mime_type)|retrieval\.documents\.|reranker\.(output_documents|model_name)"
     r"|llm\.(model_name|token_count\.(prompt|completion)$|cost\.total|output_messages\.|input_messages\.)|metadata$"
-    r"|gen_ai\.(operation\.name|retrieval\.documents|(input|output)\.messages|usage\.(input|output|prompt|completion)_tokens"
-    r"|(request|response)\.model|conversation\.id|prompt\.|completion\.)|error\.type|traceloop\.(span\.kind|entity\.(in|out)put)"
+    r"|gen_ai\.(operation\.name|retrieval\.(documents|query\.text)|(input|output)\.messages|usage\.(input|output|prompt|completion)_tokens"
+    r"|(request|response)\.model|conversation\.id|prompt\.|completion\.)|error\.type|session\.id|traceloop\.(span\.kind|entity\.(in|out)put)"
     r"|(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
 )
+
+
+def plain_attributes(pairs: Any) -> Attributes:
+    """Return the attributes of OTLP/JSON, a list of key and AnyValue, as a plain mapping."""
+    if isinstance(pairs, dict):  # the console exporter's
+        return dict(pairs)
+    return {
+        str(pair["key"]): any_value(pair.get("value") or {})
+        for pair in pairs or ()
+        if isinstance(pair, dict) and "key" in pair
+    }
+
+
+def any_value(value: Any) -> Any:
+    """An AnyValue of OTLP as a plain value; bytes and what is unknown are None."""
+    if not isinstance(value, dict) or not value:
+        return None if value == {} else value
+    kind, inner = next(iter(value.items()))
+    if inner is None:  # Phoenix writes all of them, in snake case
+        kind, inner = next((one for one in value.items() if one[1] is not None), (kind, None))
+    match kind:
+        case "stringValue" | "boolValue" | "string_value" | "bool_value":
+            result = inner
+        case "intValue" | "int_value":
+            result = int(str(inner)[:20])
+        case "doubleValue" | "double_value":
+            result = inner if isinstance(inner, (int, float)) else None
+        case "arrayValue" | "array_value":
+            result = [any_value(item) for item in unwrap.as_dict(inner).get("values") or ()]
+        case "kvlistValue" | "kvlist_value":
+            result = plain_attributes(unwrap.as_dict(inner).get("values"))
+        case _:
+            result = None
+    return result
 
 
 def flatten(value: Mapping[str, Any]) -> Attributes:
@@ -63,14 +99,14 @@ def flatten(value: Mapping[str, Any]) -> Attributes:
 
 def indexed(flat: Attributes, prefix: str) -> dict[int, Attributes]:
     """The attributes ``prefix.N.*`` by N, in numeric order."""
-    found: dict[int, Attributes] = {}
+    entries: dict[int, Attributes] = {}
     start = len(prefix) + 1
     for key, value in flat.items():
         if key.startswith(prefix + "."):
             number, _, rest = key[start:].partition(".")
             if number.isdigit():
-                found.setdefault(int(number[:9]), {})[rest] = value
-    return dict(sorted(found.items()))
+                entries.setdefault(int(number[:9]), {})[rest] = value
+    return dict(sorted(entries.items()))
 
 
 def read_attributes(conversion: Conversion, span: Span, raw: Mapping[str, Any], cut: int = 0) -> None:
@@ -81,25 +117,23 @@ def read_attributes(conversion: Conversion, span: Span, raw: Mapping[str, Any], 
         span.kind = RETRIEVER
     if span.kind in (RETRIEVER, RERANKER):
         span.chunks = _documents(conversion, span, flat, cut)
+        asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
+        span.query = unwrap.question_text(flat.get("gen_ai.retrieval.query.text", asked))[0]
     else:
         _texts(conversion, span, flat)
     metadata = unwrap.decoded(flat.get("metadata"))
     span.qid = conversion.qid(flat, metadata) if span.kind != RETRIEVER else None
     span.model = _first(flat, "llm.model_name", "gen_ai.response.model", "gen_ai.request.model")
-    span.input_tokens = _count(
-        flat, "llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"
-    )
-    span.output_tokens = _count(
-        flat, "llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"
-    )
+    span.input_tokens = unwrap.whole(*map(flat.get, _INPUT_TOKENS))
+    span.output_tokens = unwrap.whole(*map(flat.get, _OUTPUT_TOKENS))
     cost = flat.get("llm.cost.total")
     span.cost_usd = float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None
-    span.conversation = unwrap.as_id(flat.get("gen_ai.conversation.id"))
+    span.conversation = unwrap.as_id(flat.get("session.id")) or unwrap.as_id(flat.get("gen_ai.conversation.id"))
     if span.failed and span.error is None:
         span.error = unwrap.as_id(flat.get("error.type"))
     for key in flat:
         if not _READ.match(key):
-            conversion.account.dropped(_INDEX.sub(".N", key), "no metric reads it")
+            conversion.account.dropped(_INDEX.sub(".N", key), NOT_READ)
 
 
 def _kind(span: Span, flat: Attributes) -> str:
@@ -145,31 +179,24 @@ def _documents(conversion: Conversion, span: Span, flat: Attributes, cut: int) -
 
 
 def _texts(conversion: Conversion, span: Span, flat: Attributes) -> None:
-    asked = _first_content(flat, "input", ("llm.input_messages", "gen_ai.prompt"))
+    asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
     if asked is not None:
         spans.ask(conversion, span, asked, flat)
-    said = _first_content(flat, "output", ("llm.output_messages", "gen_ai.completion"))
-    if said is not None and (span.kind in (GENERATION, ROOT) or not span.parent):
-        if isinstance(said, list) and len(said) > 1 and "gen_ai.output.messages" in flat:
-            conversion.account.dropped("further choices", "the first is the answer", len(said) - 1)
-            said = said[:1]
-        span.answer = conversion.answer(said, flat)
-        if span.answer is None and span.kind == GENERATION:  # an SDK's raw response object in output.value
-            span.answer = unwrap.answer_text(_messages(flat, "llm.output_messages") or [])
+    output = _first_content(span, flat, "output", ("llm.output_messages", "gen_ai.completion"))
+    if output is not None and (span.kind in (GENERATION, ROOT) or not span.parent):
+        if isinstance(output, list) and len(output) > 1 and "gen_ai.output.messages" in flat:
+            conversion.account.dropped("further choices", "the first is the answer", len(output) - 1)
+            output = output[:1]
+        span.answer, span.citations = conversion.answer(output, flat), unwrap.stated_citations(output)
     span.blocked = any("finish_reason" in key and "content_filter" in str(value) for key, value in flat.items())
 
 
-def _first_content(flat: Attributes, side: str, flattened: tuple[str, str]) -> Any:
-    """What went in or came out, by the first convention that records it."""
-    for value in (
-        _value(flat, side),
-        unwrap.decoded(flat.get(f"gen_ai.{side}.messages")),
-        *(_messages(flat, prefix) for prefix in flattened),
-        unwrap.decoded(flat.get(f"traceloop.entity.{side}")),
-    ):
-        if value not in (None, "", []):
-            return value
-    return None
+def _first_content(span: Span, flat: Attributes, side: str, flattened: tuple[str, str]) -> Any:
+    """Return the input or output, by the first convention that records it: of a generation its messages first."""
+    values = [unwrap.decoded(flat.get(f"gen_ai.{side}.messages")), *(_messages(flat, prefix) for prefix in flattened)]
+    values.insert(len(values) if span.kind == GENERATION else 0, _value(flat, side))
+    values.append(unwrap.decoded(flat.get(f"traceloop.entity.{side}")))
+    return next((value for value in values if value not in (None, "", [])), None)
 
 
 def _value(flat: Attributes, side: str) -> Any:
@@ -180,26 +207,16 @@ def _value(flat: Attributes, side: str) -> Any:
 
 def _messages(flat: Attributes, prefix: str) -> list[Any] | None:
     """Flattened messages as a list of role and content."""
-    found = []
+    messages = []
     for message in indexed(flat, prefix).values():
         message = {key.removeprefix("message."): value for key, value in message.items()}
         parts = [part.get("message_content.text") for part in indexed(message, "contents").values()]
         content = message.get("content") or [part for part in parts if isinstance(part, str)]
         role = message.get("role") or ("assistant" if "output" in prefix or "completion" in prefix else "user")
         if content:
-            found.append({"role": role, "content": content})
-    return found or None
+            messages.append({"role": role, "content": content})
+    return messages or None
 
 
 def _first(flat: Attributes, *names: str) -> str | None:
     return next((str(flat[name]) for name in names if flat.get(name)), None)
-
-
-def _count(flat: Attributes, *names: str) -> int | None:
-    for name in names:
-        value = flat.get(name)
-        if isinstance(value, str) and value.isdigit() and len(value) < 19:
-            return int(value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
-            return int(value)
-    return None

@@ -45,7 +45,7 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
         if seen.setdefault(gold["qid"], gold) is gold:
             yield line, gold
         elif seen[gold["qid"]] == gold:
-            account.dropped("a question that stands twice", "both say the same")
+            account.dropped("a repeated question", "both have the same text")
         else:
             inputs.problem(path, line, "", "asks a question again, with another truth", "Keep one row a question.")
     conversion.finish()
@@ -61,6 +61,10 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
             elif one is not None:
                 row[_NAMES.get(plain, plain)] = one
                 conversion.account.renamed(plain, _NAMES.get(plain, plain))
+        if messages := unwrap.as_dict(row.pop("conversation", None)).get("messages"):
+            row |= {"question": messages, "answer": messages}
+            if (context := _last_context(messages)) is not None:
+                row["context"] = context
         question = conversion.question(row.get("question"), row)
         if question is None:
             conversion.inputs.problem(path, line, "", "has neither question nor query", _FORMS)
@@ -69,14 +73,21 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
         yield path, line, {**row, "question": question}
 
 
+def _last_context(messages: Any) -> Any:
+    """What the last message of a conversation with a context was given: a text, or a list of citations."""
+    contexts = [one["context"] for one in messages if isinstance(one, dict) and one.get("context")]
+    last = contexts[-1] if contexts else None
+    return unwrap.as_dict(last).get("citations", last)
+
+
 def _draft(conversion: Conversion, path: str, line: int, row: Row) -> Draft:
     answer = conversion.answer(row.get("answer"), row)
     draft = Draft(path, line, "", row["question"], answer, qid=_qid(conversion, row))
-    latency = row.get("latency")
-    if isinstance(latency, (int, float)) and latency < 0:
+    latency = unwrap.number(row.get("latency")) or 0
+    if latency < 0:
         draft.answer, draft.error, draft.ok = None, answer or "failed", False
         conversion.account.renamed("latency -1", "error")
-    elif isinstance(latency, (int, float)) and latency > 0:
+    elif latency > 0:
         draft.latency_ms = {"total": round(latency * 1000, 3)}
     if "context" in row:
         draft.chunks = conversion.chunks(_pieces(conversion, row["context"]), path, line)
@@ -91,16 +102,16 @@ def _pieces(conversion: Conversion, context: Any) -> list[Any]:
     if not starts or context[: starts[0].start()].strip():
         return [context] if context.strip() else []
     ends = [match.start() for match in starts[1:]] + [len(context)]
-    found: list[Any] = []
+    pieces: list[Any] = []
     seen: dict[str, int] = {}
     for match, end in zip(starts, ends, strict=True):
         name = match[1]
         seen[name] = seen.get(name, 0) + 1
         if seen[name] > 1:
-            conversion.account.lacking("pages that name several chunks: the second is PAGE~2, and so on")
+            conversion.account.lacking("pages with several chunks: their ids are PAGE, PAGE~2 and so on")
         identity = name if seen[name] == 1 else f"{name}~{seen[name]}"
-        found.append({"id": identity, "text": context[match.end() : end].strip(), "doc_id": name.partition("#")[0]})
-    return found
+        pieces.append({"id": identity, "text": context[match.end() : end].strip(), "doc_id": name.partition("#")[0]})
+    return pieces
 
 
 def _qid(conversion: Conversion, row: Row) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from calendar import monthrange, timegm
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,38 +11,41 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.importers import unwrap
 from rag_eval.importers._account import Account
 from rag_eval.importers.documents import objects
+from rag_eval.importers.samples import question_id
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs
 
 Row = dict[str, Any]
-_ISO = re.compile(
-    r"([12]\d{3})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
-)
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false say no more than an absent field
 _PAGING = ("meta", "cursors", "next_cursor", "parsed_query", "search_cursors")
+_CONTEXTS = ("contexts", "reference_contexts", "documents")  # in what a dataset expects
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
-NOT_READ = "no metric reads it"
+_LONGEST_NAME = 200  # of a conversation
+NOT_READ = "no metric uses it"
 JUDGED = "an LLM or a person judged it; rag-eval computes its own metrics"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user says of a foreign file on the command line, because the file does not."""
+    """Options that say what a foreign file does not contain."""
 
     questions: Mapping[str, Sequence[str]] | None = None  # qids of a gold set by question
     qids: frozenset[str] = frozenset()  # of the same gold set
+    by_turn: Mapping[tuple[str, int], str] | None = None  # its qids by conversation and turn
     qid: str = ""  # JSON Pointers, '' for none
     question: str = ""
     answer: str = ""
     chunks: str = ""
     chunk_id: str = ""
     doc_id: str = ""
+    by_text: bool = False  # chunks get the ids that reference texts of gold sets get
     citations: str = "none"  # or brackets, numbers, a regular expression with one group
     run: str = ""
-    retriever: str = ""  # the name of the span whose output is what was retrieved
+    retriever: str = ""  # the name of the span whose output is the retrieved chunks
     unanswerable: tuple[str, ...] = ()  # expected answers that mean: not answerable
     since: str = ""  # ISO 8601; earlier traces are left out
+    until: str = ""  # ISO 8601; later traces are left out
     last_only: bool = False
     turns: str = ""  # or "last": read the last turn of a conversation
     answers: str = ""  # a file of qid and answer
@@ -61,6 +63,10 @@ class Draft:
     question: str | None = None
     answer: str | None = None
     chunks: list[Row] | None = None
+    retrievals: list[Row] | None = None  # where there were several
+    conversation: str | None = None
+    turn: int = 0
+    turns: int = 0  # of the conversation in all files
     citations: list[str] | None = None
     qid: str | None = None
     run: str | None = None
@@ -71,6 +77,10 @@ class Draft:
     policy_flags: list[str] = field(default_factory=list)
     latency_ms: dict[str, float] = field(default_factory=dict)
     usage: Row = field(default_factory=dict)
+
+    def is_empty(self) -> bool:
+        """Return whether the source records nothing that a metric reads."""
+        return not (self.question or self.qid or self.answer or self.chunks or self.error)
 
 
 class Conversion:
@@ -112,8 +122,8 @@ class Conversion:
                         hint = "Check that the file is whole: rag-eval import auto FILE"
                         self.inputs.problem(path, line, f"/{name}", f"has an element that is not {what}", hint)
         if begun and not ended:
-            message = "is one of several pages, and the last page is missing"
-            self.inputs.problem(*begun[-1], "", message, "Fetch the other pages too, and give all files at once.")
+            message = "is one page of several, and later pages are missing"
+            self.inputs.problem(*begun[-1], "", message, "Fetch the other pages, and pass all files at once.")
 
     def left_out(self, row: Row, read: Collection[str], where: str = "", judged: Collection[str] = ()) -> None:
         """Take down the fields of a row that are not ``read`` and not empty."""
@@ -122,21 +132,21 @@ class Conversion:
                 self.account.dropped(f"{name}{where}", JUDGED if name in judged else NOT_READ)
 
     def pointed(self, option: str, value: Any) -> Any:
-        """What the option's JSON Pointer leads to in ``value``; None without the option."""
+        """Return the value at the option's JSON Pointer; None without the option."""
         pointer = getattr(self.options, option)
         if not pointer:
             return None
-        found = unwrap.at(value, pointer)
+        target = unwrap.at(value, pointer)
         self._pointers[option] += 1
-        self._pointed[option] += found is not None
-        return found
+        self._pointed[option] += target is not None
+        return target
 
     def question(self, value: Any, row: Any = None) -> str | None:
         """The question in a recorded input, by ``--question`` from the row if it is given."""
         pointed = self.pointed("question", row if row is not None else value)
         text, turns = unwrap.question_text(value if pointed is None else pointed)
         if turns:
-            self.account.dropped("earlier turns of a conversation", "a row holds the last question", turns)
+            self.account.dropped("earlier turns of a conversation", "a row has only the last question", turns)
         return text
 
     def answer(self, value: Any, row: Any = None) -> str | None:
@@ -144,29 +154,29 @@ class Conversion:
         pointed = self.pointed("answer", row if row is not None else value)
         return unwrap.answer_text(value if pointed is None else pointed)
 
-    def qid(self, *places: Any) -> str | None:
+    def qid(self, *sources: Any) -> str | None:
         """The id of the gold item, from the first of ``places`` (mappings) that states one."""
-        for place in places:
+        for place in sources:
             if (pointed := unwrap.as_plain_id(self.pointed("qid", place))) is not None:
                 return pointed
-        for place in places:
+        for place in sources:
             for name in unwrap.QID_KEYS if isinstance(place, dict) else ():
-                if found := unwrap.as_plain_id(place.get(name)):
-                    return found
+                if qid := unwrap.as_plain_id(place.get(name)):
+                    return qid
         return None
 
     def chunks(self, documents: Iterable[Any], path: str, line: int) -> list[Row]:
         """Retrieved documents as chunks: id, text, doc_id, score. A repeated id keeps its first place."""
-        found: dict[str, Row] = {}
+        chunks: dict[str, Row] = {}
         for document in documents:
             chunk = self._chunk(document, path, line)
             if chunk is None:
                 continue
-            if chunk["id"] in found:
-                self.account.dropped("a chunk that was retrieved twice", "its first place counts")
+            if chunk["id"] in chunks:
+                self.account.dropped("a chunk that was retrieved twice", "its first rank counts")
             else:
-                found[chunk["id"]] = chunk
-        return list(found.values())
+                chunks[chunk["id"]] = chunk
+        return list(chunks.values())
 
     def _chunk(self, document: Any, path: str, line: int) -> Row | None:
         plain, metadata = unwrap.document_parts(document) if isinstance(document, (str, dict)) else ({}, {})
@@ -175,6 +185,8 @@ class Conversion:
         if text == unwrap.REDACTED:
             text = None
         identity = unwrap.as_id(self.pointed("chunk_id", whole)) or unwrap.id_in(plain, metadata)
+        if self.options.by_text and text is not None:
+            identity = None
         if identity is None and text is None:
             hint = "Record the id or the text of each retrieved document." + self._capture
             self.inputs.problem(path, line, "", "a retrieved document has neither id nor text", hint)
@@ -186,33 +198,47 @@ class Conversion:
             chunk["text"] = text
         if doc_id := unwrap.as_id(self.pointed("doc_id", whole)) or unwrap.document_id_in(plain, metadata):
             chunk["doc_id"] = doc_id
-        places = [(place, name) for place in (plain, metadata) for name in unwrap.SCORE_KEYS]
-        score = next((place[name] for place, name in places if place.get(name) is not None), None)
+        candidates = [(place, name) for place in (plain, metadata) for name in unwrap.SCORE_KEYS]
+        score = next((place[name] for place, name in candidates if place.get(name) is not None), None)
         if isinstance(score, (int, float)) and not isinstance(score, bool):
             chunk["score"] = score
         pointers = self.options.chunk_id, self.options.doc_id
         read = (*unwrap.CHUNK_KEYS, *unwrap.DOCUMENT_KEYS, *unwrap.SCORE_KEYS, "chunk_index", "page")
         for name in metadata.keys() - {*read}:
             if f"/metadata/{name}" not in pointers:
-                self.account.dropped(f"metadata.{name} of chunks", "no metric reads it")
+                self.account.dropped(f"metadata.{name} of chunks", "no metric uses it")
         return chunk
 
     def rows(self, tool: str, drafts: Iterable[Draft]) -> Iterator[tuple[int, Row]]:
         """Line and trace row of each draft, by start and id; drafts that cannot be rows are problems."""
         ready = sorted(drafts, key=lambda one: (one.start_ns or 0, one.source if one.start_ns else ""))
-        if self.options.since:
-            start = nanoseconds(self.options.since) or 0
-            late = [one for one in ready if (one.start_ns or 0) >= start]
-            self.account.dropped("traces before --since", "the option says so", len(ready) - len(late))
-            ready = late
-        made = [(one, row) for one in ready if (row := self._row(tool, one)) is not None]
+        ready = [one for one in ready if self.in_window(one.start_ns)]
+        filled = [one for one in ready if not one.is_empty()]
+        if filled:  # a file without any contents is a problem: they were not captured
+            self.account.dropped(
+                "traces that record nothing", "no question, answer or chunks", len(ready) - len(filled)
+            )
+            ready = filled
+        made: Iterable[tuple[Draft, Row]] = ((one, row) for one in ready if (row := self._row(tool, one)) is not None)
         if self.options.last_only:
-            last = {(row.get("qid"), row.get("q"), row.get("run")): place for place, (_, row) in enumerate(made)}
-            self.account.dropped("earlier traces of a question", "--last-only", len(made) - len(last))
-            made = [made[place] for place in sorted(last.values())]
-        self.finish()
+            rows = list(made)
+            last = {(row.get("qid"), row.get("q"), row.get("run")): place for place, (_, row) in enumerate(rows)}
+            self.account.dropped("earlier traces of a question", "--last-only", len(rows) - len(last))
+            made = [rows[place] for place in sorted(last.values())]
         for one, row in made:
             yield one.line, row
+        self.finish()
+
+    def in_window(self, start_ns: int | None) -> bool:
+        """Return whether a trace began between ``--since`` and ``--until``; if not, note it in the account."""
+        since, until = (unwrap.nanoseconds(text) if text else None for text in (self.options.since, self.options.until))
+        if since is not None and (start_ns or 0) < since:
+            self.account.dropped("traces before --since", "the option says so")
+        elif until is not None and (start_ns or 0) >= until:
+            self.account.dropped("traces from --until on", "the option says so")
+        else:
+            return True
+        return False
 
     def _row(self, tool: str, draft: Draft) -> Row | None:
         qid = self._paired(draft)
@@ -222,12 +248,14 @@ class Conversion:
             draft.answer = None
         name = f"trace {draft.source!r}: " if draft.source else ""
         if draft.answer is None and draft.error is None:
-            hint = f"Name where it is with --answer POINTER, or turn on the capture of content.{self._capture}"
+            hint = f"Name its place with --answer POINTER, or turn on the capture of content.{self._capture}"
             self.inputs.problem(draft.path, draft.line, "", f"{name}no answer was recorded", hint)
             return None
         if qid is None and draft.question is None:
             message = f"{name}neither a qid nor a question was recorded"
-            self.inputs.problem(draft.path, draft.line, "", message, "Name it: --qid POINTER or --question POINTER.")
+            self.inputs.problem(
+                draft.path, draft.line, "", message, "Name its place with --qid POINTER or --question POINTER."
+            )
             return None
         ids = None if draft.chunks is None else [chunk["id"] for chunk in draft.chunks]
         row: Row = {
@@ -235,6 +263,7 @@ class Conversion:
             "q": draft.question,
             "run": self.options.run or draft.run or None,
             "retrieved_ids": ids,
+            "retrievals": draft.retrievals,
             "answer_json": self._answer(draft, ids or []),
             "error": draft.error,
             "timed_out": True if draft.error is not None and _TIMEOUT.search(draft.error) else None,
@@ -245,6 +274,7 @@ class Conversion:
             "policy_flags": draft.policy_flags or None,
             "latency_ms": draft.latency_ms or None,
             "usage": draft.usage or None,
+            **self._turn(draft, qid),
             "source": {"tool": tool, **({"id": draft.source} if draft.source else {})},
         }
         return {field: value for field, value in row.items() if value is not None}
@@ -258,26 +288,41 @@ class Conversion:
             cited = unwrap.cited_in(draft.answer, self.options.citations, ids)
         return {"claim": draft.answer, **({} if cited is None else {"citations": cited})}
 
+    def _turn(self, draft: Draft, qid: str | None) -> Row:
+        """Conversation and turn. Without a qid they are left out: a trace would be paired by them, not its question."""
+        known = (draft.conversation, draft.turn) in (self.options.by_turn or {})
+        if draft.conversation is None or not (known or draft.turns > 1):
+            return {}
+        if qid is None or len(draft.conversation) > _LONGEST_NAME:
+            self.account.dropped("the conversation of a trace", "the trace has no qid: give --gold or record its qid")
+            return {}
+        return {"conversation": draft.conversation, "turn": draft.turn}
+
     def _paired(self, draft: Draft) -> str | None:
         questions = self.options.questions
         if questions is None or draft.qid in self.options.qids:
             return draft.qid
+        if turn := (self.options.by_turn or {}).get((draft.conversation or "", draft.turn)):
+            self.account.renamed("session and turn", "qid, by the gold set")
+            return turn
         matches = questions.get(draft.question or "", ())
         if len(matches) == 1:
             self.account.renamed("question", "qid, by the gold set")
             return matches[0]
         asked = "no item of the gold set asks" if not matches else f"{len(matches)} items of the gold set ask"
         shown = f"'{(draft.question or draft.qid or draft.source)[:60]}'"
-        hint = "Ask the questions of the gold set, to the letter, or record its qid and name it with --qid POINTER."
+        hint = "Ask exactly the questions of the gold set, or record the qid and name its place with --qid POINTER."
         self.inputs.problem(draft.path, draft.line, "", f"{asked} {shown}", hint)
         return None
 
     def gold_row(self, qid: str, question: str, expected: str | None, citations: Sequence[str], **more: Any) -> Row:
         """A gold row; ``expected`` is compared with ``--unanswerable``, stripped and without case."""
-        marks = {text.strip().casefold() for text in self.options.unanswerable}
-        answerable = more.pop("answerable", True) and (expected is None or expected.strip().casefold() not in marks)
+        unanswerable = {text.strip().casefold() for text in self.options.unanswerable}
+        answerable = more.pop("answerable", True) and (
+            expected is None or expected.strip().casefold() not in unanswerable
+        )
         if not answerable and citations:
-            self.account.dropped("citations of an unanswerable question", "it has no right citation")
+            self.account.dropped("citations of an unanswerable question", "such a question has no right citation")
         row: Row = {
             "qid": qid,
             "question": question,
@@ -290,11 +335,39 @@ class Conversion:
             row["expected_answer"] = expected
         return row | {name: value for name, value in more.items() if value not in (None, [], {})}
 
+    def dataset_item(
+        self, path: str, line: int, item: Row, asked: Any, expected: Any, hint: str, tool: str = ""
+    ) -> Row | None:
+        """The gold row of an item with its id, or with one of its question for a ``tool`` whose items may have none.
+
+        What is expected may be an object with citations or contexts.
+        """
+        question, qid = self.question(asked, item), self.qid(item) or unwrap.as_id(item.get("id"))
+        if question is not None and tool:
+            qid = qid or question_id(tool, question)
+        if question is None or qid is None:
+            self.inputs.problem(path, line, "", "an item has no id or no question", hint)
+            return None
+        fields, metadata = unwrap.as_dict(expected), dict(unwrap.as_dict(item.get("metadata")))
+        cited = [str(one) for one in fields.get("gold_citations") or fields.get("citations") or ()]
+        contexts = next((fields[name] for name in _CONTEXTS if fields.get(name)), ())
+        splits = metadata.pop("dataset_split", None) or []
+        return self.gold_row(
+            qid,
+            question,
+            None if expected is None else self.answer(expected, item),
+            cited or [chunk["id"] for chunk in self.chunks(contexts, path, line)],
+            meta=unwrap.scalars(metadata),
+            tags=[str(one) for one in (splits if isinstance(splits, list) else [splits])],
+            substrings=[text for text in fields.get("gold_claim_substr") or () if isinstance(text, str)],
+            answerable=fields.get("answerable", True) is not False,
+        )
+
     def reference_ids(self, contexts: Iterable[str]) -> list[str]:
         """The ids of reference texts, as the trace importers give them to retrieved texts."""
-        found = [unwrap.text_id(text) for text in contexts]
-        self._by_text += len(found)
-        return found
+        ids = [unwrap.text_id(text) for text in contexts]
+        self._by_text += len(ids)
+        return ids
 
     def finish(self) -> None:
         """Say how chunks were identified, and report pointers that lead nowhere."""
@@ -302,42 +375,13 @@ class Conversion:
             name, pointer = f"--{option.replace('_', '-')}", getattr(self.options, option)
             if not self._pointed[option]:
                 message = f"{name} {pointer} leads nowhere in {count} places"
-                self.inputs.problem(self.inputs.paths[0], 0, "", message, "Check the JSON Pointer against one record.")
+                self.inputs.problem(self.inputs.paths[0], 0, "", message, "Compare the JSON Pointer with one record.")
             elif self._pointed[option] < count:
                 self.account.dropped(f"{name} {pointer}", "leads nowhere here", count - self._pointed[option])
         if self._by_text:
             self.account.lacking("chunks without an id are identified by their text", self._by_text)
             if self._by_id:
-                why = "chunks with an id and chunks without one never match; name the id with --chunk-id POINTER"
+                why = (
+                    "chunks with an id never match chunks without one; name the place of the id with --chunk-id POINTER"
+                )
                 self.account.lacking(f"warning: {why}", self._by_text)
-
-
-def nanoseconds(value: Any) -> int | None:
-    """A time as nanoseconds since 1970: ISO 8601 (UTC if it states no offset), or a number of milliseconds."""
-    if isinstance(value, bool) or value in (None, ""):
-        return None
-    if isinstance(value, (int, float)):
-        return round(value * 1_000_000)
-    match = _ISO.fullmatch(str(value).strip())
-    if match is None:
-        return None
-    *clock, fraction, sign, hours, minutes = match.groups()
-    year, month, day, hour, minute, second = map(int, clock)
-    if not (1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1] and hour < 24 and minute < 60 and second < 61):
-        return None
-    offset = (int(hours or 0) * 60 + int(minutes or 0)) * (-60 if sign == "-" else 60)
-    seconds = timegm((year, month, day, hour, minute, second)) - offset
-    return seconds * 1_000_000_000 + int((fraction or "").ljust(9, "0"))
-
-
-def milliseconds(start: int | None, end: int | None) -> float | None:
-    """The time between two instants in nanoseconds, in milliseconds with three decimals; None if it is not positive."""
-    if start is None or end is None or end <= start:
-        return None
-    return round_half_even(end - start) / 1000
-
-
-def round_half_even(nanos: int) -> int:
-    """Nanoseconds as microseconds, by integer arithmetic, half to even."""
-    micros, rest = divmod(nanos, 1000)
-    return micros + (rest > 500 or (rest == 500 and micros % 2))

@@ -13,40 +13,24 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+_IDS = dict.fromkeys(("qid", "id", "test_id", "case_id"), "qid")
 _GOLD = {
-    **dict.fromkeys(("qid", "id", "test_id", "case_id"), "qid"),
+    **_IDS,
     **dict.fromkeys(("question", "query"), "question"),
     **dict.fromkeys(("expected_answer", "gold_answer", "reference_answer"), "expected_answer"),
     **dict.fromkeys(("gold_supports", "supports"), "supports"),
-    **{
-        name: name
-        for name in (
-            "answerable",
-            "category",
-            "difficulty",
-            "tags",
-            "query_type",
-            "multi_hop",
-            "required_support_groups",
-            "recency_conflict_rule",
-            "gold_claim_substr",
-            "gold_citations",
-            "constraints",
-        )
-    },
-}
+} | {name: name for name in """
+    answerable category difficulty tags query_type multi_hop required_support_groups recency_conflict_rule
+    gold_claim_substr gold_citations constraints
+""".split()}  # fmt: skip
 _TRACE = {
-    **dict.fromkeys(("qid", "id", "test_id", "case_id"), "qid"),
+    **_IDS,
     **dict.fromkeys(("q", "question", "query"), "q"),
     **dict.fromkeys(("chunks", "retrieved_chunks", "retrieved", "context"), "chunks"),
     **dict.fromkeys(("citations", "references"), "citations"),
     **dict.fromkeys(("folders", "selected_folders"), "folders"),
     **dict.fromkeys(("latency_ms", "latency"), "latency_ms"),
-    **{
-        name: name
-        for name in ("answer", "abstained", "error", "timed_out", "confidence", "folder_mode", "run", "usage")
-    },
-}
+} | {name: name for name in "answer abstained error timed_out confidence folder_mode run usage".split()}
 """Field of a test case or a result, and ours; of several the first that is there counts."""
 _BEHAVIOURS = {
     **dict.fromkeys(("answer", "answered", "cite_newer", "acknowledge_both", "cite_both"), True),
@@ -81,7 +65,7 @@ def gold_rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
                 account.renamed(name, f"meta.{name}")
                 meta[name] = value
             else:
-                account.dropped(name, "no metric reads it")
+                account.dropped(name, "no metric uses it")
         yield line, {**row, "meta": meta} if meta else row
 
 
@@ -107,7 +91,7 @@ def rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
         if row.get("abstained") and "answer" not in row:
             row["answer"] = ""
         for name in rest:
-            account.dropped(name, "no metric reads it")
+            account.dropped(name, "no metric uses it")
         yield line, row
 
 
@@ -115,8 +99,8 @@ def _records(inputs: Inputs, what: str) -> Iterator[tuple[str, int, Row]]:
     """Yield the objects of the files, or of the list in an object, with path and line."""
     for path in inputs.paths:
         for line, value in objects(inputs, path, what):
-            listed = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
-            for record in [value] if listed is None else listed:
+            records = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
+            for record in [value] if records is None else records:
                 yield path, line, record
 
 
@@ -141,12 +125,12 @@ def _anchored(support: Row) -> Row:
 
 def _chunk(chunk: Row) -> Row:
     """Return a chunk with our names; one without an id is named by its place."""
-    found = {_CHUNK.get(name, name): value for name, value in chunk.items() if value is not None and name != "rank"}
-    if "heading_path" in found:
-        found["heading_path"] = _path(found["heading_path"])
-    if "id" not in found:
-        found["id"] = f"{found.get('rel_path', '')} > {found.get('heading_path', '')}"
-    return {**found, "id": str(found["id"])}
+    fields = {_CHUNK.get(name, name): value for name, value in chunk.items() if value is not None and name != "rank"}
+    if "heading_path" in fields:
+        fields["heading_path"] = _path(fields["heading_path"])
+    if "id" not in fields:
+        fields["id"] = f"{fields.get('rel_path', '')} > {fields.get('heading_path', '')}"
+    return {**fields, "id": str(fields["id"])}
 
 
 def _cited(reference: Row, chunks: list[Row]) -> str:
@@ -154,5 +138,5 @@ def _cited(reference: Row, chunks: list[Row]) -> str:
     place = reference.get("rel_path"), reference.get("heading_path")
     same = (chunk["id"] for chunk in chunks if (chunk.get("rel_path"), chunk.get("heading_path")) == place)
     known = {chunk["id"] for chunk in chunks}
-    own: str = reference["id"]
-    return own if own in known else next(same, own)
+    reference_id: str = reference["id"]
+    return reference_id if reference_id in known else next(same, reference_id)

@@ -55,9 +55,14 @@ def squad(record: Any) -> Iterator[Item]:
             identity = f"{article['title']}#{number}"
             for asked in paragraph["qas"]:
                 answers = [one["text"] for one in asked.get("answers", ())]
-                possible = not asked.get("is_impossible", False)
+                answerable = not asked.get("is_impossible", False)
                 gold = gold_row(
-                    asked["id"], asked["question"], answers, [identity], answerable=possible, category=article["title"]
+                    asked["id"],
+                    asked["question"],
+                    answers,
+                    [identity],
+                    answerable=answerable,
+                    category=article["title"],
                 )
                 yield Item(gold, {identity: paragraph["context"]})
     if "context" in record:
@@ -108,16 +113,16 @@ def qasper(record: Any) -> Iterator[Item]:
         by_text = {text: identity for identity, text in chunks.items()}
         for qid, question, answers in _asked(content["qas"]):
             stated = [one.get("answer", one) for one in answers]
-            possible = [one for one in stated if not one.get("unanswerable")]
+            answerable = [one for one in stated if not one.get("unanswerable")]
             texts = [
                 text
-                for one in possible
+                for one in answerable
                 for text in [*one.get("extractive_spans", ()), one.get("free_form_answer") or ""]
                 if text
             ]
-            texts += [("yes" if one["yes_no"] else "no") for one in possible if isinstance(one.get("yes_no"), bool)]
-            evidence = [by_text[text] for one in possible for text in one.get("evidence", ()) if text in by_text]
-            yield Item(gold_row(qid, question, texts, evidence, answerable=bool(possible), category=paper), chunks)
+            texts += [("yes" if one["yes_no"] else "no") for one in answerable if isinstance(one.get("yes_no"), bool)]
+            evidence = [by_text[text] for one in answerable for text in one.get("evidence", ()) if text in by_text]
+            yield Item(gold_row(qid, question, texts, evidence, answerable=bool(answerable), category=paper), chunks)
 
 
 def _paragraphs(full_text: Any) -> Iterator[str]:
@@ -143,8 +148,8 @@ def ragbench(record: Any) -> Iterator[Item]:
     qid, texts = as_id(record["id"]) or "", list(record["documents"])
     ids = [f"{qid}#{place}" for place in range(len(texts))]
     keys = record.get("all_relevant_sentence_keys") or ()
-    places = [int(number) for key in keys if (number := str(key).rstrip("abcdefghijklmnopqrstuvwxyz")).isdigit()]
-    cited = [ids[place] for place in dict.fromkeys(places) if place < len(ids)]
+    indexes = [int(number) for key in keys if (number := str(key).rstrip("abcdefghijklmnopqrstuvwxyz")).isdigit()]
+    cited = [ids[place] for place in dict.fromkeys(indexes) if place < len(ids)]
     gold = gold_row(qid, record["question"], [], cited, category=record.get("dataset_name"))
     if record.get("response"):
         gold["expected_answer"] = record["response"]

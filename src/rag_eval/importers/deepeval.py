@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import unwrap
-from rag_eval.importers.conversion import Conversion, Draft, Options, milliseconds, nanoseconds
+from rag_eval.importers.conversion import Conversion, Draft, Options
 from rag_eval.importers.samples import question_id, samples
 
 if TYPE_CHECKING:
@@ -14,46 +15,24 @@ if TYPE_CHECKING:
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
-_SNAKE = {
-    "actualOutput": "actual_output",
-    "expectedOutput": "expected_output",
-    "retrievalContext": "retrieval_context",
-    "sourceFile": "source_file",
-    "additionalMetadata": "additional_metadata",
-    "tokenCost": "token_cost",
-    "completionTime": "completion_time",
-    "metricsData": "metrics_data",
-    "customColumnKeyValues": "custom_column_key_values",
-    "testCaseId": "test_case_id",
-    "toolsCalled": "tools_called",
-    "expectedTools": "expected_tools",
-}
-_READ = {
-    "input",
-    "actual_output",
-    "expected_output",
-    "context",
-    "retrieval_context",
-    "name",
-    "source_file",
-    "additional_metadata",
-    "metadata",
-    "custom_column_key_values",
-    "tags",
-    "token_cost",
-    "completion_time",
-    "trace",
-    "id",
-    "test_case_id",
-    "qid",
-}
+_CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
+_READ = """
+    input actual_output expected_output context retrieval_context name source_file additional_metadata metadata
+    custom_column_key_values tags token_cost completion_time trace id test_case_id qid
+""".split()
+_JUDGED = ("metrics_data", "success", "evaluation_cost")
 _MARK = "deepeval_source=", ",deepeval_context="
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and trace row of each test case that has an answer."""
     conversion = Conversion(inputs, options, account)
-    drafts = [_draft(conversion, path, line, case) for path, line, case in _cases(conversion)]
+    cases = list(_cases(conversion))
+    if any("actual_output" in case for *_, case in cases):  # if none has one, the file is no run
+        run = [one for one in cases if "actual_output" in one[2] or "trace" in one[2]]
+        account.dropped("goldens without actual_output", "they were not run", len(cases) - len(run))
+        cases = run
+    drafts = [_draft(conversion, path, line, case) for path, line, case in cases]
     yield from conversion.rows("deepeval", drafts)
 
 
@@ -62,22 +41,17 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     conversion = Conversion(inputs, options, account)
     for _, line, case in _cases(conversion):
         texts = [_source_and_text(one) for one in _texts(case.get("context"))]
-        metadata = {
-            **_mapping(case.get("additional_metadata") or case.get("metadata")),
-            **_mapping(case.get("custom_column_key_values")),
-        }
-        yield (
-            line,
-            conversion.gold_row(
-                _qid(conversion, case),
-                case["input"],
-                unwrap.as_id(case.get("expected_output")),
-                conversion.reference_ids(one["text"] for one in texts),
-                relevant_docs=[case["source_file"]] if isinstance(case.get("source_file"), str) else [],
-                meta={name: value for name, value in metadata.items() if isinstance(value, (str, int, float, bool))},
-                tags=[one for one in case.get("tags") or () if isinstance(one, str)],
-            ),
+        metadata = unwrap.as_dict(case.get("additional_metadata") or case.get("metadata"))
+        row = conversion.gold_row(
+            _qid(conversion, case),
+            case["input"],
+            unwrap.as_id(case.get("expected_output")),
+            conversion.reference_ids(one["text"] for one in texts),
+            relevant_docs=[case["source_file"]] if isinstance(case.get("source_file"), str) else [],
+            meta=unwrap.scalars({**metadata, **unwrap.as_dict(case.get("custom_column_key_values"))}),
+            tags=[one for one in case.get("tags") or () if isinstance(one, str)],
         )
+        yield line, row
     conversion.finish()
 
 
@@ -86,32 +60,30 @@ def _cases(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     inputs, account = conversion.inputs, conversion.account
     for path in inputs.paths:
         for line, value in samples(inputs, path, "a golden or a test run"):
-            several = next(
-                (value[name] for name in ("testCases", "test_cases", "goldens") if isinstance(value.get(name), list)),
-                None,
-            )
+            places = (value, unwrap.as_dict(value.get("testRunData")))
+            lists = (place.get(name) for place in places for name in ("testCases", "test_cases", "goldens"))
+            cases = next((one for one in lists if isinstance(one, list)), [value])
             if value.get("conversationalTestCases") or "turns" in value:
                 hint = "Only single turns are scored: export test cases with input and actual_output."
-                inputs.problem(path, line, "", "holds a conversation", hint)
+                inputs.problem(path, line, "", "is a conversation", hint)
                 continue
-            if several is None and isinstance(value.get("testRunData"), dict):
-                several = value["testRunData"].get("testCases")
-            for case in several if several is not None else [value]:
-                case = {_SNAKE.get(name, name): one for name, one in case.items() if one is not None}
+            for case in cases:
+                case = {_snake(name): one for name, one in case.items() if one is not None}
                 question = conversion.question(case.get("input"), case)
                 if question is None:
-                    inputs.problem(
-                        path,
-                        line,
-                        "/input",
-                        "has no input",
-                        "DeepEval calls the question 'input'. Or --question POINTER.",
-                    )
+                    hint = "DeepEval calls the question 'input'. Or name it: --question POINTER."
+                    inputs.problem(path, line, "/input", "has no input", hint)
                     continue
                 case["input"] = question
                 _split(account, case)
-                conversion.left_out(case, _READ, "", ("metrics_data", "success", "evaluationCost"))
+                conversion.left_out(case, _READ, "", _JUDGED)
                 yield path, line, case
+
+
+def _snake(name: str) -> str:
+    """The name of a field that is read, as datasets write it; test runs write it in camel case."""
+    snake = _CAPITAL.sub(lambda match: f"_{match[1].lower()}", name)
+    return snake if snake in (*_READ, *_JUDGED) else name
 
 
 def _split(account: Account, case: Row) -> None:
@@ -125,7 +97,7 @@ def _split(account: Account, case: Row) -> None:
 
 
 def _draft(conversion: Conversion, path: str, line: int, case: Row) -> Draft:
-    trace = _mapping(case.get("trace"))
+    trace = unwrap.as_dict(case.get("trace"))
     output = trace.get("output") if isinstance(trace.get("output"), dict) else unwrap.decoded(case.get("actual_output"))
     answer = conversion.answer(output, case) or unwrap.as_id(case.get("actual_output"))
     draft = Draft(path, line, unwrap.as_id(trace.get("uuid")) or "", case["input"], answer, qid=_qid(conversion, case))
@@ -139,15 +111,17 @@ def _draft(conversion: Conversion, path: str, line: int, case: Row) -> Draft:
         ]
     if documents or case.get("retrieval_context") is not None or retrievers:
         draft.chunks = conversion.chunks(documents, path, line)
-    if isinstance(output, dict) and isinstance(output.get("citations"), list):
-        draft.citations = [str(one) for one in output["citations"]]
+    draft.citations = unwrap.stated_citations(output)
     if isinstance(case.get("token_cost"), (int, float)):
         draft.usage["cost_usd"] = case["token_cost"]
-    times = [(nanoseconds(span.get("startTime")), nanoseconds(span.get("endTime"))) for span in (trace, *retrievers)]
+    times = [
+        (unwrap.nanoseconds(span.get("startTime")), unwrap.nanoseconds(span.get("endTime")))
+        for span in (trace, *retrievers)
+    ]
     draft.start_ns = times[0][0]
     seconds = case.get("completion_time")
-    total = milliseconds(*times[0]) or (seconds * 1000 if isinstance(seconds, (int, float)) else None)
-    spent = round(sum(milliseconds(*one) or 0 for one in times[1:]), 3)
+    total = unwrap.milliseconds(*times[0]) or (seconds * 1000 if isinstance(seconds, (int, float)) else None)
+    spent = round(sum(unwrap.milliseconds(*one) or 0 for one in times[1:]), 3)
     draft.latency_ms = {name: value for name, value in (("total", total), ("retrieve", spent)) if value}
     models = [span for span in trace.get("llmSpans") or () if isinstance(span, dict)]
     for field, name in (("input_tokens", "inputTokenCount"), ("output_tokens", "outputTokenCount")):
@@ -163,19 +137,15 @@ def _draft(conversion: Conversion, path: str, line: int, case: Row) -> Draft:
 
 
 def _qid(conversion: Conversion, case: Row) -> str:
-    stated = conversion.qid(case, case.get("additional_metadata"), case.get("metadata")) or unwrap.as_id(
-        case.get("test_case_id")
-    )
-    return stated or question_id("deepeval", case["input"])
+    stated = conversion.qid(case, case.get("additional_metadata"), case.get("metadata"))
+    return stated or unwrap.as_id(case.get("test_case_id")) or question_id("deepeval", case["input"])
 
 
 def _source_and_text(value: Any) -> Row:
     """A retrieved text with its source, in the forms that DeepEval saves it."""
     if isinstance(value, dict):
-        return {
-            "text": str(value.get("context") or value.get("text") or ""),
-            **({"doc_id": value["source"]} if value.get("source") else {}),
-        }
+        text = str(value.get("context") or value.get("text") or "")
+        return {"text": text, **({"doc_id": value["source"]} if value.get("source") else {})}
     text = str(value)
     if text.startswith(_MARK[0]) and _MARK[1] in text:
         source, _, rest = text[len(_MARK[0]) :].partition(_MARK[1])
@@ -185,7 +155,3 @@ def _source_and_text(value: Any) -> Row:
 
 def _texts(value: Any) -> list[Any]:
     return [one for one in value if isinstance(one, (str, dict))] if isinstance(value, list) else []
-
-
-def _mapping(value: Any) -> Row:
-    return value if isinstance(value, dict) else {}

@@ -1,13 +1,15 @@
-"""Read the files of other tools: JSON in any container, CSV, and plain lines, each value with the line it begins on."""
+"""Read the files of other tools: JSON in any container, CSV, YAML, and plain lines, each value with its line."""
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import re
-from collections.abc import Iterator
+import tokenize
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -15,10 +17,15 @@ if TYPE_CHECKING:
     from rag_eval.importers import Inputs
 
 Row = dict[str, Any]
-_SPACE = re.compile(rb"[\s,]*")
+Part = TypeVar("Part")
+_RAW = msgspec.json.Decoder(msgspec.Raw)
+_SPACE = re.compile(rb"\s*")
+_BEGIN = re.compile(rb"\n[\[{]")
 _NOT_A_NUMBER = (b"NaN", b"Infinity", b"-Infinity")
 _WRITE_NULL = 'JSON has no such number. Write null: df.to_json(orient="records", lines=True)'
 _WRITE_JSON = "Export the file again as JSON or JSON Lines."
+_LONGEST_CELL = 1 << 20  # characters of a list or object that Python printed into a cell
+_DELIMITERS = (b",", b";", b"\t")
 
 
 @dataclass(slots=True)
@@ -30,35 +37,131 @@ class Document:
     data: bytes
 
 
-def documents(inputs: Inputs, path: str) -> Iterator[Document]:
-    """Yield the JSON values of a file: its lines, the elements of one array, or values one after the other.
+class Stream:
+    """The JSON of a file, read from value to value; only the value at hand is in memory.
 
-    The container is recognised by its content: ``[`` first is an array; a first line that is a whole value makes the
-    file JSON Lines; everything else is read as values that may run over several lines.
+    A fault is reported where it is, and reading goes on with the next line that begins a value.
     """
-    lines = inputs.lines(path)
-    first = next(lines, None)
-    if first is None:
-        return
-    number, line = first
-    second = next(lines, None)
-    if second is None and line.lstrip()[:1] == b"[":
-        yield from _elements(inputs, path, number, line)
-        return
-    if second is None or _is_whole(line) or (line.lstrip()[:2] == b'{"' and second[1].lstrip()[:1] == b"{"):
-        yield Document(path, number, line)
-        if second is not None:
-            yield Document(path, *second)
-            for number, line in lines:
-                yield Document(path, number, line)
-        return
-    data = inputs.data(path)
-    if data is None:
-        return
-    if data.lstrip()[:1] == b"[":
-        yield from _elements(inputs, path, 1, data)
-    else:
-        yield from _values(path, data)
+
+    def __init__(self, inputs: Inputs, path: str) -> None:
+        self._inputs, self._path, self._blocks = inputs, path, inputs.blocks(path)
+        self._window, self.line = bytearray(), 1
+
+    def parts(self, read: Callable[[], Iterator[Part]]) -> Iterator[Part]:
+        """Yield what ``read`` finds in each value of the file, as lines or not, and in each element of an array."""
+        while begun := self._peek():
+            try:
+                if begun == b"[":
+                    for _ in self._places(b"[", b"]"):
+                        yield from read()
+                else:
+                    yield from read()
+                if self._peek() == b",":
+                    self._take(1)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                self._report(error)
+                if begun == b"[":
+                    return
+                self._skip()
+
+    def members(self, lists: Sequence[Collection[str]]) -> Iterator[tuple[str, Document | None]]:
+        """Yield name and value of each member of the object that begins here.
+
+        Of a list whose name is in the first of ``lists``, yield None, then for each element None and its members in the
+        same way; of the last of ``lists``, None and the element. An object of such a name is only a wrapper.
+        """
+        for _ in self._places(b"{", b"}"):
+            name = str(msgspec.json.decode(self.value().data))
+            self._expect(b":")
+            if lists and name in lists[0] and self._peek() == b"[":
+                yield name, None
+                for _ in self._places(b"[", b"]"):
+                    yield name, None
+                    if lists[1:]:
+                        yield from self.members(lists[1:])
+                    else:
+                        yield name, self.value()
+            elif lists and name in lists[0] and self._peek() == b"{":
+                yield from self.members(lists)
+            else:
+                yield name, self.value()
+
+    def value(self) -> Document:
+        """Read one value whole; DecodeError if it is none."""
+        self._peek()
+        while True:
+            fault = None
+            try:
+                _RAW.decode(self._window)
+            except msgspec.DecodeError as error:
+                if "trailing characters" in str(error):  # the next value begins, so this one is whole
+                    return Document(self._path, self.line, self._take(_offset(error) - 1).rstrip())
+                if "truncated" not in str(error) and _offset(error) < len(self._window):
+                    raise
+                fault = error
+            if not self._more():
+                if fault:
+                    raise fault
+                return Document(self._path, self.line, self._take(len(self._window)).rstrip())
+
+    def _places(self, begin: bytes, end: bytes) -> Iterator[None]:
+        """Read the brackets and commas of an array or object; yield where each of its parts begins."""
+        self._expect(begin)
+        while self._peek() != end:
+            yield
+            if self._peek() != end:
+                self._expect(b",")
+                if self._peek() == end:
+                    raise msgspec.DecodeError("JSON is malformed: trailing comma (byte 0)")
+        self._expect(end)
+
+    def _peek(self) -> bytes:
+        """Return the next byte that is no white space; b"" at the end."""
+        while True:
+            self._take(_SPACE.match(self._window).end())  # type: ignore[union-attr]
+            if self._window or not self._more():
+                return bytes(self._window[:1])
+
+    def _expect(self, byte: bytes) -> None:
+        """Read one byte; DecodeError if it is another."""
+        if (byte_read := self._peek()) != byte:
+            why = f"JSON is malformed: expected '{byte.decode()}' (byte 0)" if byte_read else "Input data was truncated"
+            raise msgspec.DecodeError(why)
+        self._take(1)
+
+    def _skip(self) -> None:
+        """Go on with the next line that begins a value."""
+        self._take(1)
+        while not (match := _BEGIN.search(self._window)):
+            self._take(max(len(self._window) - 1, 0))
+            if not self._more():
+                self._take(1)
+                return
+        place = match.start() + 1
+        del match  # a match holds the window, which could not be cut
+        self._take(place)
+
+    def _take(self, size: int) -> bytes:
+        data = bytes(self._window[:size])
+        self.line += data.count(b"\n")
+        del self._window[:size]
+        return data
+
+    def _more(self) -> bool:
+        """Read as much again as there is; False at the end."""
+        before = len(self._window)
+        while len(self._window) <= 2 * before and (block := next(self._blocks, b"")):
+            self._window += block
+        return len(self._window) > before
+
+    def _report(self, error: Exception) -> None:
+        _report(self._inputs, self._path, self.line, bytes(self._window), error)
+
+
+def documents(inputs: Inputs, path: str) -> Iterator[Document]:
+    """Yield the JSON values of a file, one after the other, as lines or not; of an array its elements."""
+    stream = Stream(inputs, path)
+    yield from stream.parts(lambda: iter((stream.value(),)))
 
 
 def decode(inputs: Inputs, document: Document) -> Any:
@@ -72,28 +175,84 @@ def decode(inputs: Inputs, document: Document) -> Any:
 
 
 def objects(inputs: Inputs, path: str, what: str) -> Iterator[tuple[int, Row]]:
-    """Yield line and value of each JSON object of a file; values of another kind are problems."""
+    """Yield line and value of each JSON object of a file, or of each row of CSV without its empty cells.
+
+    Values of another kind are problems.
+    """
+    before = inputs.problems
+    if is_csv(inputs, path):
+        for line, cells in csv_rows(inputs, path):
+            yield line, {name: cell_value(cell) for name, cell in cells.items() if cell != ""}
+        return
+    if inputs.problems > before:
+        return  # the file cannot be read, and that is reported
     for document in documents(inputs, path):
         value = decode(inputs, document)
         if isinstance(value, dict):
-            yield document.line, value
+            yield from ((document.line, row) for row in frame_rows(value))
         elif value is not None:
-            hint = "Check that the file is what the format is made for: rag-eval import auto FILE"
-            inputs.problem(path, document.line, "", f"is no object, but {what} is one", hint)
+            hint = "Check the format of the file: rag-eval import auto FILE"
+            inputs.problem(path, document.line, "", f"is not an object, but {what} is one", hint)
 
 
-def members(inputs: Inputs, document: Document, key: str) -> Iterator[Document]:
-    """Yield the elements of the list under ``key`` of a large object, without decoding all of them at once."""
+def frame_rows(value: Row) -> Iterator[Row]:
+    """Yield the rows of a data frame that pandas wrote as one object, by columns or split; else the object itself."""
+    columns, data = value.get("columns"), value.get("data")
+    if value and all(isinstance(column, dict) and "0" in column for column in value.values()):
+        for number in next(iter(value.values())):
+            yield {name: column.get(number) for name, column in value.items()}
+    elif isinstance(columns, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):
+        yield from (dict(zip(map(str, columns), row, strict=False)) for row in data)
+    else:
+        yield value
+
+
+def yaml_value(inputs: Inputs, path: str) -> Any:
+    """Return the value of a YAML file; None with a problem if it is not valid YAML."""
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        raw = msgspec.json.decode(document.data, type=dict[str, msgspec.Raw]).get(key)
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        return _report(inputs, document.path, document.line, document.data, error)
-    if raw is not None:
-        yield from _elements(inputs, document.path, document.line, document.data, raw)
+        return yaml.load(inputs.data(path) or b"", loader)  # noqa: S506 - a safe one, in C where there is one
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 0
+        inputs.problem(path, line, "", f"is not valid YAML: {getattr(error, 'problem', None) or error}", _WRITE_JSON)
+        return None
+
+
+def cell_value(text: str) -> Any:
+    """The list or object in a CSV cell, as JSON or as Python prints it; any other text is itself."""
+    if text.lstrip()[:1] not in ("[", "{") or len(text) > _LONGEST_CELL:
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        value = ast.literal_eval(text.strip())
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            return value
+        # numpy prints no commas between texts, and Python reads texts without a comma between as one
+        tokens = tokenize.generate_tokens(io.StringIO(text.strip()).readline)
+        return [ast.literal_eval(token.string) for token in tokens if token.type == tokenize.STRING]
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, tokenize.TokenError):
+        return text
 
 
 def csv_rows(inputs: Inputs, path: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and cells by column of each row of a CSV file with a header (RFC 4180)."""
+    """Yield line and cells by column of each row of a CSV file with a header."""
+    table = csv_table(inputs, path)
+    header = next(table, (0, []))[1]
+    if repeated := sorted({name for name in header if header.count(name) > 1}):
+        message = f"has two columns named '{repeated[0]}'"
+        return inputs.problem(path, 1, "", message, "Give each column its own name in the first line.")
+    for line, cells in table:
+        yield line, dict(zip(header, cells, strict=True))
+
+
+def csv_table(inputs: Inputs, path: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield line and cells of the header and of each row of a CSV file (RFC 4180); all have as many cells."""
     data = inputs.data(path)
     if data is None:
         return
@@ -103,21 +262,22 @@ def csv_rows(inputs: Inputs, path: str) -> Iterator[tuple[int, dict[str, str]]]:
         line = data.count(b"\n", 0, error.start) + 1
         return inputs.problem(path, line, "", "is not UTF-8", "Save the file as CSV UTF-8.")
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    table = csv.reader(io.StringIO(text, newline=""), strict=True)
+    table = csv.reader(
+        io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(data.partition(b"\n")[0]) or ","
+    )
     line = 1
     try:
         header = next(table, [])
-        repeated = sorted({name for name in header if header.count(name) > 1})
-        if not header or repeated:
-            message = f"has two columns of the name '{repeated[0]}'" if repeated else "has no header"
-            return inputs.problem(path, 1, "", message, "Name each column once, in the first line.")
+        if not header:
+            return inputs.problem(path, 1, "", "has no header", "Give each column its own name in the first line.")
+        yield line, header
         line = table.line_num + 1
         for cells in table:
             if len(cells) == len(header):
-                yield line, dict(zip(header, cells, strict=True))
+                yield line, cells
             elif cells:
                 message = f"has {len(cells)} cells, and the header has {len(header)}"
-                inputs.problem(path, line, "", message, "Quote cells that hold commas or line breaks.")
+                inputs.problem(path, line, "", message, "Quote cells that contain commas or line breaks.")
             line = table.line_num + 1
     except csv.Error as error:
         inputs.problem(path, line, "", f"is not valid CSV: {error}", _WRITE_JSON)
@@ -136,76 +296,44 @@ def text_lines(inputs: Inputs, path: str) -> Iterator[tuple[int, str]]:
 
 
 def is_csv(inputs: Inputs, path: str) -> bool:
-    """Whether a file looks like CSV: its first line is no JSON and has a comma."""
-    first = next(inputs.lines(path), (0, b""))[1].lstrip()
-    return first[:1] not in (b"{", b"[") and b"," in first
+    """Return whether a file looks like CSV: its first line is not JSON and has a comma, a semicolon or a tab."""
+    block = next(inputs.blocks(path, shown=False), b"")  # of a line of JSON that may be as long as the file
+    first = block.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    return first[:1] not in (b"{", b"[") and _delimiter(first) != ""
 
 
-def _is_whole(line: bytes) -> bool:
+def csv_header(head: bytes) -> list[str]:
+    """Return the columns in the first bytes of a CSV file; an empty list if it is none."""
+    text, delimiter = head.decode("utf-8", "replace"), _delimiter(head.partition(b"\n")[0])
     try:
-        msgspec.json.decode(line, type=msgspec.Raw)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return False
-    return True
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), []) if delimiter else []
+    except csv.Error:
+        return []
 
 
-def _elements(
-    inputs: Inputs, path: str, line: int, data: bytes, array: msgspec.Raw | None = None
-) -> Iterator[Document]:
-    """Yield the elements of an array; ``array`` is a part of ``data``, which begins on ``line``."""
-    try:
-        found = msgspec.json.decode(data if array is None else array, type=list[msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        return _report(inputs, path, line, data if array is None else bytes(array), error)
-    place = 0
-    for raw in found:
-        element = bytes(raw)
-        start = data.index(element, place)
-        line += data.count(b"\n", place, start)
-        yield Document(path, line, element)
-        place = start + len(element)
-        line += element.count(b"\n")
+def _delimiter(first: bytes) -> str:
+    """Return what is between the columns of a CSV file by its first line, '' for nothing."""
+    most = max(_DELIMITERS, key=first.count)
+    return most.decode() if most in first else ""
 
 
-def _values(path: str, data: bytes) -> Iterator[Document]:
-    """Yield values that follow one another, as the console exporter of the OpenTelemetry SDK writes them."""
-    line, place = 1, 0
-    while (begin := _SPACE.match(data, place).end()) < len(data):  # type: ignore[union-attr]
-        end = _end_of_value(data, begin)
-        line += data.count(b"\n", place, begin)
-        yield Document(path, line, data[begin:end])
-        line += data.count(b"\n", begin, end)
-        place = end
-
-
-def _end_of_value(data: bytes, begin: int) -> int:
-    """Where the value that begins at ``begin`` ends: behind the ``}`` that stands first in a line, else at the end."""
-    if data[begin : begin + 1] != b"{":
-        end = data.find(b"\n", begin)
-        return len(data) if end < 0 else end
-    place = begin
-    while (place := data.find(b"\n}", place)) >= 0:
-        after = data[place + 2 : place + 3]
-        if after in (b"", b"\n", b"\r", b"{", b","):
-            return place + 2
-        place += 2
-    return len(data)
+def _offset(error: Exception) -> int:
+    place = str(error).rpartition("(byte ")[2].rstrip(")")
+    return int(place) if place.isdigit() else 0
 
 
 def _report(inputs: Inputs, path: str, line: int, data: bytes, error: Exception) -> None:
     """Report JSON that cannot be decoded, on the line where it breaks."""
-    text = str(error)
-    place = text.rpartition("(byte ")[2].rstrip(")")
-    offset = int(place) if place.isdigit() else 0
+    text, offset = str(error), _offset(error)
     number = line + data.count(b"\n", 0, offset)
     if isinstance(error, RecursionError):
         inputs.problem(path, line, "", "is nested too deeply", _WRITE_JSON)
     elif any(data.startswith(word, offset) or data.startswith(word, max(offset - 1, 0)) for word in _NOT_A_NUMBER):
-        inputs.problem(path, number, "", "holds NaN or Infinity", _WRITE_NULL)
+        inputs.problem(path, number, "", "contains NaN or Infinity", _WRITE_NULL)
     elif "truncated" in text:
         inputs.problem(
             path, number, "", "ends in the middle of a JSON value", "The file looks cut off; export it again."
         )
     else:
-        reason = text.removeprefix("JSON is malformed: ")
+        reason = text.removeprefix("JSON is malformed: ").partition(" (byte ")[0]
         inputs.problem(path, number, "", f"is not valid JSON: {reason}", _WRITE_JSON)

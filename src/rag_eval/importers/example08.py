@@ -1,15 +1,20 @@
-"""Example 08's question set, one JSON array, as gold rows."""
+"""Example 08's question set, one JSON array, as gold rows, and its traces with free-text answers and without ids."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rag_eval.cases.pairing import Pairing, QuestionIndex
+from rag_eval.contract import Gold, Trace, inline_citations
+from rag_eval.importers._account import Account
+
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
-    from rag_eval.importers._account import Account
 
     Row = dict[str, Any]
 
+_IDS = ("qid", "q_id", "case_id")
+_NO_QID = "Ask the questions of the gold set, to the letter."
 _NAMES = {"q": "question", "gold_ids": "gold_citations", "gold_claim": "expected_answer"}
 
 
@@ -34,3 +39,42 @@ def converted(element: Row) -> Row:
     # An answerable question without a claim counts 0 in containment there: no answer contains nothing.
     claim = element.get("gold_claim", "" if element["answerable"] else None)
     return row if claim is None else row | {"expected_answer": claim}
+
+
+def trace_rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
+    """Line and trace row of each trace of the second file, by the questions of the first."""
+    path = inputs.paths[1]
+    golds = {row["qid"]: Gold.from_row(row, line) for line, row in rows(inputs, Account())}
+    sound = not inputs.problems  # against half a gold set no question is to be missed
+    pairing = Pairing(QuestionIndex(golds), lambda _line, message: account.dropped("an id", message))
+    for line, row in inputs.rows(path, "trace"):
+        qid, wrong = pairing.qid(Trace.from_row(row, row.get("qid", ""), line))
+        if qid is not None:
+            yield line, converted_trace(row, qid, account)
+        elif sound:
+            inputs.problem(path, line, "", wrong, _NO_QID)
+
+
+def converted_trace(row: Row, qid: str, account: Account) -> Row:
+    """The trace row under a qid; the answer and what it cites in the text become an ``answer_json``."""
+    rest = {name: value for name, value in row.items() if name not in _IDS}
+    if not any(row.get(name) for name in _IDS):
+        account.renamed("q", "qid, by the question")
+    if "answer_json" in row or "answer" not in row:
+        return {"qid": qid, **rest}
+    account.renamed("answer", "answer_json.claim")
+    answer = {"claim": rest.pop("answer"), **_cited(row, account)}
+    rest.pop("citations", None)
+    return {"qid": qid, **rest, "answer_json": answer}
+
+
+def _cited(row: Row, account: Account) -> Row:
+    cited = row.get("citations")
+    if cited is not None:
+        account.renamed("citations", "answer_json.citations")
+        return {"citations": cited}
+    inline = inline_citations(row["answer"])
+    if inline is None:
+        return {}
+    account.renamed("citations in the answer", "answer_json.citations")
+    return {"citations": inline}

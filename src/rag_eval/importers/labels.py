@@ -55,7 +55,7 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
         return None
     for name in here:
         if name not in SCHEMAS:
-            account.dropped(name, "it is no label file")
+            account.dropped(name, "it is not a label file")
     if CASES not in here:
         hint = f"A folder of labels has its questions in {CASES}. Or name the gold file in the folder."
         return inputs.problem(folder, 0, "", f"is a folder without {CASES}", hint)
@@ -63,7 +63,10 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
     known = cases if inputs.problems == before else None  # against half of the cases no label is to be missed
     labels = {name: _by_case(inputs, folder, name, known)[1] for name in _NAMES if name in here and name != CASES}
     for case_id, case in cases.items():
-        yield lines[case_id], joined(case, {name: found.get(case_id, {}) for name, found in labels.items()}, account)
+        yield (
+            lines[case_id],
+            joined(case, {name: by_case.get(case_id, {}) for name, by_case in labels.items()}, account),
+        )
 
 
 def _by_case(
@@ -72,44 +75,52 @@ def _by_case(
     """The lines and the rows of a label file by case; with ``known``, those of other cases are problems."""
     path = f"{folder}/{name}"
     lines: dict[str, int] = {}
-    found: dict[str, Row] = {}
+    by_case: dict[str, Row] = {}
     for line, row in inputs.rows(path, SCHEMAS[name]):
         case_id = row["case_id"]
         if case_id in lines:
             message = f"{quoted(case_id)} is already used on line {lines[case_id]}"
-            inputs.problem(path, line, "/case_id", message, "Keep one row a case in each file.")
+            inputs.problem(path, line, "/case_id", message, "Keep one row per case in each file.")
         elif known is not None and case_id not in known:
             hint = f"Add the case to {CASES}, or correct the case_id."
-            inputs.problem(path, line, "/case_id", f"no case of {CASES} is {quoted(case_id)}", hint)
+            inputs.problem(path, line, "/case_id", f"{CASES} has no case {quoted(case_id)}", hint)
         else:
-            lines[case_id], found[case_id] = line, row
-    return lines, found
+            lines[case_id], by_case[case_id] = line, row
+    return lines, by_case
 
 
 def joined(case: Row, labels: dict[str, Row], account: Account) -> Row:
     """The gold row of a case and of its labels by file; files without a row for it may be left out or empty."""
-    found: Row = {}
+    labels_of_case: Row = {}
     for name, names in _NAMES.items():
-        _take(found, case if name == CASES else labels.get(name, {}), name, names, account)
-    row: Row = {"qid": "", "question": "", "answerable": True, "gold_claim_substr": [], "gold_citations": []} | found
+        _take(labels_of_case, case if name == CASES else labels.get(name, {}), name, names, account)
+    row: Row = {
+        "qid": "",
+        "question": "",
+        "answerable": True,
+        "gold_claim_substr": [],
+        "gold_citations": [],
+    } | labels_of_case
     _add_expected_chunks(row, labels.get(CONTEXT, {}), account)
     _add_budget(row, labels.get(PIPELINE, {}), account)
     if row.get("expected_outcome") in _UNANSWERABLE:
         row["answerable"] = False
         if row["gold_citations"]:
-            account.dropped("relevant chunks of a case that ends in no_results or blocked", "it has no right citation")
+            account.dropped(
+                "relevant chunks of a case that ends in no_results or blocked", "such a question has no right citation"
+            )
             row["gold_citations"] = []
     return row
 
 
-def _take(found: Row, given: Row, name: str, names: dict[str, str], account: Account) -> None:
+def _take(row: Row, given: Row, name: str, names: dict[str, str], account: Account) -> None:
     for field, to in names.items():
         if field in given:
-            found[to] = given[field]
+            row[to] = given[field]
             if to != field:
                 account.renamed(f"{field} of {name}", to)
     if "user_roles" in given:
-        account.dropped(f"user_roles of {name}", "no metric asks who asked")
+        account.dropped(f"user_roles of {name}", "no metric uses the role of the user")
 
 
 def _add_expected_chunks(row: Row, context: Row, account: Account) -> None:
@@ -128,12 +139,12 @@ def _add_budget(row: Row, pipeline: Row, account: Account) -> None:
     given = pipeline.get("latency_budget_ms")
     if given is None:
         return
-    kept = {name: limit for name, limit in given.items() if name in _STAGES}
-    for name in given.keys() - kept.keys():
+    limits = {name: limit for name, limit in given.items() if name in _STAGES}
+    for name in given.keys() - limits.keys():
         field = f"latency_budget_ms.{name} of {PIPELINE}"
         if name == "p95" and "total" not in given:
-            kept["total"] = given[name]
+            limits["total"] = given[name]
             account.renamed(field, "latency_budget_ms.total")
         else:
-            account.dropped(field, "one answer is held to one limit")
-    row["latency_budget_ms"] = kept
+            account.dropped(field, "an answer has only one limit")
+    row["latency_budget_ms"] = limits

@@ -8,150 +8,106 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import spans, unwrap
 from rag_eval.importers.attributes import flatten, indexed, read_attributes
-from rag_eval.importers.conversion import Conversion, Options, nanoseconds
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Options
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
+Record = tuple[str, int, Row]  # path, line and fields
 _CAPTURE = " In Langfuse, export the field group 'io' (input and output) too."
 _KINDS = {
-    "RETRIEVER": spans.RETRIEVER,
-    "GENERATION": spans.GENERATION,
-    "GUARDRAIL": spans.GUARDRAIL,
-    "EVALUATOR": "evaluator",
-    "CHAIN": spans.ROOT,
-    "AGENT": spans.ROOT,
-}
-_READ = {
-    "id",
-    "traceId",
-    "parentObservationId",
-    "type",
-    "name",
-    "startTime",
-    "endTime",
-    "level",
-    "statusMessage",
-    "model",
-    "metadata",
-    "input",
-    "output",
-    "usageDetails",
-    "usage",
-    "promptTokens",
-    "completionTokens",
-    "costDetails",
-    "totalCost",
-    "calculatedTotalCost",
-    "providedModelName",
-    "isRootObservation",
-    "latency",
-    "createdAt",
-    "updatedAt",
-    "eventTs",
-    "projectId",
-    "environment",
-}
-_READ_OF_TRACES = {
-    "id",
-    "name",
-    "timestamp",
-    "input",
-    "output",
-    "metadata",
-    "latency",
-    "createdAt",
-    "updatedAt",
-    "projectId",
-    "environment",
-    "public",
-    "bookmarked",
-}
+    "RETRIEVER": spans.RETRIEVER, "GENERATION": spans.GENERATION, "GUARDRAIL": spans.GUARDRAIL,
+    "EVALUATOR": "evaluator", "CHAIN": spans.ROOT, "AGENT": spans.ROOT,
+}  # fmt: skip
+_BOTH = "id name input output metadata latency createdAt updatedAt projectId environment sessionId".split()
+_READ = [*_BOTH, *"""
+    traceId parentObservationId type startTime endTime level statusMessage model usageDetails usage promptTokens
+    completionTokens costDetails totalCost calculatedTotalCost providedModelName isRootObservation eventTs
+""".split()]  # fmt: skip
+_READ_OF_TRACES = [*_BOTH, "timestamp", "public", "bookmarked"]
+_ATTRIBUTES = ("retrieval.", "reranker.", "openinference", "gen_ai.", "output.")
 _FORMS = "Export traces with their observations: from the UI (JSON), GET /api/public/traces/ID, or blob storage."
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and trace row of each trace in the observations of all files."""
     conversion = Conversion(inputs, options, account, _CAPTURE)
-    traces: dict[str, tuple[str, int, Row]] = {}
-    observations: dict[tuple[str, str], tuple[str, int, Row]] = {}
+    traces: dict[str, Record] = {}
+    observations: dict[tuple[str, str], Record] = {}
     for path, line, value in conversion.records("a trace or an observation", "data"):
-        for kind, row in _records(conversion, path, line, value):
-            if kind == "trace":
-                _, _, known = traces.get(str(row["id"]), (path, line, {}))
-                traces[str(row["id"])] = (path, line, _newer(known, row))
+        for row, is_trace in _records(conversion, path, line, value):
+            if is_trace:
+                trace = str(row["id"])
+                traces[trace] = (path, line, _newer(traces.get(trace, (path, line, {}))[2], row))
             else:
                 key = str(row.get("traceId") or ""), str(row.get("id") or "")
-                _, _, known = observations.get(key, (path, line, {}))
-                observations[key] = (path, line, _newer(known, row))
-    found = list(_spans(conversion, traces, observations))
-    yield from conversion.rows("langfuse", spans.drafts(conversion, found))
+                observations[key] = (path, line, _newer(observations.get(key, (path, line, {}))[2], row))
+    by_trace: dict[str, list[Record]] = defaultdict(list)
+    for (trace, _), record in observations.items():
+        by_trace[trace].append(record)
+    for trace, (path, line, row) in traces.items():
+        missing = [one for one in row.get("observations") or () if (trace, one) not in observations]
+        account.dropped("ids in observations", "the export lacks the observations; export them too", len(missing))
+        if trace not in by_trace:
+            account.lacking("traces without observations: their rows have no chunks; export their observations too")
+            root = {"id": f"{trace}-root"} | {name: row.get(name) for name in ("name", "latency")}
+            root["startTime"] = row.get("timestamp")
+            by_trace[trace] = [(path, line, root)]
+    spans_found = [
+        span
+        for trace, records in by_trace.items()
+        for span in _spans(conversion, trace, traces.get(trace, (*records[0][:2], {})), records)
+    ]
+    yield from conversion.rows("langfuse", spans.drafts(conversion, spans_found))
 
 
 def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and gold row of each dataset item."""
     conversion = Conversion(inputs, options, account)
-    for path, line, item in conversion.records("a dataset item", "data", "items"):
-        if row := _gold(conversion, path, line, unwrap.camel(item)):
+    for path, line, value in conversion.records("a dataset item", "data", "items"):
+        item = unwrap.camel(value)
+        if item.get("status") == "ARCHIVED":
+            account.dropped("archived items", "status is ARCHIVED")
+            continue
+        conversion.left_out(item, ("id", "input", "expectedOutput", "metadata", "status"))
+        asked, expected = (unwrap.decoded(item.get(name)) for name in ("input", "expectedOutput"))
+        hint = "Name it with --question POINTER, such as /input/question."
+        if row := conversion.dataset_item(path, line, item, asked, expected, hint):
             yield line, row
     conversion.finish()
 
 
-def _gold(conversion: Conversion, path: str, line: int, item: Row) -> Row | None:
-    if item.get("status") == "ARCHIVED":
-        conversion.account.dropped("archived items", "status is ARCHIVED")
-        return None
-    question = conversion.question(unwrap.decoded(item.get("input")), item)
-    qid = conversion.qid(item) or unwrap.as_id(item.get("id"))
-    if question is None or qid is None:
-        hint = "Name it with --question POINTER, such as /input/question."
-        conversion.inputs.problem(path, line, "", "a dataset item has no id or no question", hint)
-        return None
-    expected = unwrap.decoded(item.get("expectedOutput"))
-    fields = expected if isinstance(expected, dict) else {}
-    contexts = fields.get("gold_citations") or fields.get("citations") or ()
-    if not contexts:
-        texts = fields.get("contexts") or fields.get("reference_contexts") or ()
-        contexts = conversion.reference_ids(text for text in texts if isinstance(text, str))
-    metadata = unwrap.as_dict(item.get("metadata"))
-    meta = {name: value for name, value in metadata.items() if isinstance(value, (str, int, float, bool))}
-    conversion.left_out(item, ("id", "input", "expectedOutput", "metadata", "status"))
-    expected_text = conversion.answer(expected) if expected is not None else None
-    substrings = [text for text in fields.get("gold_claim_substr") or () if isinstance(text, str)]
-    return conversion.gold_row(
-        qid,
-        question,
-        expected_text,
-        [str(one) for one in contexts],
-        meta=meta,
-        substrings=substrings,
-        answerable=fields.get("answerable", True) is not False,
-    )
-
-
-def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[tuple[str, Row]]:
-    """Traces and observations, told apart by their keys; snake case as camel case."""
+def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[tuple[Row, bool]]:
+    """Yield traces (True) and observations (False), told apart by their keys; snake case as camel case."""
     value = unwrap.camel(value)
-    if isinstance(value.get("trace"), dict):
+    inner = [one for one in value.get("observations") or () if isinstance(one, dict)]
+    if isinstance(value.get("batch"), list):
+        for event in value["batch"]:
+            yield from _records(conversion, path, line, unwrap.as_dict(event))
+    elif isinstance(value.get("body"), dict) and "type" in value:  # an event, as the SDKs before version 3 send them
+        kind, body = str(value["type"]).partition("-")[0], unwrap.camel(value["body"])
+        if kind == "trace":
+            yield {"timestamp": value.get("timestamp"), **body}, True
+        elif kind in ("span", "generation", "event", "observation"):
+            yield {"type": kind, **body}, False
+        else:
+            conversion.account.dropped(f"events of type {value['type']}", JUDGED if kind == "score" else NOT_READ)
+    elif isinstance(value.get("trace"), dict):
         for name in value.keys() - {"trace", "observations"}:
-            conversion.account.dropped(name, "no metric reads it")
+            conversion.account.dropped(name, NOT_READ)
         yield from _records(conversion, path, line, value["trace"])
-        for row in value.get("observations") or ():
-            yield "observation", unwrap.camel(row)
+        yield from ((unwrap.camel(row), False) for row in inner)
     elif "traceId" in value and "id" in value:
-        yield "observation", value
-    elif "id" in value and ("observations" in value or "timestamp" in value or "sessionId" in value):
-        for row in value.get("observations") or ():
-            if isinstance(row, dict):
-                yield "observation", {"traceId": value["id"], **unwrap.camel(row)}
-            else:
-                conversion.account.dropped("ids in observations", "the observations are not in them; export them too")
-        yield "trace", {name: inner for name, inner in value.items() if name != "observations"}
+        yield value, False
+    elif "id" in value and value.keys() & {"observations", "timestamp", "sessionId"}:
+        yield from (({"traceId": value["id"], **unwrap.camel(row)}, False) for row in inner)
+        ids = [one for one in value.get("observations") or () if isinstance(one, str)]
+        yield {**value, "observations": ids}, True
     else:
-        keys = ", ".join(list(value)[:6])
-        conversion.inputs.problem(path, line, "", f"is neither a trace nor an observation: it has {keys}", _FORMS)
+        keys = ", ".join(list(value)[:6]) or "none"
+        conversion.inputs.problem(path, line, "", f"is neither a trace nor an observation: its keys are {keys}", _FORMS)
 
 
 def _newer(known: Row, row: Row) -> Row:
@@ -161,121 +117,71 @@ def _newer(known: Row, row: Row) -> Row:
     return {**older, **{name: value for name, value in newer.items() if value not in (None, "", {}, [])}}
 
 
-def _spans(
-    conversion: Conversion,
-    traces: dict[str, tuple[str, int, Row]],
-    observations: dict[tuple[str, str], tuple[str, int, Row]],
-) -> Iterator[spans.Span]:
-    by_trace: dict[str, list[tuple[str, int, Row]]] = defaultdict(list)
-    for (trace, _), record in observations.items():
-        by_trace[trace].append(record)
-    for trace, (path, line, row) in traces.items():
-        if trace not in by_trace:
-            conversion.account.lacking("traces without observations: their rows have no chunks")
-            by_trace[trace] = [
-                (path, line, {"id": f"{trace}-root", "name": row.get("name"), "startTime": row.get("timestamp")})
-            ]
-    for trace, records in by_trace.items():
-        path, line, row = traces.get(trace, (records[0][0], records[0][1], {}))
-        found = [_span(conversion, trace, *record) for record in records]
-        ids = {span.id for span in found}
-        tops = [span for span in found if span.parent not in ids]
-        marked = [
-            span
-            for span, (_, _, one) in zip(found, records, strict=True)
-            if span in tops and one.get("isRootObservation") is True
-        ]
-        root = (marked or tops or found)[0]
-        if len(marked) == 1:
-            for span in tops:
-                span.parent = root.id
-        elif len(tops) > 1:  # the trace itself is the root of several observations
-            root = spans.Span(path, line, trace, f"trace:{trace}", "", str(row.get("name") or ""), spans.ROOT)
-            starts, ends = [span.start for span in tops if span.start], [span.end for span in tops if span.end]
-            root.start, root.end = min(starts, default=None), max(ends, default=None)
-            for span in tops:
-                span.parent = root.id
-            answered = [span for span in sorted(tops, key=lambda one: one.end or 0) if span.answer]
-            root.question = next(
-                (span.question for span in sorted(tops, key=lambda one: one.start or 0) if span.question), None
-            )
-            root.answer = answered[-1].answer if answered else None
-            root.failed = all(span.failed for span in tops)
-            found.append(root)
-        root.parent = ""
-        asked, said = (unwrap.decoded(row.get(name), 2) for name in ("input", "output"))
-        question = conversion.question(asked, row) if asked is not None or conversion.options.question else None
-        answer = conversion.answer(said, row) if said is not None or conversion.options.answer else None
-        root.question, root.answer = question or root.question, answer or root.answer
-        root.line, root.path = line, path
-        metadata = unwrap.decoded(row.get("metadata"))
-        root.qid = conversion.qid(metadata, row) or next((span.qid for span in found if span.qid), None)
-        conversion.left_out(row, _READ_OF_TRACES, "", ("scores",))
-        conversion.left_out(unwrap.as_dict(metadata), (*unwrap.QID_KEYS, "attributes"), " of metadata")
-        yield from found
+def _spans(conversion: Conversion, trace: str, record: Record, records: list[Record]) -> list[spans.Span]:
+    """The spans of a trace; the root has what the trace itself states."""
+    path, line, row = record
+    spans_of_trace = [_span(conversion, trace, *one) for one in records]
+    ids = {span.id for span in spans_of_trace}
+    tops = [span for span in spans_of_trace if span.parent not in ids]
+    marked = {str(one.get("id")) for *_, one in records if one.get("isRootObservation") is True}
+    roots = [span for span in tops if span.id in marked]
+    root = (roots or tops or spans_of_trace)[0]
+    if len(tops) > 1 and len(roots) != 1:  # the trace itself is the root of several observations
+        root = spans.Span(path, line, trace, f"trace:{trace}", "", str(row.get("name") or ""), spans.ROOT)
+        root.start = min((span.start for span in tops if span.start), default=None)
+        root.end = max((span.end for span in tops if span.end), default=None)
+        answers = [span.answer for span in sorted(tops, key=lambda one: one.end or 0) if span.answer]
+        questions = [span.question for span in sorted(tops, key=lambda one: one.start or 0) if span.question]
+        root.question, root.answer = next(iter(questions), None), next(reversed(answers), None)
+        root.failed = all(span.failed for span in tops)
+        spans_of_trace.append(root)
+    for span in tops if len(tops) > 1 else ():
+        span.parent = root.id
+    asked, output = (unwrap.decoded(row.get(name), 2) for name in ("input", "output"))
+    question = conversion.question(asked, row) if asked is not None or conversion.options.question else None
+    answer = conversion.answer(output, row) if output is not None or conversion.options.answer else None
+    metadata = unwrap.decoded(row.get("metadata"))
+    root.question, root.answer, root.parent = question or root.question, answer or root.answer, ""
+    root.line, root.path, root.citations = line, path, unwrap.stated_citations(output) or root.citations
+    root.conversation = root.conversation or unwrap.as_id(row.get("sessionId"))
+    root.qid = conversion.qid(metadata, row) or next((span.qid for span in spans_of_trace if span.qid), None)
+    conversion.left_out(row, (*_READ_OF_TRACES, "observations"), "", ("scores",))
+    conversion.left_out(unwrap.as_dict(metadata), (*unwrap.QID_KEYS, "attributes"), " of metadata")
+    return spans_of_trace
 
 
 def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) -> spans.Span:
-    span = spans.Span(
-        path,
-        line,
-        trace,
-        str(row.get("id") or ""),
-        str(row.get("parentObservationId") or ""),
-        str(row.get("name") or ""),
-    )
-    span.start, span.end = nanoseconds(row.get("startTime")), nanoseconds(row.get("endTime"))
+    identity, parent, name = (str(row.get(key) or "") for key in ("id", "parentObservationId", "name"))
+    span = spans.Span(path, line, trace, identity, parent, name)
+    span.start, span.end = unwrap.nanoseconds(row.get("startTime")), unwrap.nanoseconds(row.get("endTime"))
     span.kind = _KINDS.get(str(row.get("type") or "").upper(), spans.OTHER)
     metadata = unwrap.as_dict(unwrap.decoded(row.get("metadata")))
-    conversion.left_out(metadata, (*unwrap.QID_KEYS, "attributes"), " of metadata")
     attributes = unwrap.decoded(metadata.get("attributes"))
     if isinstance(attributes, dict):
-        _kind_by_attributes(conversion, span, attributes)
-    if span.name == conversion.options.retriever:
-        span.kind = spans.RETRIEVER
-    _read_contents(conversion, span, row)
-    span.qid = conversion.qid(metadata)
+        _read_attributes(conversion, span, attributes)
+    asked, output = (unwrap.decoded(row.get(key), 2) for key in ("input", "output"))
+    spans.read_contents(conversion, span, asked, output)
+    span.qid, span.conversation = conversion.qid(metadata), unwrap.as_id(row.get("sessionId"))
     span.failed = row.get("level") == "ERROR"
     span.error = unwrap.as_id(row.get("statusMessage")) if span.failed else None
     if span.kind == spans.GENERATION:
-        _measure(span, row)
+        usage = unwrap.as_dict(unwrap.decoded(row.get("usageDetails")) or row.get("usage"))
+        span.input_tokens = unwrap.whole(usage.get("input"), usage.get("promptTokens"), row.get("promptTokens"))
+        span.output_tokens = unwrap.whole(
+            usage.get("output"), usage.get("completionTokens"), row.get("completionTokens")
+        )
+        total = unwrap.as_dict(unwrap.decoded(row.get("costDetails"))).get("total")
+        amounts = (total, row.get("totalCost"), row.get("calculatedTotalCost"))
+        span.cost_usd = next((cost for one in amounts if (cost := unwrap.number(one) or 0) > 0), None)
+        span.model = unwrap.as_id(row.get("model")) or unwrap.as_id(row.get("providedModelName"))
+    conversion.left_out(metadata, (*unwrap.QID_KEYS, "attributes"), " of metadata")
     conversion.left_out(row, _READ, " of observations")
-    if span.end is None and isinstance(row.get("latency"), (int, float)) and row["latency"] > 0:
-        span.latency_ms = row["latency"] * 1000
+    if span.end is None and (latency := unwrap.number(row.get("latency")) or 0) > 0:
+        span.latency_ms = round(latency * 1000, 3)
     return span
 
 
-def _read_contents(conversion: Conversion, span: spans.Span, row: Row) -> None:
-    """Input and output: documents of a retriever, question and answer of everything else."""
-    asked, said = (unwrap.decoded(row.get(name), 2) for name in ("input", "output"))
-    if span.kind in (spans.RETRIEVER, spans.RERANKER):
-        documents = unwrap.documents_in(said)
-        if documents is not None:
-            span.chunks = conversion.chunks(documents, span.path, span.line)
-    else:
-        if asked is not None:
-            spans.ask(conversion, span, asked)
-        if span.kind in (spans.GENERATION, spans.ROOT) or not span.parent:
-            span.answer = conversion.answer(said) if said is not None else None
-
-
-def _measure(span: spans.Span, row: Row) -> None:
-    """Tokens, cost and model of a generation."""
-    usage = unwrap.decoded(row.get("usageDetails")) or row.get("usage") or {}
-    usage = usage if isinstance(usage, dict) else {}
-    span.input_tokens = _whole(usage.get("input"), usage.get("promptTokens"), row.get("promptTokens"))
-    span.output_tokens = _whole(usage.get("output"), usage.get("completionTokens"), row.get("completionTokens"))
-    cost = unwrap.decoded(row.get("costDetails")) or {}
-    amounts = (
-        cost.get("total") if isinstance(cost, dict) else None,
-        row.get("totalCost"),
-        row.get("calculatedTotalCost"),
-    )
-    span.cost_usd = next((float(one) for one in amounts if isinstance(one, (int, float)) and one > 0), None)
-    span.model = unwrap.as_id(row.get("model")) or unwrap.as_id(row.get("providedModelName"))
-
-
-def _kind_by_attributes(conversion: Conversion, span: spans.Span, attributes: Row) -> None:
+def _read_attributes(conversion: Conversion, span: spans.Span, attributes: Row) -> None:
     """Observations that OpenTelemetry sent keep their kind, and sometimes their documents, in metadata.attributes."""
     flat = flatten(attributes)
     stated = str(flat.get("openinference.span.kind") or "").upper(), str(flat.get("gen_ai.operation.name") or "")
@@ -285,16 +191,5 @@ def _kind_by_attributes(conversion: Conversion, span: spans.Span, attributes: Ro
         span.kind = spans.RERANKER
     if span.kind in (spans.RETRIEVER, spans.RERANKER):
         probe = spans.Span(span.path, span.line, span.trace, span.id, span.parent, span.name)
-        wanted = {
-            name: value
-            for name, value in flat.items()
-            if name.startswith(("retrieval.", "reranker.", "openinference", "gen_ai.", "output."))
-        }
-        read_attributes(conversion, probe, wanted)
+        read_attributes(conversion, probe, {name: one for name, one in flat.items() if name.startswith(_ATTRIBUTES)})
         span.chunks = probe.chunks
-
-
-def _whole(*values: Any) -> int | None:
-    return next(
-        (int(one) for one in values if isinstance(one, (int, float)) and not isinstance(one, bool) and one >= 0), None
-    )

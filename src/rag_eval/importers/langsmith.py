@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import spans, unwrap
-from rag_eval.importers.conversion import Conversion, Options, nanoseconds
+from rag_eval.importers.conversion import Conversion, Options
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
@@ -14,34 +14,14 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _KINDS = {"retriever": spans.RETRIEVER, "llm": spans.GENERATION, "chain": spans.ROOT}
+_THREADS = ("session_id", "conversation_id", "thread_id")
 _PROJECTS = ("session_name", "session_id", "project_id")
 _FORMS = "Export all runs of each trace, one a line: file.write(run.model_dump_json() + '\\n')"
-_READ = (
-    "id",
-    "trace_id",
-    "parent_run_id",
-    "dotted_order",
-    "name",
-    "run_type",
-    "inputs",
-    "outputs",
-    "error",
-    "start_time",
-    "end_time",
-    "extra",
-    "reference_example_id",
-    "session_id",
-    "session_name",
-    "prompt_tokens",
-    "completion_tokens",
-    "total_cost",
-    "status",
-    "child_runs",
-    "parent_run_ids",
-    "metadata",
-    "project_id",
-    "is_root",
-)
+_READ = """
+    id trace_id parent_run_id dotted_order name run_type inputs outputs error start_time end_time extra
+    reference_example_id session_id session_name prompt_tokens completion_tokens total_cost status child_runs
+    parent_run_ids metadata project_id is_root thread_id
+""".split()
 _JUDGED = ("feedback_stats", "feedback")
 
 
@@ -53,46 +33,27 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
         for run in _runs(conversion, path, line, value):
             known = runs.get(str(run["id"]), (path, line, {}))
             runs[str(run["id"])] = (known[0], known[1], _merged(known[2], run))
-    found = [span for path, line, run in runs.values() if (span := _span(conversion, path, line, run))]
-    if len({span.run for span in found if not span.parent}) < 2:
-        for span in found:
-            span.run = None
-    else:
-        account.renamed("session_name", "run")
-    lone = {span.trace for span in found} - {span.trace for span in found if span.parent}
-    if lone:
-        account.lacking("traces of which only the root is there; export their children too (is_root off)", len(lone))
-    yield from conversion.rows("langsmith", spans.drafts(conversion, found))
+    ended = [record for record in runs.values() if not _is_pending(record[2])]
+    begun = {str(run["id"]) for *_, run in runs.values() if _is_pending(run)}
+    whole = [record for record in ended if str(record[2].get("trace_id")) not in begun]
+    account.dropped("a pending run", "it has not ended", len(begun))
+    account.dropped("runs of a pending trace", "its root has not ended", len(ended) - len(whole))
+    retrieved = {str(run.get("trace_id")) for *_, run in whole if run.get("run_type") == "retriever"}
+    spans_found = [_span(conversion, *record, retrieved) for record in whole]
+    lone = {span.trace for span in spans_found} - {span.trace for span in spans_found if span.parent}
+    account.lacking("traces with only their root run; export the child runs too (is_root off)", len(lone))
+    yield from conversion.rows("langsmith", spans.drafts(conversion, spans_found, "session_name"))
 
 
 def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and gold row of each example."""
     conversion = Conversion(inputs, options, account)
+    hint = "Name it with --question POINTER, such as /inputs/question."
     for path, line, example in conversion.records("an example", "examples", "items"):
-        question = conversion.question(example.get("inputs"), example)
-        qid = conversion.qid(example) or unwrap.as_id(example.get("id"))
-        if question is None or qid is None:
-            hint = "Name it with --question POINTER, such as /inputs/question."
-            inputs.problem(path, line, "", "an example has no id or no question", hint)
-            continue
-        outputs = unwrap.as_dict(example.get("outputs"))
-        cited = [str(one) for one in outputs.get("gold_citations") or ()]
-        contexts: list[Any] = next(
-            (outputs[name] for name in ("contexts", "reference_contexts", "documents") if outputs.get(name)), []
-        )
-        metadata = dict(unwrap.as_dict(example.get("metadata")))
-        splits = metadata.pop("dataset_split", None)
         conversion.left_out(example, ("id", "inputs", "outputs", "metadata"))
-        row = conversion.gold_row(
-            qid,
-            question,
-            conversion.answer(outputs, example),
-            cited or [chunk["id"] for chunk in conversion.chunks(contexts, path, line)],
-            meta={name: one for name, one in metadata.items() if isinstance(one, (str, int, float, bool))},
-            tags=[str(one) for one in (splits if isinstance(splits, list) else [splits] if splits else [])],
-            answerable=outputs.get("answerable", True) is not False,
-        )
-        yield line, row
+        outputs = unwrap.as_dict(example.get("outputs"))
+        if row := conversion.dataset_item(path, line, example, example.get("inputs"), outputs, hint, "langsmith"):
+            yield line, row
     conversion.finish()
 
 
@@ -100,7 +61,7 @@ def _runs(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[
     """The runs of a value: one run with its children, or a batch of ``post`` and ``patch`` halves."""
     if "post" in value or "patch" in value:
         for name in value.keys() - {"post", "patch"}:
-            conversion.account.dropped(name, "no metric reads it")
+            conversion.account.dropped(name, "no metric uses it")
         for half in ("post", "patch"):
             for run in value.get(half) or ():
                 yield from _runs(conversion, path, line, run)
@@ -110,8 +71,8 @@ def _runs(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[
             child = {"trace_id": value.get("trace_id") or value["id"], "parent_run_id": value["id"], **child}
             yield from _runs(conversion, path, line, child)
     else:
-        keys = ", ".join(list(value)[:6])
-        conversion.inputs.problem(path, line, "", f"is no run: it has the keys {keys}", _FORMS)
+        keys = ", ".join(list(value)[:6]) or "none"
+        conversion.inputs.problem(path, line, "", f"is not a run: its keys are {keys}", _FORMS)
 
 
 def _merged(known: Row, run: Row) -> Row:
@@ -119,82 +80,59 @@ def _merged(known: Row, run: Row) -> Row:
     return {**known, **{name: value for name, value in run.items() if value not in (None, {}, []) or name not in known}}
 
 
-def _span(conversion: Conversion, path: str, line: int, run: Row) -> spans.Span | None:
-    account = conversion.account
+def _is_pending(run: Row) -> bool:
     ended = run.get("end_time") or run.get("outputs") or run.get("error")
-    if str(run.get("status")).lower() == "pending" or not ended:
-        account.dropped("a pending run", "it has not ended")
-        return None
+    return str(run.get("status")).lower() == "pending" or not ended
+
+
+def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Collection[str]) -> spans.Span:
+    """The span of a run; ``retrieved`` are the traces with a retriever."""
     trace = unwrap.as_id(run.get("trace_id")) or str(run["id"])
     ancestors = run.get("parent_run_ids") or ()  # the root first; runs.query() gives them in place of parent_run_id
     parent = unwrap.as_id(run.get("parent_run_id")) or (str(ancestors[-1]) if ancestors else "")
     span = spans.Span(path, line, trace, str(run["id"]), parent, str(run.get("name") or ""))
     span.order = str(run.get("dotted_order") or "")
     span.kind = _KINDS.get(str(run.get("run_type")).lower(), spans.OTHER)
-    if span.name == conversion.options.retriever:
-        span.kind = spans.RETRIEVER
-    span.start, span.end = nanoseconds(run.get("start_time")), nanoseconds(run.get("end_time"))
-    extra = unwrap.as_dict(run.get("extra"))
+    span.start, span.end = unwrap.nanoseconds(run.get("start_time")), unwrap.nanoseconds(run.get("end_time"))
+    extra, outputs = unwrap.as_dict(run.get("extra")), run.get("outputs")
     metadata = unwrap.as_dict(extra.get("metadata")) | unwrap.as_dict(run.get("metadata"))
-    outputs = run.get("outputs")
-    if span.kind == spans.RETRIEVER:
-        documents = unwrap.documents_in(outputs)
-        span.chunks = None if documents is None else conversion.chunks(documents, path, line)
-    else:
-        spans.ask(conversion, span, run.get("inputs"), run)
-        if span.kind in (spans.GENERATION, spans.ROOT) or not span.parent:
-            span.answer = conversion.answer(outputs, run)
-        if not span.parent and isinstance(outputs, dict):
-            _read_rag_outputs(conversion, span, outputs, path, line)
+    spans.read_contents(conversion, span, run.get("inputs"), outputs, run)
+    if not span.parent and span.chunks is None and isinstance(outputs, dict) and trace not in retrieved:
+        document_lists = (unwrap.documents_in(outputs.get(name)) for name in unwrap.CONTEXT_KEYS)
+        if documents := next((one for one in document_lists if one), None):
+            span.chunks = conversion.chunks(documents, path, line)
     span.qid = unwrap.as_id(run.get("reference_example_id")) or conversion.qid(metadata)
     span.run = next((name for key in _PROJECTS if (name := unwrap.as_id(run.get(key)))), None)
+    thread_ids = (run.get("thread_id"), *(metadata.get(name) for name in _THREADS))
+    span.conversation = next((name for place in thread_ids if (name := unwrap.as_id(place))), None)
     span.failed, span.error = bool(run.get("error")), unwrap.as_id(run.get("error"))
     if span.kind == spans.GENERATION:
         usage = _usage(outputs)
-        span.input_tokens = _first(run.get("prompt_tokens"), usage.get("input_tokens"), usage.get("prompt_tokens"))
-        span.output_tokens = _first(
-            run.get("completion_tokens"), usage.get("output_tokens"), usage.get("completion_tokens")
+        asked, output = (
+            unwrap.whole(run.get(f"{side}_tokens"), usage.get(name), usage.get(f"{side}_tokens"))
+            for side, name in (("prompt", "input_tokens"), ("completion", "output_tokens"))
         )
-        span.model = unwrap.as_id(metadata.get("ls_model_name")) or unwrap.as_id(
-            unwrap.as_dict(extra.get("invocation_params")).get("model")
-        )
+        span.input_tokens, span.output_tokens = asked, output
+        model = unwrap.as_dict(extra.get("invocation_params")).get("model")
+        span.model = unwrap.as_id(metadata.get("ls_model_name")) or unwrap.as_id(model)
         try:
             span.cost_usd = float(run["total_cost"]) if run.get("total_cost") is not None else None
         except (TypeError, ValueError):
-            account.dropped("total_cost", "it is no number")
+            conversion.account.dropped("total_cost", "it is not a number")
     conversion.left_out(run, _READ, "", _JUDGED)
     conversion.left_out(extra, ("metadata", "invocation_params"), " of extra")
-    conversion.left_out(metadata, (*unwrap.QID_KEYS, "ls_model_name"), " of metadata")
+    conversion.left_out(metadata, (*unwrap.QID_KEYS, *_THREADS, "ls_model_name"), " of metadata")
     return span
 
 
-def _read_rag_outputs(conversion: Conversion, span: spans.Span, outputs: Row, path: str, line: int) -> None:
-    """Chunks that a root returns beside its answer, in chains without a retriever run; used if no retriever ran."""
-    for name in ("context", "contexts", "source_documents", "documents"):
-        documents = unwrap.documents_in(outputs.get(name))
-        if documents:
-            span.chunks = conversion.chunks(documents, path, line)
-            return
-
-
 def _usage(outputs: Any) -> Row:
-    places = [outputs] if isinstance(outputs, dict) else []
-    for place in places:
-        found = place.get("usage_metadata") or place.get("usage") or (place.get("llm_output") or {}).get("token_usage")
-        if isinstance(found, dict):
-            return found
-        generations = place.get("generations")
-        while isinstance(generations, list) and generations:
-            generations = generations[0]
-        message = generations.get("message") if isinstance(generations, dict) else None
-        if isinstance(message, dict):
-            inner = message.get("kwargs", message)
-            if isinstance(inner.get("usage_metadata"), dict):
-                return dict(inner["usage_metadata"])
-    return {}
-
-
-def _first(*values: Any) -> int | None:
-    return next(
-        (int(one) for one in values if isinstance(one, (int, float)) and not isinstance(one, bool) and one >= 0), None
+    """The tokens that a model reported, in any of the places where LangChain and the SDKs put them."""
+    place = unwrap.as_dict(outputs)
+    usage = (
+        place.get("usage_metadata") or place.get("usage") or unwrap.as_dict(place.get("llm_output")).get("token_usage")
     )
+    generations = place.get("generations")
+    while isinstance(generations, list) and generations:
+        generations = generations[0]
+    message = unwrap.as_dict(unwrap.as_dict(generations).get("message"))
+    return unwrap.as_dict(usage) or unwrap.as_dict(unwrap.as_dict(message.get("kwargs", message)).get("usage_metadata"))

@@ -1,7 +1,7 @@
 """OpenTelemetry spans as OTLP/JSON, with OpenInference or GenAI attributes, as trace rows.
 
 Source: OTLP specification, "JSON Protobuf Encoding". Read too: ids in base64 and names of enumerations, as protobuf's
-standard JSON mapping writes them, and the objects of the SDK's console exporter.
+standard JSON mapping writes them, the objects of the SDK's console exporter, and the traces of Jaeger's UI.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import base64
 import binascii
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import spans
-from rag_eval.importers.attributes import CAPTURE, read_attributes
-from rag_eval.importers.conversion import Conversion, Options, nanoseconds
-from rag_eval.importers.documents import Document, decode, documents, members
-from rag_eval.importers.unwrap import as_dict, camel, decoded
+from rag_eval.importers.attributes import CAPTURE, any_value, plain_attributes, read_attributes
+from rag_eval.importers.conversion import NOT_READ, Conversion, Options
+from rag_eval.importers.documents import Stream, decode, documents
+from rag_eval.importers.unwrap import as_dict, camel, decoded, nanoseconds
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
@@ -28,6 +28,11 @@ _MESSAGE_EVENTS = {
     "gen_ai.choice": "gen_ai.output.messages",
 }
 _DETAILS = "gen_ai.client.inference.operation.details"
+_LISTS = (
+    ("resourceSpans", "resource_spans", "batches", "trace", "result"),  # the last three of Tempo and Jaeger
+    ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"),
+    ("spans",),
+)
 _OTHER_SIGNALS = {"resourceMetrics": "metrics", "resourceProfiles": "profiles"}
 _EXPORT_SPANS = "Export the spans: files whose objects have 'resourceSpans'."
 
@@ -37,84 +42,108 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     conversion = Conversion(inputs, options, account, CAPTURE)
     logs: dict[tuple[str, str], Row] = defaultdict(dict)
     for path in inputs.paths:
-        for document in documents(inputs, path):
-            if b"resourceLogs" in document.data[:4096] and isinstance(value := decode(inputs, document), dict):
+        for document in documents(inputs, path) if _has_logs(inputs.blocks(path, shown=False)) else ():
+            if b"resourceLogs" in document.data and isinstance(value := decode(inputs, document), dict):
                 _read_logs(value, logs)
     if inputs.problems:
         return
-    found = [span for path in inputs.paths for span in _spans(conversion, path, logs)]
-    if logs and not found:
-        message = "holds log records and no spans"
-        inputs.problem(
-            inputs.paths[0], 1, "/resourceLogs", message, f"Give the file of spans beside it. {_EXPORT_SPANS}"
-        )
-    if len({span.run for span in found}) < 2:
-        for span in found:
-            span.run = None
-    else:
-        account.renamed("service.name", "run")
-    yield from conversion.rows("otlp", spans.drafts(conversion, found))
+    spans_found = [span for path in inputs.paths for span in _spans(conversion, path, logs)]
+    if logs and not spans_found:
+        message = "has log records but no spans"
+        hint = f"Pass the file with the spans too. {_EXPORT_SPANS}"
+        inputs.problem(inputs.paths[0], 1, "/resourceLogs", message, hint)
+    yield from conversion.rows("otlp", spans.drafts(conversion, spans_found, "service.name"))
 
 
 def _spans(conversion: Conversion, path: str, logs: dict[tuple[str, str], Row]) -> Iterator[spans.Span]:
     """Yield the spans of a file; log records were read before."""
-    inputs = conversion.inputs
-    for document in documents(inputs, path):
-        if b"resourceSpans" in document.data[:4096]:  # large: an element at a time
-            for part in members(inputs, document, "resourceSpans"):
-                resource = decode(inputs, part)
-                if resource is not None:
-                    yield from _of_resource(conversion, part, resource, logs)
-        elif b"resourceLogs" not in document.data[:4096] and (value := decode(inputs, document)) is not None:
-            yield from _other(conversion, document, value, logs)
+    stream = Stream(conversion.inputs, path)
+    yield from stream.parts(lambda: _of_value(conversion, path, stream, logs))
 
 
-def _other(
-    conversion: Conversion, document: Document, value: Any, logs: dict[tuple[str, str], Row]
+def _of_value(
+    conversion: Conversion, path: str, stream: Stream, logs: dict[tuple[str, str], Row]
 ) -> Iterator[spans.Span]:
-    """A value whose first bytes do not say that it holds spans: the console exporter's, or none of ours."""
-    row = as_dict(value)
-    if "resourceSpans" in row:
-        for resource in row["resourceSpans"] or ():
-            yield from _of_resource(conversion, document, resource, logs)
-    elif str(as_dict(row.get("context")).get("trace_id", "")).startswith("0x"):
-        yield _console_span(conversion, document, row)
-    else:
-        signal = next((name for name in _OTHER_SIGNALS if name in row), None)
-        keys = ", ".join(list(row)[:6]) or "none"
-        what = f"these are {_OTHER_SIGNALS[signal]}, not spans" if signal else f"is no OTLP/JSON: its keys are {keys}"
-        conversion.inputs.problem(document.path, document.line, f"/{signal}" if signal else "", what, _EXPORT_SPANS)
+    """Yield the spans of one object: a batch of OTLP, or one span of the SDK's console exporter."""
+    line, row, service = stream.line, dict[str, Any](), None
+    batch: list[spans.Span] | None = None  # spans of the resource at hand
+    for name, part in stream.members(_LISTS):
+        if part is None:
+            service, batch = (None, []) if name in _LISTS[0] else (service, batch)
+        elif batch is None:
+            row[name] = None if name == "resourceLogs" else decode(conversion.inputs, part)
+        elif name == "resource":
+            service = _service(conversion, decode(conversion.inputs, part))
+            for span in batch:
+                span.run = service
+        elif name == "spans" and (raw := decode(conversion.inputs, part)) is not None:
+            try:
+                batch.append(read_span(conversion, path, part.line, raw, service, logs))
+            except (TypeError, ValueError, AttributeError, KeyError) as error:
+                message = f"has a span that is not OTLP/JSON: {str(error)[:80]}"
+                conversion.inputs.problem(path, part.line, "/scopeSpans", message, _EXPORT_SPANS)
+            else:
+                yield batch[-1]
+    if batch is None and not row.keys() & {"resourceSpans", "resource_spans", "resourceLogs"}:
+        yield from _other(conversion, path, line, row)
 
 
-def _of_resource(
-    conversion: Conversion, part: Document, resource: Any, logs: dict[tuple[str, str], Row]
-) -> Iterator[spans.Span]:
-    try:
-        service = _attributes(as_dict(resource.get("resource")).get("attributes")).get("service.name")
-        for name in _attributes(as_dict(resource.get("resource")).get("attributes")).keys() - {"service.name"}:
-            conversion.account.dropped(f"resource attribute {name}", "no metric reads it")
-        for scope in resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans") or ():
-            for raw in scope.get("spans") or ():
-                yield read_span(conversion, part.path, part.line, camel(raw), service, logs)
-    except (TypeError, ValueError, AttributeError) as error:
-        message = f"holds a span that is not OTLP/JSON: {str(error)[:80]}"
-        conversion.inputs.problem(part.path, part.line, "/scopeSpans", message, _EXPORT_SPANS)
+def _service(conversion: Conversion, resource: Any) -> str | None:
+    attributes = plain_attributes(as_dict(resource).get("attributes"))
+    name = attributes.pop("service.name", None)
+    for attribute in attributes:
+        conversion.account.dropped(f"resource attribute {attribute}", NOT_READ)
+    return str(name) if name else None
+
+
+def _other(conversion: Conversion, path: str, line: int, row: Row) -> Iterator[spans.Span]:
+    """Yield the spans of an object of the console exporter or of Jaeger; an object of another kind is a problem."""
+    if str(as_dict(row.get("context")).get("trace_id", "")).startswith("0x"):
+        service = as_dict(as_dict(row.get("resource")).get("attributes")).get("service.name")
+        yield read_span(conversion, path, line, _console_span(row), service, {})
+        return
+    jaeger = [one for one in row.get("data") or (row,) if isinstance(one, dict) and "traceID" in one]
+    for trace in jaeger:
+        for raw in trace.get("spans") or ():
+            service = as_dict(as_dict(trace.get("processes")).get(raw.get("processID"))).get("serviceName")
+            yield read_span(conversion, path, line, _jaeger_span(raw), service, {})
+    if jaeger:
+        return
+    signal = next((name for name in _OTHER_SIGNALS if name in row), None)
+    keys = ", ".join(list(row)[:6]) or "none"
+    what = f"these are {_OTHER_SIGNALS[signal]}, not spans" if signal else f"is not OTLP/JSON: its keys are {keys}"
+    conversion.inputs.problem(path, line, f"/{signal}" if signal else "", what, _EXPORT_SPANS)
+
+
+def _has_logs(blocks: Iterable[bytes]) -> bool:
+    tail = b""
+    for block in blocks:
+        if b"resourceLogs" in tail + block:
+            return True
+        tail = block[-12:]
+    return False
 
 
 def read_span(
-    conversion: Conversion, path: str, line: int, raw: Row, service: Any, logs: dict[tuple[str, str], Row]
+    conversion: Conversion, path: str, line: int, raw: Any, service: Any, logs: dict[tuple[str, str], Row]
 ) -> spans.Span:
     """A span of OTLP/JSON; ``service`` is the name of its resource, ``logs`` the contents recorded as log records."""
+    if not isinstance(raw, dict):
+        raise TypeError("it is not an object")
+    raw = camel(raw)
     status = as_dict(raw.get("status"))
-    trace, identity, parent = (_hex(raw.get(name) or "") for name in ("traceId", "spanId", "parentSpanId"))
+    trace, identity, parent = (hex_id(raw.get(name) or "") for name in ("traceId", "spanId", "parentSpanId"))
     span = spans.Span(path, line, trace, identity, parent, str(raw.get("name") or ""))
     if not span.trace or not span.id:
         raise ValueError("it has no traceId or spanId")
     span.start, span.end = _nanos(raw, "startTimeUnixNano"), _nanos(raw, "endTimeUnixNano")
     span.failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
-    attributes = _attributes(raw.get("attributes"))
+    attributes = plain_attributes(raw.get("attributes"))
     for event in raw.get("events") or ():
-        _read_event(span, attributes, str(event.get("name") or ""), _attributes(event.get("attributes")))
+        name, fields = str(event.get("name") or ""), plain_attributes(event.get("attributes"))
+        if name == "exception":
+            span.error = str(fields.get("exception.message") or fields.get("exception.type") or "") or None
+        _read_message(attributes, name, fields)
     if span.failed:
         span.error = status.get("message") or span.error
     span.run = str(service) if service else None
@@ -124,10 +153,9 @@ def read_span(
     return span
 
 
-def _read_event(span: spans.Span, attributes: Row, name: str, fields: Row) -> None:
-    if name == "exception":
-        span.error = str(fields.get("exception.message") or fields.get("exception.type") or "") or None
-    elif name in _MESSAGE_EVENTS:
+def _read_message(attributes: Row, name: str, fields: Row) -> None:
+    """Add the contents of an event, of a span or of a log record, to the attributes of its span."""
+    if name in _MESSAGE_EVENTS:
         role = "user" if name == "gen_ai.user.message" else "assistant"
         content = decoded(fields.get("message", fields.get("content")))
         text = content.get("content") if isinstance(content, dict) else content
@@ -139,71 +167,57 @@ def _read_event(span: spans.Span, attributes: Row, name: str, fields: Row) -> No
 
 def _read_logs(value: Row, logs: dict[tuple[str, str], Row]) -> None:
     """Keep the message contents of log records by the span that they belong to."""
-    for resource in value["resourceLogs"] or ():
+    for resource in value.get("resourceLogs") or ():
         for scope in resource.get("scopeLogs") or ():
             for record in scope.get("logRecords") or ():
-                fields = _attributes(record.get("attributes"))
-                name = record.get("eventName") or fields.get("event.name")
-                if name == _DETAILS:
-                    body = _any(record.get("body") or {})
-                    merged = {**(body if isinstance(body, dict) else {}), **fields}
-                    logs[_hex(record.get("traceId") or ""), _hex(record.get("spanId") or "")].update(merged)
+                fields = plain_attributes(record.get("attributes"))
+                name = str(record.get("eventName") or fields.get("event.name") or "")
+                span = hex_id(record.get("traceId") or ""), hex_id(record.get("spanId") or "")
+                _read_message(logs[span], name, as_dict(any_value(record.get("body") or {})) | fields)
 
 
-def _console_span(conversion: Conversion, document: Document, value: Row) -> spans.Span:
-    """A span as ``ReadableSpan.to_json`` writes it."""
-    status = as_dict(value.get("status"))
-    trace, identity, parent = (
-        str(text or "").removeprefix("0x").lower()
-        for text in (value["context"]["trace_id"], value["context"].get("span_id"), value.get("parent_id"))
-    )
-    span = spans.Span(document.path, document.line, trace, identity, parent, str(value.get("name") or ""))
-    span.start, span.end = nanoseconds(value.get("start_time")), nanoseconds(value.get("end_time"))
-    span.failed = status.get("status_code") == "ERROR"
-    attributes = dict(as_dict(value.get("attributes")))
-    for event in value.get("events") or ():
-        _read_event(span, attributes, str(event.get("name") or ""), event.get("attributes") or {})
-    span.error = (status.get("description") or span.error) if span.failed else span.error
-    service = as_dict(as_dict(value.get("resource")).get("attributes")).get("service.name")
-    span.run = str(service) if service else None
-    read_attributes(conversion, span, attributes)
-    return span
-
-
-def _attributes(pairs: Any) -> Row:
+def _console_span(value: Row) -> Row:
+    """A span as ``ReadableSpan.to_json`` writes it, in the names of OTLP/JSON."""
+    context, status = as_dict(value.get("context")), as_dict(value.get("status"))
     return {
-        str(pair["key"]): _any(pair.get("value") or {})
-        for pair in pairs or ()
-        if isinstance(pair, dict) and "key" in pair
+        **value,
+        "traceId": context.get("trace_id"),
+        "spanId": context.get("span_id"),
+        "parentSpanId": value.get("parent_id"),
+        "startTimeUnixNano": value.get("start_time"),
+        "endTimeUnixNano": value.get("end_time"),
+        "status": {"code": f"STATUS_CODE_{status.get('status_code')}", "message": status.get("description")},
     }
 
 
-def _any(value: Any) -> Any:
-    """An AnyValue of OTLP as a plain value; bytes and what is unknown are None."""
-    if not isinstance(value, dict) or not value:
-        return None if value == {} else value
-    kind, inner = next(iter(value.items()))
-    if inner is None:  # Phoenix writes all of them, in snake case
-        kind, inner = next((one for one in value.items() if one[1] is not None), (kind, None))
-    match kind:
-        case "stringValue" | "boolValue" | "string_value" | "bool_value":
-            found = inner
-        case "intValue" | "int_value":
-            found = int(str(inner)[:20])
-        case "doubleValue" | "double_value":
-            found = inner if isinstance(inner, (int, float)) else None
-        case "arrayValue" | "array_value":
-            found = [_any(item) for item in as_dict(inner).get("values") or ()]
-        case "kvlistValue" | "kvlist_value":
-            found = _attributes(as_dict(inner).get("values"))
-        case _:
-            found = None
-    return found
+def _jaeger_span(value: Row) -> Row:
+    """A span as Jaeger's UI and its API write it, in the names of OTLP/JSON."""
+    tags = _jaeger_fields(value.get("tags"))
+    parents = [one.get("spanID") for one in value.get("references") or () if one.get("traceID") == value.get("traceID")]
+    start = int(value["startTime"]) * 1000
+    return {
+        "traceId": value.get("traceID"),
+        "spanId": value.get("spanID"),
+        "parentSpanId": next(iter(parents), ""),
+        "name": value.get("operationName"),
+        "startTimeUnixNano": start,
+        "endTimeUnixNano": start + int(value.get("duration") or 0) * 1000,
+        "attributes": tags,
+        "events": [
+            {"name": fields.pop("event", ""), "attributes": fields}
+            for fields in (_jaeger_fields(log.get("fields")) for log in value.get("logs") or ())
+        ],
+        "status": {"code": 2 if tags.pop("error", False) else 0, "message": tags.pop("otel.status_description", None)},
+    }
 
 
-def _hex(value: Any) -> str:
+def _jaeger_fields(fields: Any) -> Row:
+    return {str(one.get("key")): one.get("value") for one in fields or () if isinstance(one, dict)}
+
+
+def hex_id(value: Any) -> str:
     """An id as lower-case hex, from hex in any case or from base64 (24 or 12 characters with padding)."""
-    text = str(value or "")
+    text = str(value or "").removeprefix("0x")
     if len(text) in (24, 12) and (text.endswith("=") or len(text) == 12):
         try:
             return base64.b64decode(text, validate=True).hex()

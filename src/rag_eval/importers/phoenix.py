@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import otlp, spans
 from rag_eval.importers.attributes import CAPTURE, read_attributes
-from rag_eval.importers.conversion import Conversion, Options, nanoseconds
-from rag_eval.importers.unwrap import as_dict, as_id, camel
+from rag_eval.importers.conversion import NOT_READ, Conversion, Options
+from rag_eval.importers.unwrap import as_dict, as_id, nanoseconds
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
@@ -17,31 +17,19 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 _FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().to_json(orient="records", date_format="iso")'
 _COLUMN = "attributes."
-_READ = {
-    "id",
-    "name",
-    "context",
-    "span_kind",
-    "parent_id",
-    "start_time",
-    "end_time",
-    "status_code",
-    "status_message",
-    "attributes",
-    "events",
-}
+_READ = "id name context span_kind parent_id start_time end_time status_code status_message attributes events".split()
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and trace row of each trace in the spans of all files."""
     conversion = Conversion(inputs, options, account, CAPTURE)
-    found: list[spans.Span] = []
+    spans_found: list[spans.Span] = []
     for path, line, value in conversion.records("a span", "data"):
         if "resourceSpans" in value:
             yield from otlp.rows(inputs, account, options)
             return
-        found += _spans(conversion, path, line, value)
-    yield from conversion.rows("phoenix", spans.drafts(conversion, found))
+        spans_found += _spans(conversion, path, line, value)
+    yield from conversion.rows("phoenix", spans.drafts(conversion, spans_found))
 
 
 def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.Span]:
@@ -51,9 +39,9 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
     trace = as_id(context.get("trace_id", value.get("context.trace_id")))
     identity = as_id(context.get("span_id", value.get("context.span_id")))
     if "document_position" in value:
-        inputs.problem(path, line, "", "is a row a document, without answers", _FRAME)
+        inputs.problem(path, line, "", "has one row per document, without answers", _FRAME)
     elif "start_time_unix_nano" in value or "startTimeUnixNano" in value:  # GET …/spans/otlpv1
-        yield otlp.read_span(conversion, path, line, camel(value), None, {})
+        yield otlp.read_span(conversion, path, line, value, None, {})
     elif trace is not None and identity is not None:
         span = spans.Span(
             path, line, trace, identity, as_id(value.get("parent_id")) or "", str(value.get("name") or "")
@@ -63,7 +51,7 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
     else:
         inner = [one for part in value.values() if isinstance(part, list) for one in part if isinstance(one, dict)]
         if not inner or "attributes" in value:
-            message = "is no span: context.trace_id and context.span_id are missing"
+            message = "is not a span: context.trace_id and context.span_id are missing"
             inputs.problem(path, line, "/context", message, _FRAME)
             return
         for one in inner:
@@ -77,19 +65,19 @@ def _read(conversion: Conversion, span: spans.Span, value: Row) -> None:
         if value.get(column) is not None:
             setattr(span, name, nanoseconds(value[column]))
             if getattr(span, name) is None:
-                message = f"is no time: '{str(value[column])[:40]}'"
+                message = f"is not a time: '{str(value[column])[:40]}'"
                 inputs.problem(path, line, f"/{column}", message, "Write ISO 8601: 2026-01-31T12:00:00+00:00")
     span.failed = str(value.get("status_code")) in ("ERROR", "StatusCode.ERROR")
     span.error = as_id(value.get("status_message")) if span.failed else None
     columns = {name[len(_COLUMN) :]: one for name, one in value.items() if name.startswith(_COLUMN) and one is not None}
     attributes = {**as_dict(value.get("attributes")), **columns}
     if isinstance(attributes.get("retrieval.documents"), str):
-        inputs.problem(path, line, "/attributes.retrieval.documents", "holds the text of a Python list", _FRAME)
+        inputs.problem(path, line, "/attributes.retrieval.documents", "is the text of a Python list", _FRAME)
         return
     kind = str(value.get("span_kind") or "")
     if kind.upper() not in ("", "UNKNOWN") and not kind.startswith("SPAN_KIND"):
         attributes.setdefault("openinference.span.kind", kind)
     for name in value:
         if name not in _READ and not name.startswith((_COLUMN, "context.")):
-            conversion.account.dropped(name, "no metric reads it")
+            conversion.account.dropped(name, NOT_READ)
     read_attributes(conversion, span, attributes)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import unwrap
-from rag_eval.importers.conversion import Conversion, Draft, Options
-from rag_eval.importers.documents import objects
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Options
+from rag_eval.importers.documents import csv_header, csv_table, objects, yaml_value
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
-_QUESTIONS = ("question", "query", "q", "input", "prompt", "user_input")
-_CONTEXTS = ("context", "contexts", "documents", "retrieved", "chunks")
 _ONE_OF = ("contains", "icontains", "contains-any", "icontains-any")
 _EXPECTED = ("context-recall", "factuality", "similar", "equals", "answer-relevance")
 _FORMS = "Write the results with: promptfoo eval --output results.json"
+TOP_KEYS = re.compile(rb"(?m)^(evalId|results|prompts|providers|tests):")  # of YAML
 _READ = (
     "vars", "testCase", "testIdx", "promptIdx", "provider", "response", "id", "error", "failureReason", "latencyMs",
     "cost", "tokenUsage", "metadata",
@@ -31,26 +32,24 @@ _ERROR = 2  # failureReason: the provider failed; 1 is an assertion
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and trace row of each result; providers, prompts and repeats are runs."""
     conversion = Conversion(inputs, options, account, " Do not set PROMPTFOO_STRIP_RESPONSE_OUTPUT.")
-    found = list(_results(conversion))
+    results = list(_results(conversion))
     prompts: dict[str, set[Any]] = {}  # promptIdx counts the columns: prompts times providers
-    for _, _, result in found:
+    for *_, result in results:
         prompts.setdefault(_provider(result), set()).add(result.get("promptIdx"))
-    names = [
-        f"{_provider(result)}" + (f"-prompt{result.get('promptIdx')}" if len(prompts[_provider(result)]) > 1 else "")
-        for _, _, result in found
-    ]
+    keys = []
+    for *_, result in results:
+        name, prompt = _provider(result), result.get("promptIdx")
+        name += f"-prompt{prompt}" if len(prompts[name]) > 1 else ""
+        keys.append((name, result.get("testIdx"), str(_variables(result))))
+    repeated = max(Counter(keys).values(), default=1) > 1
+    several = len({name for name, *_ in keys}) > 1
     seen: Counter[tuple[str, Any, str]] = Counter()
-    keys = [
-        (name, result.get("testIdx"), str(_variables(result)))
-        for name, (_, _, result) in zip(names, found, strict=True)
-    ]
-    repeated = any(count > 1 for count in Counter(keys).values())
     drafts = []
-    for (path, line, result), name, key in zip(found, names, keys, strict=True):
+    for (path, line, result), key in zip(results, keys, strict=True):
         seen[key] += 1
         draft = _draft(conversion, path, line, result)
-        if repeated or len(set(names)) > 1:
-            draft.run = f"{name}-{seen[key]}" if repeated else name
+        if repeated or several:
+            draft.run = f"{key[0]}-{seen[key]}" if repeated else key[0]
         drafts.append(draft)
     yield from conversion.rows("promptfoo", drafts)
 
@@ -62,33 +61,37 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     for path, line, result in _results(conversion):
         test, variables = unwrap.as_dict(result.get("testCase")), _variables(result)
         metadata = {**unwrap.as_dict(test.get("metadata")), **unwrap.as_dict(result.get("metadata"))}
-        question, qid = _question(conversion, result), _qid(conversion, result)
+        question, qid = conversion.question(_variables(result), result), _qid(conversion, result)
         if question is None:
-            _no_question(conversion, path, line)
-            continue
-        if qid in seen:
-            continue
-        seen.add(qid)
-        substrings, expected, refused = _assertions(conversion, test.get("assert") or ())
-        stated = variables.get("answerable", metadata.get("answerable"))
-        answerable = not refused if stated is None else str(stated).lower() not in ("false", "0", "no")
-        cited = variables.get("citations") or metadata.get("gold_citations") or []
-        yield line, conversion.gold_row(
-            qid, question, expected, [str(one) for one in (cited if isinstance(cited, list) else [cited])],
-            substrings=substrings, answerable=answerable,
-        )  # fmt: skip
+            hint = "Name the variable that holds it: --question /vars/NAME"
+            inputs.problem(path, line, "/vars", "no variable contains the question", hint)
+        elif qid not in seen:
+            seen.add(qid)
+            substrings, expected, refused = _assertions(conversion, test.get("assert") or ())
+            stated = variables.get("answerable", metadata.get("answerable"))
+            answerable = not refused if stated is None else str(stated).lower() not in ("false", "0", "no")
+            cited = variables.get("citations") or metadata.get("gold_citations") or []
+            ids = [str(one) for one in (cited if isinstance(cited, list) else [cited])]
+            more = {"substrings": substrings, "answerable": answerable}
+            yield line, conversion.gold_row(qid, question, expected, ids, **more)
     conversion.finish()
 
 
 def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     for path in conversion.inputs.paths:
-        for line, value in objects(conversion.inputs, path, "a file of results"):
+        for line, value in _values(conversion.inputs, path):
             inner = value.get("results")
             results = inner.get("results") if isinstance(inner, dict) else inner
             if isinstance(results, list):
                 conversion.left_out(value, ("results", "evalId"))
                 conversion.left_out(unwrap.as_dict(inner), ("results", "version"), " of results")
                 yield from ((path, line, one) for one in results if isinstance(one, dict))
+            elif isinstance(tests := value.get("tests"), list):  # a configuration
+                conversion.left_out(value, ("tests",))
+                cases = [(test, one) for test in tests if isinstance(test, dict) for one in _expanded(test.get("vars"))]
+                for place, (test, variables) in enumerate(cases):
+                    conversion.left_out(test, ("vars", "assert", "metadata"), " of tests")
+                    yield path, line, {"testIdx": place, "testCase": test, "vars": variables}
             elif "response" in value or "vars" in value or "testCase" in value:
                 yield path, line, value
             else:
@@ -97,34 +100,59 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
                 conversion.inputs.problem(path, line, "/results", what, _FORMS)
 
 
+def _expanded(variables: Any) -> Iterator[Row]:
+    """The variables of each test that promptfoo makes of one with lists: one for each combination."""
+    lists = {name: one if isinstance(one, list) else [one] for name, one in unwrap.as_dict(variables).items()}
+    yield from (dict(zip(lists, one, strict=True)) for one in product(*lists.values()))
+
+
+def _values(inputs: Inputs, path: str) -> Iterator[tuple[int, Row]]:
+    """Line and value of each object of JSON or YAML, or of each result of CSV."""
+    head = next(inputs.blocks(path, shown=False), b"").removeprefix(b"\xef\xbb\xbf")
+    if not head:
+        return  # empty, or reported: it cannot be read
+    if head.lstrip()[:1] in (b"{", b"["):
+        yield from objects(inputs, path, "a file of results")
+    elif "Grader Reason" in csv_header(head):
+        yield from _results_of_csv(inputs, path)
+    elif isinstance(value := yaml_value(inputs, path), dict):
+        yield 1, value
+    elif value is not None:
+        inputs.problem(path, 1, "", "has no results", _FORMS)
+
+
+def _results_of_csv(inputs: Inputs, path: str) -> Iterator[tuple[int, Row]]:
+    """The results of a table with variables first, then some columns for each provider and prompt."""
+    table = csv_table(inputs, path)
+    header = next(table, (1, []))[1]
+    outputs = [place for place in range(len(header) - 1) if header[place + 1] == "Status"]
+    names = header[: outputs[0]] if outputs else []
+    for test, (line, cells) in enumerate(table):
+        variables = {name: cell for name, cell in zip(names, cells, strict=False) if name != "Description"}
+        for prompt, place in enumerate(outputs):
+            provider = header[place][1:].partition("] ")[0]
+            output, status, reason = cells[place], cells[place + 1], cells[place + 4]
+            failed = {"error": output or reason or "error", "failureReason": _ERROR} if status == "ERROR" else {}
+            yield line, {
+                "testIdx": test, "promptIdx": prompt, "provider": provider, "vars": variables, **failed,
+                "response": {} if failed else {"output": output},
+            }  # fmt: skip
+
+
 def _draft(conversion: Conversion, path: str, line: int, result: Row) -> Draft:
-    account = conversion.account
     response = unwrap.as_dict(result.get("response"))
     output = response.get("output")
-    draft = Draft(
-        path, line, str(result.get("id") or ""), _question(conversion, result), conversion.answer(output, result)
-    )
-    draft.qid = _qid(conversion, result)
-    if (result.get("error") and result.get("failureReason") == _ERROR) or (
-        response.get("error") and draft.answer is None
-    ):
+    question, answer = conversion.question(_variables(result), result), conversion.answer(output, result)
+    draft = Draft(path, line, str(result.get("id") or ""), question, answer, qid=_qid(conversion, result))
+    failed = result.get("error") and result.get("failureReason") == _ERROR
+    if failed or (response.get("error") and answer is None):
         draft.ok = False
-        if draft.answer is None:
+        if answer is None:
             draft.error = str(result.get("error") or response.get("error"))
     draft.chunks = _chunks(conversion, path, line, result, response)
-    if response.get("isRefusal") is True:
-        draft.abstained = True
-    _measure(draft, result, response, account)
-    if isinstance(output, dict) and isinstance(output.get("citations"), list):
-        draft.citations = [str(one) for one in output["citations"]]
-    conversion.left_out(result, _READ, "", _JUDGED)
-    return draft
-
-
-def _measure(draft: Draft, result: Row, response: Row, account: Account) -> None:
-    """Latency, cost and tokens; those of the cache are not those of the system."""
+    draft.abstained = True if response.get("isRefusal") is True else None
     if response.get("cached"):
-        account.dropped("latency and cost of cached responses", "they are those of the cache")
+        conversion.account.dropped("latency and cost of cached responses", "they come from the cache")
     else:
         if isinstance(result.get("latencyMs"), (int, float)) and result["latencyMs"] > 0:
             draft.latency_ms["total"] = result["latencyMs"]
@@ -134,16 +162,16 @@ def _measure(draft: Draft, result: Row, response: Row, account: Account) -> None
     for field, name in (("input_tokens", "prompt"), ("output_tokens", "completion")):
         if isinstance(tokens.get(name), int):
             draft.usage[field] = tokens[name]
+    draft.citations = unwrap.stated_citations(output)
+    conversion.left_out(result, _READ, "", _JUDGED)
+    return draft
 
 
 def _chunks(conversion: Conversion, path: str, line: int, result: Row, response: Row) -> list[Row] | None:
-    places = (_variables(result), response.get("metadata") or {}, result.get("metadata") or {}, response.get("output"))
+    sources = (_variables(result), response.get("metadata") or {}, result.get("metadata") or {}, response.get("output"))
+    stated = (one[name] for one in sources if isinstance(one, dict) for name in unwrap.CONTEXT_KEYS if one.get(name))
     value = conversion.pointed("chunks", result)
-    if value is None:
-        value = next(
-            (one[name] for one in places if isinstance(one, dict) for name in _CONTEXTS if one.get(name)), None
-        )
-    if value is None:
+    if value is None and (value := next(stated, None)) is None:
         return None
     if isinstance(value, str):
         conversion.account.lacking("contexts that are one text: each is one chunk, not cut")
@@ -151,7 +179,7 @@ def _chunks(conversion: Conversion, path: str, line: int, result: Row, response:
     documents = unwrap.documents_in(value) or []
     unread = [one for one in documents if isinstance(one, str) and one.startswith("file://")]
     if unread:
-        hint = "Name where the texts are with --chunks POINTER, such as /response/metadata/documents."
+        hint = "Name the place of the texts with --chunks POINTER, such as /response/metadata/documents."
         conversion.inputs.problem(path, line, "/vars", f"a chunk is the path of a file: '{unread[0][:60]}'", hint)
         return None
     return conversion.chunks(documents, path, line)
@@ -169,18 +197,13 @@ def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str
         if kind in _ONE_OF:
             long = [text for text in texts if len(text) >= 5]
             substrings += long
-            conversion.account.dropped(
-                f"short values of {kind}", "a substring has five characters or more", len(texts) - len(long)
-            )
+            why = "a substring needs at least five characters"
+            conversion.account.dropped(f"short values of {kind}", why, len(texts) - len(long))
         elif kind in _EXPECTED and texts and expected is None:
             expected = texts[0]
         elif kind != "is-refusal":
-            why = (
-                "all of its values must match, and one substring decides here"
-                if kind == "contains-all"
-                else "no metric reads it"
-            )
-            conversion.account.dropped(f"assertion {kind}", why)
+            all_of = "all its values must match, but here one matching substring is enough"
+            conversion.account.dropped(f"assertion {kind}", all_of if kind == "contains-all" else NOT_READ)
     refused = kinds == ["is-refusal"]
     if refused:
         conversion.account.renamed("assertion is-refusal", "answerable: false")
@@ -189,17 +212,6 @@ def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str
 
 def _variables(result: Row) -> Row:
     return unwrap.as_dict(result.get("vars") or unwrap.as_dict(result.get("testCase")).get("vars"))
-
-
-def _question(conversion: Conversion, result: Row) -> str | None:
-    variables = _variables(result)
-    stated = next((variables[name] for name in _QUESTIONS if variables.get(name)), None)
-    return conversion.question(stated, result)
-
-
-def _no_question(conversion: Conversion, path: str, line: int) -> None:
-    hint = "Name the variable that holds it: --question /vars/NAME"
-    conversion.inputs.problem(path, line, "/vars", "no variable holds the question", hint)
 
 
 def _qid(conversion: Conversion, result: Row) -> str:

@@ -28,10 +28,10 @@ _DROPPED = {
     "context_hint": "it is a hint for people",
     "source_file": "the document is named already",
     "evidence": "places in source files are not compared",
-    "context_passages": "what was put before the model is read from traces",
+    "context_passages": "the context of the model is read from traces",
 }
 _HUNDREDTHS = 100
-_BESIDE = "stands beside it and says otherwise"
+_BESIDE = "is also given and differs"
 
 
 def rows(inputs: Inputs, account: Account) -> Numbered:
@@ -41,8 +41,8 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
         row = converted(question, account)
         if row["qid"] in seen:
             field = "id" if question.get("id") else "question"
-            message = f"{quoted(question[field])} stands on line {seen[row['qid']]} already"
-            inputs.problem(path, line, f"/{field}", message, "Give every question an id of its own, or remove one.")
+            message = f"{quoted(question[field])} is already used on line {seen[row['qid']]}"
+            inputs.problem(path, line, f"/{field}", message, "Give each question a unique id, or remove one.")
         else:
             seen[row["qid"]] = line
             yield line, row
@@ -65,7 +65,7 @@ def converted(question: Row, account: Account) -> Row:
     row |= {"category": question["domain"]} if "domain" in question else {}
     relevance = _relevance(question, passages, account)
     if not (unanswerable or row["gold_citations"] or relevance):
-        account.lacking("answerable items name no passage and no document: to precision any answer to them is right")
+        account.lacking("answerable items without a passage or document: precision counts any answer to them as right")
     return row | relevance | _meta(question, account)
 
 
@@ -85,16 +85,16 @@ def _tell(question: Row, account: Account) -> None:
 
 
 def _citations(passages: list[Any], unanswerable: bool, account: Account) -> list[str]:
-    found = []
+    citations = []
     for passage in passages:
         if isinstance(passage, str) or "chunk_id" not in passage:
-            account.dropped("a gold passage without chunk_id", "nothing says which chunk it is")
+            account.dropped("a gold passage without chunk_id", "it has no chunk id")
         elif unanswerable:
-            account.dropped("a gold passage of an unanswerable question", "it has no right citation")
+            account.dropped("a gold passage of an unanswerable question", "such a question has no right citation")
         else:
             account.renamed("gold_passages.chunk_id", "gold_citations")
-            found.append(passage["chunk_id"])
-    return found
+            citations.append(passage["chunk_id"])
+    return citations
 
 
 def _relevance(question: Row, passages: list[Any], account: Account) -> Row:
@@ -106,7 +106,7 @@ def _relevance(question: Row, passages: list[Any], account: Account) -> Row:
         if any(field in passage for passage in objects):
             account.renamed(f"gold_passages.{field}", to)
     if any("text" in passage for passage in objects):
-        account.dropped("gold_passages.text", "chunks are told by their ids")
+        account.dropped("gold_passages.text", "chunks are identified by their ids")
     graded = any(grade != _HUNDREDTHS for grade in grades.values())
     return ({"relevant_docs": list(dict.fromkeys(docs))} if docs else {}) | (
         {"relevance_grades": grades} if graded else {}
@@ -115,22 +115,22 @@ def _relevance(question: Row, passages: list[Any], account: Account) -> Row:
 
 def _grades(passages: list[Row], account: Account) -> dict[str, int]:
     """The grade of each chunk. One of several passages is as relevant as the most relevant of them."""
-    found: dict[str, int] = {}
+    grades: dict[str, int] = {}
     for passage in passages:
         if "chunk_id" in passage:
             chunk, grade = passage["chunk_id"], round(passage.get("relevance_score", 1) * _HUNDREDTHS)
-            if found.setdefault(chunk, grade) != grade:
-                account.dropped("a further relevance_score of one chunk", "the highest one counts")
-            found[chunk] = max(grade, found[chunk])
-    return found
+            if grades.setdefault(chunk, grade) != grade:
+                account.dropped("another relevance_score of the same chunk", "the highest one counts")
+            grades[chunk] = max(grade, grades[chunk])
+    return grades
 
 
 def _meta(question: Row, account: Account) -> Row:
-    kept = {"document": question["document"]} if "document" in question else {}
+    meta = {"document": question["document"]} if "document" in question else {}
     for name, value in question.get("metadata", {}).items():
         if isinstance(value, (str, int, float)):
-            if kept.setdefault(name, value) != value:
+            if meta.setdefault(name, value) != value:
                 account.dropped("metadata.document", f"document {_BESIDE}")
         else:
-            account.dropped("metadata that is no text, number or truth value", "slices go by those alone")
-    return {"meta": kept} if kept else {}
+            account.dropped("metadata other than texts, numbers and truth values", "slices use only these")
+    return {"meta": meta} if meta else {}

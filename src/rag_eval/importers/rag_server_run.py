@@ -10,8 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
+from rag_eval.analysis.baseline import MOST
 from rag_eval.analysis.notes import Input, InputNote
-from rag_eval.analysis.operations import MOST
 from rag_eval.analysis.report import Report, contract
 from rag_eval.common.escaping import quoted
 from rag_eval.gates.policy import Policy
@@ -45,7 +45,7 @@ _NAMES = {
 _PHRASES = "a refusal is any answer with one of its phrases in it, or an empty one"
 _CITED = "an answer without citations counts there, and passages are matched by their words too"
 _OTHER = {
-    "precision": "it divides by the number returned where that is less than k",
+    "precision": "it divides by the number returned if that is less than k",
     "citation_precision": _CITED,
     "citation_recall": _CITED,
     "section_accuracy": _CITED,
@@ -53,13 +53,13 @@ _OTHER = {
     "over_refusal": _PHRASES,
     "under_refusal": _PHRASES,
     "latency_total_ms": "it is measured from the client, and percentiles are taken otherwise",
-    "cost_usd": "it goes by the framework's own prices",
+    "cost_usd": "it uses the framework's prices",
 }
-_JUDGED = "an LLM judged it, and judged metrics are not here"
-_UNKNOWN = "there is no such metric here"
+_JUDGED = "an LLM judged it, and judged values are not imported"
+_UNKNOWN = "rag-eval has no such metric"
 _SHOWN = {"id", "name", "created_at", "completed_at", "config", "scorecard", "question_count", "error_count"}
 _LEFT = {
-    "weighted_score": "rag-eval compare weighs by objectives of its own",
+    "weighted_score": "rag-eval compare uses its own weights",
     "metadata": "it changes no value",
     "datasets": "a baseline names no data set",
 }
@@ -74,32 +74,33 @@ def report(inputs: Inputs, account: Account) -> Report | None:
     before = inputs.problems
     metrics = _metrics(run, path, inputs, account)
     for name in run.keys() - _SHOWN:
-        account.dropped(name, _LEFT.get(name, "it is no field of the form"))
+        account.dropped(name, _LEFT.get(name, "it is not a field of the format"))
     if inputs.problems > before:
         return None
-    comparable = {name: contract(measure(name), Policy()) for name in metrics if _same(measure(name))}
+    comparable = {name: contract(measure(name), Policy()) for name in metrics if not _differs(measure(name))}
     return _report(run, metrics, comparable, Input("baseline", path, inputs.digest(path)))
 
 
 def _metrics(run: Row, path: str, inputs: Inputs, account: Account) -> dict[str, MetricResult]:
-    found: dict[str, MetricResult] = {}
+    metrics: dict[str, MetricResult] = {}
     for place, entry in enumerate(run["scorecard"]["metrics"]):
-        own = _counterpart(entry, account)
-        where = f"/scorecard/metrics/{place}"
-        if own is None:
+        measure, where = _counterpart(entry, account), f"/scorecard/metrics/{place}"
+        if measure is None:
             continue
-        if own.name in found:
+        if measure.name in metrics:
             hint = "Remove one of the two."
-            inputs.problem(path, 0, f"{where}/name", f"{quoted(entry['name'])} says {own.name} once more", hint)
-        elif not _possible(own, entry["value"]):
-            hint = "Take the file from where the run was saved."
-            inputs.problem(path, 0, f"{where}/value", f"{own.name} cannot be {quoted(entry['value'])}", hint)
-        else:
-            n = int(entry.get("sample_size", run["question_count"]))
-            found[own.name] = MetricResult(
-                float(entry["value"]), n, None, None, own.metric.better, own.metric.perspective
+            inputs.problem(
+                path, 0, f"{where}/name", f"{quoted(entry['name'])} gives {measure.name} a second time", hint
             )
-    return found
+        elif not 0 <= entry["value"] <= (1 if measure.metric.bounded else MOST):
+            hint = "Use the file in the folder of the saved run."
+            inputs.problem(path, 0, f"{where}/value", f"{measure.name} cannot be {quoted(entry['value'])}", hint)
+        else:
+            n, value = int(entry.get("sample_size", run["question_count"])), float(entry["value"])
+            metrics[measure.name] = MetricResult(
+                value, n, None, None, measure.metric.better, measure.metric.perspective
+            )
+    return metrics
 
 
 def _counterpart(entry: Row, account: Account) -> Measure | None:
@@ -109,31 +110,22 @@ def _counterpart(entry: Row, account: Account) -> Measure | None:
     if entry["value"] is None:
         account.dropped(name, "it has no value in that run")
         return None
-    own = find(ours)
-    if own is None:
+    measure = find(ours)
+    if measure is None:
         account.dropped(name, _JUDGED if entry.get("group") == "generation" else _UNKNOWN)
         return None
-    shown = ours if _same(own) else f"{ours}, and compared with nothing: {_OTHER[_family(own)]}"
-    account.renamed(name, shown)
-    return own
+    account.renamed(name, f"{ours}, which is not compared: {why}" if (why := _differs(measure)) else ours)
+    return measure
 
 
-def _family(own: Measure) -> str:
-    return own.metric.name.removesuffix("@k")
-
-
-def _same(own: Measure) -> bool:
-    """Whether the framework's definition is ours."""
-    return _family(own) not in _OTHER
-
-
-def _possible(own: Measure, value: float) -> bool:
-    return 0 <= value <= (1 if own.metric.bounded else MOST)
+def _differs(measure: Measure) -> str:
+    """How the framework's definition differs from ours; '' if it does not."""
+    return _OTHER.get(measure.metric.name.removesuffix("@k"), "")
 
 
 def _report(run: Row, metrics: dict[str, MetricResult], contracts: dict[str, str], source: Input) -> Report:
     asked, failed = int(run["question_count"]), int(min(run.get("error_count", 0), run["question_count"]))
-    notes = [InputNote(source.path, 0, "values of another framework's run: it holds no question to compare by", 1)]
+    notes = [InputNote(source.path, 0, "values of another framework's run, which has no questions to compare", 1)]
     if failed:
         message = f"its values leave out {failed} question(s) that failed; here such a question counts as wrong"
         notes.append(InputNote(source.path, 0, message, 1))
@@ -159,6 +151,6 @@ def _report(run: Row, metrics: dict[str, MetricResult], contracts: dict[str, str
 
 
 def _about(run: Row) -> Row:
-    """What run.json would say of such a run: which one it is, and its server's settings."""
+    """Return run.json's fields for such a run: its name and its server's settings."""
     named = {field: run[field] for field in ("id", "name", "created_at", "completed_at") if run.get(field)}
     return {**named, **({"config": run["config"]} if "config" in run else {})}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Options
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, Options
 from rag_eval.importers.samples import as_list, question_id, samples
-from rag_eval.importers.unwrap import as_id, message_text, role_of
+from rag_eval.importers.unwrap import as_id, message_text, number, role_of
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
@@ -50,7 +50,7 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
         reference = row.get("reference")
         if isinstance(several := row.get("ground_truths"), list) and several:
             reference = several[0] if reference is None else reference
-            account.dropped("further texts of ground_truths", "the first is the expected answer", len(several) - 1)
+            account.dropped("other texts of ground_truths", "the first is the expected answer", len(several) - 1)
         texts += bool(contexts and not ids)
         empty += contexts == []
         cited = [str(one) for one in ids] if ids else conversion.reference_ids(str(one) for one in contexts or ())
@@ -65,17 +65,15 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
                     f"asks the question of {qid} again, with another reference",
                     "Keep one sample a question.",
                 )
-            account.dropped("a sample of a question that came before", "it says the same")
+            account.dropped("a sample of a question that came before", "it has the same meaning")
             continue
         yield line, gold
     if texts:
         account.lacking(
-            "ids are made of texts: the traces must come through ragas-trace or carry the same texts", texts
+            "chunk ids are derived from texts: import the traces with ragas-trace, or use the same texts", texts
         )
     if empty:
-        account.lacking(
-            "questions with an empty list of reference_contexts: name what is unanswerable with --unanswerable", empty
-        )
+        account.lacking("questions with empty reference_contexts; mark unanswerable ones with --unanswerable", empty)
     conversion.finish()
 
 
@@ -95,8 +93,8 @@ def _drafts(conversion: Conversion) -> Iterator[Draft]:
         answers = row.get("multi_responses") if row.get("response") is None else None
         if answers is None:
             yield Draft(path, line, "", row["user_input"], as_id(row.get("response")), chunks, qid=qid)
-        for number, answer in enumerate(answers or (), 1):
-            yield Draft(path, line, "", row["user_input"], as_id(answer), chunks, qid=qid, run=f"try-{number}")
+        for place, answer in enumerate(answers or (), 1):
+            yield Draft(path, line, "", row["user_input"], as_id(answer), chunks, qid=qid, run=f"try-{place}")
 
 
 def _samples(conversion: Conversion) -> Iterator[tuple[str, int, str, Row]]:
@@ -109,12 +107,9 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, int, str, Row]]:
                 for value in row.values()
             ):
                 hint = "Export the evaluation dataset itself: dataset.to_jsonl(PATH)."
-                inputs.problem(path, line, "", "holds annotations that train a judge, not samples", hint)
+                inputs.problem(path, line, "", "contains annotations that train a judge, not samples", hint)
                 return
-            for old, new in _OLD.items():
-                if old in row and new not in row:
-                    row[new] = row.pop(old)
-                    account.renamed(old, new)
+            _rename(account, row)
             if isinstance(row.get("user_input"), list) and not _last_turn(conversion, path, line, row):
                 continue
             question = conversion.question(row.get("user_input"), row)
@@ -125,9 +120,18 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, int, str, Row]]:
             row["user_input"] = question
             for name, value in row.items():
                 if name not in _FIELDS:
-                    account.dropped(name, JUDGED if isinstance(value, (int, float)) else "no metric reads it")
-            own = conversion.qid(row) or as_id(row.get("id"))
-            yield path, line, own or question_id("ragas", question), row
+                    account.dropped(name, JUDGED if number(value) is not None else NOT_READ)
+            qid = conversion.qid(row) or as_id(row.get("id"))
+            yield path, line, qid or question_id("ragas", question), row
+
+
+def _rename(account: Account, row: Row) -> None:
+    """Give the columns of before 0.2 their names of today; the contexts of a test set were reference contexts."""
+    of_test_set = "evolution_type" in row and "answer" not in row
+    for old, new in (_OLD | ({"contexts": "reference_contexts"} if of_test_set else {})).items():
+        if old in row and new not in row:
+            row[new] = row.pop(old)
+            account.renamed(old, new)
 
 
 def _last_turn(conversion: Conversion, path: str, line: int, row: Row) -> bool:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_eval.importers.conversion import Conversion, Draft, milliseconds, round_half_even
+from rag_eval.importers.conversion import Conversion, Draft
+from rag_eval.importers.unwrap import (
+    REDACTED,
+    documents_in,
+    is_repr,
+    milliseconds,
+    question_text,
+    round_half_even,
+    stated_citations,
+)
+
+Row = dict[str, Any]
 
 RETRIEVER, RERANKER, GENERATION, GUARDRAIL, ROOT, OTHER = (
     "retriever",
@@ -17,7 +28,8 @@ RETRIEVER, RERANKER, GENERATION, GUARDRAIL, ROOT, OTHER = (
     "root",
     "other",
 )
-_LONGEST_PROMPT = 4000  # characters; a longer one holds documents
+_STEPS = (RETRIEVER, RERANKER, GENERATION)
+_LONGEST_PROMPT = 4000  # characters; a longer one holds documents, so it is no question
 
 
 @dataclass(slots=True)
@@ -37,7 +49,8 @@ class Span:
     failed: bool = False
     error: str | None = None
     question: str | None = None
-    prompt: str | None = None  # what a generation below the root was asked: it may be more than the question
+    query: str | None = None  # of a retriever
+    prompt: str | None = None  # the end of what a generation below the root was asked: it may be more than the question
     answer: str | None = None
     chunks: list[dict[str, Any]] | None = None  # of retrievers and rerankers
     qid: str | None = None
@@ -58,35 +71,69 @@ def ask(conversion: Conversion, span: Span, value: Any, row: Any = None) -> None
     text = conversion.question(value, row)
     if span.kind != GENERATION or not span.parent:
         span.question = text
-    elif text is not None and len(text) <= _LONGEST_PROMPT:
-        span.prompt = text
+    elif text is not None:
+        span.prompt = text[-_LONGEST_PROMPT - 1 :]
 
 
-def drafts(conversion: Conversion, spans: Iterable[Span]) -> Iterator[Draft]:
-    """Group spans by trace and yield what each trace tells; incomplete traces are named in the account."""
+def read_contents(conversion: Conversion, span: Span, asked: Any, output: Any, row: Any = None) -> None:
+    """Read what went in and came out: documents of a retriever, question and answer of everything else."""
+    if span.name == conversion.options.retriever:
+        span.kind = RETRIEVER
+    if span.kind in (RETRIEVER, RERANKER):
+        documents = documents_in(output)
+        if documents is not None:
+            span.chunks = conversion.chunks(documents, span.path, span.line)
+        span.query = question_text(asked)[0]
+        return
+    if asked is not None or row is not None:
+        ask(conversion, span, asked, row)
+    if (output is not None or row is not None) and (span.kind in (GENERATION, ROOT) or not span.parent):
+        span.answer, span.citations = conversion.answer(output, row), stated_citations(output)
+
+
+def drafts(conversion: Conversion, spans: Iterable[Span], run: str = "") -> Iterator[Draft]:
+    """Group spans by trace and yield what each trace tells; incomplete traces are named in the account.
+
+    ``run`` is the field that the runs are from; traces that all have the same one have none.
+    """
     account = conversion.account
-    turns: Counter[str] = Counter()
     names: Counter[str] = Counter()
-    without = 0
+    turns: dict[str, list[tuple[int, str]]] = defaultdict(list)  # start and id of the traces of a conversation
+    result: list[tuple[str, Span, list[Span]]] = []
     for trace, by_id in _traces(conversion, spans).items():
         members = sorted(by_id.values(), key=lambda span: (span.order, span.start or 0, span.id))
+        start = min((span.start for span in members if span.start is not None), default=None)
+        conversation = next((span.conversation for span in members if span.conversation), None)
+        if conversation and any(span.kind in _STEPS or span.answer for span in members):
+            turns[conversation].append((start or 0, trace))
+        if not conversion.in_window(start):
+            continue  # before its root is looked for: a trace across the edge of the window may not be whole
         root = _root(conversion, trace, members)
         if root is None:
             continue
-        if not _answers_a_question(root, members):
+        if not (root.question and root.answer) and not any(span.kind in _STEPS for span in members):
             account.dropped(f"traces of '{root.name}'", "neither retrieval nor generation happened in them")
             continue
-        if not any(span.chunks is not None for span in members):
+        root.conversation = conversation
+        result.append((trace, root, members))
+    several_runs = len({root.run for _, root, _ in result}) > 1
+    if several_runs:
+        account.renamed(run, "run")
+    turn_numbers = {trace: place for traces in turns.values() for place, (_, trace) in enumerate(sorted(traces), 1)}
+    without = 0
+    for trace, root, members in result:
+        draft = _draft(conversion, root, members)
+        draft.run = root.run if several_runs else None
+        if draft.chunks is None and not draft.is_empty():
             without += 1
             names.update(span.name for span in members if span is not root)
-        turns[root.conversation or ""] += 1
-        yield _draft(conversion, root, members)
+        if root.conversation and trace in turn_numbers:
+            draft.conversation, draft.turn = root.conversation, turn_numbers[trace]
+            draft.turns = len(turns[root.conversation])
+        yield draft
     frequent = ", ".join(f"'{name}'" for name, _ in names.most_common(5))
     hint = f"; name one with --retriever (most frequent spans: {frequent})" if frequent else ""
-    if without:
-        account.lacking(f"traces without a retriever: their rows have no chunks{hint}", without)
-    if several := sum(count for name, count in turns.items() if name and count > 1):
-        account.lacking("traces that are turns of one conversation; each is a row of its own", several)
+    account.lacking(f"traces without a retriever: their rows have no chunks{hint}", without)
 
 
 def _traces(conversion: Conversion, spans: Iterable[Span]) -> dict[str, dict[str, Span]]:
@@ -99,16 +146,9 @@ def _traces(conversion: Conversion, spans: Iterable[Span]) -> dict[str, dict[str
         if _content(known) == _content(span):
             conversion.account.dropped("repeated spans", "both are the same")
         else:
-            message = f"span {span.id!r} is there twice with different content, first on line {known.line}"
+            message = f"span {span.id!r} occurs twice with different content, first on line {known.line}"
             conversion.inputs.problem(span.path, span.line, "", message, "Export each span once.")
     return traces
-
-
-def _answers_a_question(root: Span, members: list[Span]) -> bool:
-    """Whether a trace is more than a health check or an ingestion."""
-    return bool(root.question and root.answer) or any(
-        span.kind in (RETRIEVER, RERANKER, GENERATION) for span in members
-    )
 
 
 def _content(span: Span) -> tuple[Any, ...]:
@@ -122,16 +162,17 @@ def _root(conversion: Conversion, trace: str, members: list[Span]) -> Span | Non
     if len(tops) > 1 and len(roots) == 1:
         conversion.account.lacking("spans whose parent is not in the file", len(tops) - 1)
     elif len(tops) == 1 and not roots:
-        conversion.account.lacking("traces whose root is not in the file: the topmost span is taken for it")
+        conversion.account.lacking("traces whose root is not in the file: the topmost span is used as the root")
         roots = tops
     elif len(roots) > 1:
-        told = [span for span in roots if span.question is not None and (span.answer is not None or span.failed)]
-        roots = told if len(told) == 1 else roots
+        answered = [span for span in roots if span.question is not None and (span.answer is not None or span.failed)]
+        roots = answered if len(answered) == 1 else roots
     if len(roots) == 1:
         return roots[0]
     first = tops[0] if tops else members[0]
-    message = f"trace {trace!r} has {len(roots) or len(tops)} spans that may be its root"
-    conversion.inputs.problem(first.path, first.line, "", message, "Export whole traces: all spans of each.")
+    message = f"trace {trace!r} has {len(roots) or len(tops)} possible roots"
+    hint = "Export whole traces: all spans of each. Leave out traces that were still running: --until TIME"
+    conversion.inputs.problem(first.path, first.line, "", message, hint)
     return None
 
 
@@ -140,29 +181,18 @@ def _draft(conversion: Conversion, root: Span, members: list[Span]) -> Draft:
     for span in members:
         children[span.parent].append(span)
     generations = [span for span in members if span.kind == GENERATION]
-    answered = [span for span in generations if span.answer is not None]
-    answer = root.answer
-    if answer is None and answered:
-        answer = max(answered, key=lambda span: (span.end or span.start or 0, span.id)).answer
-    question = root.question
-    if question is None:
-        question = next(
-            (span.question for span in members if span.question is not None and span.kind != RETRIEVER), None
-        )
-    if question is None:
-        question = next((span.prompt for span in members if span.prompt is not None), None)
-        if question is not None:
-            conversion.account.lacking(
-                "traces whose question is the prompt of their first generation: the root records none"
-            )
-    draft = Draft(root.path, root.line, root.trace, question, answer, _retrieved(conversion, members, children))
+    question, answer = _question_and_answer(conversion, root, members)
+    draft = Draft(root.path, root.line, root.trace, question, answer)
+    _read_retrievals(conversion, draft, members, children)
     draft.qid = next((span.qid for span in (root, *members) if span.qid), None)
-    draft.run, draft.start_ns = root.run, root.start
-    draft.citations = root.citations
-    if root.failed:
+    draft.start_ns, draft.citations = root.start, root.citations
+    failed = root if root.failed else None
+    if answer is None and failed is None:  # an error below the root counts if nothing was answered after it
+        failed = max((span for span in members if span.failed), key=lambda span: span.end or 0, default=None)
+    if failed:
         draft.ok = False
         if answer is None:
-            draft.error = root.error or "error"
+            draft.error = failed.error or "error"
     draft.abstained = True if any(span.abstained for span in members) else None
     if any(span.blocked for span in members):
         draft.policy_flags = ["guardrail_blocked"]
@@ -173,34 +203,91 @@ def _draft(conversion: Conversion, root: Span, members: list[Span]) -> Draft:
     }
     draft.latency_ms = {name: value for name, value in times.items() if value}
     if times["total"] is None:
-        conversion.account.lacking("traces without a duration: no end, or an end before the start")
+        conversion.account.lacking("traces without a duration: the end is missing or before the start")
     draft.usage = _usage(conversion, generations, children)
     return draft
 
 
-def _retrieved(
-    conversion: Conversion, members: list[Span], children: dict[str, list[Span]]
-) -> list[dict[str, Any]] | None:
-    """Chunks of all retrievals in order of their start; a reranker replaces the list that it was given."""
-    steps = [span for span in members if span.kind in (RETRIEVER, RERANKER) and span.chunks is not None]
-    if not steps:
-        return None
-    lists: list[list[dict[str, Any]]] = []
-    for span in steps:
+def _question_and_answer(conversion: Conversion, root: Span, members: list[Span]) -> tuple[str | None, str | None]:
+    """What the root records, else what the steps below it do."""
+    answered = [span for span in members if span.kind == GENERATION and span.answer is not None]
+    answer = root.answer
+    if root.failed:  # what a step below it answered did not reach the user; some tools record the empty text
+        answer = answer or None
+    elif (answer is None or is_repr(answer)) and answered:
+        answer = max(answered, key=lambda span: (span.end or span.start or 0, span.id)).answer
+    question = root.question
+    if question is None:
+        question = next(
+            (span.question for span in members if span.question is not None and span.kind != RETRIEVER), None
+        )
+    if question is None:
+        prompt = next((span.prompt for span in members if span.prompt is not None), None) or ""
+        query = next((span.query for span in members if span.query and span.query in prompt), None)
+        question = query or (prompt if len(prompt) <= _LONGEST_PROMPT else "") or None
+        if question is not None:
+            origin = "query of a retriever, which a prompt repeats," if query else "prompt of the first generation"
+            conversion.account.lacking(f"traces whose root records no question: the {origin} is used")
+    return question, answer
+
+
+def _descendants(span: Span, children: Mapping[str, list[Span]]) -> Iterator[Span]:
+    """Yield the spans below a span; parents that form a circle are a file's fault, and end."""
+    below, seen = list(children.get(span.id, ())), {span.id}
+    while below:
+        child = below.pop()
+        if child.id not in seen:
+            seen.add(child.id)
+            yield child
+            below += children.get(child.id, ())
+
+
+def _read_retrievals(
+    conversion: Conversion, draft: Draft, members: list[Span], below: Mapping[str, list[Span]]
+) -> None:
+    """Take the chunks of all retrievals in order of their start.
+
+    A reranker replaces the lists that it was given, and a retriever those of the retrievers below it.
+    """
+    steps: list[tuple[str | None, list[Span], list[Row]]] = []  # query, spans and chunks
+    retrievers = [span for span in members if span.chunks is not None]
+    inside: set[str] = set()  # ids of spans below a retriever that replaces their lists
+    for span in [span for span in retrievers if span.kind in (RETRIEVER, RERANKER)] or retrievers:
+        chunks, query, took = span.chunks or [], span.query, [span]
+        ids = {chunk["id"] for chunk in chunks}
+        if span.id in inside:
+            continue
         if span.kind == RERANKER:
-            given = {chunk["id"] for chunk in span.chunks or ()}
-            replaced = [place for place, chunks in enumerate(lists) if given & {chunk["id"] for chunk in chunks}]
-            lists = [chunks for place, chunks in enumerate(lists) if place not in replaced]
-        elif any(child.kind == RETRIEVER and child.chunks for child in children[span.id]):
-            continue  # a wrapper that repeats what the retriever below it returned
-        lists.append(span.chunks or [])
-    if sum(1 for chunks in lists if chunks) > 1:
-        conversion.account.lacking("traces with several retrievals: their chunks stand one list after the other")
-    found: dict[str, dict[str, Any]] = {}
-    for chunks in lists:
+            given = [step for step in steps if ids & {chunk["id"] for chunk in step[2]}]
+            steps = [step for step in steps if step not in given]
+            query = next((step[0] for step in given if step[0]), query)
+            took += [one for step in given for one in step[1]]
+        elif inner := [one for one in _descendants(span, below) if one.kind == RETRIEVER and one.chunks is not None]:
+            if any(one.chunks for one in inner) and not ids & {
+                chunk["id"] for one in inner for chunk in one.chunks or ()
+            }:
+                continue  # it names its documents otherwise: the retrievers below are nearer to the index
+            inside |= {one.id for one in inner}
+        steps.append((query, took, chunks))
+    if not steps:
+        return
+    first: dict[str, Row] = {}
+    for *_, chunks in steps:
         for chunk in chunks:
-            found.setdefault(chunk["id"], chunk)
-    return list(found.values())
+            first.setdefault(chunk["id"], chunk)
+    draft.chunks = list(first.values())
+    if len(steps) > 1:
+        conversion.account.lacking(
+            "traces with several retrievals: retrievals has each of them, chunks has all in order"
+        )
+        draft.retrievals = [
+            {
+                **({"query": query} if query and query != REDACTED else {}),
+                "ids": [chunk["id"] for chunk in chunks],
+                **({"ms": time} if (time := _union(took)) else {}),
+            }
+            for query, took, chunks in steps
+        ]
 
 
 def _union(spans: list[Span]) -> float | None:
@@ -219,23 +306,20 @@ def _union(spans: list[Span]) -> float | None:
 
 def _usage(conversion: Conversion, generations: list[Span], children: dict[str, list[Span]]) -> dict[str, Any]:
     """Tokens and cost over generations without a generation below them: wrappers repeat what is below."""
-
-    def repeats(span: Span) -> bool:
-        below = list(children[span.id])
-        while below:
-            child = below.pop()
-            if child.kind == GENERATION and (child.input_tokens is not None or child.cost_usd is not None):
-                return True
-            below += children[child.id]
-        return False
-
-    leaves = [span for span in generations if not repeats(span)]
+    leaves = [
+        span
+        for span in generations
+        if not any(
+            child.kind == GENERATION and (child.input_tokens is not None or child.cost_usd is not None)
+            for child in _descendants(span, children)
+        )
+    ]
     usage: dict[str, Any] = {}
     models = list(dict.fromkeys(span.model for span in leaves if span.model))
     if models:
         usage["model"] = models[-1]
         if len(models) > 1:
-            conversion.account.lacking("traces with several models: the last one is kept")
+            conversion.account.lacking("traces with several models: the last one is used")
     for name in ("input_tokens", "output_tokens", "cost_usd"):
         values = [value for span in leaves if (value := getattr(span, name)) is not None]
         if values:

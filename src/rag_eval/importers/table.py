@@ -17,10 +17,19 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 FIELDS = {
     "qid": ("qid", "question_id", "query_id", "case_id", "example_id", "id"),
-    "question": ("question", "query", "user_input", "q", "input", "prompt"),
-    "answer": ("answer", "response", "generated_answer", "actual_output", "output", "prediction"),
+    "question": ("question", "query", "user_input", "q", "input", "inputs", "prompt"),
+    "answer": ("answer", "response", "generated_answer", "actual_output", "output", "outputs", "prediction"),
     "citations": ("citations", "cited", "cited_ids"),
-    "chunks": ("chunks", "documents", "retrieved_contexts", "contexts", "context", "retrieval_context", "passage"),
+    "chunks": (
+        "chunks",
+        "documents",
+        "retrieved_contexts",
+        "retrieved_context",
+        "contexts",
+        "context",
+        "retrieval_context",
+        "passage",
+    ),
     "chunk_ids": ("retrieved_ids", "retrieved_context_ids", "chunk_ids", "doc_ids", "passage_id"),
     "run": ("run", "query_run", "model", "provider", "experiment"),
     "error": ("error",),
@@ -60,16 +69,15 @@ def _drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
     inputs, account = conversion.inputs, conversion.account
     drafts: dict[tuple[str | None, str | None, str | None], Draft] = {}
     for path in inputs.paths:
-        records = csv_rows(inputs, path) if is_csv(inputs, path) else objects(inputs, path, "a record")
         read = {pointer.lstrip("/").partition("/")[0] for pointer in fields.values()}
         used = dict.fromkeys(fields, 0)
-        for line, row in records:
+        for line, row in objects(inputs, path, "a record"):
             values = {field: _value(row, pointer) for field, pointer in fields.items()}
             for field, value in values.items():
                 used[field] += value is not None
             for name in row:
                 if name not in read:
-                    account.dropped(name, "the map does not name it")
+                    account.dropped(name, "the map does not contain it")
             question = unwrap.as_id(values.get("question"))
             key = unwrap.as_id(values.get("qid")), question, unwrap.as_id(values.get("run"))
             documents = _documents(conversion, path, line, values)
@@ -108,10 +116,10 @@ def _draft(conversion: Conversion, path: str, line: int, values: Row) -> Draft:
         )
         draft.citations = [str(one) for one in found or ()]
     for field, scale in (("latency_ms", 1), ("latency_s", 1000)):
-        if (number := _number(values.get(field))) is not None and number > 0:
+        if (number := unwrap.number(values.get(field))) is not None and number > 0:
             draft.latency_ms["total"] = round(number * scale, 3)
     for field in ("input_tokens", "output_tokens", "cost_usd"):
-        if (number := _number(values.get(field))) is not None:
+        if (number := unwrap.number(values.get(field))) is not None:
             draft.usage[field] = number if field == "cost_usd" else int(number)
     return draft
 
@@ -136,10 +144,3 @@ def _text(value: Any) -> Row:
 def _items(value: Any) -> list[Any]:
     value = unwrap.decoded(value)
     return value if isinstance(value, list) else [value]
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return float(value) if value is not None and not isinstance(value, bool) else None
-    except (TypeError, ValueError):
-        return None

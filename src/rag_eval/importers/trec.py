@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.importers.conversion import Conversion, Draft, Options
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Options
 from rag_eval.importers.documents import objects, text_lines
 from rag_eval.importers.unwrap import as_id
 
@@ -19,70 +19,68 @@ if TYPE_CHECKING:
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
-Judgements = dict[str, dict[str, int]]
 _INTEGER = re.compile(r"[+-]?\d{1,9}")
 _QRELS = "A line of qrels is: TOPIC ITERATION DOCUMENT RELEVANCE, such as 301 0 FR940202-2-00150 1"
 _RUN = "A line of a run is: TOPIC Q0 DOCUMENT RANK SCORE TAG, such as 301 Q0 FR940202-2-00150 1 14.2 bm25"
 
 
+class Judgements:
+    """The grade of each document by topic, and the line of each topic."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        self.grades: dict[str, dict[str, int]] = {}
+        self.lines: dict[str, int] = {}
+
+    def add(self, path: str, line: int, topic: str, document: str, grade: str) -> None:
+        """Add a judgement; a second one of a document is a problem."""
+        grades = self.grades.setdefault(topic, {})
+        self.lines.setdefault(topic, line)
+        if document in grades:
+            message = f"document {document[:60]} is judged twice for topic {topic[:60]}"
+            self._inputs.problem(path, line, "", message, "Keep one judgement per document, as trec_eval requires.")
+        grades[document] = int(grade)
+
+
 def qrels_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and gold row of each topic: ``QRELS [TOPICS.tsv]``."""
-    conversion = Conversion(inputs, options, account)
-    lines: dict[str, int] = {}
-    judged: Judgements = {}
-    for line, text in text_lines(inputs, inputs.paths[0]):
+    path, judged = inputs.paths[0], Judgements(inputs)
+    for line, text in text_lines(inputs, path):
         fields = text.split()
         if len(fields) == 3 or fields[0] == "query-id":
             hint = "Give the folder's files to: rag-eval import beir queries.jsonl qrels/test.tsv"
-            return inputs.problem(inputs.paths[0], line, "", "is a judgement of BEIR, not of TREC", hint)
-        if len(fields) != 4 or not _INTEGER.fullmatch(fields[3]):
-            inputs.problem(inputs.paths[0], line, "", "is no judgement", _QRELS)
-            continue
-        _judge(inputs, inputs.paths[0], line, judged, lines, fields[0], fields[2], int(fields[3]))
+            return inputs.problem(path, line, "", "is a judgement of BEIR, not of TREC", hint)
+        if len(fields) == 4 and _INTEGER.fullmatch(fields[3]):
+            judged.add(path, line, fields[0], fields[2], fields[3])
+        else:
+            inputs.problem(path, line, "", "is not a judgement", _QRELS)
     questions: dict[str, str] = {}
-    for path in inputs.paths[1:]:
-        for line, text in text_lines(inputs, path):
+    for topics in inputs.paths[1:]:
+        for line, text in text_lines(inputs, topics):
             topic, tab, question = text.partition("\t")
-            if not tab:
-                inputs.problem(path, line, "", "has no tab", "A line of topics is: TOPIC, a tab, the question.")
-            else:
+            if tab:
                 questions[topic] = question
-    yield from _gold(conversion, judged, lines, questions)
+            else:
+                inputs.problem(topics, line, "", "has no tab", "A line of topics is: TOPIC, a tab, the question.")
+    yield from _gold(Conversion(inputs, options, account), judged, questions)
 
 
 def beir_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Line and gold row of each query: ``queries.jsonl qrels/test.tsv…``."""
-    conversion = Conversion(inputs, options, account)
     questions: dict[str, str] = {}
-    judged: Judgements = {}
-    lines: dict[str, int] = {}
+    judged = Judgements(inputs)
     for path in inputs.paths:
         if path.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst")):
-            for line, row in objects(inputs, path, "a query"):
-                identity, text = as_id(row.get("_id")), row.get("text")
-                if identity is None or not isinstance(text, str):
-                    inputs.problem(path, line, "", "has no _id or no text", 'A query of BEIR is: {"_id": …, "text": …}')
-                else:
-                    questions[identity] = text
-                for name in row:
-                    if name not in ("_id", "text"):
-                        account.dropped(f"{name} of queries", "no metric reads it")
+            questions |= _by_id(inputs, path, "_id", "text", account)
             continue
         for number, (line, text) in enumerate(text_lines(inputs, path)):
-            fields = text.split("\t")
-            if number == 0 and not _INTEGER.fullmatch(fields[-1].strip()):
-                continue  # the header
-            if len(fields) != 3 or not _INTEGER.fullmatch(fields[2].strip()):
-                inputs.problem(
-                    path,
-                    line,
-                    "",
-                    "is no judgement of BEIR",
-                    "A line is: query-id, corpus-id, score, with tabs between.",
-                )
-                continue
-            _judge(inputs, path, line, judged, lines, fields[0], fields[1], int(fields[2]))
-    yield from _gold(conversion, judged, lines, questions)
+            fields = [field.strip() for field in text.split("\t")]
+            if len(fields) == 3 and _INTEGER.fullmatch(fields[2]):
+                judged.add(path, line, *fields)
+            elif number:  # the first line is a header
+                hint = "A line is: query-id, corpus-id, score, with tabs between."
+                inputs.problem(path, line, "", "is not a judgement of BEIR", hint)
+    yield from _gold(Conversion(inputs, options, account), judged, questions)
 
 
 def run_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
@@ -91,21 +89,21 @@ def run_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     answers = _by_id(inputs, options.answers, "qid", "answer") if options.answers else {}
     texts = _by_id(inputs, options.corpus, "_id", "text") if options.corpus else {}
     ranked: dict[tuple[str, str], dict[str, float]] = {}
-    places: dict[tuple[str, str], tuple[str, int]] = {}
+    first_seen: dict[tuple[str, str], tuple[str, int]] = {}
     for path in inputs.paths:
         for line, text in text_lines(inputs, path):
             fields = text.split()
             score = _score(fields[4]) if len(fields) >= 5 else None
             if len(fields) < 5 or score is None:
-                inputs.problem(path, line, "", "is no line of a run", _RUN)
+                inputs.problem(path, line, "", "is not a line of a run", _RUN)
                 continue
             key = (fields[5] if len(fields) > 5 else "", fields[0])
             documents = ranked.setdefault(key, {})
             if fields[2] in documents:
-                message = f"document {fields[2][:60]} stands twice for topic {fields[0][:60]}"
-                inputs.problem(path, line, "", message, "trec_eval refuses that too: keep one line a document.")
+                message = f"document {fields[2][:60]} is listed twice for topic {fields[0][:60]}"
+                inputs.problem(path, line, "", message, "Keep one line per document, as trec_eval requires.")
             documents[fields[2]] = score
-            places.setdefault(key, (path, line))
+            first_seen.setdefault(key, (path, line))
     several = len({tag for tag, _ in ranked}) > 1
     drafts = []
     for (tag, topic), documents in ranked.items():
@@ -118,11 +116,11 @@ def run_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
             for name in order
         ]
         draft = Draft(
-            *places[tag, topic], "", None, answers.get(topic, ""), chunks, qid=topic, run=tag if several else None
+            *first_seen[tag, topic], "", None, answers.get(topic, ""), chunks, qid=topic, run=tag if several else None
         )
         if topic not in answers:
             account.lacking(
-                "topics without an answer: answer metrics say nothing; use --perspective retrieval or --answers FILE"
+                "topics without an answer: answer metrics have no value; use --perspective retrieval or --answers FILE"
             )
         drafts.append(draft)
     if options.qids and (missing := len(options.qids - {topic for _, topic in ranked})):
@@ -130,61 +128,39 @@ def run_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     yield from conversion.rows("trec", drafts)
 
 
-def _judge(
-    inputs: Inputs,
-    path: str,
-    line: int,
-    judged: Judgements,
-    lines: dict[str, int],
-    topic: str,
-    document: str,
-    grade: int,
-) -> None:
-    grades = judged.setdefault(topic, {})
-    lines.setdefault(topic, line)
-    if document in grades:
-        message = f"document {document[:60]} is judged twice for topic {topic[:60]}"
-        inputs.problem(path, line, "", message, "trec_eval refuses that too: keep one judgement a document.")
-    grades[document] = grade
-
-
-def _gold(
-    conversion: Conversion, judged: Judgements, lines: dict[str, int], questions: dict[str, str]
-) -> Iterator[tuple[int, Row]]:
+def _gold(conversion: Conversion, judged: Judgements, questions: dict[str, str]) -> Iterator[tuple[int, Row]]:
     account = conversion.account
     # Irrelevant ones are judged too, which bpref and judged@k count.
-    graded = any(grade != 1 for grades in judged.values() for grade in grades.values())
-    for topic, grades in judged.items():
+    graded = any(grade != 1 for grades in judged.grades.values() for grade in grades.values())
+    for topic, grades in judged.grades.items():
         relevant = [document for document, grade in grades.items() if grade >= 1]
         account.lacking("judgements below 0: they count as not judged", sum(grade < 0 for grade in grades.values()))
         if not relevant:
-            account.lacking(
-                "topics without a relevant document: to count them as 0, as trec_eval does, write in eval-gates.yml: "
-                "retrieval: {no_relevant: zero}"
-            )
-        question = questions.get(topic)
-        if question is None:
-            account.lacking("topics without a text: their id stands as the question")
-        yield (
-            lines[topic],
-            conversion.gold_row(topic, question or topic, None, relevant, relevance_grades=grades if graded else None),
-        )
-    if left := len(questions.keys() - judged.keys()):
-        account.dropped("topics without a judgement", "retrieval cannot be scored on them", left)
+            zero = "to count them as 0, as trec_eval does, write in eval-gates.yml: retrieval: {no_relevant: zero}"
+            account.lacking(f"topics without a relevant document: {zero}")
+        if topic not in questions:
+            account.lacking("topics without a text: their id is used as the question")
+        question, grading = questions.get(topic, topic), grades if graded else None
+        yield judged.lines[topic], conversion.gold_row(topic, question, None, relevant, relevance_grades=grading)
+    unjudged = len(questions.keys() - judged.grades.keys())
+    account.dropped("topics without a judgement", "retrieval cannot be scored on them", unjudged)
     conversion.finish()
 
 
-def _by_id(inputs: Inputs, path: str, key: str, field: str) -> dict[str, str]:
-    found = {}
+def _by_id(inputs: Inputs, path: str, key: str, field: str, account: Account | None = None) -> dict[str, str]:
+    """Return one field of the rows of a file by another; with an account, the other fields are named in it."""
+    texts = {}
     for line, row in objects(inputs, path, "a row"):
         identity, text = as_id(row.get(key)), row.get(field)
         if identity is None or not isinstance(text, str):
-            inputs.problem(
-                path, line, "", f"has no {key} or no {field}", f'Write one object a line: {{"{key}": …, "{field}": …}}'
-            )
+            hint = f'Write one object per line: {{"{key}": …, "{field}": …}}'
+            inputs.problem(path, line, "", f"has no {key} or no {field}", hint)
         else:
-            found[identity] = text
-    return found
+            texts[identity] = text
+        if account:
+            for name in row.keys() - {key, field}:
+                account.dropped(f"{name} of queries", NOT_READ)
+    return texts
 
 
 def _score(text: str) -> float | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
+from calendar import monthrange, timegm
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,12 +15,13 @@ import msgspec
 Value = Any
 QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
 ANSWER_KEYS = ("answer", "output", "response", "result", "output_text", "content", "text")
-_QUESTION_PLACES = (*QUESTION_KEYS, "messages", "inputs", "kwargs", "new_message", "user_prompt", "value")
+_QUESTION_PLACES = (*QUESTION_KEYS, "messages", "message", "inputs", "kwargs", "new_message", "user_prompt", "value")
 _ANSWER_PLACES = (*ANSWER_KEYS, "messages", "outputs", "message", "kwargs", "return_values", "final_output", "value")
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
 DOCUMENT_KEYS = ("source", "file_name", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path")
 SCORE_KEYS = ("score", "relevance_score")
+CONTEXT_KEYS = ("context", "contexts", "source_documents", "documents", "retrieved", "chunks")
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
 REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
@@ -33,6 +36,10 @@ _LISTS = (
     "chunks",
     "context",
     "contexts",
+)
+_REPR = re.compile(r"<generator|<[\w.]+( object|\()|[A-Z]\w*\([a-z_]+=")  # how Python prints an object
+_ISO = re.compile(
+    r"([12]\d{3})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
 )
 _WORD = re.compile(r"_([a-z0-9])")
 _ID = re.compile(r"[^\s\[\],]+")
@@ -122,13 +129,15 @@ def role_of(message: Value) -> str:
 def question_text(value: Value) -> tuple[str | None, int]:
     """The question in a recorded input, and how many earlier turns of a conversation stand before it."""
     if isinstance(value, str):
-        return value, 0
+        inner = decoded(value) if value[:1] == "{" else value  # inputs that a tool wrote as JSON into a message
+        wrapped = isinstance(inner, dict) and any(key in inner for key in _QUESTION_PLACES)
+        return question_text(inner) if wrapped else (value, 0)
     if isinstance(value, list):
         if value and all(isinstance(item, list) for item in value):
             return question_text(value[-1])
         asked = [message for message in value if role_of(message) in _USERS]
         if asked:
-            return message_text(asked[-1]), len(asked) - 1
+            return question_text(message_text(asked[-1]))[0], len(asked) - 1
         return (value[0] if len(value) == 1 and isinstance(value[0], str) else None), 0
     for key in _QUESTION_PLACES if isinstance(value, dict) else ():
         if value.get(key):
@@ -157,12 +166,24 @@ def answer_text(value: Value) -> str | None:
     return next((text for key in _ANSWER_PLACES if value.get(key) and (text := answer_text(value[key]))), None)
 
 
+def stated_citations(output: Value) -> list[str] | None:
+    """The ids in the field ``citations`` of a structured answer; None if it does not state them."""
+    cited = as_dict(output).get("citations")
+    ids = (
+        [id_in(one, {}) if isinstance(one, dict) else as_id(one) for one in cited]
+        if isinstance(cited, list)
+        else [None]
+    )
+    stated = [one for one in ids if one is not None]
+    return stated if len(stated) == len(ids) else None
+
+
 def _answer_in_list(value: list[Value]) -> str | None:
     """The last message of the assistant that has text; of a list of lists that of the last one."""
     if value and all(isinstance(item, list) for item in value):
         return answer_text(value[-1])
-    said = [message for message in value if role_of(message) in (*_ASSISTANTS, "message")]
-    texts = [text for message in said if (text := message_text(message))]
+    messages = [message for message in value if role_of(message) in (*_ASSISTANTS, "message")]
+    texts = [text for message in messages if (text := message_text(message))]
     if texts:
         return texts[-1]
     return value[0] if len(value) == 1 and isinstance(value[0], str) else None
@@ -172,7 +193,9 @@ def documents_in(value: Value) -> list[Value] | None:
     """The list of documents in what a retriever recorded; None if there is none."""
     if isinstance(value, list):
         inner = value[0] if len(value) == 1 and isinstance(value[0], list) else value
-        return inner if all(isinstance(item, (str, dict)) for item in inner) and not is_chat(inner) else None
+        if any(not isinstance(item, (str, dict)) or is_repr(item) for item in inner) or is_chat(inner):
+            return None
+        return inner
     if isinstance(value, dict):
         for key in _LISTS:
             if isinstance(value.get(key), list):
@@ -182,8 +205,13 @@ def documents_in(value: Value) -> list[Value] | None:
     return None
 
 
+def is_repr(value: Value) -> bool:
+    """Return whether a text is a Python object as Python prints it: a tool records that if it cannot write JSON."""
+    return isinstance(value, str) and _REPR.match(value) is not None
+
+
 def is_chat(items: Sequence[Value]) -> bool:
-    """Whether the items of a list are chat messages rather than documents."""
+    """Return whether the items of a list are chat messages rather than documents."""
     roles = (*_USERS, *_ASSISTANTS, "system", "tool")
     return bool(items) and all(isinstance(item, dict) and item.get("role") in roles for item in items)
 
@@ -217,6 +245,61 @@ def as_id(value: Value) -> str | None:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def scalars(value: Value) -> dict[str, str | int | float | bool]:
+    """The texts, numbers and truth values of an object."""
+    return {name: one for name, one in as_dict(value).items() if isinstance(one, (str, int, float, bool))}
+
+
+def whole(*values: Value) -> int | None:
+    """The first value that is a number or the text of one, as a whole number; None if none is."""
+    for value in values:
+        if isinstance(value, str) and (digits := value.removesuffix(".0")).isdigit() and len(digits) < 19:
+            return int(digits)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**18:
+            return int(value)
+    return None
+
+
+def number(value: Value) -> float | None:
+    """A number, or the text of one as CSV has it; None if the value is neither, or not finite."""
+    try:
+        result = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+    except (ValueError, OverflowError):
+        return None
+    return result if result is not None and math.isfinite(result) else None
+
+
+def nanoseconds(value: Any) -> int | None:
+    """A time as nanoseconds since 1970: ISO 8601 (UTC if it states no offset), or a number of milliseconds."""
+    if isinstance(value, bool) or value in (None, ""):
+        return None
+    if isinstance(value, (int, float)):
+        return round(value * 1_000_000)
+    match = _ISO.fullmatch(str(value).strip())
+    if match is None:
+        return None
+    *clock, fraction, sign, hours, minutes = match.groups()
+    year, month, day, hour, minute, second = map(int, clock)
+    if not (1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1] and hour < 24 and minute < 60 and second < 61):
+        return None
+    offset = (int(hours or 0) * 60 + int(minutes or 0)) * (-60 if sign == "-" else 60)
+    seconds = timegm((year, month, day, hour, minute, second)) - offset
+    return seconds * 1_000_000_000 + int((fraction or "").ljust(9, "0"))
+
+
+def milliseconds(start: int | None, end: int | None) -> float | None:
+    """The time between two instants in nanoseconds, in milliseconds with three decimals; None if it is not positive."""
+    if start is None or end is None or end <= start:
+        return None
+    return round_half_even(end - start) / 1000
+
+
+def round_half_even(nanos: int) -> int:
+    """Nanoseconds as microseconds, by integer arithmetic, half to even."""
+    micros, rest = divmod(nanos, 1000)
+    return micros + (rest > 500 or (rest == 500 and micros % 2))
+
+
 def as_plain_id(value: Value) -> str | None:
     """An id as text; Langfuse's SDK records the text ``q1`` in metadata as the JSON text ``"q1"``."""
     quoted = isinstance(value, str) and value[:1] == '"'
@@ -235,11 +318,11 @@ def text_id(text: str) -> str:
 def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """The id that a document states, in its own fields first, then in its metadata."""
     for name in ("id", "id_", "node_id", "chunk_id"):
-        if found := as_id(document.get(name)):
-            return found
+        if identifier := as_id(document.get(name)):
+            return identifier
     for name in CHUNK_KEYS:
-        if found := as_id(metadata.get(name)):
-            return found
+        if identifier := as_id(metadata.get(name)):
+            return identifier
     base = as_id(metadata.get("doc_id"))
     part = next((as_id(metadata.get(name)) for name in ("chunk_index", "page") if as_id(metadata.get(name))), None)
     return f"{base}#{part}" if base and part else None
@@ -247,12 +330,14 @@ def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
 
 def document_id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """The id of the document that a chunk is from; None if nothing names one."""
-    places = (metadata, document)
-    return next((found for place in places for name in DOCUMENT_KEYS if (found := as_id(place.get(name)))), None)
+    sources = (metadata, document)
+    return next(
+        (identifier for place in sources for name in DOCUMENT_KEYS if (identifier := as_id(place.get(name)))), None
+    )
 
 
 def cited_in(answer: str, form: str, ids: Sequence[str]) -> list[str]:
-    """What an answer cites, in order and without repeats.
+    """Return the ids that an answer cites, in order and without repeats.
 
     ``form`` is ``brackets`` (``[id]``, ``[id1, id2]``), ``numbers`` (``[1]``, ``[2, 3]``, ``【1†source】``: places in
     the list of retrieved ``ids``; a number past its end becomes ``#N``) or a regular expression with one group.

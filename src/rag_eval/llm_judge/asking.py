@@ -28,6 +28,7 @@ class Question(NamedTuple):
     qid: str
     run: str
     shown: Mapping[str, Any]
+    answerable: bool = True
 
 
 class Prompt(NamedTuple):
@@ -37,14 +38,12 @@ class Prompt(NamedTuple):
     rubric: str
 
     @classmethod
-    def read(cls, prompt: str = "", rubric: str = "") -> Prompt:
-        """Return the packaged prompt and rubric, or the files named in place of them."""
-        texts = [
-            Path(path or Path(__file__).with_name(name)).read_text("utf-8")
-            for path, name in ((prompt, "prompt.txt"), (rubric, "rubric.txt"))
-        ]
+    def of(cls, template: str | None, rubric: str | None) -> Prompt:
+        """Return the packaged prompt and rubric, or the texts given in place of them."""
+        packaged = ((template, "prompt.txt"), (rubric, "rubric.txt"))
+        texts = [Path(__file__).with_name(name).read_text("utf-8") if text is None else text for text, name in packaged]
         if "{input}" not in texts[0]:
-            raise UsageError(f"{prompt} has no {{input}}: write {{rubric}} and {{input}} where they belong")
+            raise UsageError("the prompt has no {input}: write {rubric} and {input} where they belong")
         return cls(*texts)
 
     def judge(self, model: str) -> Judge:
@@ -80,13 +79,13 @@ class Endpoint(HttpSystem):
             choice = answered["choices"][0]
             reply, refusal = choice["message"].get("content") or "", choice["message"].get("refusal")
         except (KeyError, IndexError, TypeError, AttributeError):
-            raise RuntimeError(f"no chat completion: {json.dumps(answered)[:200]}") from None
+            raise RuntimeError(f"the reply is not a chat completion: {json.dumps(answered)[:200]}") from None
         row: Row = {"reply": reply if isinstance(reply, str) else json.dumps(reply)}
         if usage := self._usage(answered):
             row["usage"] = usage
         reason = choice.get("finish_reason")
         if refusal or reason in ("length", "content_filter"):
-            return {**row, "error": f"the judge refused: {refusal}" if refusal else f"the reply was cut: {reason}"}
+            return {**row, "error": f"the judge refused: {refusal}" if refusal else f"the reply was cut off: {reason}"}
         try:
             verdict = parse_reply(row["reply"])
         except ValueError as error:
@@ -118,6 +117,6 @@ def merged(
 def _row(name: str, question: Question, judge: Judge, answer: Row) -> Row:
     run = {"run": question.run} if question.run else {}
     fields = ("reply", *SCORES, "unsupported_claims", "error", "ts", "usage")
-    found = {field: answer[field] for field in fields if field in answer}
+    fields_given = {field: answer[field] for field in fields if field in answer}
     whose = {"hash": name, "qid": question.qid, **run, "judge": judge._asdict(), "input": question.shown}
-    return {**whose, "reply": "", **found}
+    return {**whose, "reply": "", **fields_given}

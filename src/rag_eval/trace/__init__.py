@@ -55,19 +55,19 @@ def current() -> Trace | None:
 
 def add_retrieval(row: Row, documents: Iterable[Any], query: str = "") -> None:
     """Add what a retrieval returned to a row. From the second one on the row has each as one of its ``retrievals``."""
-    found = [as_chunk(document) for document in documents]
+    new_chunks = [as_chunk(document) for document in documents]
     chunks = {chunk["id"]: chunk for chunk in row.get("chunks", ())}
     before = row.get("retrievals") or ([{"ids": list(chunks)}] if "retrieved_ids" in row else [])
-    for chunk in found:
+    for chunk in new_chunks:
         chunks.setdefault(chunk["id"], chunk)
     row |= {"chunks": list(chunks.values()), "retrieved_ids": list(chunks)}
     if before or query:
-        ids = list(dict.fromkeys(chunk["id"] for chunk in found))
+        ids = list(dict.fromkeys(chunk["id"] for chunk in new_chunks))
         row["retrievals"] = [*before, {**({"query": query} if query else {}), "ids": ids}]
 
 
 class Trace:
-    """What a system does with one question. Every method may be called at any time before the block ends."""
+    """A trace of one question. Every method may be called at any time before the block ends."""
 
     def __init__(self, qid: str | None, question: str | None, path: str | os.PathLike[str], run: str = "") -> None:
         if not qid and not question:
@@ -119,7 +119,7 @@ class Trace:
     def stage(self, name: str) -> Iterator[None]:
         """Measure a stage: ``retrieve``, ``generate``, ``guardrail_input``, ``guardrail_output`` or ``judge``."""
         if name not in STAGES:
-            raise ValueError(f"'{name}' is no stage. Use one of: {', '.join(STAGES)}")
+            raise ValueError(f"'{name}' is not a stage. Use one of: {', '.join(STAGES)}")
         started = time.perf_counter()
         try:
             yield
@@ -169,9 +169,9 @@ def as_chunk(document: Any) -> Row:
     text = next(
         (fields[name] for name in ("text", "page_content", "content") if isinstance(fields.get(name), str)), None
     )
-    places = [fields.get(name) for name in ("id", "chunk_id", "id_", "node_id")]
-    places += [metadata.get(name) for name in ("chunk_id", "id", "_id")]
-    identity = next((str(value) for value in places if value is not None and value != ""), None)
+    candidates = [fields.get(name) for name in ("id", "chunk_id", "id_", "node_id")]
+    candidates += [metadata.get(name) for name in ("chunk_id", "id", "_id")]
+    identity = next((str(value) for value in candidates if value is not None and value != ""), None)
     if identity is None and text is None:
         raise ValueError(f"a retrieved document needs an id or a text: {str(document)[:80]!r}")
     chunk: Row = {"id": identity if identity is not None else _text_id(text or "")}
@@ -202,7 +202,7 @@ def append_line(path: Path, text: str) -> None:
 
 @contextmanager
 def _locked(handle: int) -> Iterator[None]:
-    """An exclusive lock of an open file, on systems that have one."""
+    """Lock an open file exclusively, on systems that can."""
     try:
         import fcntl
     except ImportError:  # Windows: appends of one process are whole under the lock of this module
@@ -220,7 +220,7 @@ def _milliseconds(started: float) -> float:
 
 
 def _text_id(text: str) -> str:
-    """The id of a chunk that only its text identifies, as ``rag-eval import`` makes it."""
+    """Return the id of a chunk that only its text identifies, as ``rag-eval import`` makes it."""
     import hashlib
     import unicodedata
 

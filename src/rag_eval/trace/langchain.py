@@ -68,11 +68,11 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
         message = getattr(generation, "message", None)
         usage = getattr(message, "usage_metadata", None) or (response.llm_output or {}).get("token_usage") or {}
         used = self._row(run_id).setdefault("usage", {})
-        for name, places in (
+        for name, keys in (
             ("input_tokens", ("input_tokens", "prompt_tokens")),
             ("output_tokens", ("output_tokens", "completion_tokens")),
         ):
-            count = next((usage[place] for place in places if usage.get(place) is not None), None)
+            count = next((usage[place] for place in keys if usage.get(place) is not None), None)
             if count is not None:
                 used[name] = used.get(name, 0) + count
         model = (getattr(message, "response_metadata", None) or {}).get("model_name")
@@ -134,7 +134,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
 
 
 def _text(value: Any, names: tuple[str, ...]) -> str:
-    """The text in an input or output: itself, of a message, or under the first of ``names``."""
+    """Return the text in an input or output: itself, of a message, or under the first of ``names``."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):

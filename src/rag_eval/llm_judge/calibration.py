@@ -1,0 +1,298 @@
+"""Agreement of people with a judge: kappa, AUROC, bias and confusion table of recorded verdicts against labels."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import floor, log
+from statistics import median
+from typing import Any, NamedTuple
+
+from rag_eval.contract.verdict import MOST, SCORES, digest_of
+from rag_eval.llm_judge.labels import Label
+from rag_eval.stats.agreement import (
+    Estimate,
+    Statistic,
+    Sums,
+    concordance,
+    correlation,
+    jackknife,
+    jackknife_z,
+    mean_of_y,
+    slope,
+)
+from rag_eval.stats.intervals import CONFIDENCE, area, area_interval
+
+Row = dict[str, Any]
+FEW = 10
+"""With fewer answers on one side of the cut, kappa and AUROC depend on a handful of answers."""
+_ROUNDING = 1e-12
+
+
+class Graded(NamedTuple):
+    """An answer with the judge's score and people's: ``votes`` of each person, on the scale 0 to 5 or 0 to 1."""
+
+    qid: str
+    run: str
+    judge: int
+    votes: tuple[float, ...]
+    weight: float
+    unit: str
+    length: int
+    position: int | None
+
+    @property
+    def people(self) -> float:
+        """Return the mean of the votes."""
+        return sum(self.votes) / len(self.votes)
+
+
+class Matched(NamedTuple):
+    """Answers by score, labels without a verdict and labels that fit several verdicts."""
+
+    graded: Mapping[str, Sequence[Graded]]
+    unjudged: Sequence[Label]
+    ambiguous: Sequence[Label]
+
+
+def matched(rows: Iterable[Row], labels: Sequence[Label]) -> Matched:
+    """Return the labels on recorded verdicts, by digest of the input if they state it, else by question and run."""
+    by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
+    for row in rows:
+        if "error" not in row:
+            by_answer[row["qid"], row.get("run", "")].append((digest_of(row["input"]), row))
+    chosen: dict[str, tuple[Row, list[Label]]] = {}
+    unjudged, ambiguous = list[Label](), list[Label]()
+    for label in labels:
+        found = [(name, row) for name, row in by_answer[label.qid, label.run] if label.input in ("", name)]
+        if len(found) == 1:
+            chosen.setdefault(found[0][1]["hash"], (found[0][1], []))[1].append(label)
+        else:
+            (ambiguous if found else unjudged).append(label)
+    graded = {score: [one for pair in chosen.values() if (one := _graded(score, *pair))] for score in SCORES}
+    return Matched({score: some for score, some in graded.items() if some}, unjudged, ambiguous)
+
+
+def _graded(score: str, row: Row, labels: Sequence[Label]) -> Graded | None:
+    votes = tuple(label.scores[score] for label in labels if score in label.scores)
+    if not votes or row.get(score) is None:
+        return None
+    shown = row["input"]
+    ids = [chunk["id"] for chunk in shown["chunks"]]
+    cited = [ids.index(name) + 1 for name in shown["citations"] if name in ids]
+    weight = sum(label.weight for label in labels) / len(labels)
+    place = min(cited, default=None)
+    return Graded(
+        row["qid"], row.get("run", ""), row[score], votes, weight, labels[0].unit, len(shown["answer"]), place
+    )
+
+
+class Bias(NamedTuple):
+    """By how much the judge scores higher than people, in two groups of answers, and the difference of the two."""
+
+    groups: tuple[tuple[str, int, float], ...]
+    difference: Estimate
+    correlation: Estimate
+
+
+class Agreement(NamedTuple):
+    """The agreement measured for one score.
+
+    ``kappa`` is quadratic weighted, of scores 0 to 5; of binary labels it is that of scores cut at ``cut``.
+    ``base_rate`` and ``judge_rate`` are the shares of answers from the cut on, by people and by the judge. ``people``
+    is the same kappa of one person against the mean of the others. ``confusion`` counts answers by the judge's score
+    and then by people's, rounded; ``at_cut`` by people (good, bad) and then by the judge (good, bad).
+    """
+
+    score: str
+    n: int
+    units: int
+    votes: int
+    binary: bool
+    cut: float
+    kappa: Estimate
+    auroc: Estimate
+    base_rate: Estimate
+    judge_rate: float
+    people: Estimate | None
+    bias: Estimate
+    length: Bias | None
+    position: Bias | None
+    confusion: tuple[tuple[int, ...], ...]
+    at_cut: tuple[tuple[int, int], tuple[int, int]]
+    apart: tuple[tuple[str, str, int, float], ...]
+    notes: tuple[str, ...]
+
+
+def agreement(score: str, graded: Sequence[Graded], cut: float, *, binary: bool) -> Agreement:
+    """Measure how far people agree with the judge on a score. ``cut`` is a score from 0 to 5."""
+    good = [one.people > 0.5 if binary else one.people >= cut - 1e-9 for one in graded]
+    by_judge = [one.judge >= cut for one in graded]
+
+    def pair(one: Graded) -> tuple[float, float]:
+        return (float(one.judge >= cut), float(one.people > 0.5)) if binary else (float(one.judge), one.people)
+
+    def excess(one: Graded) -> float:
+        judge, people = pair(one)
+        return judge - people
+
+    kappa = _over_units(graded, lambda one: [pair(one)], concordance, jackknife_z)
+    several = [one for one in graded if len(one.votes) > 1]
+    effective = min(_effective(graded), len({one.unit for one in graded}))
+    total = sum(one.weight for one in graded)
+    rate = sum(one.weight for one, is_good in zip(graded, good, strict=True) if is_good) / total
+    cells = Counter(zip(good, by_judge, strict=True))
+    disagreements = sorted(graded, key=lambda one: (-abs(excess(one)), one.qid, one.run))[:5]
+    return Agreement(
+        score=score,
+        n=len(graded),
+        units=len({one.unit for one in graded}),
+        votes=sum(len(one.votes) for one in graded),
+        binary=binary,
+        cut=cut,
+        kappa=kappa,
+        auroc=_auroc(graded, good),
+        base_rate=Estimate(rate, *area_interval(rate, effective, CONFIDENCE)[:2]),
+        judge_rate=sum(one.weight for one, judged in zip(graded, by_judge, strict=True) if judged) / total,
+        people=_over_units(several, _one_against_others, concordance, jackknife_z) if several else None,
+        bias=_over_units(graded, lambda one: [(0.0, excess(one))], mean_of_y, jackknife),
+        length=_bias([(one, log(1 + one.length)) for one in graded], excess, ("shorter half", "longer half")),
+        position=_bias(
+            [(one, float(one.position)) for one in graded if one.position is not None],
+            excess,
+            ("cited chunk is first", "cited chunk is later"),
+            at=1.5,
+        ),
+        confusion=_confusion(graded, binary=binary),
+        at_cut=((cells[True, True], cells[True, False]), (cells[False, True], cells[False, False])),
+        apart=tuple(
+            (one.qid, one.run, one.judge, one.people)
+            for one in disagreements
+            if abs(excess(one)) >= (1 if binary else 2)
+        ),
+        notes=tuple(_notes(graded, good, kappa)),
+    )
+
+
+def _over_units(
+    graded: Iterable[Graded],
+    pairs: Callable[[Graded], Iterable[tuple[float, float]]],
+    statistic: Statistic,
+    interval: Callable[[Sequence[Sums], Statistic], Estimate],
+) -> Estimate:
+    """Return a statistic of pairs, and its interval over the units of the answers."""
+    units: dict[str, Sums] = {}
+    for one in graded:
+        sums = Sums.of((x, y, one.weight) for x, y in pairs(one))
+        units[one.unit] = units.get(one.unit, Sums()).plus(sums)
+    return interval(list(units.values()), statistic)
+
+
+def _one_against_others(one: Graded) -> Iterable[tuple[float, float]]:
+    rest, total = len(one.votes) - 1, sum(one.votes)
+    return [(vote, (total - vote) / rest) for vote in one.votes]
+
+
+def _effective(graded: Sequence[Graded]) -> float:
+    """Return how many answers of equal weight say as much (Kish)."""
+    return sum(one.weight for one in graded) ** 2 / sum(one.weight**2 for one in graded)
+
+
+def _auroc(graded: Sequence[Graded], good: Sequence[bool]) -> Estimate:
+    """Return how often the judge scores a good answer higher than a bad one.
+
+    The interval is that of a rate over as many answers as give the jackknife's variance over units, but at most the
+    answers of the smaller side, and at least its units.
+    """
+    sides = [[one for one, is_good in zip(graded, good, strict=True) if is_good is side] for side in (True, False)]
+    if not all(sides):
+        return Estimate(None)
+    whole = [_scores(side) for side in sides]
+    value, units = area(*whole), {one.unit for one in graded}
+    by_unit = [_by_unit(side) for side in sides]
+    without = [
+        [_less(all_, counts.get(unit, {})) for all_, counts in zip(whole, by_unit, strict=True)] for unit in units
+    ]
+    areas = [area(*pair) for pair in without if all(pair)]
+    middle = sum(areas) / len(units)
+    spread = sum((one - middle) ** 2 for one in areas) if len(areas) == len(units) else 0.0
+    variance = (1 - 1 / len(units)) * spread
+    most = min(map(_effective, sides))
+    least = min(most, *(float(len(counts)) for counts in by_unit))
+    says = value * (1 - value) / variance if variance > _ROUNDING else least
+    return Estimate(value, *area_interval(value, min(most, max(least, says)), CONFIDENCE)[:2])
+
+
+def _by_unit(side: Iterable[Graded]) -> dict[str, Counter[float]]:
+    counts: dict[str, Counter[float]] = defaultdict(Counter)
+    for one in side:
+        counts[one.unit][float(one.judge)] += one.weight  # type: ignore[assignment]
+    return counts
+
+
+def _less(counted: Counter[float], removed: Mapping[float, float]) -> Counter[float]:
+    rest = {score: weight - removed.get(score, 0.0) for score, weight in counted.items()}
+    return Counter({score: weight for score, weight in rest.items() if weight > _ROUNDING})
+
+
+def _scores(side: Iterable[Graded]) -> Counter[float]:
+    counted: Counter[float] = Counter()
+    for one in side:
+        counted[float(one.judge)] += one.weight  # type: ignore[assignment]
+    return counted
+
+
+def _bias(
+    some: Sequence[tuple[Graded, float]],
+    excess: Callable[[Graded], float],
+    names: tuple[str, str],
+    at: float | None = None,
+) -> Bias | None:
+    """Return how the judge's excess over people differs between two halves; None if one half is empty."""
+    middle = median(value for _, value in some) if some and at is None else at
+    value_of = {id(one): value for one, value in some}
+    groups = [[one for one, value in some if (value > (middle or 0)) is side] for side in (False, True)]
+    if not all(groups):
+        return None
+    answers = [one for one, _ in some]
+    means = []
+    for name, group in zip(names, groups, strict=True):
+        mean = sum(one.weight * excess(one) for one in group) / sum(one.weight for one in group)
+        means.append((name, len(group), mean))
+    difference = _over_units(
+        answers, lambda one: [(float(value_of[id(one)] > (middle or 0)), excess(one))], slope, jackknife
+    )
+    related = _over_units(answers, lambda one: [(value_of[id(one)], excess(one))], correlation, jackknife_z)
+    return Bias(tuple(means), difference, related)
+
+
+def _confusion(graded: Sequence[Graded], *, binary: bool) -> tuple[tuple[int, ...], ...]:
+    table = [[0] * (2 if binary else MOST + 1) for _ in range(MOST + 1)]
+    for one in graded:
+        table[one.judge][int(one.people > 0.5) if binary else floor(one.people + 0.5)] += 1
+    return tuple(map(tuple, table))
+
+
+def _notes(graded: Sequence[Graded], good: Sequence[bool], kappa: Estimate) -> Iterable[str]:
+    counts = sum(good), len(good) - sum(good)
+    if not all(counts):
+        side = "good" if counts[0] else "bad"
+        yield f"people rate every answer {side}: there is no AUROC. Label answers of the other kind, or move --cut"
+    elif min(counts) < FEW:
+        side = "good" if counts[0] < counts[1] else "bad"
+        yield f"people rate only {min(counts)} answers {side}: label more, because kappa and AUROC depend on them"
+    if len({one.judge for one in graded}) == 1:
+        yield f"the judge gives {graded[0].judge} to every answer: it does not distinguish answers"
+    elif kappa.low is None:
+        yield "kappa has no interval: people give every answer the same score, or there are fewer than 3 questions"
+
+
+def record(measured: Sequence[Agreement], judge: str, labels: str) -> dict[str, Any]:
+    """Return what the gates file records: of each score the lower ends of its intervals, rounded down."""
+    scores = {}
+    for one in measured:
+        lows = {"kappa": one.kappa.low, "auroc": one.auroc.low}
+        stated = {name: floor(low * 1000) / 1000 for name, low in lows.items() if low is not None}
+        if stated:
+            scores[one.score] = {"n": one.n, "low": stated}
+    return {"judge": judge, "labels": labels, "scores": scores}

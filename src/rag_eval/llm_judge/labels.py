@@ -1,0 +1,134 @@
+"""Labels: the scores that people gave to answers, from CSV or from the records of a spot-check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_eval.common.escaping import quoted
+from rag_eval.contract.verdict import MOST, SCORES
+from rag_eval.importers.documents import csv_rows, objects
+
+if TYPE_CHECKING:
+    from rag_eval.importers import Inputs
+
+    Row = dict[str, Any]
+    Scale = tuple[float, float]
+
+BINARY = (0.0, 1.0)
+_WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+_KNOWN = ("qid", "run", "rater", "input", "weight", "unit", "at", "note", "seed", "scale", *SCORES)
+
+
+class Label(NamedTuple):
+    """The scores that one person gave to one answer, and where they stand.
+
+    ``input`` is the digest of what was judged, if it is known; ``weight`` is how many answers the answer represents
+    in a stratified sample. Answers of one ``unit``, which is the question unless stated, depend on one another.
+    """
+
+    qid: str
+    run: str
+    rater: str
+    input: str
+    weight: float
+    unit: str
+    scores: Mapping[str, float]
+    file: str
+    line: int
+
+
+def read_labels(
+    inputs: Inputs, columns: Mapping[str, str], scale: Scale | None
+) -> tuple[list[Label], dict[str, Scale]]:
+    """Return the labels of all files with scores from 0 to 5, or 0 and 1, and the scale of each score in the files.
+
+    ``columns`` names the column of a score if it is not called like the score. Problems go to ``inputs``.
+    """
+    rows = [(path, line, row) for path in inputs.paths for line, row in _rows(inputs, path, columns)]
+    stated = [score for score in SCORES if any(score in row for _, _, row in rows)]
+    scales = {score: scale or _scale_of(rows, score) for score in stated}
+    if rows and not scales and not inputs.problems:
+        names = ", ".join(columns.get(score, score) for score in SCORES)
+        hint = "Name the column of a score: --column groundedness=NAME."
+        inputs.problem(rows[0][0], 1, "", f"has no score in any of the columns {names}", hint)
+    labels = [one for path, line, row in rows if (one := _label(inputs, path, line, row, scales))]
+    _refuse_repeated(inputs, labels)
+    if not rows and not inputs.problems:
+        inputs.problem(inputs.paths[0], 1, "", "has no labels", "Write one row for each answer: qid,groundedness")
+    return labels, scales
+
+
+def _rows(inputs: Inputs, path: str, columns: Mapping[str, str]) -> Iterator[tuple[int, Row]]:
+    """Yield lines and rows with the names of the scores as keys; cells that are empty are not there."""
+    stated = {name: score for score, name in columns.items()}
+    first = next(inputs.lines(path), (0, b""))[1].lstrip(b"\xef\xbb\xbf \t")
+    is_json = first[:1] in (b"{", b"[")
+    rows: Iterator[tuple[int, Row]] = objects(inputs, path, "a label") if is_json else csv_rows(inputs, path)
+    for line, row in rows:
+        names = {name.strip().lstrip("\ufeff"): name for name in row}
+        lacking = [name for name in ("qid", *stated) if name not in names]
+        if lacking:
+            hint = "Check --column." if lacking[0] != "qid" else "Name the columns in the first line: qid,groundedness"
+            hint = "Separate columns by commas." if not is_json and b"," not in first else hint
+            inputs.problem(path, line if is_json else 1, "", f"has no column {quoted(lacking[0])}", hint)
+            return
+        renamed = {stated.get(name, name): row[key] for name, key in names.items() if name in stated or name in _KNOWN}
+        yield line, {name: value for name, value in renamed.items() if value not in ("", None)}
+
+
+def _scale_of(rows: Sequence[tuple[str, int, Row]], score: str) -> Scale:
+    """Return 0 to 1 if every label is 0, 1, yes or no, and none is of a spot-check; otherwise 0 to 5."""
+    stated = [row[score] for _, _, row in rows if score in row]
+    checked = any("scale" in row for _, _, row in rows)
+    return (
+        BINARY if not checked and all(_number(value, words=True) in BINARY for value in stated) else (0.0, float(MOST))
+    )
+
+
+def _number(value: Any, *, words: bool = True) -> float | None:
+    if words and str(value).strip().lower() in _WORDS:
+        return _WORDS[str(value).strip().lower()]
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+    except ValueError:
+        return None
+    return number if number is not None and isfinite(number) else None
+
+
+def _label(inputs: Inputs, path: str, line: int, row: Row, scales: Mapping[str, Scale]) -> Label | None:
+    """Return a label with scores on the scale of the judge, or None with a problem."""
+    scores = {}
+    for score, (low, high) in scales.items():
+        if score not in row:
+            continue
+        value = _number(row[score], words=(low, high) == BINARY)
+        if value is None or not low <= value <= high:
+            message = f"{score} {quoted(row[score], 40)} is not a number from {low:g} to {high:g}"
+            inputs.problem(path, line, "", message, "Correct it, leave it empty, or name another scale with --scale.")
+            return None
+        scores[score] = value if high == 1 and low == 0 else (value - low) / (high - low) * MOST
+    weight = _number(row.get("weight", 1), words=False)
+    if weight is None or weight <= 0:
+        inputs.problem(path, line, "", f"weight {quoted(row['weight'], 40)} is not a number above 0", "Correct it.")
+        return None
+    if not str(row.get("qid", "")).strip():
+        inputs.problem(path, line, "", "has no qid", "Write the qid of the answer, or remove the row.")
+        return None
+    texts = {name: str(row.get(name, "")).strip() for name in ("qid", "run", "rater", "input")}
+    unit = str(row.get("unit", "")).strip() or texts["qid"]
+    return Label(**texts, weight=weight, unit=unit, scores=scores, file=path, line=line)
+
+
+def _refuse_repeated(inputs: Inputs, labels: Sequence[Label]) -> None:
+    seen: dict[tuple[str, ...], Label] = {}
+    for one in labels:
+        key = one.qid, one.run, one.rater, one.input
+        if first := seen.get(key):
+            who = f"by {quoted(one.rater, 40)}" if one.rater else "without a rater"
+            message = f"second label on {quoted(one.qid, 60)} {who}; the first is {first.file}:{first.line}"
+            inputs.problem(
+                one.file, one.line, "", message, "Remove one, or add a column rater with the names of the people."
+            )
+        seen.setdefault(key, one)

@@ -1,0 +1,114 @@
+"""The noise of a judge: by how much its grades of the same answer differ when it is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+from math import sqrt
+from statistics import variance
+from typing import Any, NamedTuple
+
+from rag_eval.contract.verdict import MOST, SCORES
+from rag_eval.stats.agreement import Estimate, Sums, concordance, jackknife_z
+from rag_eval.stats.intervals import clopper_pearson
+
+Row = dict[str, Any]
+NORMAL = 1.96
+
+
+class Repeated(NamedTuple):
+    """An answer with the verdicts that it got, the recorded one first."""
+
+    qid: str
+    run: str
+    answerable: bool
+    verdicts: Sequence[Row]
+
+    def grades(self, metric: str) -> list[float]:
+        """Return what each verdict gives a metric; empty if one gives nothing."""
+        score = metric.removeprefix("judge_")
+        if score == "correctness" and not self.answerable:
+            return []
+        if score == "unsupported_claims":
+            counts = [len(one["unsupported_claims"]) for one in self.verdicts if one["groundedness"] is not None]
+            return [float(count) for count in counts] if len(counts) == len(self.verdicts) else []
+        grades = [one[score] for one in self.verdicts if one[score] is not None]
+        share = MOST if score == "relevancy" else 1
+        return [grade / share for grade in grades] if len(grades) == len(self.verdicts) else []
+
+
+class Noise(NamedTuple):
+    """The noise of a metric.
+
+    ``same`` is the share of answers with the same grade each time, ``deviation`` the standard deviation of one grade,
+    ``kappa`` the agreement of one time with another (weighted, 1 without noise), ``means`` the value of the metric
+    each time, ``of_mean`` the standard deviation of that value if all ``total`` answers are judged once.
+    """
+
+    metric: str
+    n: int
+    total: int
+    same: Estimate
+    deviation: float
+    kappa: Estimate
+    means: tuple[float, ...]
+    of_mean: float
+
+
+class Margin(NamedTuple):
+    """A gate: its threshold, the distance of the value, and the share of it that noise may take (95 %)."""
+
+    gate: str
+    threshold: float
+    value: float
+    share: float | None
+
+
+def noise(metric: str, answers: Sequence[Repeated], total: int) -> Noise | None:
+    """Measure the noise of a metric; None if no answer has grades."""
+    graded = [(one.qid, grades) for one in answers if (grades := one.grades(metric))]
+    if not graded:
+        return None
+    same = sum(len(set(grades)) == 1 for _, grades in graded)
+    within = sum(variance(grades) for _, grades in graded) / len(graded)
+    units: dict[str, Sums] = {}
+    for qid, grades in graded:
+        pairs = Sums.of((first, second, 1.0) for first, second in permutations(grades, 2))
+        units[qid] = units.get(qid, Sums()).plus(pairs)
+    n = len(graded)
+    whole = max(n, round(total * n / len(answers)))
+    means = tuple(sum(column) / n for column in zip(*(grades for _, grades in graded), strict=True))
+    return Noise(
+        metric,
+        n,
+        whole,
+        Estimate(same / n, *clopper_pearson(same, n)),
+        sqrt(within),
+        jackknife_z(list(units.values()), concordance),
+        means,
+        sqrt(within / whole),
+    )
+
+
+def margin(gate: str, threshold: float, noise: Noise) -> Margin:
+    """Return how much of the distance between value and threshold is within the noise of asking once."""
+    value = sum(noise.means) / len(noise.means)
+    distance = abs(value - threshold)
+    share = NORMAL * noise.of_mean / distance if distance > 1e-12 else None if noise.of_mean else 0.0
+    return Margin(gate, threshold, value, share)
+
+
+def metrics(gated: Sequence[str]) -> list[str]:
+    """Return the metrics of a judge to measure: those with gates, else all scores."""
+    names = dict.fromkeys(name.partition(".")[0] for name in gated if name.startswith("judge_"))
+    return list(names) or [f"judge_{score}" for score in SCORES]
+
+
+def as_rows(answers: Mapping[tuple[str, str], Row], about: Mapping[str, Row]) -> list[Row]:
+    """Return what was replied, a row for each answer and time; ``about`` has the fields of an answer by its hash."""
+    fields = ("reply", *SCORES, "unsupported_claims", "error", "ts", "usage")
+    return [
+        {**about[name], "hash": name, "repeat": int(repeat), **{field: row[field] for field in fields if field in row}}
+        for (repeat, name), row in sorted(answers.items(), key=lambda one: (one[0][1], int(one[0][0])))
+        if name in about
+    ]
