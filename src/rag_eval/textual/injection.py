@@ -32,7 +32,7 @@ _ENTITIES = re.compile(r"(?:&\#(?:[0-9]{2,6}|x[0-9A-Fa-f]{2,5});){8,}")
 
 
 class Instruction(NamedTuple):
-    """What reads like an instruction to a model: its kind, and the wording as it was found."""
+    """Text that looks like an instruction to a model: its kind, and the wording as found."""
 
     kind: str
     text: str
@@ -41,23 +41,23 @@ class Instruction(NamedTuple):
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
     source = files("rag_eval.textual").joinpath("data", "injection.toml").read_text(encoding="utf-8")
-    found = {}
+    compiled = {}
     for kind, languages in tomllib.loads(source).items():
         text = "|".join(f"(?:{one})" for one in languages.values())
         for name, gap in _GAPS.items():
             text = text.replace(name, gap)
-        found[kind] = re.compile(text if text.isascii() else fold(text), re.VERBOSE)
-    return found
+        compiled[kind] = re.compile(text if text.isascii() else fold(text), re.VERBOSE)
+    return compiled
 
 
 def instruction(text: str) -> Instruction | None:
     """Return the first instruction to a model in a text, hidden and encoded parts included; None if there is none."""
-    if found := _worded(text):
-        return found
+    if wording := _worded(text):
+        return wording
     if tags := _TAGS.search(text):
         return Instruction("hidden", "".join([chr(ord(sign) - _FIRST_TAG) for sign in tags[0]]))
-    if found := next(filter(None, map(_worded, _decoded(text))), None):
-        return Instruction("encoded", found.text)
+    if wording := next(filter(None, map(_worded, _decoded(text))), None):
+        return Instruction("encoded", wording.text)
     return Instruction("hidden", "invisible characters") if _INVISIBLE.search(text) else None
 
 
@@ -65,8 +65,8 @@ def _worded(text: str) -> Instruction | None:
     folded = fold(text)
     words = " ".join(folded.split())
     for kind, pattern in _patterns().items():
-        if found := pattern.search(folded if kind == "role" else words):
-            return Instruction(kind, found[0].strip())
+        if match := pattern.search(folded if kind == "role" else words):
+            return Instruction(kind, match[0].strip())
     return None
 
 

@@ -5,7 +5,8 @@ nothing. ``I can't say who built it, but it was finished in 1889`` is a partial 
 
 The patterns of a language are data in ``data/refusals/CODE.toml``. To add a language, add such a file and examples in
 ``tests/refusals/``. Line breaks in a pattern and the indentation after them are ignored. ``<name>`` in a pattern is
-the entry of ``[words]`` with that name. Patterns meet folded text: lower case, no accents. The keys of a file:
+the entry of ``[words]`` with that name; an entry may use earlier ones. Patterns meet folded text: lower case, no
+accents, and only classes in lower case. The keys of a file:
 
 - ``hints``: words, one of which occurs in any text that ``declines`` or ``lacks`` match. Six letters are compared.
   ``hints_within``: substrings with the same purpose, for languages that do not separate words.
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     Kind = Literal["declines", "lacks", "whole", "empty"]
 
-VERSION = 4
+VERSION = 5
 """Version of the patterns and limits below. Scores are comparable only under the same version."""
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "tr", "ar", "zh", "ja", "ko")
 MAX_CLAIM = 2000
@@ -56,6 +57,7 @@ _MAX_WHOLE = 60  # characters of the longest claim that is compared with ``whole
 _SHOWN = 80  # characters of a match that explain shows
 _MIN_CONTENT = 3  # characters; a shorter clause has no content
 _MANY_WORDS = 12  # distinct words; so many have a typical word of their language among them
+_MIN_LITERAL = 4  # letters of a text that a pattern requires; a shorter one occurs in most sentences
 _HINT = 6  # letters of a word that are compared
 
 _SEPARATORS = str.maketrans(dict.fromkeys("'\".,;:!?()[]{}*_-/<>\n", " "))
@@ -68,6 +70,8 @@ _MARKUP = re.compile("[*_#>]")
 _COMBINING = re.compile("[\u0300-\u036f\u064b-\u0655\u0640]")  # what NFKD splits off, Arabic vowel signs and tatweel
 _LINE_BREAK = re.compile(r"\n\s*")
 _PART = re.compile("<([a-z_]+)>")
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|\((?:\?(?:<?[=!]|:))?|<[a-z_]+>|\{[0-9,]*\}|.", re.DOTALL)
+"""A part of a pattern: an escape, a class, the start of a group, ``<name>``, a repetition or a character."""
 _ENTITY = re.compile("&(?:#0?39|#x27|apos|[lr]squo|(#34|quot|[lr]dquo)|(#160|nbsp));", re.IGNORECASE)
 _FOLDED = str.maketrans(
     {
@@ -101,7 +105,7 @@ class Refusal(NamedTuple):
     def __str__(self) -> str:
         """Describe the rule, as in ``the built-in pattern 'i cannot help' (en, declines)``."""
         if self.kind == "empty":
-            return "its emptiness (built-in)"
+            return "the empty answer (built-in)"
         return f"the built-in pattern '{self.text[:_SHOWN]}' ({self.language}, {self.kind})"
 
 
@@ -115,8 +119,8 @@ class _Match(NamedTuple):
 
 def recognise(claim: str) -> Refusal | None:
     """Return the refusal that ``claim`` is, or None for an answer, also a partial one."""
-    found = examine(claim)
-    return None if found is None or found.partial else found
+    refusal = examine(claim)
+    return None if refusal is None or refusal.partial else refusal
 
 
 def examine(claim: str) -> Refusal | None:
@@ -139,14 +143,14 @@ def examine(claim: str) -> Refusal | None:
     if not languages:
         return None
     sentences = first if len(claim) <= HEAD else _sentences(fold(claim))
-    matches = [found for language in languages if (found := language.refusal(sentences))]
-    return min(matches, key=lambda one: one.partial, default=None)
+    refusals = [refusal for language in languages if (refusal := language.refusal(sentences))]
+    return min(refusals, key=lambda refusal: refusal.partial, default=None)
 
 
 def says_nothing(sentence: str) -> bool:
     """Return whether one sentence of an answer refuses, or says that the sources lack something."""
     folded = fold(sentence[:_MAX_SENTENCE])
-    return any(language.match(folded) for language in possible_languages(folded))
+    return any([language.match(folded, is_hinted=True) for language in possible_languages(folded)])
 
 
 def possible_languages(folded: str) -> list[Language]:
@@ -156,7 +160,7 @@ def possible_languages(folded: str) -> list[Language]:
     """
     words = set(folded.translate(_SEPARATORS).split())
     by_start, within, within_ascii = _hints()
-    codes = {code for word in words for code in by_start.get(word[:_HINT], ())}
+    codes = {code for start in by_start.keys() & {word[:_HINT] for word in words} for code in by_start[start]}
     codes.update([code for hint, code in (within_ascii if folded.isascii() else within) if hint in folded])
     hinted = [one for one in _languages() if one.code in codes] if codes else []
     typical = [one for one in hinted if not one.spaced or not words.isdisjoint(one.typical)]
@@ -186,10 +190,12 @@ class Language:
         self.typical = frozenset(map(fold, self.table.get("typical", ())))
         self.whole = frozenset(map(fold, self.table.get("whole", ())))
         self.hints = frozenset(fold(word)[:_HINT] for word in self.table.get("hints", ()))
+        self._patterns: dict[tuple[str, ...], re.Pattern[str]] = {}
         self.hints_within = tuple(map(fold, self.table.get("hints_within", ())))
 
-    def is_hinted(self, folded: str, starts: set[str]) -> bool:
-        """Return whether a text with words that begin with ``starts`` has a hint."""
+    def is_hinted(self, folded: str) -> bool:
+        """Return whether a text has a hint."""
+        starts = {word[:_HINT] for word in folded.translate(_SEPARATORS).split()} if self.hints else set()
         return not self.hints.isdisjoint(starts) or any([hint in folded for hint in self.hints_within])
 
     def refusal(self, sentences: Sequence[str]) -> Refusal | None:
@@ -218,10 +224,9 @@ class Language:
             lectured = lectured or self._length(sentence, "lacks") > 0
         return None
 
-    def match(self, sentence: str) -> _Match | None:
+    def match(self, sentence: str, *, is_hinted: bool = False) -> _Match | None:
         """Return the part of a sentence that refuses. Conditions and other people's failures do not count."""
-        starts = {word[:_HINT] for word in sentence.translate(_SEPARATORS).split()} if self.hints else set()
-        if not self.is_hinted(sentence, starts):
+        if not (is_hinted or self.is_hinted(sentence)):
             return None
         if len(sentence) <= _MAX_WHOLE and _bare(sentence) in self.whole:
             return _Match("whole", 0, len(sentence))
@@ -235,10 +240,23 @@ class Language:
         return None
 
     def _matches(self, sentence: str) -> Iterator[_Match]:
-        for one in self._declines.finditer(sentence, 0, _MAX_SENTENCE):
-            yield _Match("declines", *one.span())
-        for one in self._lacks.finditer(sentence, 0, _MAX_SENTENCE):
-            yield _Match("lacks", *one.span())
+        """Yield the matches of ``declines``, then of ``lacks``, by their start; of several there, the first pattern's.
+
+        A pattern is compiled when a sentence has the literal text that it requires.
+        """
+        kinds: tuple[Literal["declines", "lacks"], ...] = ("declines", "lacks")
+        for kind in kinds:
+            rules = [rules for literal, rules in self._rules[kind] if literal in sentence]
+            start = 0
+            while rules:
+                searched = [(rule, self._pattern(rule).search(sentence, start, _MAX_SENTENCE)) for rule in rules]
+                matches = [match for _, match in searched if match]
+                if not matches:
+                    break
+                first = min(matches, key=re.Match.start)
+                yield _Match(kind, *first.span())
+                start = max(first.end(), start + 1)
+                rules = [rule for rule, match in searched if match]
 
     def _is_condition(self, sentence: str, match: _Match) -> bool:
         if self._behind.match(sentence, match.end) or self._case.match(sentence, 0, _MAX_SENTENCE):
@@ -300,24 +318,41 @@ class Language:
 
     def _compile(self, *names: str, start: bool = True, end: str = "") -> re.Pattern[str]:
         """Compile the alternatives of the entries ``names``; a pattern that never matches if there are none."""
-        words = {name: _joined(text) for name, text in self.table.get("words", {}).items()}
         entries = [self.table[name] for name in names if name in self.table]
         texts = [text for entry in entries for text in ([entry] if isinstance(entry, str) else entry)]
-        parts = [_PART.sub(lambda part: words[part[1]], _joined(text)) for text in texts or ["(?!)"]]
+        return self._compiled(texts or ["(?!)"], start, end)
+
+    def _compiled(self, texts: Sequence[str], start: bool, end: str) -> re.Pattern[str]:
+        parts = [_PART.sub(lambda part: self._words[part[1]], _joined(text)) for text in texts]
         boundary = r"(?<!\w)" if start and self.spaced else ""
         return re.compile(f"{boundary}(?:{'|'.join(map(fold, parts))}){end}")
+
+    def _pattern(self, rules: tuple[str, ...]) -> re.Pattern[str]:
+        if rules not in self._patterns:
+            self._patterns[rules] = self._compiled(rules, start=True, end=self._end)
+        return self._patterns[rules]
 
     @property
     def _end(self) -> str:
         return r"(?!\w)" if self.spaced else ""
 
     @cached_property
-    def _declines(self) -> re.Pattern[str]:
-        return self._compile("declines", end=self._end)
+    def _words(self) -> dict[str, str]:
+        words: dict[str, str] = {}
+        for name, text in self.table.get("words", {}).items():
+            words[name] = _PART.sub(lambda part: words[part[1]], _joined(text))
+        return words
 
     @cached_property
-    def _lacks(self) -> re.Pattern[str]:
-        return self._compile("lacks", end=self._end)
+    def _rules(self) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
+        """The patterns that refuse, by a literal text that they require."""
+        groups: dict[str, dict[str, tuple[str, ...]]] = {"declines": {}, "lacks": {}}
+        for kind, by_literal in groups.items():
+            for rule in self.table[kind]:
+                literal = required(_joined(rule))
+                literal = literal if len(literal) >= _MIN_LITERAL or not self.spaced else ""
+                by_literal[literal] = *by_literal.get(literal, ()), rule
+        return {kind: [*by_literal.items()] for kind, by_literal in groups.items()}
 
     @cached_property
     def _turns(self) -> re.Pattern[str]:
@@ -378,6 +413,24 @@ def _whole_claims() -> dict[str, str]:
 def _joined(text: str) -> str:
     """Return a text of the file without its line breaks and indentation."""
     return _LINE_BREAK.sub("", text.lstrip())
+
+
+def required(pattern: str) -> str:
+    """Return the longest literal text that every match of a pattern has; empty if none is outside of its groups."""
+    runs, depth, in_run = [""], 0, False
+    for token in _TOKEN.findall(pattern):
+        if token == "|" and not depth:
+            return ""
+        depth += token.startswith("(") - (token == ")")
+        is_literal = not depth and len(token) == 1 and token not in ")^$.|*+?"
+        if is_literal and in_run:
+            runs[-1] += token
+        elif is_literal:
+            runs.append(token)
+        elif in_run and token[0] in "*?{":
+            runs[-1] = runs[-1][:-1]
+        in_run = is_literal
+    return max(map(fold, runs), key=len)
 
 
 def _bare(text: str) -> str:

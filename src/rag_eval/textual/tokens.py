@@ -44,7 +44,7 @@ class Passage:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How often it has each token."""
+        """Return the count of each token."""
         return dict(Counter(self.tokens))
 
     @cached_property
@@ -77,7 +77,7 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def holds_any(parts: Iterable[str], text: str) -> bool:
-    """Whether one of the parts occurs in a text."""
+    """Return whether one of the parts occurs in a text."""
     for part in parts:  # noqa: SIM110 - for the few that there are, any() takes longer
         if part in text:
             return True

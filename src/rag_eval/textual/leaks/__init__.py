@@ -22,7 +22,7 @@ _SHOWN, _MOST_STARS = 2, 12
 
 
 class Leak(NamedTuple):
-    """What a detector found in a text: from character ``start`` up to, not including, ``end``."""
+    """A detected leak in a text: from character ``start`` up to, not including, ``end``."""
 
     category: str
     detector: str
@@ -62,37 +62,37 @@ _SEARCHES = tuple(dict.fromkeys([detector.among for detector in DETECTORS]))
 
 
 def leaks_of(text: str, expected: Sequence[str], chunks: Iterable[Sequence[str]], safety: Safety) -> tuple[Leak, ...]:
-    """What ``text`` leaks, by place.
+    """Return the leaks in ``text`` by position.
 
-    ``expected`` are texts of which every value may be said: the question, and what the answer is to hold. ``chunks``
-    are the tokens of each chunk.
+    Values of the ``expected`` texts are no leaks: the question, and the parts of the right answer. ``chunks`` are the
+    tokens of each chunk.
     """
-    told = _Expected(expected)
-    found = [leak for leak in _found(text, safety) if not told.holds(leak)]
+    known = _Expected(expected)
+    leaks = [leak for leak in _detected(text, safety) if not known.has(leak)]
     run = verbatim.first_run(text, chunks, safety.verbatim_words, expected)
-    found += [Leak(VERBATIM, f"{safety.verbatim_words} words of a chunk", *run, text[slice(*run)])] if run else []
-    return tuple(sorted(found, key=lambda leak: (leak.start, leak.end, leak.detector)))
+    leaks += [Leak(VERBATIM, f"{safety.verbatim_words} words of a chunk", *run, text[slice(*run)])] if run else []
+    return tuple(sorted(leaks, key=lambda leak: (leak.start, leak.end, leak.detector)))
 
 
 def suspects(texts: Sequence[str], safety: Safety) -> set[int]:
-    """The places of those among ``texts`` in which a detector may find something; in the others none does."""
+    """Return the places of ``texts`` in which a detector may find something; in the others none does."""
     if safety.internal_ids:
         return set(range(len(texts)))
     return set().union(*[among(texts) for among in _SEARCHES])
 
 
 def masked(text: str) -> str:
-    """A leaked value as it may be shown: all but the first and the last two characters as stars, at most twelve."""
+    """Return a leaked value as it may be shown: at most twelve stars between its first and last two characters."""
     hidden = len(text) - 2 * _SHOWN
     if hidden <= 0:
         return "*" * len(text)
     return f"{text[:_SHOWN]}{'*' * min(hidden, _MOST_STARS)}{text[-_SHOWN:]}"
 
 
-def without(text: str, found: Iterable[Leak]) -> str:
+def without(text: str, leaks: Iterable[Leak]) -> str:
     """``text`` with every leaked value masked; verbatim runs stay, they are the source's words."""
     pieces, position = [], 0
-    for leak in found:
+    for leak in leaks:
         if leak.category != VERBATIM and leak.end > position:
             start = max(leak.start, position)
             pieces += [text[position:start], masked(text[start : leak.end])]
@@ -100,10 +100,10 @@ def without(text: str, found: Iterable[Leak]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def _found(text: str, safety: Safety) -> Iterator[Leak]:
-    held = {among: among((text,)) for among in _SEARCHES}
+def _detected(text: str, safety: Safety) -> Iterator[Leak]:
+    places = {among: among((text,)) for among in _SEARCHES}
     for detector in DETECTORS:
-        for start, end in detector.spans(text) if held[detector.among] else ():
+        for start, end in detector.spans(text) if places[detector.among] else ():
             yield Leak(detector.category, detector.name, start, end, text[start:end])
     for pattern in safety.internal_ids:
         for start, end in internal.names(internal.compiled(pattern), text):
@@ -117,7 +117,7 @@ class _Expected:
         self._texts = texts
         self._bare: str | None = None
 
-    def holds(self, leak: Leak) -> bool:
+    def has(self, leak: Leak) -> bool:
         if self._bare is None:
             self._bare = "\n".join(map(_bare, self._texts))
         bare = _bare(leak.text)

@@ -34,7 +34,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
         reason = error.args[0]
         raise ValueError(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None
     except UnicodeEncodeError:
-        raise ValueError("it holds half of a surrogate pair") from None
+        raise ValueError("it contains half of a surrogate pair") from None
     return program
 
 
@@ -45,8 +45,8 @@ def names(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
         end = min(len(text), window + _WINDOW)
         before = max(0, window - 1)  # the character on either side decides on ^, $ and \b
         piece = text[before : end + 1].encode("utf-8", "replace").decode()
-        for found in pattern.finditer(piece, window - before, end - before):
-            first, last = found.start() + before, found.end() + before
+        for match in pattern.finditer(piece, window - before, end - before):
+            first, last = match.start() + before, match.end() + before
             cut = last == end < len(text) and first >= window + step  # the next window has all of it
             if last > first >= reached and not cut:
                 yield first, last

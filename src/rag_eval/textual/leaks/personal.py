@@ -15,7 +15,7 @@ _MAIL = (
     r"@(?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24})(?![A-Za-z0-9-])"
 )
 _FILES = frozenset("png jpg jpeg gif svg webp avif ico pdf js css json ts py md txt html zip".split())
-"""What reads as the end of an address but is that of a file, as in icon@2x.png."""
+"""Endings of files, which look like the end of an address: icon@2x.png."""
 
 _CREDENTIALS = 130  # characters of a URL before the host
 
@@ -43,7 +43,7 @@ _NO_PHONE = (
     r"|batch|patent|docket|claim|policy|bestell|auftrags?|rechnungs?|artikel|kunden|commande|facture|pedido|factura|isbn)"
     r"[\s-]?(?:no|nr|num(?:ber|mer|[ée]ro)?|id|code)?\.?\s{0,2}[:#=]?\s{0,2}(?:is\s)?\Z"
 )
-"""What stands before the number of an order, a part or a case."""
+"""Words before the number of an order, a part or a case."""
 _CONTEXT = 40  # characters before a number that are read
 _DATE = (
     r"(?:19|20)[0-9][0-9][ \-/](?:0?[1-9]|1[0-2])[ \-/][0-9]{1,2}(?:\D.*)?|[0-9]{1,2}[ \-/][0-9]{1,2}[ \-/][0-9]{2,4}"
@@ -81,29 +81,29 @@ _IBAN_LENGTHS = {
 
 @among
 def with_at_sign(text: str) -> bool:
-    """The places of texts that may hold an address."""
+    """Return whether a text may have an address."""
     return "@" in text
 
 
 @among
 def with_long_number(text: str) -> bool:
-    """The places of texts with seven figures that gaps alone part: every phone and card number has as many."""
+    """Return whether a text has seven digits with only gaps between them, as every phone and card number has."""
     return b"0000000" in text.encode(errors="replace").translate(_FIGURES, _GAPS)
 
 
 @among
 def with_account(text: str) -> bool:
-    """The places of texts that may hold an IBAN: two capital letters and two figures."""
+    """Return whether a text may have an IBAN: two capital letters and two digits."""
     return b"AA00" in text.encode(errors="replace").translate(_FIGURES)
 
 
 def mail_addresses(text: str) -> Spans:
     """Addresses with a domain that ends in letters; ``git@`` and files such as icon@2x.png are none."""
-    for found in re.finditer(_MAIL, text):
-        before = text[max(0, found.start() - _CREDENTIALS) : found.start()].rpartition("://")
+    for match in re.finditer(_MAIL, text):
+        before = text[max(0, match.start() - _CREDENTIALS) : match.start()].rpartition("://")
         in_url = before[1] and not any(sign in before[2] for sign in " /\n\t")  # user:password@host
-        if found[1].lower() not in _FILES and not found[0].startswith("git@") and not in_url:
-            yield found.span()
+        if match[1].lower() not in _FILES and not match[0].startswith("git@") and not in_url:
+            yield match.span()
 
 
 def phone_numbers(text: str) -> Spans:
@@ -121,45 +121,45 @@ def phone_numbers(text: str) -> Spans:
 
 def social_security_numbers(text: str) -> Spans:
     """``123-45-6789`` in the ranges that are given out; nine digits in a row are any number."""
-    yield from (found.span() for found in re.finditer(_SSN, text))
-    yield from (found.span(1) for found in re.finditer(_STATED_SSN, text))
+    yield from (match.span() for match in re.finditer(_SSN, text))
+    yield from (match.span(1) for match in re.finditer(_STATED_SSN, text))
 
 
 def card_numbers(text: str) -> Spans:
     """13 to 19 digits, in groups as cards have them or in a row, of an issuer's range and with Luhn's check digit."""
-    for found in re.finditer(_CARD, text):
-        digits = _digits(found[0])
+    for match in re.finditer(_CARD, text):
+        digits = _digits(match[0])
         if _issued(digits) and luhn(digits):
-            yield found.span()
+            yield match.span()
 
 
 def ibans(text: str) -> Spans:
     """A country, as many characters as it gives its accounts, and a checksum that is right (ISO 13616)."""
-    for found in re.finditer(_IBAN, text):
-        span = _account(found[0])
+    for match in re.finditer(_IBAN, text):
+        span = _account(match[0])
         if span:
-            yield found.start(), found.start() + span
+            yield match.start(), match.start() + span
 
 
 def luhn(digits: str) -> bool:
-    """Whether the last digit is Luhn's check digit of the others (ISO/IEC 7812-1)."""
+    """Return whether the last digit is Luhn's check digit of the others (ISO/IEC 7812-1)."""
     doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2]]
     return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
 
 
 def _phone_spans(text: str) -> Spans:
-    by_form = [found for found in re.finditer(_INTERNATIONAL, text) if _is_international(found[0])]
+    by_form = [match for match in re.finditer(_INTERNATIONAL, text) if _is_international(match[0])]
     by_form += [*re.finditer(_INTERNATIONAL_00, text), *re.finditer(_AMERICAN, text), *re.finditer(_PAIRS, text)]
-    by_form += [found for found in re.finditer(_NATIONAL, text) if 9 <= len(_digits(found[0])) <= 12]
-    by_form += [found for found in re.finditer(_HYPHENED, text) if 10 <= len(_digits(found[0])) <= 11]
-    for found in by_form:
-        if not re.search(_NO_PHONE, text[max(0, found.start() - _CONTEXT) : found.start()]):
-            yield found.span()
-    yield from (found.span(1) for found in re.finditer(_ANNOUNCED, text) if not re.fullmatch(_DATE, found[1]))
+    by_form += [match for match in re.finditer(_NATIONAL, text) if 9 <= len(_digits(match[0])) <= 12]
+    by_form += [match for match in re.finditer(_HYPHENED, text) if 10 <= len(_digits(match[0])) <= 11]
+    for match in by_form:
+        if not re.search(_NO_PHONE, text[max(0, match.start() - _CONTEXT) : match.start()]):
+            yield match.span()
+    yield from (match.span(1) for match in re.finditer(_ANNOUNCED, text) if not re.fullmatch(_DATE, match[1]))
 
 
 def _is_international(number: str) -> bool:
-    """Not an amount such as ``+12 000 000``; of the North American plan only what that gives out."""
+    """Return whether a number is no amount such as ``+12 000 000``, and one that the North American plan assigns."""
     digits, groups = _digits(number), re.findall(r"[0-9]+", number)
     if digits[0] == "1":
         return len(digits) == 11 and digits[1] in "23456789" and digits[4] in "23456789"
@@ -179,10 +179,10 @@ def _issued(digits: str) -> bool:
 
 
 def _account(text: str) -> int:
-    """How many characters of ``text``, spaces among them, are an account's number; 0 if it begins with none."""
-    length, places = _IBAN_LENGTHS.get(text[:2], 0), [place for place, sign in enumerate(text) if sign != " "]
-    if not length or len(places) < length or text[places[length - 1] + 1 : places[length - 1] + 2].isalnum():
+    """Return the length of an account number at the start of ``text``, with spaces; 0 if there is none."""
+    length, positions = _IBAN_LENGTHS.get(text[:2], 0), [place for place, sign in enumerate(text) if sign != " "]
+    if not length or len(positions) < length or text[positions[length - 1] + 1 : positions[length - 1] + 2].isalnum():
         return 0
-    number = "".join(text[place] for place in places[:length])
+    number = "".join(text[place] for place in positions[:length])
     turned = "".join(str(int(sign, 36)) for sign in number[4:] + number[:4])
-    return places[length - 1] + 1 if int(turned) % 97 == 1 else 0
+    return positions[length - 1] + 1 if int(turned) % 97 == 1 else 0

@@ -1,4 +1,4 @@
-"""Cheap looks at many texts at once: mostly there is nothing in any of them."""
+"""Cheap searches in many texts at once: most texts have nothing to find."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Search = Callable[[Sequence[str]], list[int]]
 
 
 def among(has: Callable[[str], bool]) -> Search:
-    """What gives the places of those texts that have something; a text has it if one of its lines has."""
+    """Return a search over texts; a text matches if one of its lines does."""
 
     @wraps(has)
     def search(texts: Sequence[str]) -> list[int]:

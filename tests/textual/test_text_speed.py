@@ -1,0 +1,116 @@
+"""Every text function is total and linear: 100 kB of anything take less than a second of processor time.
+
+Twice the text, up to a megabyte, takes about twice the time.
+"""
+
+import time
+
+import pytest
+
+from rag_eval.contract.trace import inline_citations, without_citations
+from rag_eval.textual.grounding import ground, makes
+from rag_eval.textual.leaks import leaks_of, suspects
+from rag_eval.textual.refusals import recognise, says_nothing
+from rag_eval.textual.tokens import tokens
+from seams import Safety, instruction
+
+SIZE = 100_000
+FUNCTIONS = {
+    "without_citations": lambda text: without_citations(text, [f"id{number}" for number in range(2000)]),
+    "inline_citations": inline_citations,
+    "ground": lambda text: ground(text, [text, f"{text} end"], text),
+    "makes": lambda text: makes(text, text[:2000]),
+    "recognise": recognise,
+    "says_nothing": says_nothing,
+    "leaks_of": lambda text: leaks_of(text, (text[:1000],), [tokens(text)], Safety()),
+    "instruction": instruction,
+    "suspects": lambda text: suspects([text], Safety()),
+}
+NAMED = ["3 4 ", "1/2 ", "【4:0†", "&#39;", "9" * 5000 + " "]
+OTHERS = [
+    *["citations:[", "[", "[id1]", "a@", "1.", "+1 ", "pass word: ", "sk-", "tel. 1", "AA00 ", "://a:b", "¼½", "°C "],
+    *["$1m", "\n\n", "```", "{a: ", "(a,", "Sure, ", "if you have a ", "0s ", "v1.", "1,2", "(A, 2", "not ", "'t "],
+    *["1. ", "x" * 64 + " ", "\u200b", "٣", "don't ", "a.b.c.", "東京", "twenty ", "\x00", "\ud800", "sig=", "order "],
+    *[
+        "ignore all ",
+        "ignore, ",
+        "forget ",
+        "%41",
+        "QUJD",
+        "41",
+        "&#65;",
+        "\U000e0041",
+        "\u200b\u200c",
+        "<|",
+        "====",
+        "\nsystem:",
+    ],
+    *["you are now ", "![a](https://a?b", "previous instructions ", "from now on you ", "if you are an ai "],
+]
+
+
+def slow(parts):
+    found = []
+    for part in parts:
+        text = (part * SIZE)[:SIZE]
+        for name, function in FUNCTIONS.items():
+            began = time.process_time()
+            function(text)
+            if time.process_time() - began > 1:
+                found.append((name, part[:12]))
+    return found
+
+
+def test_texts_that_were_slow_are_not():
+    assert slow(NAMED) == []
+
+
+@pytest.mark.deep
+def test_no_text_is_slow():
+    assert slow(OTHERS) == []
+
+
+MEGABYTE = 1_000_000
+WHOLE = {
+    "one character": lambda size: "a" * size,
+    "spaces": lambda size: " " * size,
+    "digits": lambda size: "7" * size,
+    "digits apart": lambda size: "7 " * (size // 2),
+    "line breaks": lambda size: "\n" * size,
+    "mixed scripts": lambda size: ("aж東ع한9 " * size)[:size],
+    "half of surrogate pairs": lambda size: ("\ud800a \udc00" * size)[:size],
+    "combining marks": lambda size: "e" + "\u0301" * (size - 1),
+    "sentences": lambda size: ("Cats sleep here. " * size)[:size],
+    "refusals": lambda size: ("I cannot say. " * size)[:size],
+    "other numbers": lambda size: " ".join(map(str, range(size // 7)))[:size],
+}
+
+
+def spent(function, text):
+    """Processor times of two runs. The second may find words in a cache."""
+    times = []
+    for _ in range(2):
+        began = time.process_time()
+        function(text)
+        times.append(time.process_time() - began)
+    return times
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_megabyte_is_read_in_time_linear_in_its_length(name):
+    whole, part = WHOLE[name](MEGABYTE), WHOLE[name](MEGABYTE // 8)
+    slow = []
+    for function in FUNCTIONS.values():
+        small, large = max(spent(function, part)), min(spent(function, whole))
+        if large > 0.5 and large > 24 * small:  # eight times if linear, 64 times if quadratic
+            slow.append((function, small, large))
+    assert slow == []
+
+
+def test_of_100_000_sentences_so_many_are_read_that_it_costs_no_more():
+    chunk = "Cats sleep here. " * 400
+    short, long = "Cats sleep here. " * 10_000, "Cats sleep here. " * 100_000
+    assert len(ground(long, [chunk])) == len(ground(short, [chunk])) == 200
+    seconds = [min(spent(lambda answer: ground(answer, [chunk]), answer)) for answer in (short, long)]
+    assert seconds[1] < 0.1 + 3 * seconds[0]
