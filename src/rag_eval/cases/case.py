@@ -2,51 +2,36 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
-from itertools import compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from rag_eval.contract import Chunk, Gold, Guardrail, Settings, Support, Trace, without_citations
-from rag_eval.textual.tokens import Passage, heading_parts, holds_any, passage
+from rag_eval.cases.ranking import (
+    Ranking,
+    document_of,
+    evidence_ids,
+    evidence_level,
+    expected_documents_of,
+    matches,
+    rank_chunks,
+    rank_documents,
+    rank_supports,
+    ranks_of,
+    section_of,
+    sections_of,
+)
+from rag_eval.contract import Chunk, Gold, Guardrail, Settings, Trace, without_citations
+from rag_eval.textual.tokens import Passage, holds_any, passage
 
 if TYPE_CHECKING:
-    from rag_eval.contract import Relevance
     from rag_eval.contract.verdict import Verdict
-    from rag_eval.textual.evidence import Evidence
-    from rag_eval.textual.grounding import Checked
+    from rag_eval.textual.grounding import Checked, Evidence
     from rag_eval.textual.leaks import Leak
     from rag_eval.textual.refusals import Refusal
 
 BLOCKED = "guardrail_blocked"
 """The policy flag of a question or an answer that was kept back."""
-_RANKS = range(1, sys.maxsize)
 PHRASE_LIMIT = 200  # characters; a longer claim that holds a refusal phrase is an answer that mentions it
-
-
-class Ranking(NamedTuple):
-    """Where the relevant stands among the retrieved; ranks count from 1.
-
-    ``relevant`` counts the relevant units (chunks, supports or documents, by ``level``), ``found`` holds the rank of
-    the first sight of each one found, ascending, ``matching`` the ranks of all retrieved units that are relevant.
-    ``complete_at`` is the rank by which everything required has been seen: 0 when nothing is required, None if never.
-    ``gains`` are (rank, gain) of the graded units found, ``ideal`` all positive gains, largest first. Of items with
-    grades ``rejected`` are the ranks of units judged not to be relevant, ``irrelevant`` counts all such, ``depth`` all
-    units that were retrieved. ``counts`` says whether an item without anything relevant counts as 0.
-    """
-
-    level: str
-    relevant: int
-    found: tuple[int, ...]
-    matching: tuple[int, ...]
-    complete_at: int | None
-    gains: tuple[tuple[int, int], ...]
-    ideal: tuple[int, ...]
-    rejected: tuple[int, ...] = ()
-    irrelevant: int | None = None
-    depth: int = 0
-    counts: bool = True
 
 
 class Case:
@@ -84,7 +69,7 @@ class Case:
 
     @property
     def refused_by(self) -> str:
-        """Which rule made the claim a refusal, or by which it is an answer; empty where none spoke."""
+        """The rule that made the claim a refusal or an answer; empty if none applies."""
         if self.errored:
             return ""
         if self.blocked:
@@ -99,12 +84,12 @@ class Case:
 
     @property
     def errored(self) -> bool:
-        """Whether the system failed without giving an answer."""
+        """True if the system failed without giving an answer."""
         return self.trace.error is not None and not self.trace.answered
 
     @property
     def missing(self) -> bool:
-        """Whether there is no trace."""
+        """True if there is no trace."""
         return self.trace.line == 0
 
     @cached_property
@@ -127,7 +112,7 @@ class Case:
 
     @cached_property
     def overlap(self) -> bool:
-        """Whether a part of the item's evidence is cited."""
+        """True if a part of the item's evidence is cited."""
         return bool(self.cited_evidence)
 
     @cached_property
@@ -136,50 +121,54 @@ class Case:
         if not self.evidence_level:
             return None
         if self.evidence_level == "doc":
-            return next(ranks_of(self._documents, dict.fromkeys(map(_document, self._units))), 0)
+            return next(ranks_of(self._documents, dict.fromkeys(map(document_of, self._units))), 0)
         return next((rank for rank, chunk in enumerate(self._units, 1) if self._is_evidence(chunk)), 0)
 
     @cached_property
     def evidence_cited(self) -> tuple[int, int]:
-        """How many parts of the item's evidence are cited, and how many there are."""
+        """The number of cited parts of the item's evidence, and of all its parts."""
         gold, cited = self.gold, [self._chunk(cite) for cite in self.cites]
         if self.evidence_level == "support":
             supports = gold.supports or ()
             return sum(any(matches(chunk, support) for chunk in cited) for support in supports), len(supports)
         if self.evidence_level == "section":
-            wanted = _sections(gold)
-            return len(wanted.intersection(map(_section, cited))), len(wanted)
+            wanted = sections_of(gold)
+            return len(wanted.intersection(map(section_of, cited))), len(wanted)
         ids, documents = self._evidence_ids, self._documents
         if ids and not (documents and self.cited_evidence and ids.isdisjoint(self.cites)):
             return len(ids.intersection(self.cites)), len(ids)
-        return len(documents.intersection(map(_document, cited))), len(documents)
+        return len(documents.intersection(map(document_of, cited))), len(documents)
 
     @cached_property
     def _evidence_ids(self) -> frozenset[str]:
-        return _evidence_ids(self.gold)
+        return evidence_ids(self.gold)
 
     @cached_property
     def _documents(self) -> frozenset[str]:
-        return _documents(self.gold)
+        return expected_documents_of(self.gold)
 
     def _chunk(self, name: str) -> Chunk:
-        """The retrieved chunk of an id; of one that no chunk has, only the id is known."""
+        """Return the retrieved chunk of an id; a chunk without text if only the id is known."""
         return self.chunks_by_id.get(name) or Chunk(name)
+
+    def is_evidence(self, name: str) -> bool:
+        """Return whether an id is of the item's evidence."""
+        return bool(self.evidence_level) and self._is_evidence(self._chunk(name))
 
     def _is_evidence(self, chunk: Chunk) -> bool:
         gold = self.gold
         if self.evidence_level == "support":
             return any(matches(chunk, support) for support in gold.supports or ())
         if self.evidence_level == "section":
-            return _section(chunk) in _sections(gold)
-        return chunk.id in self._evidence_ids or _document(chunk) in self._documents
+            return section_of(chunk) in sections_of(gold)
+        return chunk.id in self._evidence_ids or document_of(chunk) in self._documents
 
     @cached_property
     def grounded_ids(self) -> bool:
-        """Whether everything cited was retrieved; an item that names documents may be answered with their ids."""
+        """True if everything cited was retrieved; an item that names documents may be answered with their ids."""
         others = set(self.cites).difference(self.trace.retrieved)
         if others and self._documents and self.evidence_level in ("chunk", "doc"):
-            others.difference_update(map(_document, self._units))
+            others.difference_update(map(document_of, self._units))
         return not others
 
     @cached_property
@@ -221,8 +210,7 @@ class Case:
     @cached_property
     def evidence(self) -> list[Evidence]:
         """For each sentence of a shipped answer what bears it out; it costs more than the scores, which need it not."""
-        from rag_eval.textual.evidence import evidence
-        from rag_eval.textual.grounding import supported
+        from rag_eval.textual.grounding import evidence, supported
 
         limits = self.settings.groundedness
         return [evidence(one, self.prose, self.chunk_texts, supported(one, *limits)) for one in self.grounded or ()]
@@ -251,21 +239,21 @@ class Case:
 
     @cached_property
     def ranking(self) -> Ranking | None:
-        """Where the relevant stands among the retrieved; None for an item without relevance labels."""
+        """The ranks of relevant units; None for an item without relevance labels."""
         gold = self.gold
         if gold.citations or gold.relevance_grades:
-            ranking = _rank_chunks(gold, self.trace.retrieved, self.settings.retrieval)
+            ranking = rank_chunks(gold, self.trace.retrieved, self.settings.retrieval)
             return ranking._replace(complete_at=self._by_supports.complete_at) if gold.support_groups else ranking
         if gold.supports:
             return self._by_supports
         if gold.doc_grades or gold.relevant_docs:
             docs = [chunk.doc_id for chunk in self._units if chunk.doc_id is not None]
-            return _rank_documents(gold, tuple(dict.fromkeys(docs)), self.settings.retrieval)
+            return rank_documents(gold, tuple(dict.fromkeys(docs)), self.settings.retrieval)
         return None
 
     @cached_property
     def hops(self) -> tuple[int, ...]:
-        """How many of the relevant each retrieval and those before it found, among what the trace retrieved."""
+        """The number of relevant units found up to each retrieval."""
         from msgspec.structs import replace
 
         seen: list[str] = []
@@ -274,21 +262,21 @@ class Case:
             seen += [name for name in one.retrieved if name in known]
             trace = replace(self.trace, retrieved_ids=tuple(seen), retrievals=None)
             ranking = Case(self.gold, trace, self.settings).ranking
-            counts.append(len(ranking.found) if ranking else 0)
+            counts.append(len(ranking.first_ranks) if ranking else 0)
         return tuple(counts)
 
     @cached_property
     def _units(self) -> tuple[Chunk, ...]:
-        """What was retrieved, in its ranks: of an id without a chunk nothing is known, and it takes its rank."""
+        """The retrieved chunks by rank; an id without a chunk is a chunk without text."""
         return tuple(map(self._chunk, self.trace.retrieved))
 
     @cached_property
     def _by_supports(self) -> Ranking:
-        return _rank_supports(self.gold, self._units)
+        return rank_supports(self.gold, self._units)
 
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
-        """What our detectors find in the claim, less what question and gold item say themselves; see docs/safety.md."""
+        """The leaks that our detectors find in the claim, except texts of question and gold; see docs/safety.md."""
         from rag_eval.textual.leaks import leaks_of
 
         gold, safety = self.gold, self.settings.safety
@@ -299,21 +287,23 @@ class Case:
 
     @property
     def blocked(self) -> bool:
-        """Whether the system kept the question or the answer back."""
+        """True if the system kept the question or the answer back."""
         return is_blocked(self.trace.guardrail, self.trace.flags)
 
     @property
     def handed_out(self) -> bool:
-        """Whether somebody got to read an answer that is no refusal."""
+        """True if somebody got to read an answer that is no refusal."""
         return self.shipped and self.trace.answered and not self.blocked
 
     @cached_property
     def judged_input(self) -> dict[str, Any] | None:
-        """What a judge is shown of the case; None if there is no answer to judge: a refusal, an error, an attack."""
+        """The input of a judge; None if there is no answer to judge: a refusal, an error, an attack."""
         if not self.handed_out or not self.counts:
             return None
         texts = [{"id": chunk.id, "text": chunk.text} for chunk in self.ranked_chunks if chunk.text is not None]
         shown = {"question": self.gold.question, "answer": self.claim, "citations": [*self.cites], "chunks": texts}
+        if self.gold.history:
+            shown["history"] = [{"role": one.role, "content": one.content} for one in self.gold.history]
         expected = self.gold.expected_answer
         return shown if expected is None else {**shown, "expected_answer": expected}
 
@@ -329,11 +319,11 @@ class Case:
 
     @property
     def flagged_input(self) -> tuple[bool, bool] | None:
-        """Whether the guardrail detects an attack in the question, and whether it blocks; None if it says neither."""
-        found, safety = self.trace.guardrail, self.settings.safety
-        if found is None or (found.score is None and found.blocked is None):
+        """A pair: the guardrail detects an attack in the question, and it blocks; None if it says neither."""
+        guardrail, safety = self.trace.guardrail, self.settings.safety
+        if guardrail is None or (guardrail.score is None and guardrail.blocked is None):
             return None
-        score = found.score or 0.0
+        score = guardrail.score or 0.0
         return self.blocked or score > safety.warn, self.blocked or score > safety.block
 
     @property
@@ -343,20 +333,20 @@ class Case:
 
     @property
     def flagged_output(self) -> bool | None:
-        """Whether the guardrail finds a leak in the answer, or blocks it; None where it says nothing about that."""
-        found = self.trace.guardrail
-        if found is None or (found.leaks is None and found.blocked is None):
+        """True if the guardrail finds a leak in the answer or blocks it; None if it says neither."""
+        guardrail = self.trace.guardrail
+        if guardrail is None or (guardrail.leaks is None and guardrail.blocked is None):
             return None
-        return bool(found.leaks) or self.blocked
+        return bool(guardrail.leaks) or self.blocked
 
 
 def is_blocked(guardrail: Guardrail | None, flags: Sequence[str] | None) -> bool:
-    """Whether a guardrail kept the question or the answer back."""
+    """Return whether a guardrail kept the question or the answer back."""
     return bool(guardrail and guardrail.blocked) or BLOCKED in (flags or ())
 
 
 def refused_in_words(claim: str, settings: Settings) -> bool:
-    """Whether an answer refuses in other words than the token: in configured ones, or in those that we recognise."""
+    """Return whether an answer refuses in other words than the token: configured or recognised ones."""
     if settings.phrases and _phrase(claim, settings.phrases):
         return True
     if not settings.builtin:
@@ -367,137 +357,11 @@ def refused_in_words(claim: str, settings: Settings) -> bool:
 
 
 def _phrase(claim: str, phrases: Sequence[str]) -> str | None:
-    """The first configured phrase that a short claim holds."""
+    """Return the first configured phrase that a short claim holds."""
     if len(claim) > PHRASE_LIMIT:
         return None
     lowered = claim.lower()
     return next((phrase for phrase in phrases if phrase in lowered), None)
-
-
-def matches(chunk: Chunk, support: Support) -> bool:
-    """Whether a chunk stands where a support points, and holds one of its snippets if it has any."""
-    if chunk.rel_path != support.rel_path:
-        return False
-    wanted = heading_parts(support.heading_path)
-    if heading_parts(chunk.heading_path or "")[: len(wanted)] != wanted:
-        return False
-    if not support.snippets:
-        return True
-    text = _folded(chunk.text or "")
-    return any([part and part in text for part in map(_folded, support.snippets)])
-
-
-@lru_cache(maxsize=1024)
-def _folded(text: str) -> str:
-    """``text`` with one space for each run of white space: chunkers break lines where documents do not."""
-    return " ".join(text.split())
-
-
-def evidence_level(gold: Gold) -> str:
-    """By what an item names its evidence: ``chunk``, ``support``, ``section`` or ``doc``; empty if it does not.
-
-    The most exact form counts: chunk ids, anchors, sections, documents.
-    """
-    if _evidence_ids(gold):
-        return "chunk"
-    if gold.supports:
-        return "support"
-    if gold.sections:
-        return "section"
-    return "doc" if _documents(gold) else ""
-
-
-def _evidence_ids(gold: Gold) -> frozenset[str]:
-    return frozenset(gold.citations) or _positive(gold.relevance_grades or {})
-
-
-def _documents(gold: Gold) -> frozenset[str]:
-    """The documents that are right citations: those that are expected, of items with chunk ids only these."""
-    if gold.expected_documents or _evidence_ids(gold):
-        return frozenset(gold.expected_documents or ())
-    return _positive(gold.doc_grades or {}) or frozenset(gold.relevant_docs or ())
-
-
-def _document(chunk: Chunk) -> str:
-    """The document of a chunk; what is cited or retrieved may be a document itself."""
-    return chunk.id if chunk.doc_id is None else chunk.doc_id
-
-
-def _section(chunk: Chunk) -> tuple[str | None, str | None]:
-    return chunk.doc_id, chunk.section
-
-
-def _sections(gold: Gold) -> frozenset[tuple[str | None, str | None]]:
-    return frozenset([(one.doc_id, one.section) for one in gold.sections or ()])
-
-
-def ranks_of(units: Container[str], retrieved: Iterable[str]) -> Iterator[int]:
-    """The ranks, from 1, at which some of ``units`` were retrieved."""
-    return compress(_RANKS, map(units.__contains__, retrieved))
-
-
-def _rank_chunks(gold: Gold, retrieved: Sequence[str], terms: Relevance) -> Ranking:
-    if not gold.relevance_grades:
-        return _rank_units("chunk", frozenset(gold.citations), dict.fromkeys(gold.citations, 1), retrieved)
-    named = frozenset(gold.citations) if terms.relevant_from == 1 else frozenset[str]()
-    return _rank_grades("chunk", named, gold.relevance_grades, retrieved, terms)
-
-
-def _rank_documents(gold: Gold, retrieved: Sequence[str], terms: Relevance) -> Ranking:
-    if not gold.doc_grades:
-        docs = dict.fromkeys(gold.relevant_docs or (), 1)
-        return _rank_units("doc", frozenset(docs), docs, retrieved)
-    return _rank_grades("doc", frozenset(), gold.doc_grades, retrieved, terms)
-
-
-def _rank_grades(
-    level: str, named: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str], terms: Relevance
-) -> Ranking:
-    """Rank by grades; ``named`` are the relevant ones if the gold names them itself."""
-    relevant = named or frozenset(unit for unit, grade in grades.items() if grade >= terms.relevant_from)
-    rejected = frozenset(unit for unit, grade in grades.items() if grade < terms.relevant_from) - relevant
-    return _rank_units(level, relevant, grades, retrieved)._replace(
-        rejected=tuple(ranks_of(rejected, retrieved)),
-        irrelevant=len(rejected),
-        depth=len(retrieved),
-        counts=bool(relevant) or terms.no_relevant == "zero",
-    )
-
-
-def _rank_units(level: str, relevant: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str]) -> Ranking:
-    found = tuple(ranks_of(relevant, retrieved))
-    gains = tuple([(rank, grades[retrieved[rank - 1]]) for rank in ranks_of(grades, retrieved)])
-    complete = _last(found) if len(found) == len(relevant) else None
-    return Ranking(level, len(relevant), found, found, complete, gains, _ideal(grades.values()), counts=bool(relevant))
-
-
-def _rank_supports(gold: Gold, chunks: Sequence[Chunk]) -> Ranking:
-    supports = gold.supports or ()
-    hits = [[matches(chunk, support) for chunk in chunks] for support in supports]
-    first = [row.index(True) + 1 if True in row else None for row in hits]
-    found = tuple(sorted(rank for rank in first if rank))
-    matching = tuple(rank for rank in range(1, len(chunks) + 1) if any(row[rank - 1] for row in hits))
-    # A chunk that holds several supports takes the ranks that as many chunks would: no order is better than the ideal.
-    gains = tuple((max(rank, place), 1) for place, rank in enumerate(found, 1))
-    complete = _complete(first, gold.support_groups or [(place,) for place in range(len(supports))])
-    return Ranking("support", len(supports), found, matching, complete, gains, _ideal([1] * len(supports)))
-
-
-def _complete(first: Sequence[int | None], groups: Iterable[Sequence[int]]) -> int | None:
-    ranks = [min((rank for place in group if (rank := first[place])), default=None) for group in groups]
-    return None if None in ranks else max((rank for rank in ranks if rank), default=0)
-
-
-def _positive(grades: Mapping[str, int]) -> frozenset[str]:
-    return frozenset(unit for unit, gain in grades.items() if gain >= 1)
-
-
-def _ideal(gains: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted((gain for gain in gains if gain > 0), reverse=True))
-
-
-def _last(found: tuple[int, ...]) -> int:
-    return found[-1] if found else 0
 
 
 def _in_order(chunks: Iterable[Chunk] | None) -> list[str]:

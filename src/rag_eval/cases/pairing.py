@@ -1,8 +1,9 @@
-"""Which gold item a trace answers: by qid, q_id, case_id, by conversation and turn, or else by the same question."""
+"""Pairing of a trace with its gold item: by qid, q_id, case_id, conversation and turn, or the same question."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
@@ -10,38 +11,49 @@ from rag_eval.contract import Gold, Trace
 _IDS = ("qid", "q_id", "case_id")
 
 
-class Questions:
-    """The qids of each question of a gold set; gathered when a trace without an id is met, for most have one."""
+class Question(Protocol):
+    """The fields of a gold item by which a trace without an id names it."""
 
-    def __init__(self, golds: Mapping[str, Gold]) -> None:
+    question: str
+    conversation: str | None
+    turn: int | None
+
+
+class GoldItems(Protocol):
+    """Gold items with their qids, such as a dict."""
+
+    def items(self) -> Iterable[tuple[str, Question]]:
+        """Return the items by qid."""
+
+
+class QuestionIndex:
+    """The qids of each question of a gold set, collected when the first trace without an id appears."""
+
+    def __init__(self, golds: GoldItems) -> None:
         self._golds = golds
         self._qids: dict[str, list[str]] | None = None
         self._turns: dict[tuple[str | None, int | None], str] | None = None
 
     def qids(self, question: str) -> list[str]:
-        """The gold items that ask a question to the letter."""
+        """Return the gold items that ask exactly a question."""
         if self._qids is None:
-            self._qids = self._gathered()
+            self._qids = {}
+            for qid, gold in self._golds.items():
+                self._qids.setdefault(gold.question, []).append(qid)
         return self._qids.get(question, [])
 
     def turn(self, conversation: str, turn: int | None) -> str | None:
-        """The gold item of a turn; None if there is none."""
+        """Return the gold item of a turn; None if there is none."""
         if self._turns is None:
-            self._turns = {(gold.conversation, gold.turn): gold.qid for gold in self._golds.values()}
+            self._turns = {(gold.conversation, gold.turn): qid for qid, gold in self._golds.items()}
         return self._turns.get((conversation, turn)) if turn is not None else None
-
-    def _gathered(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for gold in self._golds.values():
-            found.setdefault(gold.question, []).append(gold.qid)
-        return found
 
 
 UNNAMED = "the trace has neither an id nor a question"
 
 
 def is_named(trace: Trace) -> bool:
-    """Whether a trace says which question it answers, whatever the gold set."""
+    """Return whether a trace has an id or a question, whatever the gold set."""
     return bool(trace.qid or trace.q_id or trace.case_id or trace.q or trace.question or trace.conversation)
 
 
@@ -50,7 +62,7 @@ def plain_question(text: str) -> str:
     return " ".join("".join(letter if letter.isalnum() else " " for letter in text.casefold()).split())
 
 
-def asks_another(trace: Trace, golds: Mapping[str, Gold]) -> str | None:
+def other_question(trace: Trace, golds: Mapping[str, Gold]) -> str | None:
     """Return the qid of a trace that says that another question was asked than its gold item asks."""
     gold = golds.get(trace.qid or trace.q_id or trace.case_id)
     asked = trace.q or trace.question
@@ -60,33 +72,31 @@ def asks_another(trace: Trace, golds: Mapping[str, Gold]) -> str | None:
 
 
 class Pairing:
-    """Finds the qid of traces in one gold set, whose ``questions`` may be shared."""
+    """Finds the qid of traces in one gold set."""
 
-    def __init__(
-        self, golds: Mapping[str, Gold], note: Callable[[int, str], None], questions: Questions | None = None
-    ) -> None:
-        self._questions, self._note = questions or Questions(golds), note
+    def __init__(self, questions: QuestionIndex, note: Callable[[int, str], None]) -> None:
+        self._questions, self._note = questions, note
 
     def qid(self, trace: Trace) -> tuple[str | None, str]:
         """Return the qid, or None and what is wrong."""
         given = [(name, qid) for name in _IDS if (qid := getattr(trace, name))]
         if not given and trace.conversation:
-            found = self._questions.turn(trace.conversation, trace.turn)
-            return found, "" if found else f"no gold item is turn {trace.turn} of {quoted(trace.conversation)}"
+            match = self._questions.turn(trace.conversation, trace.turn)
+            return match, "" if match else f"no gold item is turn {trace.turn} of {quoted(trace.conversation)}"
         if not given:
             return self._match_question(trace.q or trace.question)
         (name, qid), *others = given
         for other, value in others:
             if value != qid:
-                self._note(trace.line, f"'{other}' differs from '{name}'; '{name}' is taken")
+                self._note(trace.line, f"'{other}' differs from '{name}'; '{name}' is used")
         return qid, ""
 
     def _match_question(self, question: str) -> tuple[str | None, str]:
         if not question:
             return None, UNNAMED
-        found = self._questions.qids(question)
-        if len(found) == 1:
-            return found[0], ""
-        if not found:
+        qids = self._questions.qids(question)
+        if len(qids) == 1:
+            return qids[0], ""
+        if not qids:
             return None, f"no gold question is {quoted(question)} to the letter"
-        return None, f"{len(found)} gold items ask {quoted(question)}"
+        return None, f"{len(qids)} gold items ask {quoted(question)}"

@@ -1,4 +1,4 @@
-"""What a row is: gold items, traces and settings as typed records. The published JSON Schemas say the same."""
+"""Gold items, traces and settings as typed records. The published JSON Schemas define the same."""
 
 from rag_eval.contract.gold import Attack, Fact, Gold, Section, Support, item_hash
 from rag_eval.contract.settings import (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 __all__ = ["LARGEST", "Amount", "AnyAmount", "Count", "Fraction", "Grade", "NonEmpty", "OrAbsent"]
 
@@ -34,3 +35,55 @@ else:
         def __class_getitem__(cls, kind: Any) -> Any:
             """Return the type that a value must have."""
             return kind
+
+
+Row = dict[str, Any]
+
+
+def without_unknown(kind: type[Struct], row: Any) -> tuple[Any, list[tuple[str, str]]]:
+    """Return a decoded row without the fields that its record lacks, and those: the place of each, and its name.
+
+    The place is the field that the record stands in, empty for the row itself.
+    """
+    if type(row) is not dict:
+        return row, []
+    known, nested = _fields(kind)
+    unknown = [("", name) for name in row if name not in known]
+    cleaned = {name: value for name, value in row.items() if name in known} if unknown else row
+    for place in nested.keys() & row.keys():
+        value, names = _without_unknown_below(nested[place], row[place])
+        if names:
+            cleaned = {**cleaned, place: value}
+            unknown += [(place, name) for name in names]
+    return cleaned, unknown
+
+
+def known_fields(kind: type[Struct], place: str) -> frozenset[str]:
+    """Return the fields that a record knows at a place."""
+    known, nested = _fields(kind)
+    return nested[place] if place else known
+
+
+def _without_unknown_below(known: frozenset[str], value: Any) -> tuple[Any, list[str]]:
+    if type(value) is list:
+        cleaned = [_without_unknown_below(known, one) for one in value]
+        return [one for one, _ in cleaned], [name for _, names in cleaned for name in names]
+    if type(value) is not dict or value.keys() <= known:
+        return value, []
+    return {name: one for name, one in value.items() if name in known}, [name for name in value if name not in known]
+
+
+@cache
+def _fields(kind: type[Struct]) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
+    """Return the fields of a record as JSON names them, and those of the records that stand in some of them."""
+    hints, nested = get_type_hints(kind), {}
+    for name, written in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
+        for inner in _records_in(hints[name]):
+            nested[written] = frozenset(inner.__struct_encode_fields__)
+    return frozenset(kind.__struct_encode_fields__) - {" line"}, nested
+
+
+def _records_in(kind: Any) -> list[type[Struct]]:
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return [kind]
+    return [record for inner in get_args(kind) for record in _records_in(inner)]

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert, field
 
-from rag_eval.contract.fields import AnyAmount, Count, Grade, NonEmpty, OrAbsent
-from rag_eval.contract.unknown_fields import without_unknown
+from rag_eval.contract.fields import AnyAmount, Count, Grade, NonEmpty, OrAbsent, without_unknown
 
 NOT_BLANK = r"[^\s\u001c-\u001f\u0085\u00ad\u200b-\u200f\u2060\ufeff]"
 
@@ -132,7 +131,7 @@ class Gold(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has no label but substrings and citations."""
+        """True if it has no label but substrings and citations."""
         return _RARE(self) == _NO_LABELS
 
 

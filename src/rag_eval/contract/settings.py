@@ -13,7 +13,7 @@ DEFAULT_GOLD, DEFAULT_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
 
 
 class Limits(NamedTuple):
-    """How much is read before reading is refused: sizes in MiB unless said otherwise; every limit is inclusive."""
+    """Limits of reading, in MiB if no other unit is named; every limit is inclusive."""
 
     line_mib: int = 16  # one line of a JSONL file
     depth: int = 64  # nested arrays and objects
@@ -60,8 +60,8 @@ class Settings(NamedTuple):
     """Parameters of the metrics: the refusal token as it is to be written, refusal phrases, the k of the labels.
 
     ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``.
-    ``builtin`` turns on the refusals that :mod:`rag_eval.refusing` recognises. ``verdicts`` are those of the ``judge``,
-    by the hash of what it was shown.
+    ``builtin`` turns on the refusals of :mod:`rag_eval.textual.refusals`. ``verdicts`` are those of the ``judge``, by
+    the hash of its input.
     """
 
     token: str = "not in context"

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert, field
 
-from rag_eval.contract.fields import Amount, Count, Fraction, NonEmpty, OrAbsent
-from rag_eval.contract.unknown_fields import without_unknown
+from rag_eval.contract.fields import Amount, Count, Fraction, NonEmpty, OrAbsent, without_unknown
 
 # Compiled at first use, by re itself: few runs need them.
 _INLINE_CITATIONS = r"(?i)citations\s*:\s*\["
@@ -92,7 +91,7 @@ class Source(Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Trace(Struct, gc=False, forbid_unknown_fields=True):
-    """What the system under test did with one question.
+    """The answer of the system under test to one question, with everything recorded about it.
 
     ``None`` means that the row lacks a field. ``qid`` is that of the gold item once the trace is paired. ``line`` is
     set by whoever reads the row; 0 means that there is no trace.
@@ -157,7 +156,7 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
 
     @property
     def answered(self) -> bool:
-        """Whether there is an answer, even an empty one."""
+        """True if there is an answer, even an empty one."""
         return self.answer_json is not None or self.answer is not None
 
     @property

@@ -43,16 +43,16 @@ def parse_reply(reply: str) -> Verdict:
     if begin < 0 or end < begin:
         raise ValueError(f"no JSON object in the reply: {reply[:80]!r}")
     try:
-        found = json.loads(reply[begin : end + 1])
+        reply_fields = json.loads(reply[begin : end + 1])
     except (ValueError, RecursionError):
         raise ValueError(f"no valid JSON in the reply: {reply[begin : begin + 80]!r}") from None
-    groundedness, correctness, relevancy = (_score(name, found.get(name)) for name in SCORES)
+    groundedness, correctness, relevancy = (_score(name, reply_fields.get(name)) for name in SCORES)
     if relevancy is None:
         raise ValueError("the reply has no relevancy")
-    claims = found.get("unsupported_claims", [])
+    claims = reply_fields.get("unsupported_claims", [])
     if not isinstance(claims, list) or not all(isinstance(claim, str) for claim in claims):
-        raise ValueError("unsupported_claims of the reply is no list of texts")
-    reason = found.get("reason", "")
+        raise ValueError("unsupported_claims of the reply is not a list of texts")
+    reason = reply_fields.get("reason", "")
     return Verdict(groundedness, correctness, relevancy, tuple(claims), reason if isinstance(reason, str) else "")
 
 
@@ -60,5 +60,5 @@ def _score(name: str, value: Any) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1 or not 0 <= value <= MOST:
-        raise ValueError(f"{name} of the reply is no whole number from 0 to {MOST}: {str(value)[:40]!r}")
+        raise ValueError(f"{name} of the reply is not a whole number from 0 to {MOST}: {str(value)[:40]!r}")
     return int(value)

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rag_eval import __version__
 from rag_eval.common.escaping import quoted
-from rag_eval.engines.cores import usable
+from rag_eval.engines.process import usable_cores
 from rag_eval.engines.work import RangeResult, Work, merge, score_range
 from rag_eval.errors import MissingExtra, RagEvalError
+from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.ranges import ByteRange, LocalFile, byte_ranges
 from rag_eval.readers.remote import Remote
 from rag_eval.readers.source import is_url, open_regular
-from rag_eval.readers.unreadable import Unreadable
 
 if TYPE_CHECKING:
-    from rag_eval.engines import Task
-    from rag_eval.engines.options import ExecutionOptions
+    from rag_eval.engines import ExecutionOptions
+    from rag_eval.engines.work import Task
     from rag_eval.readers.ranges import File
     from rag_eval.scoring.scorer import Scorer
 
@@ -54,7 +54,7 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
     task.execution.watch.begin(size)
 
     def delivered() -> Iterator[RangeResult]:
-        """The results in the order of the ranges; what was lost with its workers is asked for again."""
+        """Yield the results in the order of the ranges; what was lost with its workers is asked for again."""
         done = 0
         while done < len(cuts):
             # Every worker has a copy of the gold, so that the loss of one worker is not that of the gold.
@@ -66,6 +66,7 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
                 for result in attempts.delivered(futures):
                     task.execution.watch.advance(cuts[done].end - cuts[done].start)
                     done += 1
+                    task.work.scorer.intern(result.log)
                     yield result
             finally:
                 client.cancel(futures)
@@ -77,13 +78,13 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
 
 
 def score_at(cut: ByteRange, work: Work, place: str, name: str) -> RangeResult:
-    """What a worker does: a range of the file at ``place``, which reports call ``name``."""
+    """Score a range of the file at ``place``, which reports call ``name``; workers call this."""
     with _opened(place) as file:
         return score_range(work, name, file, cut)
 
 
 def sha256_of(place: str) -> str:
-    """The digest of a file, in hex: taken where the file is near."""
+    """Return the digest of a file, in hex: taken where the file is near."""
     from hashlib import sha256
 
     digest, begin = sha256(), 0
@@ -110,26 +111,26 @@ class _Attempts:
     """Takes results as they are due. Where workers are lost with all they had, it has them asked for again."""
 
     def __init__(self, place: str) -> None:
-        self._place, self._left = place, _ATTEMPTS
+        self._place, self._remaining = place, _ATTEMPTS
 
     def delivered(self, futures: list[Any]) -> Iterator[RangeResult]:
-        """Results in order, up to the first that was lost."""
+        """Yield results in order, up to the first that was lost."""
         for future in futures:
             try:
                 piece: RangeResult = self.result(future)
             except _distributed().CancelledError:
-                self._left -= 1
-                if not self._left:
-                    raise RagEvalError("the workers are lost again and again. Look into their logs") from None
+                self._remaining -= 1
+                if not self._remaining:
+                    raise RagEvalError("workers are lost repeatedly. Check their logs") from None
                 return
             yield piece
 
     def result(self, future: Any) -> Any:
-        """The result of a future; CancelledError where it was lost, RagEvalError where it cannot be had."""
+        """Return the result of a future. Raise CancelledError if it was lost, RagEvalError if it failed."""
         try:
             return future.result()
         except _distributed().KilledWorker:
-            message = "workers die of it, as for want of memory. Give them more, or look into their logs"
+            message = "it kills the workers, probably for lack of memory. Give them more memory, or check their logs"
             raise RagEvalError(f"{quoted(self._place)} cannot be scored: {message}") from None
         except OSError as error:
             raise RagEvalError(f"{quoted(self._place)} cannot be read by a worker: {error}") from None
@@ -137,7 +138,7 @@ class _Attempts:
 
 @contextmanager
 def _client(execution: ExecutionOptions) -> Iterator[Any]:
-    """A client of the scheduler named, or of a cluster on this machine that lasts as long as the client."""
+    """Yield a client of the named scheduler, or of a cluster on this machine that ends with the client."""
     dask = _distributed()
     if execution.scheduler:
         try:
@@ -147,9 +148,9 @@ def _client(execution: ExecutionOptions) -> Iterator[Any]:
         with client:
             yield client
         return
-    jobs = execution.jobs or usable()
-    own = dask.LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50)
-    with own, dask.Client(own, set_as_default=False) as client:
+    jobs = execution.jobs or usable_cores()
+    cluster = dask.LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50)
+    with cluster, dask.Client(cluster, set_as_default=False) as client:
         yield client
 
 
@@ -161,18 +162,18 @@ def _distributed() -> Any:
 
 
 def _workers(client: Any) -> int:
-    """How many workers there are. RagEvalError where there is none, or one would score otherwise."""
+    """Return the number of workers. Raise RagEvalError if there is none, or one has another version."""
     _await(client)
     try:
-        found = client.run(_version)
+        versions = client.run(_version)
     except ModuleNotFoundError as error:
         raise RagEvalError(f"a worker cannot score: {error}. Install rag-eval-action[dask] there") from None
-    for address, version in found.items():
+    for address, version in versions.items():
         if version != __version__:
             raise RagEvalError(
                 f"the worker at {address} has rag-eval {version}, this is {__version__}. Install it there"
             )
-    return len(found)
+    return len(versions)
 
 
 def _await(client: Any) -> None:

@@ -2,14 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import BinaryIO
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing import get_context
+from threading import Thread
+from time import sleep
+from typing import Any, BinaryIO, TypeVar
 
-from rag_eval.engines import Task
-from rag_eval.engines.forked import processes, results
-from rag_eval.engines.work import RangeResult, merge, score_range
+from rag_eval.engines.work import RangeResult, Task, merge, score_range
 from rag_eval.readers.ranges import LocalFile, byte_ranges
 from rag_eval.scoring.scorer import Scorer
+
+_GROUP, _ROOT = "/proc/self/cgroup", "/sys/fs/cgroup"
+
+
+def usable_cores(group: str = _GROUP, root: str = _ROOT) -> int:
+    """Return the number of cores that this process may use by affinity and control groups."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, min(cores, *_shares(group, root), cores))
+
+
+def _shares(group: str, root: str) -> list[int]:
+    """Return the whole cores that the control groups of this process allow."""
+    shares = []
+    for folder in _folders(group, root):
+        with suppress(OSError, ValueError):
+            quota, period = _read(f"{folder}/cpu.max").split()
+            shares.append(int(quota) // int(period))  # "max" is no number: no limit
+        with suppress(OSError, ValueError):
+            quota, period = _read(f"{folder}/cpu.cfs_quota_us"), _read(f"{folder}/cpu.cfs_period_us")
+            shares += [int(quota) // int(period)] if int(quota) > 0 else []
+    return shares
+
+
+def _folders(group: str, root: str) -> list[str]:
+    """Return the group's own folder and all above it, in either version's tree."""
+    folders = [root, f"{root}/cpu"]
+    with suppress(OSError):
+        for line in _read(group).splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers in ("", "cpu", "cpu,cpuacct"):
+                tree = root if not controllers else f"{root}/cpu"
+                parts = [part for part in path.split("/") if part]
+                folders += [f"{tree}/{'/'.join(parts[:size])}" for size in range(1, len(parts) + 1)]
+    return folders
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="ascii", errors="replace") as file:  # noqa: PTH123 - pathlib costs start-up time
+        return file.read()
+
+
+T = TypeVar("T")
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_work: Callable[[int], Any]
+"""The work of a forked process."""
+
+
+def may_fork() -> bool:
+    """Return whether this is a process of one thread on a system where such a one can be forked safely."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208 - a file system of the kernel's
+    except OSError:
+        return False
+
+
+def processes(jobs: int) -> int:
+    """Return how many processes may work at once: ``jobs``, or as many as there are cores if that is 0."""
+    jobs = jobs or usable_cores()
+    return jobs if jobs > 1 and may_fork() else 1
+
+
+@contextmanager
+def run_in_processes(work: Callable[[int], T], numbers: Sequence[int], jobs: int) -> Iterator[Iterator[tuple[int, T]]]:
+    """Start ``work`` on numbers, in their order, and give what comes of each as it is done.
+
+    What no process delivers, because it was killed or met a defect, is done here: what went wrong goes wrong again
+    where it can be reported.
+    """
+    if jobs < 2:
+        yield ((number, work(number)) for number in numbers)
+        return
+    # A signal must not come while processes and threads begin: it would be lost, or leave some behind.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        pool = ProcessPoolExecutor(jobs, get_context("fork"), partial(_begin, os.getpid(), work))
+        futures = {pool.submit(_do, number): number for number in numbers}
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield _as_done(futures, work)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _as_done(futures: dict[Future[T], int], work: Callable[[int], T]) -> Iterator[tuple[int, T]]:
+    for future in as_completed(futures):
+        number = futures[future]
+        yield number, work(number) if future.exception() else future.result()
+
+
+def _do(number: int) -> Any:
+    return _work(number)
+
+
+def _begin(parent: int, work: Callable[[int], Any]) -> None:
+    """Begin the life of a process, which ends when its parent does, however that ends."""
+    global _work  # noqa: PLW0603 - it comes by the fork, as it need not be one that can be pickled
+    _work = work
+    gc.disable()  # to walk the gold would be to copy it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all: the parent ends the others
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        sleep(0.5)
+    os._exit(1)
+
 
 _LEAST, _MOST = 1 << 20, 4 << 20  # bytes of a range
 _ROUNDS = 8  # ranges a process, at least
@@ -24,7 +145,7 @@ def run(task: Task, opened: BinaryIO, size: int) -> Scorer:
     """
     file, jobs = LocalFile(opened.fileno()), processes(task.execution.jobs)
     cuts = byte_ranges(size, min(max(size // (jobs * _ROUNDS), _LEAST), _MOST))
-    answered = bytearray(len(task.work.golds))  # each process has its own
+    answered = bytearray(task.work.scorer.size)  # each process has its own
 
     def score(number: int) -> RangeResult:
         result = score_range(task.work, task.path, file, cuts[number], answered)
@@ -33,16 +154,18 @@ def run(task: Task, opened: BinaryIO, size: int) -> Scorer:
         return result
 
     task.execution.watch.begin(size)
-    found: dict[int, RangeResult] = {}
-    with results(score, range(len(cuts))[::-1], jobs) as done:
+    results_by_number: dict[int, RangeResult] = {}
+    with run_in_processes(score, range(len(cuts))[::-1], jobs) as done:
         if task.digests.taken:
             digest = task.digests.of("trace", task.path)
             for block in _blocks(file):
                 digest.update(block)
         for number, result in done:
             task.execution.watch.advance(cuts[number].end - cuts[number].start)
-            found[number] = result
-    return merge(task.work, task.reader, task.path, (found.pop(number) for number in range(len(cuts))))
+            if jobs > 1:
+                task.work.scorer.intern(result.log)
+            results_by_number[number] = result
+    return merge(task.work, task.reader, task.path, (results_by_number.pop(number) for number in range(len(cuts))))
 
 
 def _blocks(file: LocalFile) -> Iterator[bytes]:

@@ -1,19 +1,23 @@
-"""The unit of work of every engine: a byte range of a trace file into outcomes. Pure but for the reading."""
+"""The scoring of a trace file: as a stream, or in byte ranges by one of :data:`rag_eval.engines.ENGINES`."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
 
-from rag_eval.cases.pairing import Questions
-from rag_eval.contract import Gold
-from rag_eval.readers.limits import Limits
-from rag_eval.readers.problems import Ledger
-from rag_eval.readers.ranges import ByteRange, File, ProblemMerger, RangeLedger, RangeProblems, RangeSource
-from rag_eval.readers.source import Digest, Reader
+from rag_eval.cases.pairing import QuestionIndex
+from rag_eval.common.digests import Digests
+from rag_eval.common.progress import SILENT, Watched
+from rag_eval.contract import Limits
+from rag_eval.engines import ENGINES, ExecutionOptions
+from rag_eval.errors import UsageError
+from rag_eval.readers.problems import ProblemCollector, Unreadable
+from rag_eval.readers.ranges import ByteRange, File, ProblemMerger, RangeProblemCollector, RangeProblems, RangeSource
+from rag_eval.readers.source import Digest, Reader, large
 from rag_eval.readers.trace_file import pair_finder, read_traces, trace_lines
-from rag_eval.readers.unreadable import Unreadable
 from rag_eval.scoring.scorer import OutcomeLog, PairTrace, Scorer
 
 _SETTLE = 1 << 16  # traces, until they replace earlier ones
@@ -25,9 +29,8 @@ class Work(NamedTuple):
     ``scorer`` has seen no trace. ``is_complete`` says that all of the gold could be read.
     """
 
-    golds: Mapping[str, Gold]
     scorer: Scorer
-    questions: Questions
+    questions: QuestionIndex
     limits: Limits
     is_complete: bool
 
@@ -54,7 +57,7 @@ def score_range(work: Work, path: str, file: File, lines: ByteRange, answered: S
 
     ``answered`` says of each item whether a trace behind the range answers it.
     """
-    ledger, scorer = RangeLedger(), work.scorer.empty_copy()
+    ledger, scorer = RangeProblemCollector(), work.scorer.empty_copy()
     reader = Reader(ledger, work.limits._replace(lines=sys.maxsize))
     try:
         source = RangeSource(path, reader, file, lines)
@@ -77,5 +80,58 @@ def merge(work: Work, reader: Reader, path: str, results: Iterable[RangeResult])
     return scorer
 
 
-def _pair(work: Work, ledger: Ledger, path: str) -> PairTrace:
-    return pair_finder(work.golds, ledger, path, is_complete=work.is_complete, questions=work.questions)
+def _pair(work: Work, ledger: ProblemCollector, path: str) -> PairTrace:
+    return pair_finder(work.questions, ledger, path, is_complete=work.is_complete)
+
+
+LARGE = 4 << 20
+"""Bytes of a file from which it is cut into ranges: to have further processes takes 60 ms of processor time."""
+
+
+class Task(NamedTuple):
+    """A trace file to be scored."""
+
+    work: Work
+    reader: Reader
+    path: str
+    digests: Digests
+    execution: ExecutionOptions
+
+
+def score_file(task: Task) -> Scorer:
+    """Return what holds the scored cases of a trace file. UsageError, MissingExtra if the engine cannot be had."""
+    execution = task.execution
+    if execution.engine not in ENGINES:
+        raise UsageError(f"unknown engine '{execution.engine[:40]}'. There are: {', '.join(ENGINES)}")
+    if execution.scheduler and execution.engine != "dask":
+        raise UsageError("--scheduler works only with dask. Add --engine dask, or remove --scheduler")
+    try:
+        return _in_ranges(task) or score_stream(task.work, task.reader, task.path, _digest(task))
+    finally:
+        execution.watch.end()
+
+
+def _in_ranges(task: Task) -> Scorer | None:
+    """Return the scorer of a file that can be cut into ranges; None for small, packed and other files."""
+    is_dask = task.execution.engine == "dask"
+    if task.path in task.reader.contents or not (is_dask or large(task.path, LARGE)):
+        return None
+    source = task.reader.open(task.path)
+    if source is None:
+        return task.work.scorer.empty_copy()
+    with source:
+        if source.plain is None or source.is_array:
+            return None
+        scorer: Scorer = import_module(ENGINES[task.execution.engine]).run(task, source.plain, source.size)
+        return scorer
+
+
+def _digest(task: Task) -> Any:
+    digest = task.digests.of("trace", task.path)
+    if task.execution.watch is SILENT:
+        return digest
+    try:
+        task.execution.watch.begin(os.stat(task.path).st_size)  # noqa: PTH116 - a path may be of bytes that are no UTF-8
+    except (OSError, ValueError):  # reading will say what is wrong
+        return digest
+    return Watched(digest, task.execution.watch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import re
 from collections.abc import Callable, Iterable
 
 from rag_eval.common.escaping import quoted
@@ -21,7 +22,6 @@ from rag_eval.metrics import (
     safety,
 )
 from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
-from rag_eval.metrics.aliases import ALIASES, CUTOFF, canonical, hint
 
 __all__ = [
     "ALIASES",
@@ -40,6 +40,49 @@ __all__ = [
     "score_in_words",
 ]
 
+ALIASES = {
+    "faithfulness": "groundedness",
+    "citation_hit_rate": "chr",
+    "correct_answer_rate": "precision",
+    "hit_rate@k": "recall_any@k",
+    "hit@k": "recall_any@k",
+    "success@k": "recall_any@k",
+    "context_recall@k": "recall@k",
+    "context_precision@k": "precision@k",
+}
+"""Names that gates and ``explain`` accept; reports have the metric's own name."""
+_HINTS = {
+    "hit_rate": "Write it with a cutoff: recall_any@5.",
+    "context_recall": "Write it with a cutoff: recall@5. It uses labelled evidence and no model.",
+    "context_precision": "Write it with a cutoff: precision@5, the share of the first 5 that is evidence. "
+    "For a value that weighs ranks, use map or ndcg@5.",
+    "answer_relevancy": "No metric without a model measures it; judge_relevancy replays recorded verdicts of one.",
+    "answer_correctness": "Use precision, which compares with the gold, or judge_correctness for recorded verdicts.",
+    "answer_similarity": "No metric here compares meanings; precision and containment compare with the gold.",
+    "hallucination": "Use groundedness, unsupported_claims or under_refusal.",
+}
+CUTOFF = re.compile(r"(.+)@([1-9][0-9]{0,5})", re.ASCII)
+"""A name with its cutoff: ``recall@5``."""
+
+
+def canonical(name: str) -> str:
+    """Return the metric's own name for an alias, any other name as it is.
+
+    >>> canonical("hit_rate@5"), canonical("faithfulness"), canonical("mrr")
+    ('recall_any@5', 'groundedness', 'mrr')
+    """
+    cut = CUTOFF.fullmatch(name)
+    if cut is None:
+        return ALIASES.get(name, name)
+    known = ALIASES.get(f"{cut[1]}@k")
+    return known.replace("@k", f"@{cut[2]}") if known else name
+
+
+def hint(name: str) -> str:
+    """Return what to write in place of a name that no metric answers to; empty if nothing is known of it."""
+    return _HINTS.get(name.partition("@")[0], "")
+
+
 _PERSPECTIVES = (
     answers,
     refusals,
@@ -56,7 +99,7 @@ _PERSPECTIVES = (
 
 
 def _about(text: str | None) -> str:
-    """What a perspective's module says of it: ``Citations: do they point …`` without the name."""
+    """Return the description of a metric group: ``Citations: …`` without the name."""
     line = (text or "").partition("\n")[0]
     return line.partition(": ")[2] or line
 
@@ -95,10 +138,10 @@ def find(name: str) -> Measure | None:
 
 def measure(name: str) -> Measure:
     """The same; UsageError where there is none."""
-    found = find(name)
-    if found is None:
+    metric = find(name)
+    if metric is None:
         raise UsageError(f"unknown metric '{name[:80]}'. {suggestion(name)}")
-    return found
+    return metric
 
 
 def measures(cutoffs: Iterable[int], also: Iterable[str] = ()) -> tuple[Measure, ...]:
@@ -151,13 +194,13 @@ copyreg.pickle(Measure, _by_name)
 
 
 def suggestion(name: str) -> str:
-    """What an unknown metric's name may have meant: first by the names of other tools, then by similar spelling."""
+    """Suggest a metric for an unknown name: by the names of other tools first, then by spelling."""
     if known_elsewhere := hint(name):
         return known_elsewhere
     from difflib import get_close_matches
 
-    own = [*_PLAIN, *(name.replace("@k", "@5") for name, metric in METRICS.items() if metric.cutoff)]
-    known = [*own, *(alias.replace("@k", "@5") for alias in ALIASES)]
+    names = [*_PLAIN, *(name.replace("@k", "@5") for name, metric in METRICS.items() if metric.cutoff)]
+    known = [*names, *(alias.replace("@k", "@5") for alias in ALIASES)]
     close = [canonical(one) for one in get_close_matches(name[:80], known, n=1, cutoff=0.5)]
     return f"Did you mean '{close[0]}'?" if close else "List them with: rag-eval metrics"
 

@@ -1,8 +1,8 @@
-"""What a metric is: a function from a case to a score, and the words that go with it."""
+"""A metric: a function from a case to a score, with its descriptions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ class Metric(NamedTuple):
     """A row of METRICS.
 
     ``scale`` says what a score is: ``rate`` 0 or 1, ``share`` a ratio of whole numbers from 0 to 1, ``real`` a float
-    from 0 to 1, ``count`` a whole number, ``amount`` a float of some ``unit``, neither below 0, ``labelled`` a score
-    with whether it should be high. ``cutoff`` metrics take a k: ``recall@k`` in the table, ``recall@5`` in a report.
+    from 0 to 1, ``count`` a whole number, ``amount`` a float of some ``unit``, neither below 0 nor above ``maximum``,
+    if there is one, ``labelled`` a score with whether it should be high.
+    ``cutoff`` metrics take a k: ``recall@k`` in the table, ``recall@5`` in a report.
     ``folds`` says what is made of the scores, by what it adds to the name: ``{"": "mean", ".total": "total"}`` gives
     two values. ``needs`` lists the gold and trace fields without which the metric applies to no case. ``settings``
     names the parts of :class:`~rag_eval.contract.Settings` that a score depends on. A metric of the level ``run``
@@ -52,10 +53,16 @@ class Metric(NamedTuple):
     unit: str = ""
     level: Level = "case"
     depends_on: DependsOn = "case"
+    maximum: int | None = None
+
+    @property
+    def top(self) -> float | None:
+        """The highest possible score; None if there is none."""
+        return 1.0 if self.bounded else self.maximum
 
     @property
     def bounded(self) -> bool:
-        """Whether scores lie between 0 and 1."""
+        """Return whether scores are between 0 and 1."""
         return self.scale not in UNBOUNDED
 
 
@@ -74,6 +81,7 @@ def metric(
     level: Level = "case",
     name: str = "",
     depends_on: DependsOn = "case",
+    maximum: int | None = None,
 ) -> Callable[[Callable[..., Score | None]], Metric]:
     """Make a :class:`Metric` of a function: its name, its module's perspective, its docstring's words.
 
@@ -87,12 +95,12 @@ def metric(
         summary = text.split(". ")[0].rstrip(".") + "."
         perspective = function.__module__.rsplit(".", 1)[-1]
         fields = tuple(needs.split())
-        own = name or function.__name__
+        metric_name = name or function.__name__
         terms = better, scale, applies, fields, source, cutoff, version
         usual = () if depends_on == "ranking" or level == "run" else ("refusal",)
         asked = usual if settings is None else tuple(settings.split())
-        more = function, folds, asked, unit, level, depends_on
-        return Metric(f"{own}@k" if cutoff else own, perspective, summary, text, *terms, *more)
+        more = function, folds, asked, unit, level, depends_on, maximum
+        return Metric(f"{metric_name}@k" if cutoff else metric_name, perspective, summary, text, *terms, *more)
 
     return build
 
@@ -108,20 +116,21 @@ SCALES = {
 
 
 def score_in_words(metric: Metric) -> str:
-    """What a score is: ``a ratio from 0 to 1 a case``."""
+    """Describe a score: ``a ratio from 0 to 1 per case``."""
     unit = f" of {metric.unit}" if metric.unit else ""
-    return f"{SCALES[metric.scale]}{unit} a {metric.level}"
+    return f"{SCALES[metric.scale]}{unit} per {metric.level}"
 
 
 def range_in_words(metric: Metric) -> str:
-    """Between what its values lie, as ``from 0 to 1``; that of counts and amounts has no end."""
-    return "from 0 to 1" if metric.bounded else f"from 0{f' {metric.unit}' if metric.unit else ''}, without a greatest"
+    """Describe the range of the values, such as ``from 0 to 1``."""
+    unit = f" {metric.unit}" if metric.unit else ""
+    return f"from 0{unit}, without a maximum" if metric.top is None else f"from 0 to {metric.top:g}{unit}"
 
 
 class Measure(NamedTuple):
     """A metric with its parameters: what a row of a report and a gate are about.
 
-    ``fold`` says what is made of the scores of all cases, see :mod:`rag_eval.stats.aggregations`.
+    ``fold`` says what is made of the scores of all cases, see :mod:`rag_eval.scoring.aggregations`.
     """
 
     name: str
@@ -130,7 +139,7 @@ class Measure(NamedTuple):
     fold: str = "mean"
 
     def parameters(self) -> dict[str, Any]:
-        """What tells this measure from others of the same metric."""
+        """Return the parameters that distinguish this measure from others of the same metric."""
         cut = {} if self.k is None else {"k": self.k}
         return cut if self.fold == "mean" else {**cut, "fold": self.fold}
 
@@ -141,9 +150,53 @@ class Measure(NamedTuple):
 
     @property
     def is_rate(self) -> bool:
-        """Whether the value is the share of cases that score 1."""
+        """Return whether the value is the share of cases that score 1."""
         return self.metric.scale == "rate" and self.fold == "mean"
 
     def score(self, case: Any) -> Score | None:
-        """What a case (a run, for metrics of that level) scores; None where the metric does not apply."""
+        """Return the score of a case (of a run, for metrics of that level); None if the metric does not apply."""
         return self.metric.score(case) if self.k is None else self.metric.score(case, self.k)
+
+
+class Example(NamedTuple):
+    """A worked example of a metric: ``scores``, ``1/2 at k = 3``, ``one of two gold ids is retrieved``.
+
+    ``case`` is the case itself (gold and trace, or run), kept for the first one that has a score.
+    """
+
+    verb: str
+    score: str
+    because: str
+    case: Mapping[str, Any] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.score} when {self.because}" if self.score else f"{self.verb} when {self.because}"
+
+
+def examples_of(rows: Iterable[Mapping[str, Any]]) -> list[Example]:
+    """The examples of a metric's rows, in their order."""
+    examples: list[Example] = []
+    for row in rows:
+        shows = row["score"] is not None and not any(one.case for one in examples)
+        examples.append(_example(row)._replace(case=_case(row) if shows else None))
+    return examples
+
+
+def _example(row: Mapping[str, Any]) -> Example:
+    if row["score"] is None:
+        return Example("does not apply", "", row["because"])
+    cut = f" at k = {row['k']}" if "k" in row else ""
+    return Example("scores", _score(row["score"]) + cut, row["because"])
+
+
+def _case(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in ("gold", "trace", "run", "settings") if name in row}
+
+
+def _score(score: bool | float | list[Any]) -> str:
+    if not isinstance(score, list):
+        return f"{float(score):.5g}"
+    if isinstance(score[1], bool):
+        return f"{score[0]:.5g}, to be {'high' if score[1] else 'low'},"
+    numerator, denominator = score
+    return f"{numerator}/{denominator}" if 0 < numerator < denominator else str(numerator // denominator)

@@ -1,4 +1,4 @@
-"""Answers: is what was shipped right, and how much was shipped."""
+"""Answers: right answers, their form, and the share of questions that got one."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _PHRASE = re.compile(r"[a-z0-9][a-z0-9\-\s]{4,}")
 _SHORTEST_PHRASE = 5
 
 
-@metric("shipped answers", source="reference scorer", depends_on="features", version=2)
+@metric("answers", source="reference scorer", depends_on="features", version=2)
 def precision(case: Case) -> bool | None:
-    """Share of shipped answers that are right and rightly cited. The item is answerable, the claim holds a gold substring (or there are none), everything cited was retrieved, and gold evidence is cited as in chr."""  # noqa: E501
+    """Share of answers that are right and rightly cited. The item is answerable, the claim contains a gold substring (if the item has any), every cited chunk was retrieved, and gold evidence is cited as in chr."""  # noqa: E501
     return case.is_answerable and case.contained and case.hit if case.shipped and case.counts else None
 
 
-@metric("shipped answers", source="Markdown scorer of the RAG examples (Example 08)", depends_on="features", version=2)
+@metric("answers", source="Markdown scorer of the RAG examples (Example 08)", depends_on="features", version=2)
 def hit_precision(case: Case) -> bool | None:
-    """Share of shipped answers that cite gold evidence of an answerable item. The claim's text does not count."""
+    """Share of answers that cite gold evidence of an answerable item. The text of the claim does not count."""
     return case.is_answerable and case.overlap if case.shipped and case.counts else None
 
 
 @metric("answerable items with an expected answer", source="Example 08", needs="gold.expected_answer")
 def containment(case: Case) -> bool | None:
-    """Share of answerable items whose answer holds some phrase of the expected answer. Phrases are the runs of at least five letters, digits, hyphens and spaces in the lower-cased expected answer, stripped. A refusal scores 0."""  # noqa: E501
+    """Share of answerable items whose answer contains a phrase of the expected answer. Phrases are sequences of at least five letters, digits, hyphens and spaces in the lower-cased expected answer. A refusal scores 0."""  # noqa: E501
     if not case.is_answerable or case.gold.expected_answer is None:
         return None
     if case.refused:
@@ -41,13 +41,13 @@ def containment(case: Case) -> bool | None:
 
 @metric("all items", source="Example 08", depends_on="features")
 def compliance(case: Case) -> bool | None:
-    """Share of answers that keep the form. The claim is the refusal token, or a list of citations was given."""
+    """Share of answers in the required form: the claim is the refusal token, or the answer has a list of citations."""
     return case.by_token or case.trace.citations is not None if case.counts else None
 
 
 @metric("all items", source="rag-eval", depends_on="features", version=2)
 def answered_rate(case: Case) -> bool | None:
-    """Share of questions that got an answer: no refusal, no empty text, no missing trace. Read precision beside it."""
+    """Share of questions that got an answer: no refusal, no empty text, no missing trace. Compare it with precision."""
     return case.shipped and bool(case.claim) if case.counts else None
 
 
@@ -59,7 +59,7 @@ def answered_rate(case: Case) -> bool | None:
     folds={"": "all", ".turns": "turns"},
 )
 def conversation_pass(case: Case) -> tuple[float, bool] | None:
-    """Share of conversations of which every turn is right, as its label says: OK or REFUSAL_OK. A score is a number that stands for the conversation, with whether the turn is right. Of several runs, all count."""  # noqa: E501
+    """Share of conversations in which every turn has the label OK or REFUSAL_OK. A score identifies the conversation and marks a right turn. All runs count."""  # noqa: E501
     name = case.gold.conversation
     if name is None or not case.counts:
         return None
@@ -69,5 +69,5 @@ def conversation_pass(case: Case) -> tuple[float, bool] | None:
 
 def phrases(expected: str) -> list[str]:
     """The phrases of an expected answer, one of which an answer has to hold for containment."""
-    found = (phrase.strip() for phrase in _PHRASE.findall(expected.lower()))
-    return [phrase for phrase in found if len(phrase) >= _SHORTEST_PHRASE]
+    texts = (phrase.strip() for phrase in _PHRASE.findall(expected.lower()))
+    return [phrase for phrase in texts if len(phrase) >= _SHORTEST_PHRASE]

@@ -1,10 +1,10 @@
-"""Citations: do they point at what supports the answer."""
+"""Citations: references to the evidence, to retrieved chunks and to the right sections."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_eval.cases.case import matches
+from rag_eval.cases.ranking import matches
 from rag_eval.metrics._metric import metric
 from rag_eval.textual.tokens import content_words, passage
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from rag_eval.stats.tally import Ratio
 
 
-@metric("shipped answers", source="reference scorer", depends_on="features", version=2)
+@metric("answers", source="reference scorer", depends_on="features", version=2)
 def chr(case: Case) -> bool | None:  # noqa: A001 - the field's name for the citation hit rate
-    """Citation hit rate: share of shipped answers whose citations hit. The item is answerable, everything cited was retrieved, and a gold citation is cited. Without gold citations, the evidence is chunks graded 1 or more, else supports, sections or documents; an item without any evidence wants an answer that cites nothing."""  # noqa: E501
+    """Citation hit rate: share of answers that cite gold evidence. The item is answerable, every cited chunk was retrieved, and at least one is gold evidence. Evidence is the first of these that the item has: gold citations, chunks with grade 1 or more, supports, sections, documents. If the item has no evidence, the answer must cite nothing."""  # noqa: E501
     return case.is_answerable and case.hit if case.shipped and case.counts else None
 
 
@@ -26,7 +26,7 @@ def chr_answerable(case: Case) -> bool | None:
 
 
 @metric(
-    "shipped answers with citations",
+    "answers with citations",
     source="enterprise framework, form check",
     scale="share",
     needs="trace.citations",
@@ -40,13 +40,13 @@ def citation_validity(case: Case) -> Ratio | None:
 
 
 @metric(
-    "shipped answers with citations and chunk texts",
+    "answers with citations and chunk texts",
     source="enterprise framework, content check",
     scale="share",
     needs="trace.citations trace.chunks.text",
 )
 def citation_support(case: Case) -> Ratio | None:
-    """Share of an answer's citations whose chunk holds at least half of the claim's content words. Content words are tokens without stop words; an answer without any has nothing to support."""  # noqa: E501
+    """Share of an answer's citations whose chunk contains at least half of the claim's content words. Content words are tokens except stop words. An answer without content words is left out."""  # noqa: E501
     words = content_words(case.claim) if _cites(case) else None
     if not words or not case.chunk_texts:
         return None
@@ -56,7 +56,7 @@ def citation_support(case: Case) -> Ratio | None:
 
 
 @metric(
-    "shipped answers to answerable items with gold evidence, with citations",
+    "answered answerable items with gold evidence, with citations",
     source="RAG-server framework",
     scale="share",
     needs="trace.citations",
@@ -64,28 +64,28 @@ def citation_support(case: Case) -> Ratio | None:
     version=2,
 )
 def citation_precision(case: Case) -> Ratio | None:
-    """Share of an answer's citations that point at gold evidence. Evidence is gold citations, else chunks graded 1 or more, else supports, sections or documents."""  # noqa: E501
+    """Share of an answer's citations that are gold evidence. Evidence is the first of these that the item has: gold citations, chunks with grade 1 or more, supports, sections, documents."""  # noqa: E501
     if not case.is_answerable or not case.evidence_level or not _cites(case):
         return None
     return len(case.cited_evidence), len(case.cites)
 
 
 @metric(
-    "shipped answers to answerable items with gold evidence",
+    "answered answerable items with gold evidence",
     source="RAG-server framework",
     scale="share",
     depends_on="features",
     version=2,
 )
 def citation_recall(case: Case) -> Ratio | None:
-    """Share of the gold evidence that the answer cites. Evidence is gold citations, else chunks graded 1 or more, else supports, sections or documents. An answer without citations scores 0."""  # noqa: E501
+    """Share of the gold evidence that the answer cites. Evidence is the first of these that the item has: gold citations, chunks with grade 1 or more, supports, sections, documents. An answer without citations scores 0."""  # noqa: E501
     if not case.is_answerable or not case.shipped or not case.evidence_level:
         return None
     return case.evidence_cited
 
 
 @metric(
-    "shipped answers to answerable items with sections, with citations",
+    "answered answerable items with sections, with citations",
     source="RAG-server framework",
     scale="share",
     needs="gold.sections trace.citations",
@@ -104,20 +104,20 @@ def section_accuracy(case: Case) -> Ratio | None:
     needs="gold.expected_documents",
 )
 def document_citation_hit(case: Case) -> bool | None:
-    """Share of answerable items that were answered with a citation of an expected document. A citation counts by its chunk's doc_id, or where it is a document's id itself. Refusals count as misses."""  # noqa: E501
+    """Share of answerable items that were answered with a citation of an expected document. A citation counts if its chunk's doc_id or the citation itself is the document's id. Refusals count as misses."""  # noqa: E501
     if not case.is_answerable or not case.gold.expected_documents:
         return None
     return case.shipped and not case.cited_documents.isdisjoint(case.gold.expected_documents)
 
 
 @metric(
-    "shipped answers with citations, where a retrieved chunk says its document",
+    "answers with citations, if a retrieved chunk names its document",
     source="enterprise framework, form check",
     scale="share",
     needs="trace.citations trace.chunks.doc_id",
 )
 def document_citation_validity(case: Case) -> Ratio | None:
-    """Share of an answer's citations that name what was retrieved: a chunk, or the document of one."""
+    """Share of an answer's citations that name a retrieved chunk or its document."""
     documents = {chunk.doc_id for chunk in case.trace.chunks or () if chunk.doc_id is not None}
     if not documents or not _cites(case):
         return None
@@ -126,7 +126,7 @@ def document_citation_validity(case: Case) -> Ratio | None:
 
 @metric("answerable items with supports", source="core metrics", needs="gold.supports")
 def attribution_hit(case: Case) -> bool | None:
-    """Share of answerable items where some cited chunk matches a support."""
+    """Share of answerable items with a cited chunk that matches a support."""
     if not case.is_answerable or not case.gold.supports:
         return None
     return any(matches(chunk, support) for chunk in case.cited_chunks for support in case.gold.supports)
@@ -136,7 +136,7 @@ def attribution_hit(case: Case) -> bool | None:
     "items with a recency rule and supports", source="core metrics", needs="gold.recency_conflict_rule gold.supports"
 )
 def recency_rule(case: Case) -> bool | None:
-    """Share of items whose rule for contradicting supports is kept. cite_newer: the newest support, the last, is cited; cite_both and acknowledge_both: every support is."""  # noqa: E501
+    """Share of items whose answer follows the rule for contradicting supports. cite_newer requires a citation of the newest (last) support, cite_both and acknowledge_both of every support."""  # noqa: E501
     supports = case.gold.supports
     if case.gold.recency_rule is None or not supports or not case.counts:
         return None

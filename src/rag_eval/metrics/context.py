@@ -1,4 +1,4 @@
-"""Context: is what was retrieved worth its place, and does it hold what the answer needs.
+"""Context: repetition among the retrieved chunks, and the facts in them.
 
 Of every item but attacks, refused or not, over the chunks that say their text; a repeated id counts once. Words are
 :func:`rag_eval.textual.tokens.tokens`. The order of chunks changes no score: all sums are ``fsum``.
@@ -6,7 +6,6 @@ Of every item but attacks, refused or not, over the chunks that say their text; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations, repeat
 from math import fsum, log, sqrt
@@ -22,49 +21,47 @@ if TYPE_CHECKING:
     from rag_eval.stats.tally import Ratio
     from rag_eval.textual.tokens import Passage
 
+_REMEMBERED = 256  # lists of chunks
 _SEVERAL = "items with two or more chunk texts"
 
 
 @metric(_SEVERAL, source="enterprise framework", better="lower", scale="real", needs="trace.chunks.text")
 def redundancy_ngram(case: Case) -> float | None:
-    """How much the chunks repeat each other word for word. Of each pair, the word 3-grams that both have over those of the one that has fewer, as sets; the mean over all pairs. A pair with fewer than three words on a side counts as 0."""  # noqa: E501
+    """Verbatim overlap of the chunks, as a mean over all pairs. The overlap of a pair is the number of common word 3-grams divided by the number in the chunk with fewer. A pair with fewer than three words on a side counts as 0."""  # noqa: E501
     chunks = _several(case)
-    if chunks is None:
-        return None
-    grams = [chunk.trigrams for chunk in chunks]
-    return _mean([len(a & b) / (min(len(a), len(b)) or 1) for a, b in combinations(grams, 2)])
+    return None if chunks is None else _mean_overlap(chunks)
 
 
 @metric(_SEVERAL, source="enterprise framework", better="lower", scale="real", needs="trace.chunks.text")
 def redundancy_tfidf(case: Case) -> float | None:
-    """How alike the chunks are in their words, whatever the order. The cosine of each pair's tf-idf vectors, fitted on the n chunks of the case: raw counts times ln((1 + n) / (1 + df)) + 1; the mean over all pairs."""  # noqa: E501
+    """Similarity of the chunks' words, in any order, as a mean over all pairs. It is the cosine of their tf-idf vectors, fitted on the n chunks of the case: raw counts times ln((1 + n) / (1 + df)) + 1."""  # noqa: E501
     chunks = _several(case)
-    return None if chunks is None else _mean_cosine(chunks)
+    return None if chunks is None else _shared_words(chunks)[1]
 
 
 # A ratio, but of thousands of words: the common denominator of exact fractions would grow to thousands of digits.
 @metric("items with chunk texts", source="enterprise framework", scale="real", needs="trace.chunks.text")
 def unique_token_ratio(case: Case) -> float | None:
-    """Share of the words of all chunks that are distinct ones. The more is repeated and the longer the context, the lower."""  # noqa: E501
+    """Share of distinct words among the words of all chunks. Repetition and longer contexts lower it."""
     if not case.counts or not any(case.chunk_tokens):
         return None
-    return len(frozenset[str]().union(*[one.distinct for one in case.passages])) / sum(map(len, case.chunk_tokens))
+    return _shared_words(case.passages)[0] / sum(map(len, case.chunk_tokens))
 
 
 @metric(
-    "items with gold facts whose chunks say their texts",
+    "items with gold facts, with chunk texts",
     source="rag-eval",
     scale="share",
     needs="gold.gold_facts trace.chunks.text",
 )
 def fact_coverage(case: Case) -> Ratio | None:
-    """Share of the gold facts that some chunk holds. A chunk holds a fact when the words of it, or of an alias, stand in it in a row; where nothing was retrieved no fact is held."""  # noqa: E501
+    """Share of the gold facts that the chunks contain. A chunk contains a fact if the words of the fact or of an alias occur in it consecutively. Without retrieved chunks the score is 0."""  # noqa: E501
     holders = _holders(case)
     return None if holders is None else (sum(map(bool, holders)), len(holders))
 
 
 @metric(
-    "items with gold facts of which some chunk holds one",
+    "items with a gold fact in some chunk",
     source="enterprise framework",
     better="lower",
     scale="amount",
@@ -72,40 +69,50 @@ def fact_coverage(case: Case) -> Ratio | None:
     unit="chunks",
 )
 def fact_dispersion(case: Case) -> float | None:
-    """How many chunks hold a gold fact: the mean over the facts that some chunk holds. A chunk that holds a fact in several wordings counts once."""  # noqa: E501
-    found = [count for count in _holders(case) or () if count]
-    return sum(found) / len(found) if found else None
+    """Mean number of chunks per gold fact, over the facts that occur. A chunk with several wordings of a fact counts once."""  # noqa: E501
+    counts = [count for count in _holders(case) or () if count]
+    return sum(counts) / len(counts) if counts else None
 
 
-def _several(case: Case) -> Sequence[Passage] | None:
+def _several(case: Case) -> tuple[Passage, ...] | None:
     return case.passages if case.counts and len(case.passages) > 1 else None
 
 
-def _mean_cosine(chunks: Sequence[Passage]) -> float:
-    """The mean cosine over all pairs, from the words that several chunks share: only those give anything.
+# Several systems often answer a question from the same chunks.
+@lru_cache(maxsize=_REMEMBERED)
+def _mean_overlap(chunks: tuple[Passage, ...]) -> float:
+    """Return the mean share of word 3-grams that two chunks have in common."""
+    grams = [chunk.trigrams for chunk in chunks]
+    overlaps = [len(a & b) / (min(len(a), len(b)) or 1) for a, b in combinations(grams, 2)]
+    return round(fsum(overlaps) / len(overlaps), DECIMALS)
 
-    A word gives the sum over all pairs of the product of its weights: half of what the square of their sum has over
-    the sum of their squares.
+
+@lru_cache(maxsize=_REMEMBERED)
+def _shared_words(chunks: tuple[Passage, ...]) -> tuple[int, float]:
+    """Return how many distinct words the chunks have, and the mean cosine over all pairs of chunks.
+
+    Only words that several chunks share add to the cosine. A word adds the sum over all pairs of the product of its
+    weights: half of the difference between the square of their sum and the sum of their squares.
     """
     n, known, several = len(chunks), set[str](), set[str]()
     for chunk in chunks:
         several |= known & chunk.distinct
         known |= chunk.distinct
-    counts = [[*map(chunk.counts.get, several, repeat(0))] for chunk in chunks]
+    if n < 2:
+        return len(known), 0.0
+    rows = [[*map(chunk.counts.get, several, repeat(0))] for chunk in chunks]
     idf = [0.0, *(log((1 + n) / (1 + df)) + 1 for df in range(1, n + 1))]
-    weights = [idf[n - column.count(0)] for column in zip(*counts, strict=True)]
-    vectors = []
-    for chunk, own in zip(chunks, counts, strict=True):
-        vector, alone = [*map(mul, own, weights)], chunk.size - sum(map(mul, own, own))
-        length = sqrt(fsum([alone * idf[1] ** 2, *map(mul, vector, vector)])) or 1.0
+    weights = [idf[n - column.count(0)] for column in zip(*rows, strict=True)]
+    vectors, squares = [], []
+    for chunk, row in zip(chunks, rows, strict=True):
+        vector = [*map(mul, row, weights)]
+        square = fsum(map(mul, vector, vector))
+        length = sqrt(idf[1] ** 2 * (chunk.size - sum(map(mul, row, row))) + square) or 1.0
         vectors.append([weight / length for weight in vector])
+        squares.append(square / length**2)
     sums = [*map(fsum, zip(*vectors, strict=True))]
-    products = fsum(map(mul, sums, sums)) - fsum([fsum(map(mul, vector, vector)) for vector in vectors])
-    return min(1.0, max(0.0, round(products / (n * (n - 1)), DECIMALS)))
-
-
-def _mean(numbers: list[float]) -> float:
-    return round(fsum(numbers) / len(numbers), DECIMALS)
+    products = fsum(map(mul, sums, sums)) - fsum(squares)
+    return len(known), min(1.0, max(0.0, round(products / (n * (n - 1)), DECIMALS)))
 
 
 def _holders(case: Case) -> list[int] | None:
@@ -115,10 +122,10 @@ def _holders(case: Case) -> list[int] | None:
         return None
     texts = [f" {' '.join(words)} " for words in case.chunk_tokens]
     wordings = [[_wanted(wording) for wording in fact.wordings] for fact in facts]
-    return [sum(any(wanted in text for wanted in own) for text in texts) for own in wordings]
+    return [sum(any(wanted in text for wanted in wording_list) for text in texts) for wording_list in wordings]
 
 
 @lru_cache(maxsize=4096)
 def _wanted(wording: str) -> str:
-    """What a text, its words between spaces, has to hold. A wording without a word is held by none."""
+    """Return the pattern of a wording in a text; a wording without words matches nothing."""
     return f" {' '.join(tokens(wording)) or '?'} "

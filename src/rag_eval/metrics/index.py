@@ -1,4 +1,4 @@
-"""Index: did all of the corpus get into it. What run.json says, once a run; figures that cannot be have no value."""
+"""Index: gaps in the index. Values come from run.json, once per run; impossible figures have no value."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _TERMS: dict[str, Any] = {"source": _SOURCE, "better": "lower", "scale": "share"
 
 @metric("runs whose run.json counts documents", needs="run.index", **_TERMS)
 def index_empty_docs(about: About) -> Ratio | None:
-    """Share of the documents that gave no chunk."""
+    """Share of documents without a chunk."""
     index = about.get("index") or {}
     return _share(index.get("documents_without_chunks"), index.get("documents"))
 
 
 @metric("runs whose run.json counts chunks", needs="run.index", **_TERMS)
 def index_skipped_chunks(about: About) -> Ratio | None:
-    """Share of the chunks to embed that were not, for whatever reason. Those attempted less those embedded, or those skipped by reason, whichever is more."""  # noqa: E501
+    """Share of chunks that were not embedded, for any reason. It is the larger of attempted minus embedded chunks, and the sum of skipped chunks."""  # noqa: E501
     index = about.get("index") or {}
     attempted, embedded = index.get("chunks_attempted"), index.get("chunks_embedded")
     skipped = sum(index["chunks_skipped"].values()) if "chunks_skipped" in index else None
     if attempted is None and embedded is not None and skipped is not None:
         attempted = embedded + skipped
-    ways = [skipped, attempted - embedded if attempted is not None and embedded is not None else None]
-    told = [number for number in ways if number is not None]
-    return _share(max(told), attempted) if told and min(told) >= 0 else None
+    counts = [skipped, attempted - embedded if attempted is not None and embedded is not None else None]
+    known = [number for number in counts if number is not None]
+    return _share(max(known), attempted) if known and min(known) >= 0 else None
 
 
 def contradictions(about: About) -> Iterator[str]:
-    """What the figures of run.json's index say against one another, in words."""
+    """Yield the contradictions between figures of run.json's index."""
     index = about.get("index") or {}
     documents, without = index.get("documents"), index.get("documents_without_chunks")
     if documents is not None and without is not None and without > documents:
@@ -48,11 +48,11 @@ def contradictions(about: About) -> Iterator[str]:
 
 
 def _of_chunks(attempted: int, embedded: int, skipped: Mapping[str, int] | None) -> Iterator[str]:
-    lost, told = attempted - embedded, sum((skipped or {}).values())
+    lost, total = attempted - embedded, sum((skipped or {}).values())
     if lost < 0:
         yield f"{embedded} chunks embedded are more than the {attempted} attempted"
-    elif skipped is not None and told != lost:
-        yield f"{attempted} chunks attempted and {embedded} embedded leave {lost}, and {told} are said to be skipped"
+    elif skipped is not None and total != lost:
+        yield f"{attempted} chunks attempted and {embedded} embedded leave {lost}, and {total} are said to be skipped"
 
 
 def _share(part: int | None, whole: int | None) -> Ratio | None:

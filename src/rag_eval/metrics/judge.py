@@ -1,4 +1,4 @@
-"""Judge: the recorded verdicts of a language model on the answers. Scoring replays them and asks nobody.
+"""Judge: recorded verdicts of a language model on the answers. Scoring replays them and calls no model.
 
 docs/judge.md describes how verdicts are recorded, and what a gate on one needs.
 """
@@ -7,29 +7,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rag_eval.contract.verdict import MOST
 from rag_eval.metrics._metric import metric
 
 if TYPE_CHECKING:
     from rag_eval.cases.case import Case
     from rag_eval.stats.tally import Ratio
 
-_POINTS: dict[str, Any] = {"settings": "refusal judge", "scale": "count", "unit": "points"}
+_POINTS: dict[str, Any] = {"settings": "refusal judge", "scale": "count", "unit": "points", "maximum": MOST}
 
 
-@metric("shipped answers with chunk texts and a verdict", source="core metrics (groundedness, 0-5)", **_POINTS)
+@metric("answers with chunk texts and a verdict", source="core metrics (groundedness, 0-5)", **_POINTS)
 def judge_groundedness(case: Case) -> int | None:
-    """Mean score of groundedness from 0 to 5. The judge says how far the chunk texts support the claims of the answer; 5 also requires a citation for every major claim."""  # noqa: E501
+    """Mean score of groundedness from 0 to 5. The judge rates the support of the answer's claims by the chunk texts; 5 also requires a citation for every major claim."""  # noqa: E501
     return case.verdict.groundedness if case.verdict and case.chunk_texts else None
 
 
-@metric("shipped answers to answerable questions with a verdict", source="core metrics (correctness, 0-5)", **_POINTS)
+@metric("answered answerable items with a verdict", source="core metrics (correctness, 0-5)", **_POINTS)
 def judge_correctness(case: Case) -> int | None:
-    """Mean score of correctness from 0 to 5. The judge says how correct and complete the answer is, given the question, the chunk texts and the expected answer of the item if it has one."""  # noqa: E501
+    """Mean score of correctness from 0 to 5. The judge rates correctness and completeness, given the question, the chunk texts and the expected answer if there is one."""  # noqa: E501
     return case.verdict.correctness if case.verdict and case.is_answerable else None
 
 
 @metric(
-    "shipped answers with a verdict",
+    "answers with a verdict",
     source="RAG-server framework (answer_relevancy)",
     scale="share",
     settings="refusal judge",
@@ -40,7 +41,7 @@ def judge_relevancy(case: Case) -> Ratio | None:
 
 
 @metric(
-    "shipped answers with chunk texts and a verdict",
+    "answers with chunk texts and a verdict",
     source="core metrics (unsupported_claims)",
     settings="refusal judge",
     better="lower",
@@ -49,5 +50,5 @@ def judge_relevancy(case: Case) -> Ratio | None:
     unit="claims",
 )
 def judge_unsupported_claims(case: Case) -> int | None:
-    """How many claims of an answer the judge names that the chunk texts do not support."""
+    """Number of claims of an answer that the chunk texts do not support, as the judge lists them."""
     return len(case.verdict.unsupported_claims) if case.verdict and case.chunk_texts else None

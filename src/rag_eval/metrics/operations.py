@@ -1,4 +1,4 @@
-"""Operations: does it run, how long does it take, what does it cost.
+"""Operations: failures, latency and cost.
 
 Rates are of questions that have a trace: a missing one is counted by completeness, and a blocked attack is no failure.
 Time and money are spent on attacks too.
@@ -22,22 +22,22 @@ _SPREAD = {".p50": "p50", ".p95": "p95", ".max": "max", ".mean": "mean"}
 
 @metric("questions with a trace", depends_on="features", **_TERMS)
 def error_rate(case: Case) -> bool | None:
-    """Share of questions that failed in operation. The trace has an error, its ok is false, it timed out, or its answer is empty."""  # noqa: E501
+    """Share of questions with a failure: the trace has an error, its ok is false, it timed out, or its answer is empty."""  # noqa: E501
     if not _ran(case):
         return None
     trace = case.trace
     return trace.error is not None or trace.ok is False or trace.timed_out is True or not case.claim
 
 
-@metric("questions with a trace that says whether it timed out", needs="trace.timed_out", **_TERMS)
+@metric("questions whose trace has timed_out", needs="trace.timed_out", **_TERMS)
 def timeout_rate(case: Case) -> bool | None:
-    """Share of questions that ran into their time limit. Write timed_out for every question: where it is absent it is not known."""  # noqa: E501
+    """Share of questions that ran into their time limit. Write timed_out for every question: without it the question is left out."""  # noqa: E501
     return case.trace.timed_out if _ran(case) else None
 
 
 @metric("questions with a trace", depends_on="features", **_TERMS)
 def empty_rate(case: Case) -> bool | None:
-    """Share of questions with an empty answer. White space is empty, and so is an abstention without words."""
+    """Share of questions with an empty answer. White space and an abstention without words are empty, too."""
     return not case.claim if _ran(case) else None
 
 
@@ -51,8 +51,8 @@ def _latency(stage: str, what: str) -> Metric:
 
     whole = f"Milliseconds from {what}. The sum over all cases is the time of the suite."
     latency.__doc__ = whole if stage == "total" else f"Milliseconds spent in {what}."
-    own: dict[str, Any] = {"name": f"latency_{stage}_ms", "folds": folds, "needs": "trace.latency_ms"}
-    return metric("traces that time it, of attacks too", scale="amount", unit="ms", **own, **_TERMS)(latency)
+    options: dict[str, Any] = {"name": f"latency_{stage}_ms", "folds": folds, "needs": "trace.latency_ms"}
+    return metric("traces that time it, of attacks too", scale="amount", unit="ms", **options, **_TERMS)(latency)
 
 
 latency_total_ms = _latency("total", "question to answer")
@@ -65,7 +65,7 @@ latency_judge_ms = _latency("judge", "the judge")
 
 
 @metric(
-    "traces that say what they cost, or their model and tokens, of attacks too",
+    "traces with a cost, or with a model and tokens; attacks too",
     source="RAG-server framework (cost_per_query)",
     better="lower",
     scale="amount",
@@ -75,7 +75,7 @@ latency_judge_ms = _latency("judge", "the judge")
     unit="USD",
 )
 def cost_usd(case: Case) -> float | None:
-    """US dollars for a question. What usage.cost_usd says, else the input and output tokens at the prices of the model in eval-gates.yml."""  # noqa: E501
+    """US dollars for a question. It is usage.cost_usd, or the input and output tokens at the model's prices in eval-gates.yml."""  # noqa: E501
     usage = case.trace.usage
     if usage is None:
         return None

@@ -1,4 +1,4 @@
-"""Refusals: does the system say so when the corpus does not hold the answer, and only then."""
+"""Refusals: refusing if the corpus lacks the answer, and only then."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 @metric("unanswerable items", source="reference scorer", better="lower", depends_on="features")
 def under_refusal(case: Case) -> bool | None:
-    """Share of unanswerable questions that were answered. Also called hallucination rate on unanswerable questions, and abstention false negative rate."""  # noqa: E501
+    """Share of unanswerable questions that were answered. Other names are hallucination rate on unanswerable questions, and abstention false negative rate."""  # noqa: E501
     return case.shipped if case.is_unanswerable else None
 
 
 @metric("answerable items", source="reference scorer", better="lower", depends_on="features")
 def over_refusal(case: Case) -> bool | None:
-    """Share of answerable questions that were refused. Also called abstention false positive rate."""
+    """Share of answerable questions that were refused. Another name is abstention false positive rate."""
     return case.refused if case.is_answerable else None
 
 
 @metric("all items", source="RAG-server framework (unanswerable_accuracy)", depends_on="features")
 def abstention_accuracy(case: Case) -> bool | None:
-    """Share of questions where refusing or answering was the right choice. Not whether the answer was right."""
+    """Share of questions for which refusing or answering was right. The content of the answer does not count."""
     return case.refused != case.gold.answerable if case.counts else None
 
 
@@ -53,7 +53,7 @@ def abstention_f1(case: Case) -> bool | None:
 
 @metric("refusals", source="reference scorer's contract", depends_on="features")
 def exact_refusal(case: Case) -> bool | None:
-    """Share of refusals that are the refusal token to the letter and cite nothing."""
+    """Share of refusals that are exactly the refusal token and cite nothing."""
     if not case.refused or not case.counts:
         return None
     return case.trace.claim == case.settings.token and not case.cites

@@ -1,4 +1,4 @@
-"""Retrieval: does what the answer needs stand among what was retrieved, and how high.
+"""Retrieval: the evidence among the retrieved chunks, and its rank.
 
 Answerable items only. Repeated ids count once, at their first place. With unique ids the values equal trec_eval's
 ``recall_k``, ``P_k``, ``recip_rank``, ``map`` and ``ndcg_cut_k``.
@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.metrics._metric import metric
 
 if TYPE_CHECKING:
-    from rag_eval.cases.case import Case, Ranking
+    from rag_eval.cases.case import Case
+    from rag_eval.cases.ranking import Ranking
     from rag_eval.stats.tally import Ratio
 
 _LABELLED = "answerable items with relevance labels"
 
 
 @metric(
-    "answerable items with supports, where the search was scoped",
+    "answerable items with supports and a scoped search",
     source="core metrics",
     better="lower",
     needs="gold.supports trace.scope",
 )
 def scope_miss(case: Case) -> bool | None:
-    """Share of scoped searches that chose no folder of any gold support."""
+    """Share of scoped searches that chose no folder with a gold support."""
     scope = case.trace.scope
     if not case.is_answerable or not case.gold.supports or scope is None or scope.mode == "off":
         return None
@@ -37,7 +38,7 @@ def scope_miss(case: Case) -> bool | None:
 
 @metric("answerable items", source="reference scorer (recall@k)", cutoff=True, depends_on="ranking")
 def recall_all(case: Case, k: int) -> bool | None:
-    """Share of items with everything needed among the first k. That is every gold citation, or a member of every support group; an item without relevance labels needs nothing."""  # noqa: E501
+    """Share of items with all evidence among the first k: every gold citation, or a member of every support group. An item without relevance labels scores 1."""  # noqa: E501
     if not case.is_answerable:
         return None
     ranking = case.ranking
@@ -46,86 +47,88 @@ def recall_all(case: Case, k: int) -> bool | None:
 
 @metric(_LABELLED, source="core metrics; also hit rate, success@k", cutoff=True, depends_on="ranking")
 def recall_any(case: Case, k: int) -> bool | None:
-    """Share of items with something relevant among the first k."""
+    """Hit rate: share of items with at least one relevant chunk among the first k."""
     ranking = _labelled(case)
-    return None if ranking is None else bool(ranking.found) and ranking.found[0] <= k
+    return None if ranking is None else bool(ranking.first_ranks) and ranking.first_ranks[0] <= k
 
 
 @metric(_LABELLED, source="trec_eval (recall_k)", scale="share", cutoff=True, depends_on="ranking")
 def recall(case: Case, k: int) -> Ratio | None:
-    """Share of the relevant that stands among the first k."""
+    """Share of the relevant chunks that are among the first k."""
     ranking = _labelled(case)
-    return None if ranking is None else _ratio(_within(ranking.found, k), ranking.relevant)
+    return None if ranking is None else _ratio(_within(ranking.first_ranks, k), ranking.relevant)
 
 
 @metric(_LABELLED, source="trec_eval (P_k)", scale="share", cutoff=True, depends_on="ranking")
 def precision(case: Case, k: int) -> Ratio | None:
-    """Share of the first k that is relevant. Divided by k, not by the number returned."""
+    """Share of the first k chunks that are relevant. The divisor is k, not the number of retrieved chunks."""
     ranking = _labelled(case)
     return None if ranking is None else (_within(ranking.matching, k), k)
 
 
 @metric(_LABELLED, source="enterprise framework", scale="share", cutoff=True, depends_on="ranking")
 def f1(case: Case, k: int) -> Ratio | None:
-    """Harmonic mean of precision and recall among the first k. 0 when both are 0."""
+    """Harmonic mean of precision and recall among the first k. It is 0 if both are 0."""
     ranking = _labelled(case)
     if ranking is None:
         return None
-    matching, found = _within(ranking.matching, k), _within(ranking.found, k)
-    total = matching * ranking.relevant + found * k
-    return (2 * matching * found, total) if total else (0, 1)
+    matching, relevant_found = _within(ranking.matching, k), _within(ranking.first_ranks, k)
+    total = matching * ranking.relevant + relevant_found * k
+    return (2 * matching * relevant_found, total) if total else (0, 1)
 
 
 @metric(_LABELLED, source="trec_eval (recip_rank)", scale="share", depends_on="ranking")
 def mrr(case: Case) -> Ratio | None:
-    """Mean reciprocal rank: 1 over the rank of the first relevant. 0 if none was retrieved."""
+    """Mean reciprocal rank: 1 over the rank of the first relevant chunk. It is 0 if none was retrieved."""
     ranking = _labelled(case)
     if ranking is None:
         return None
-    return (1, ranking.found[0]) if ranking.found else (0, 1)
+    return (1, ranking.first_ranks[0]) if ranking.first_ranks else (0, 1)
 
 
 @metric(_LABELLED, source="trec_eval (map)", scale="real", depends_on="ranking")
 def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean average precision
-    """Mean average precision: precision at the rank of each relevant one, averaged over all the relevant. One chunk may hold several supports: precision is 1 at most."""  # noqa: E501
+    """Mean average precision: precision at the rank of each relevant chunk, averaged over all relevant chunks. If a chunk contains several supports, precision is at most 1."""  # noqa: E501
     ranking = _labelled(case)
     if ranking is None:
         return None
-    return fsum([min(place, rank) / rank for place, rank in enumerate(ranking.found, 1)]) / (ranking.relevant or 1)
+    return fsum([min(place, rank) / rank for place, rank in enumerate(ranking.first_ranks, 1)]) / (
+        ranking.relevant or 1
+    )
 
 
 @metric(_LABELLED, source="trec_eval (Rprec)", scale="share", depends_on="ranking")
 def r_precision(case: Case) -> Ratio | None:
-    """Share of the first R that is relevant, where R is the number of relevant ones."""
+    """Share of the first R chunks that are relevant; R is the number of relevant chunks."""
     ranking = _labelled(case)
-    return None if ranking is None else _ratio(_within(ranking.found, ranking.relevant), ranking.relevant)
+    return None if ranking is None else _ratio(_within(ranking.first_ranks, ranking.relevant), ranking.relevant)
 
 
 @metric("answerable items with grades", source="trec_eval (bpref)", scale="real", depends_on="ranking")
 def bpref(case: Case) -> float | None:
-    """Binary preference: how rarely something judged irrelevant stands above the relevant. Chunks that nobody judged count neither for nor against, so that a new retriever is not punished for finding them."""  # noqa: E501
+    """Binary preference: how rarely judged irrelevant chunks are ranked above relevant ones. Unjudged chunks do not count, so a new retriever has no disadvantage."""  # noqa: E501
     ranking = _labelled(case)
     if ranking is None or ranking.irrelevant is None:
         return None
     most = min(ranking.irrelevant, ranking.relevant) or 1
-    above = [min(sum([other < rank for other in ranking.rejected]), ranking.relevant) for rank in ranking.found]
+    above = [min(sum([other < rank for other in ranking.rejected]), ranking.relevant) for rank in ranking.first_ranks]
     return fsum([1 - number / most for number in above]) / (ranking.relevant or 1)
 
 
 @metric(
-    "answerable items with grades of which something was retrieved",
+    "answerable items with grades and retrieved chunks",
     source="rag-eval; also judged@k",
     scale="share",
     cutoff=True,
     depends_on="ranking",
 )
 def judged(case: Case, k: int) -> Ratio | None:
-    """Share of the first k that has a grade. If it falls, recall, precision and nDCG count unjudged chunks as irrelevant."""  # noqa: E501
+    """Share of the first k chunks that have a grade. If it falls, recall, precision and nDCG count more unjudged chunks as irrelevant."""  # noqa: E501
     ranking = case.ranking if case.is_answerable else None
     if ranking is None or ranking.irrelevant is None or not ranking.depth:
         return None
     graded = {rank for rank, _ in ranking.gains if rank <= k}
-    return len(graded.union(rank for rank in ranking.found if rank <= k)), min(k, ranking.depth)
+    return len(graded.union(rank for rank in ranking.first_ranks if rank <= k)), min(k, ranking.depth)
 
 
 @metric(
@@ -136,7 +139,7 @@ def judged(case: Case, k: int) -> Ratio | None:
     depends_on="ranking",
 )
 def ndcg(case: Case, k: int) -> float | None:
-    """Normalised discounted cumulative gain among the first k. Linear gain, discount log2(rank + 1), over the ideal order of everything graded in the gold, cut at k."""  # noqa: E501
+    """Normalised discounted cumulative gain among the first k. Linear gain with discount log2(rank + 1), divided by the ideal order of all graded chunks, cut at k."""  # noqa: E501
     ranking = case.ranking if case.is_answerable else None
     if ranking is None or not (ranking.ideal or (ranking.irrelevant is not None and ranking.counts)):
         return None
@@ -152,7 +155,7 @@ _HOPPED = "answerable items with relevance labels, where the trace has retrieval
 
 @metric(_HOPPED, scale="share", **_HOPS)
 def union_recall(case: Case) -> Ratio | None:
-    """Share of the relevant that all retrievals of an answer found together. Ids that retrieved_ids lacks do not count."""  # noqa: E501
+    """Share of the relevant chunks that all retrievals of an answer found together. Ids that retrieved_ids lacks do not count."""  # noqa: E501
     ranking = _labelled(case)
     if ranking is None or case.trace.retrievals is None:
         return None
@@ -161,7 +164,7 @@ def union_recall(case: Case) -> Ratio | None:
 
 @metric(_HOPPED, scale="share", cutoff=True, **_HOPS)
 def hop_recall(case: Case, k: int) -> Ratio | None:
-    """Share of the relevant that the first k retrievals of an answer found together. With fewer retrievals, all count."""  # noqa: E501
+    """Share of the relevant chunks that the first k retrievals of an answer found together. With fewer retrievals, all count."""  # noqa: E501
     ranking = _labelled(case)
     if ranking is None or case.trace.retrievals is None:
         return None
@@ -170,19 +173,19 @@ def hop_recall(case: Case, k: int) -> Ratio | None:
 
 @metric(_HOPPED, scale="count", better="lower", unit="retrievals", **_HOPS)
 def first_evidence_hop(case: Case) -> int | None:
-    """Number of the first retrieval that found something relevant. If none did, it is one more than there are, and at least 2."""  # noqa: E501
+    """Number of the first retrieval with a relevant chunk. If no retrieval has one, it is one more than their number, and at least 2."""  # noqa: E501
     if _labelled(case) is None or case.trace.retrievals is None:
         return None
     none = max(len(case.hops), 1) + 1
-    return next((number for number, found in enumerate(case.hops, 1) if found), none)
+    return next((number for number, count in enumerate(case.hops, 1) if count), none)
 
 
 @metric(_HOPPED + " and one at least", scale="share", better="lower", **_HOPS)
 def wasted_hops(case: Case) -> Ratio | None:
-    """Share of the retrievals of an answer that found nothing relevant that those before had not found."""
+    """Share of the retrievals of an answer that found no new relevant chunk."""
     if _labelled(case) is None or not case.trace.retrievals:
         return None
-    wasted = sum(found == before for before, found in zip((0, *case.hops), case.hops, strict=False))
+    wasted = sum(count == before for before, count in zip((0, *case.hops), case.hops, strict=False))
     return wasted, len(case.hops)
 
 

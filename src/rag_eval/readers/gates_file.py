@@ -22,16 +22,23 @@ from rag_eval.gates.policy import (
     Slices,
     Statistics,
 )
-from rag_eval.gates.slices import FIELDS, is_field, is_slice
+from rag_eval.gates.selection import FIELDS, is_field, is_slice
 from rag_eval.metrics import canonical, find, suggestion
-from rag_eval.readers.error_messages import EXTRA, RowError, pointer, unknown_key, unknown_keys, word
-from rag_eval.readers.limits import MIB, YAML_MIB
 from rag_eval.readers.predicates import predicate
 from rag_eval.readers.problems import SHOWN
-from rag_eval.readers.schemas import load
+from rag_eval.readers.schema_validation import (
+    EXTRA,
+    RowError,
+    describe_error,
+    load_schema,
+    pointer,
+    unknown_key,
+    unknown_keys,
+)
+from rag_eval.readers.source import MIB, YAML_MIB
 
 if TYPE_CHECKING:
-    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Digest, Reader
     from rag_eval.readers.yaml_file import Document
 
@@ -44,7 +51,7 @@ _DIGITS = 40  # of a threshold, as report.json takes it
 
 
 def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Policy | None:
-    """The policy of ``path``, or None with the problems in the ledger."""
+    """Return the policy of ``path``, or None with the problems in the ledger."""
     source = reader._replace(limits=reader.limits._replace(whole_mib=YAML_MIB)).open(path, digest)
     if source is None:
         return None
@@ -53,8 +60,8 @@ def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Poli
     return None if data is None else policy_of(data, path, reader.ledger)
 
 
-def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
-    """The policy in the bytes of a gates file; problems go into the ledger under the name ``path``."""
+def policy_of(data: bytes, path: str, ledger: ProblemCollector) -> Policy | None:
+    """Return the policy in the bytes of a gates file; problems go into the ledger under ``path``."""
     from rag_eval.readers import yaml_file
     from rag_eval.readers.strict_json import JsonError, decode
 
@@ -69,44 +76,48 @@ def policy_of(data: bytes, path: str, ledger: Ledger) -> Policy | None:
     except JsonError as error:
         ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None
-    faults = list(_by_own_names(document, path, ledger)) or list(_faults(document.value))
+    faults = list(_resolve_aliases(document, path, ledger)) or list(_faults(document.value))
     for fault in faults:
         line, column = _nearest(document, fault.where)
         ledger.problem(path, line, f"column {column}: {fault.where}" if fault.where else "", fault.message, fault.hint)
     return None if faults else _policy(document, path)
 
 
-def _by_own_names(document: Document, path: str, ledger: Ledger) -> Iterator[RowError]:
+def _resolve_aliases(document: Document, path: str, ledger: ProblemCollector) -> Iterator[RowError]:
     """Give gates that use an alias the name of their metric, and note it; yield a fault for a metric named twice."""
-    for _, entries, where in _places(document.value):
+    for _, entries, where in _gate_sections(document.value):
         stated = dict(entries)
         entries.clear()
         for name, entry in stated.items():
-            at, own = f"{where}/{_escaped(name)}", canonical(name)
-            if own != name and (own in stated or own in entries):
-                yield RowError(at, f"{quoted(name, 60)} is another name of {own}, which is gated too", "Remove one.")
-            elif own != name:
-                ledger.note(path, _nearest(document, at)[0], f"{name} is read as {own}", once=True)
+            at, metric = f"{where}/{_escaped(name)}", canonical(name)
+            if metric != name and (metric in stated or metric in entries):
+                yield RowError(
+                    at, f"{quoted(name, 60)} is another name of {metric}, which also has gates", "Remove one of them."
+                )
+            elif metric != name:
+                ledger.note(path, _nearest(document, at)[0], f"{name} is read as {metric}", once=True)
                 for below in ("", *(f"/{_escaped(key)}" for key in entry if isinstance(entry, dict))):
                     if place := document.places.get(at + below):
-                        document.places[f"{where}/{_escaped(own)}{below}"] = place
-            entries[own] = entry
+                        document.places[f"{where}/{_escaped(metric)}{below}"] = place
+            entries[metric] = entry
 
 
 def _faults(value: Any) -> Iterator[RowError]:
     """Yield what the schema refuses, or else what no schema can express."""
-    schema = load("eval-gates", Decimal)  # the file's numbers are decimals: 0.0001 is less than the nearest float
+    schema = load_schema(
+        "eval-gates", Decimal
+    )  # the file's numbers are decimals: 0.0001 is less than the nearest float
     if not predicate(schema)(value):
         import jsonschema
 
-        found = jsonschema.Draft202012Validator(schema).iter_errors(_plain(value))
-        errors = sorted(found, key=lambda error: error.json_path)
-        yield from _one_a_cause([fault for error in errors for fault in _worded(error)])
+        failures = jsonschema.Draft202012Validator(schema).iter_errors(_plain(value))
+        errors = sorted(failures, key=lambda error: error.json_path)
+        yield from _drop_consequences([fault for error in errors for fault in _worded(error)])
         if errors:
             return
-    for part, entries, where in _places(value):
+    for part, entries, where in _gate_sections(value):
         yield from _gate_faults(entries, where)
-        yield from _of_run(entries, where) if part else ()
+        yield from _run_metric_faults(entries, where) if part else ()
     yield from _slice_faults(value)
     yield from _setting_faults(value)
 
@@ -120,7 +131,7 @@ def _setting_faults(value: dict[str, Any]) -> Iterator[RowError]:
         try:
             compiled(pattern)
         except ValueError as error:
-            message = f"{quoted(pattern, 60)} is no regular expression of RE2: {one_line(str(error), 100)}"
+            message = f"{quoted(pattern, 60)} is not a regular expression of RE2: {one_line(str(error), 100)}"
             yield RowError(where, message, "Write it without look-around, back-references and possessive repetition.")
         except MissingExtra as error:
             message, _, hint = str(error).partition(". ")
@@ -139,41 +150,43 @@ def _gate_faults(entries: dict[str, Any], where: str) -> Iterator[RowError]:
                 yield RowError(f"{at}/{direction}", message, "Write fewer decimals.")
 
 
-def _of_run(entries: dict[str, Any], where: str) -> Iterator[RowError]:
-    """Metrics of what run.json says have no slices."""
+def _run_metric_faults(entries: dict[str, Any], where: str) -> Iterator[RowError]:
+    """Yield a fault for each gate on slices whose metric is about the whole run."""
     for name in entries:
-        found = find(name)
-        if found and found.metric.level == "run":
-            message = f"{quoted(name, 60)} is about the whole run, of which there are no slices"
+        measured = find(name)
+        if measured and measured.metric.level == "run":
+            message = f"{quoted(name, 60)} is about the whole run, which has no slices"
             yield RowError(f"{where}{pointer((name,))}", message, "Gate it under gates.")
 
 
 def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
     """Names that no slice can have."""
     stated = value.get("slices", {})
-    hint = f"Slices go by {', '.join(FIELDS)} or meta.NAME."
+    hint = f"Slices use {', '.join(FIELDS)} or meta.NAME."
     for place, name in enumerate(stated.get("by", ())):
         if not is_field(name):
-            yield RowError(f"/slices/by/{place}", f"{quoted(name, 60)} is nothing that slices go by", hint)
+            yield RowError(f"/slices/by/{place}", f"{quoted(name, 60)} is not a field for slices", hint)
     cluster = value.get("statistics", {}).get("cluster", "")
     if cluster and not is_field(cluster):
         yield RowError(
-            "/statistics/cluster", f"{quoted(cluster, 60)} is no field of the gold", hint.replace("Slices", "Clusters")
+            "/statistics/cluster",
+            f"{quoted(cluster, 60)} is not a field of the gold set",
+            hint.replace("Slices", "Clusters"),
         )
     for name in stated.get("gates", {}):
         if not is_slice(name):
             yield RowError(
-                pointer(("slices", "gates", name)), f"{quoted(name, 60)} is no slice", f"Write FIELD=VALUE. {hint}"
+                pointer(("slices", "gates", name)), f"{quoted(name, 60)} is not a slice", f"Write FIELD=VALUE. {hint}"
             )
     for place, name in enumerate(value.get("must_pass", ())):
         if "=" in name and not is_slice(name):
             yield RowError(
-                f"/must_pass/{place}", f"{quoted(name, 60)} is no slice", f"Write a qid or FIELD=VALUE. {hint}"
+                f"/must_pass/{place}", f"{quoted(name, 60)} is not a slice", f"Write a qid or FIELD=VALUE. {hint}"
             )
 
 
 def _plain(value: Any) -> Any:
-    """``value`` with whole numbers as such: jsonschema takes no decimal for one."""
+    """Return ``value`` with whole numbers as int, because jsonschema rejects decimals as integers."""
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -182,8 +195,8 @@ def _plain(value: Any) -> Any:
     return int(value) if whole else value
 
 
-def _one_a_cause(faults: list[RowError]) -> list[RowError]:
-    """A bound on the wrong side is a missing one on the right side too: the first says it."""
+def _drop_consequences(faults: list[RowError]) -> list[RowError]:
+    """Drop the fault of a missing bound if a bound on the wrong side explains it."""
     wrong = {_above(fault.where) for fault in faults if fault.keyword == _WRONG_SIDE}
     return [one for one in faults if one.where not in wrong or one.keyword not in _LACKING]
 
@@ -191,7 +204,7 @@ def _one_a_cause(faults: list[RowError]) -> list[RowError]:
 def _worded(error: Any) -> Iterator[RowError]:
     """Yield the faults of an error by ``jsonschema``: unknown metrics and bounds on the wrong side by their names."""
     if error.validator != EXTRA:
-        yield word(error)
+        yield describe_error(error)
         return
     path = list(error.absolute_path)
     depth = len(path) - 1 if path[:1] == ["gates"] else len(path) - 3 if path[:2] == ["slices", "gates"] else -1
@@ -200,7 +213,7 @@ def _worded(error: Any) -> Iterator[RowError]:
         if depth == 0:
             yield _unknown_metric(error, key, hint=hint)
         elif depth == 1 and key in _OTHER_SIDE and (measure := find(path[-1])):
-            message = f"'{key}' on {path[-1]}, of which {measure.metric.better} is better"
+            message = f"'{key}' on {path[-1]}, for which {measure.metric.better} is better"
             yield RowError(pointer((*path, key)), message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)
         else:
             yield unknown_key(error, key, hint=hint)
@@ -218,7 +231,7 @@ def _above(where: str) -> str:
 
 
 def _nearest(document: Document, pointer: str) -> tuple[int, int]:
-    """The place of a pointer, or of the closest value around it."""
+    """Return the place of a pointer, or of the closest value around it."""
     while pointer not in document.places and pointer:
         pointer = pointer.rpartition("/")[0]
     return document.places.get(pointer, (1, 1))
@@ -226,12 +239,12 @@ def _nearest(document: Document, pointer: str) -> tuple[int, int]:
 
 def _policy(document: Document, path: str) -> Policy:
     value, refusal, earlier = document.value, document.value.get("refusal", {}), document.value.get("baseline", {})
-    own: dict[str, Any] = {name: _whole(value[name]) for name in ("k", "limits") if name in value}
-    own |= {name: beside(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
-    own |= {name: beside(path, earlier[key]) for name, key in _BASELINE.items() if key in earlier}
-    own |= {"verdicts": beside(path, value["verdicts"])} if "verdicts" in value else {}
+    fields: dict[str, Any] = {name: _whole(value[name]) for name in ("k", "limits") if name in value}
+    fields |= {name: in_folder_of(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
+    fields |= {name: in_folder_of(path, earlier[key]) for name, key in _BASELINE.items() if key in earlier}
+    fields |= {"verdicts": in_folder_of(path, value["verdicts"])} if "verdicts" in value else {}
     judge, calibration = _judge(value.get("judge", {}))
-    gates, uncalibrated = _only_calibrated(_in_force(tuple(_gates(document))), judge, calibration)
+    gates, uncalibrated = _warn_if_uncalibrated(_with_default_gates(tuple(_gates(document))), judge, calibration)
     return Policy(
         file=path,
         token=refusal.get("token", Policy().token).strip(),
@@ -250,9 +263,9 @@ def _policy(document: Document, path: str) -> Policy:
         groundedness=Grounding(**_floats(value.get("groundedness", {}))),
         safety=_safety(value.get("safety", {})),
         retrieval=Relevance(**_relevance(value.get("retrieval", {}))),
-        prices={model: _floats(own) for model, own in value.get("prices", {}).items()},
+        prices={model: _floats(fields) for model, fields in value.get("prices", {}).items()},
         stated=value,
-        **own,
+        **fields,
     )
 
 
@@ -260,17 +273,17 @@ _BASELINE = {"baseline": "report", "baseline_trace": "trace", "baseline_rerun": 
 
 
 def _judge(stated: dict[str, Any]) -> tuple[Judge, Calibration]:
-    """The judge, and how far people agree with it."""
+    """Return the judge, and how far people agree with it."""
     recorded = stated.get("calibration", {})
     measured = {name: _floats(part["low"]) for name, part in recorded.get("scores", {}).items()}
     calibration = Calibration(_floats(stated.get("floor", {})), recorded.get("judge", ""), measured)
     return Judge(**{name: stated[name] for name in Judge._fields if name in stated}), calibration
 
 
-def _only_calibrated(
+def _warn_if_uncalibrated(
     gates: tuple[Gate, ...], judge: Judge, calibration: Calibration
 ) -> tuple[tuple[Gate, ...], tuple[str, ...]]:
-    """The gates, of which those on the judge only warn where its agreement with people is not recorded as enough."""
+    """Return the gates; those on a judge only warn unless enough agreement with people is recorded."""
     if not any(gate.name.startswith("judge_") for gate in gates):
         return gates, ()
     from rag_eval.contract.verdict import SCORE_OF, digest_of
@@ -283,8 +296,8 @@ def _only_calibrated(
 
 
 def _statistics(stated: dict[str, Any]) -> Statistics:
-    own = {**stated, "alpha": _written(stated["alpha"])} if "alpha" in stated else stated
-    return Statistics(**own)
+    fields = {**stated, "alpha": _written(stated["alpha"])} if "alpha" in stated else stated
+    return Statistics(**fields)
 
 
 def _scoring(stated: dict[str, Any]) -> Scoring:
@@ -296,9 +309,9 @@ def _floats(numbers: dict[str, Any]) -> dict[str, float]:
 
 
 def _safety(stated: dict[str, Any]) -> Safety:
-    own: dict[str, Any] = {name: float(stated[name]) for name in ("warn", "block") if name in stated}
-    own |= {"verbatim_words": int(stated["verbatim_words"])} if "verbatim_words" in stated else {}
-    return Safety(**own, internal_ids=tuple(stated.get("internal_ids", ())))
+    fields: dict[str, Any] = {name: float(stated[name]) for name in ("warn", "block") if name in stated}
+    fields |= {"verbatim_words": int(stated["verbatim_words"])} if "verbatim_words" in stated else {}
+    return Safety(**fields, internal_ids=tuple(stated.get("internal_ids", ())))
 
 
 def _relevance(stated: dict[str, Any]) -> dict[str, Any]:
@@ -309,14 +322,14 @@ def _slices(stated: dict[str, Any]) -> Slices:
     return Slices(tuple(stated.get("by", ())), int(stated.get("min_n", Slices().min_n)))
 
 
-def _in_force(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
-    """Gates on slices alone leave the defaults for the whole where they are."""
+def _with_default_gates(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    """Return the gates, with the default ones if all gates are on slices."""
     return gates if not gates or any(not gate.slice for gate in gates) else (*REFERENCE_GATES, *gates)
 
 
 def _gates(document: Document) -> Iterator[Gate]:
-    """The gates of the file: those on all cases, then those on slices, each bound and each margin one of its own."""
-    for part, entries, where in _places(document.value):
+    """Yield a gate for each bound and margin: those on all cases, then those on slices."""
+    for part, entries, where in _gate_sections(document.value):
         for name, entry in entries.items():
             line = document.places[f"{where}/{_escaped(name)}"][0]
             for direction in (*BOUNDS, *MARGINS):
@@ -324,8 +337,8 @@ def _gates(document: Document) -> Iterator[Gate]:
                     yield _gate(name, direction, entry, line)._replace(slice=part)
 
 
-def _places(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The slice (empty: all cases), the gates on it, and where they stand, as a JSON pointer."""
+def _gate_sections(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield each slice (empty: all cases) with its gates and their JSON pointer."""
     yield "", _object(value, "gates"), "/gates"
     slices = _object(value, "slices", "gates")
     for part in slices:
@@ -333,7 +346,7 @@ def _places(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def _object(value: Any, *names: str) -> dict[str, Any]:
-    """What stands below the names, empty where that is no object: the schema may not have been asked yet."""
+    """Return the object below the names; empty if it is none, as the schema may not be checked yet."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -344,12 +357,12 @@ def _escaped(name: str) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """A number, or each number of an object, as int: the schema takes 5.0 for a whole number too."""
+    """Return a number, or each number of an object, as int: JSON Schema takes 5.0 for an integer."""
     return {name: int(number) for name, number in value.items()} if isinstance(value, dict) else int(value)
 
 
-def beside(gates: str, path: str) -> str:
-    """A path of the gates file ``gates``: relative to the folder that it stands in."""
+def in_folder_of(gates: str, path: str) -> str:
+    """Return a path of the gates file ``gates``, which is relative to the folder of that file."""
     return os.path.normpath(os.path.join(os.path.dirname(gates), path))  # noqa: PTH118, PTH120
 
 

@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
 from msgspec.structs import replace
 
 from rag_eval.common.escaping import quoted
-from rag_eval.contract import Gold, item_hash
-from rag_eval.readers.jsonl import JsonLines
-from rag_eval.readers.problems import Ledger
-from rag_eval.readers.row_kinds import OWN_QID
-from rag_eval.readers.source import Digest, Reader, Source
+from rag_eval.contract import Gold, Limits, item_hash
+from rag_eval.errors import InputError
+from rag_eval.readers.jsonl import DUPLICATE_QID_HINT, JsonLines
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.source import DEFAULTS, Digest, Reader, Source
 
 Row = dict[str, Any]
 
 
-def read_gold(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Gold]:
-    """Return the gold items of ``path`` by qid, in file order."""
-    return _read(reader, path, map(itemgetter(0), _entries(reader, path, digest, with_rows=False)))
+class HasLine(Protocol):
+    """A gold item, or a reduced form of it, with its line."""
+
+    @property
+    def line(self) -> int:
+        """The line of the item in its file."""
+
+
+G = TypeVar("G", bound=HasLine)
+
+
+@overload
+def read_gold(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Gold]: ...
+@overload
+def read_gold(
+    reader: Reader, path: str, digest: Digest | None = None, *, keep: Callable[[Gold], G]
+) -> dict[str, G]: ...
+def read_gold(
+    reader: Reader, path: str, digest: Digest | None = None, *, keep: Callable[[Gold], Any] | None = None
+) -> dict[str, Any]:
+    """Return the gold items of ``path`` by qid, in file order, or what ``keep`` makes of each."""
+    return _read(reader, path, map(itemgetter(0), _entries(reader, path, digest, with_rows=False)), keep)
 
 
 def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
@@ -38,29 +57,34 @@ def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
 
 
 def is_folder(reader: Reader, path: str) -> bool:
-    """Whether a gold path is a folder of label files."""
-    return path not in reader.held and os.path.isdir(path)  # noqa: PTH112 - a path may be of bytes that are no UTF-8
+    """Return whether a gold path is a folder of label files."""
+    return path not in reader.contents and os.path.isdir(path)  # noqa: PTH112 - a path may be of bytes that are no UTF-8
 
 
-def unique(golds: Iterable[Gold], ledger: Ledger, path: str) -> dict[str, Gold]:
-    """Return items by qid. One that names a qid again, or groups what is not there, is a problem."""
-    found: dict[str, Gold] = {}
-    turns: dict[tuple[str, int], Gold] = {}
+def unique(
+    golds: Iterable[Gold], ledger: ProblemCollector, path: str, keep: Callable[[Gold], Any] | None = None
+) -> dict[str, Any]:
+    """Return items by qid. A repeated qid or turn, and a group of supports that are not there, is a problem."""
+    items: dict[str, Any] = {}
+    turns: dict[tuple[str, int], int] = {}
     for gold in golds:
-        first = found.setdefault(gold.qid, gold)
+        if first := items.get(gold.qid):
+            ledger.problem(
+                path, gold.line, "/qid", f"{quoted(gold.qid)} is already used on line {first.line}", DUPLICATE_QID_HINT
+            )
+            continue
         if gold.conversation is not None and gold.turn is not None:
-            other = turns.setdefault((gold.conversation, int(gold.turn)), gold)
-            if other is not gold and first is gold:
-                message = f"turn {gold.turn} of {quoted(gold.conversation)} is already on line {other.line}"
+            line = turns.setdefault((gold.conversation, int(gold.turn)), gold.line)
+            if line != gold.line:
+                message = f"turn {gold.turn} of {quoted(gold.conversation)} is already on line {line}"
                 ledger.problem(path, gold.line, "/turn", message, "Number the turns of a conversation from 1.")
-        if first is not gold:
-            ledger.problem(path, gold.line, "/qid", f"{quoted(gold.qid)} is already used on line {first.line}", OWN_QID)
-        elif gold.support_groups and not _groups_fit(gold):
+        if gold.support_groups and not _groups_fit(gold):
             hint = "Count the entries of supports from 0, in whole numbers."
-            message = "names a place that supports does not have"
+            message = "names an entry that supports does not have"
             ledger.problem(path, gold.line, "/required_support_groups", message, hint)
-            found[gold.qid] = replace(gold, support_groups=None)  # scoring goes on until all problems are found
-    return found
+            gold = replace(gold, support_groups=None)  # scoring goes on until all problems are found
+        items[gold.qid] = keep(gold) if keep else gold
+    return items
 
 
 def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, str]:
@@ -68,30 +92,32 @@ def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, 
 
     Items of a folder have no line of their own: theirs is the line that `rag-eval import labels` writes.
     """
-    quiet = reader._replace(ledger=Ledger())
+    silent = reader._replace(ledger=ProblemCollector())
     if is_folder(reader, path):
         from rag_eval.importers import written
         from rag_eval.readers.import_inputs import foreign_gold
 
-        return {row["qid"]: item_hash(written(row).encode()) for _, row in foreign_gold(quiet, path, "labels")}
-    source = quiet.open(path)
+        return {row["qid"]: item_hash(written(row).encode()) for _, row in foreign_gold(silent, path, "labels")}
+    source = silent.open(path)
     if source is None:
         return {}
     with source:
         return dict(zip(golds, map(item_hash, _items(source)), strict=False))
 
 
-def _read(reader: Reader, path: str, golds: Iterable[Gold]) -> dict[str, Gold]:
+def _read(
+    reader: Reader, path: str, golds: Iterable[Gold], keep: Callable[[Gold], Any] | None = None
+) -> dict[str, Any]:
     before = reader.ledger.count
-    found = unique(golds, reader.ledger, path)
-    if not found and reader.ledger.count == before:
-        hint = "A gate without questions would pass anything: write at least one item."
-        reader.ledger.problem(path, 0, "", "holds no gold item", hint)
-    return found
+    items = unique(golds, reader.ledger, path, keep)
+    if not items and reader.ledger.count == before:
+        hint = "Without questions every run would pass: write at least one item."
+        reader.ledger.problem(path, 0, "", "has no gold items", hint)
+    return items
 
 
 def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: bool) -> Iterator[tuple[Gold, Row]]:
-    """Items with their rows; those of JSON Lines ``with_rows`` only, as that takes longer."""
+    """Yield items with their rows; rows of JSON Lines only ``with_rows``, because that takes longer."""
     if is_folder(reader, path):
         from rag_eval.readers.import_inputs import foreign_gold
 
@@ -128,17 +154,100 @@ def _of_rows(rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[Gold, Row]]:
 
 def _groups_fit(gold: Gold) -> bool:
     # JSON Schema takes 0.0 for an integer; Python takes it for no index.
-    places = [place for group in gold.support_groups or () for place in group]
-    return all([type(place) is int and place < len(gold.supports or ()) for place in places])
+    indices = [place for group in gold.support_groups or () for place in group]
+    return all([type(place) is int and place < len(gold.supports or ()) for place in indices])
 
 
 def _items(source: Source) -> Iterator[bytes]:
-    """The exact bytes of each item: of JSON Lines one at a time, for gold may be large."""
+    """Yield the exact bytes of each item."""
     if not source.is_array:
         for _, line in source.lines():
             yield line.removesuffix(b"\r")
         return
-    from rag_eval.readers.gold_bytes import sources
+    from rag_eval.readers.json_array import sources
 
     for _, item in sources(source.whole() or b""):
         yield item
+
+
+class GoldSet(NamedTuple):
+    """Gold items and their hashes by qid. ``form`` is ``lines``, ``array`` or ``folder``."""
+
+    golds: dict[str, Gold]
+    hashes: Mapping[str, str]
+    form: str
+
+    def differs(self, qid: str, other: GoldSet) -> bool:
+        """Return whether two sets have another item under a qid, or only one of them has one.
+
+        The hash decides. Between two forms the fields decide: the same item has other bytes, or the same bytes say
+        something else.
+        """
+        if (qid in self.golds) != (qid in other.golds):
+            return True
+        if qid not in self.golds:
+            return False
+        if self.form == other.form:
+            return self.hashes.get(qid) != other.hashes.get(qid)
+        return replace(self.golds[qid], line=0) != replace(other.golds[qid], line=0)
+
+
+class StoredGold(NamedTuple):
+    """The bytes of a gold set in a commit: one file, or the files of a folder by their names.
+
+    ``path`` is its path from the root of the repository, ``shown`` its name in messages, ``limits`` are those of the
+    gates file that names it.
+    """
+
+    path: str
+    shown: str
+    files: Mapping[str, bytes]
+    folder: bool = False
+    limits: Limits = DEFAULTS
+
+
+def gold_set(reader: Reader, path: str) -> GoldSet:
+    """Read the gold set at ``path``; problems go to the ledger of ``reader``."""
+    golds = read_gold(reader, path)
+    return GoldSet(golds, item_hashes(reader, path, golds), form_of(reader, path))
+
+
+def form_of(reader: Reader, path: str) -> str:
+    """Return the form of a gold file or folder."""
+    if is_folder(reader, path):
+        return "folder"
+    source = reader._replace(ledger=ProblemCollector()).open(path)
+    if source is None:
+        return "lines"
+    with source:
+        return "array" if source.is_array else "lines"
+
+
+def stored_gold_set(reader: Reader, stored: StoredGold) -> GoldSet:
+    """Read a gold set of another commit under its own limits; InputError when it cannot be read."""
+    silent = reader._replace(ledger=ProblemCollector(), limits=stored.limits, contents={}, root=None)
+    if not stored.folder:
+        (data,) = stored.files.values()
+        gold = gold_set(silent._replace(contents={stored.shown: data}), stored.shown)
+        return _sound(silent, gold, stored.shown, stored.shown)
+    from tempfile import TemporaryDirectory  # start-up time
+
+    with TemporaryDirectory() as folder:
+        for name, data in stored.files.items():
+            with open(os.path.join(folder, name), "wb") as file:  # noqa: PTH118, PTH123
+                file.write(data)
+        return _sound(silent, gold_set(silent, folder), folder, stored.shown)
+
+
+def _sound(reader: Reader, gold: GoldSet, path: str, shown: str) -> GoldSet:
+    ledger = reader.ledger
+    if ledger.problems:
+        named = [
+            problem._replace(file=problem.file.replace(path, shown), hint=f"{problem.hint} {_REPAIR}")
+            for problem in ledger.problems
+        ]
+        raise InputError(named, ledger.more)
+    return gold
+
+
+_REPAIR = "This is the gold set of the base branch. Fix it in a pull request with gates-ref: head"

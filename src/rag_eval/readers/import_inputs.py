@@ -1,4 +1,4 @@
-"""What importers read their files through: strict reading, with all that is wrong in the ledger."""
+"""Files of importers, read strictly, with all problems in the ledger."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import rows_of
 from rag_eval.importers._account import Account
+from rag_eval.readers.jsonl import looks_like, report_wrong_kind
+from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.report_file import read_json
-from rag_eval.readers.row_kinds import foreign, looks_like
 from rag_eval.readers.schema_validation import Contract
-from rag_eval.readers.source import refuse_outside
-from rag_eval.readers.unreadable import Unreadable
+from rag_eval.readers.source import refuse_outside, too_many_lines
 
 if TYPE_CHECKING:
+    from rag_eval.common.progress import Watch
     from rag_eval.importers import Numbered
     from rag_eval.readers.source import Digest, Reader, Source
 
@@ -23,21 +24,26 @@ if TYPE_CHECKING:
 
 
 class Files:
-    """:class:`rag_eval.importers.Inputs` over a reader; ``opened`` is the source of the first path, if it is open."""
+    """:class:`rag_eval.importers.Inputs` over a reader; ``opened`` is the source of the first path, if it is open.
 
-    def __init__(self, reader: Reader, paths: Sequence[str], opened: Source | None = None) -> None:
-        self.paths = paths
+    ``watch`` is told the size of each block that is read.
+    """
+
+    def __init__(
+        self, reader: Reader, paths: Sequence[str], opened: Source | None = None, watch: Watch | None = None
+    ) -> None:
+        self.paths, self._watch = paths, watch
         self.place = paths[0], 0
         self._reader, self._opened = reader, opened
         self._digests: dict[str, Any] = {}
 
     @property
     def problems(self) -> int:
-        """How many problems there are so far."""
+        """The number of problems so far."""
         return self._reader.ledger.count
 
     def lines(self, path: str) -> Iterator[tuple[int, bytes]]:
-        """Number and bytes of each line that is not blank, however long it is."""
+        """Yield number and bytes of each line that is not blank, however long it is."""
         limits = self._reader.limits
         reader = self._reader._replace(limits=limits._replace(line_mib=limits.whole_mib))
         source = reader.open(path, self._begun(path))
@@ -45,8 +51,21 @@ class Files:
             with source:
                 yield from source.lines()
 
+    def blocks(self, path: str, *, shown: bool = True) -> Iterator[bytes]:
+        """The bytes of a file, decompressed, as they are read; ``shown`` if they count as progress."""
+        source, lines = self._reader.open(path, self._begun(path)), 0
+        if source is not None:
+            with source:
+                for block in source.blocks():
+                    yield block
+                    if shown and self._watch:
+                        self._watch.advance(len(block))
+                    lines += block.count(b"\n")
+                    if lines > self._reader.limits.lines:
+                        return self._reader.ledger.problem(path, *too_many_lines(self._reader.limits))
+
     def data(self, path: str) -> bytes | None:
-        """The bytes of a file, decompressed; None with a problem if it cannot be read."""
+        """Return the bytes of a file, decompressed; None with a problem if it cannot be read."""
         source = self._reader.open(path, self._begun(path))
         if source is None:
             return None
@@ -54,14 +73,14 @@ class Files:
             return source.whole()
 
     def rows(self, path: str, schema: str) -> Numbered:
-        """The rows of a JSON Lines file."""
+        """Yield the rows of a JSON Lines file."""
         source = self._reader.open(path, self._begun(path))
         if source is not None:
             with source:
                 yield from read_rows(self._reader, source, Contract(schema, self._reader.limits.depth))
 
     def elements(self, path: str, schema: str) -> Numbered:
-        """The elements of a file that is one JSON array."""
+        """Yield the elements of a file that is one JSON array."""
         from rag_eval.readers.json_array import array_rows
 
         source = self._opened or self._reader.open(path, self._begun(path))
@@ -70,11 +89,11 @@ class Files:
                 yield from array_rows(self._reader, source, schema)
 
     def value(self, path: str, schema: str) -> Row | None:
-        """The value of a file that is one JSON object."""
+        """Return the value of a file that is one JSON object."""
         return read_json(self._reader, path, schema, self._begun(path))
 
     def names(self, folder: str) -> list[str]:
-        """What stands in a folder, sorted; hidden files aside."""
+        """Return the names of the visible files of a folder, sorted."""
         try:
             if self._reader.root:  # a folder that is named itself may be anywhere
                 refuse_outside(folder, self._reader.root)
@@ -87,12 +106,12 @@ class Files:
         return []
 
     def digest(self, path: str) -> str:
-        """sha256, in hex, of a file that was read."""
-        found: str = self._digests[path].hexdigest()
-        return found
+        """Return sha256, in hex, of a file that was read."""
+        digest: str = self._digests[path].hexdigest()
+        return digest
 
     def listing(self) -> bytes:
-        """A line a file that was read, by name: its sha256 and its name, as ``sha256sum`` prints them."""
+        """Return a line for each file that was read, as ``sha256sum`` prints it, sorted by name."""
         by_name = sorted((os.path.basename(path), path) for path in self._digests)  # noqa: PTH119 - start-up time
         return "".join(f"{self.digest(path)}  {name}\n" for name, path in by_name).encode()
 
@@ -109,7 +128,7 @@ class Files:
 def foreign_gold(
     reader: Reader, path: str, form: str, digest: Digest | None = None, opened: Source | None = None
 ) -> Iterator[tuple[int, Row]]:
-    """Line and gold row of each item of a form that is not ours; what is left out of it is noted.
+    """Yield line and gold row of each item of a foreign format; fields that are dropped are notes.
 
     The digest of a folder is that of its :meth:`Files.listing`.
     """
@@ -122,20 +141,20 @@ def foreign_gold(
 
 
 def label_rows(reader: Reader, path: str, schema: str) -> int:
-    """The number of rows of one label file; whether the files of a folder fit together is not looked at."""
+    """Return the number of rows of one label file; it is not compared with the other files of its folder."""
     return sum(1 for _ in Files(reader, [path]).rows(path, schema))
 
 
 def read_rows(reader: Reader, source: Source, contract: Contract) -> Iterator[tuple[int, Row]]:
-    """Line and row of each line that keeps a schema; what is wrong goes into the ledger."""
+    """Yield line and row of each line that is valid under a schema; problems go into the ledger."""
     ledger = reader.ledger
     for number, line in source.lines():
-        row, faults = contract.examine(line)
+        row, faults = contract.validate(line)
         if row is not None:
             contract.note_unknown_fields(row, ledger, source.path, number)
             yield number, row
         elif (other := looks_like(line)) not in ("", contract.name):
-            foreign(ledger, source.path, number, other, contract.name)
+            report_wrong_kind(ledger, source.path, number, other, contract.name)
             return
         else:
             for fault in faults:

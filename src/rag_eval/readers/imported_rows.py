@@ -12,38 +12,59 @@ from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.schema_validation import Contract
 
 if TYPE_CHECKING:
+    from rag_eval.common.progress import Watch
     from rag_eval.importers._account import Account
     from rag_eval.readers.source import Reader
 
     Row = dict[str, Any]
 
 
-def imported(reader: Reader, name: str, paths: Sequence[str], account: Account, *options: Any) -> str:
-    """The lines that the form ``name`` comes to; what is wrong with it is in the ledger."""
-    gives, before = IMPORTERS[name].gives, reader.ledger.count
-    files = Files(reader, paths)
-    rows = list(_kept(reader, paths[-1], gives, _as_exported(files, rows_of(name, files, account, *options))))
+def imported(
+    reader: Reader,
+    name: str,
+    paths: Sequence[str],
+    account: Account,
+    options: Sequence[Any] = (),
+    watch: Watch | None = None,
+) -> Iterator[tuple[Row, bytes]]:
+    """Yield each row that the files of a form hold, and its line; InputError at the end if anything is wrong."""
+    gives, ledger, count = IMPORTERS[name].gives, reader.ledger, 0
+    files = Files(reader, paths, watch=watch)
+    rows: Iterable[tuple[int, Row]] = _valid_rows(
+        reader, paths[-1], gives, _with_type_errors(files, rows_of(name, files, account, *options))
+    )
     if gives == "gold":
-        unique((Gold.from_row(row, line) for line, row in rows), reader.ledger, paths[-1])
-        if not rows and reader.ledger.count == before:
-            reader.ledger.problem(paths[-1], 0, "", "holds no gold item", "A gold set asks at least one question.")
-    elif not rows and reader.ledger.count == before:
-        hint = "Check that it is whole, and of this format: rag-eval import auto FILE"
-        reader.ledger.problem(paths[-1], 0, "", "holds no trace that answers a question", hint)
-    return "".join(f"{written(row)}\n" for _, row in rows)
+        rows = list(rows)
+        unique((Gold.from_row(row, line) for line, row in rows), ledger, paths[-1])
+    for line, row in rows:
+        count += 1
+        try:
+            source = f"{written(row)}\n".encode()
+        except UnicodeEncodeError:
+            hint = "Write the character itself, or both halves of the pair."
+            ledger.problem(paths[-1], line, "", "has half of a surrogate pair", hint)
+        else:
+            yield row, source
+    if not count and not ledger.count:
+        if gives == "gold":
+            ledger.problem(paths[-1], 0, "", "has no gold items", "A gold set needs at least one question.")
+        else:
+            hint = "Check that the file is complete and has this format: rag-eval import auto FILE"
+            ledger.problem(paths[-1], 0, "", "has no trace with an answer", hint)
+    ledger.stop_on_problems()
 
 
-def _as_exported(files: Files, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
-    """The rows; a value of another type than the format has is a problem, wherever it is noticed."""
+def _with_type_errors(files: Files, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+    """Yield the rows; a value of an unexpected type is a problem, wherever it is noticed."""
     try:
         yield from rows
-    except (TypeError, AttributeError, KeyError, ValueError, RecursionError) as error:
+    except (TypeError, AttributeError, KeyError, ValueError, ArithmeticError, RecursionError) as error:
         message = f"has a value of an unexpected type here or before: {type(error).__name__}: {str(error)[:80]}"
-        files.problem(*files.place, "", message, "Check that the file is a whole export of that tool.")
+        files.problem(*files.place, "", message, "Check that the file is a complete export of that tool.")
 
 
-def _kept(reader: Reader, path: str, schema: str, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
-    """The rows that keep the contract they were made for; of others it is said what is wrong."""
+def _valid_rows(reader: Reader, path: str, schema: str, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+    """Yield the rows that are valid under their contract; the problems of others go into the ledger."""
     contract = Contract(schema, reader.limits.depth)
     for line, row in rows:
         faults = contract.faults(row)

@@ -1,4 +1,4 @@
-"""A file that is one JSON array, as some gold sets are: each element with its place and the line it begins on."""
+"""Gold that is one JSON array: its elements with their lines, and the exact bytes of the items of any gold."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.readers import strict_json
-from rag_eval.readers.row_kinds import OWN_QID, foreign, kind_of_row
+from rag_eval.readers.jsonl import DUPLICATE_QID_HINT, kind_of_row, report_wrong_kind
 from rag_eval.readers.schema_validation import Contract
 
 if TYPE_CHECKING:
-    from rag_eval.readers.error_messages import RowError
-    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.problems import ProblemCollector
+    from rag_eval.readers.schema_validation import RowError
     from rag_eval.readers.source import Reader, Source
 
     Row = dict[str, Any]
 
-_OWN = ("q", "gold_ids", "answerable", "gold_citations", "gold_claim_substr")
-_OF_LINES = {"question", "gold_claim_substr", "gold_citations"}  # what JSON Lines call what an array calls otherwise
+_ARRAY_FIELDS = ("q", "gold_ids", "answerable", "gold_citations", "gold_claim_substr")
+_LINE_FIELDS = {"question", "gold_claim_substr", "gold_citations"}  # what JSON Lines call what an array calls otherwise
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def is_golden(head: bytes) -> bool:
-    """Whether an array begins as a RAG server's golden set does: its first element has a question and no label of ours.
+    """Return whether an array begins like a RAG server's golden set: a question, and no label of ours.
 
     Of an element that goes beyond the ``head``, the text of the head tells.
     """
@@ -34,12 +34,12 @@ def is_golden(head: bytes) -> bool:
     try:
         first, _ = json.JSONDecoder().raw_decode(text, _skip(text, 1))
     except (ValueError, RecursionError):
-        return '"question"' in text and not any([f'"{name}"' in text for name in _OWN])
-    return isinstance(first, dict) and "question" in first and first.keys().isdisjoint(_OWN)
+        return '"question"' in text and not any([f'"{name}"' in text for name in _ARRAY_FIELDS])
+    return isinstance(first, dict) and "question" in first and first.keys().isdisjoint(_ARRAY_FIELDS)
 
 
 def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> Iterator[tuple[int, Row]]:
-    """Line and row of each valid element; what is wrong goes into the ledger."""
+    """Yield line and row of each valid element; problems go into the ledger."""
     data = source.whole()
     if data is None:
         return
@@ -47,14 +47,14 @@ def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> It
     try:
         for place, (line, value) in enumerate(elements(data, reader.limits.depth)):
             if ledger.full and not contract.accepts(value):
-                ledger.another(line)  # it is only counted, so that it needs no explanation
+                ledger.count_problem(line)  # it is only counted, so that it needs no explanation
                 continue
             faults = contract.faults(value)
-            own = schema == "gold-array"
-            if own and faults and _of_another_form(ledger, source.path, line, value):
+            is_gold = schema == "gold-array"
+            if is_gold and faults and _report_other_form(ledger, source.path, line, value):
                 return
-            if own and not faults:
-                faults += _taken(taken, value["qid"], f"line {line}, at /{place}/qid")
+            if is_gold and not faults:
+                faults += _duplicate_qid(taken, value["qid"], f"line {line}, at /{place}/qid")
             for fault in faults:
                 ledger.problem(source.path, line, f"/{place}{fault.where}", fault.message, fault.hint)
             if not faults:
@@ -64,28 +64,28 @@ def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> It
         ledger.problem(source.path, error.line, error.where, error.message, error.hint)
 
 
-def _of_another_form(ledger: Ledger, path: str, line: int, value: Any) -> bool:
-    """Whether an element that is wrong is a trace, or an item as JSON Lines have them: that is said once for all."""
+def _report_other_form(ledger: ProblemCollector, path: str, line: int, value: Any) -> bool:
+    """Report once that an invalid element is a trace or an item of JSON Lines; return whether it is."""
     if kind_of_row(value) == "trace":
-        foreign(ledger, path, line, "trace", "gold")
+        report_wrong_kind(ledger, path, line, "trace", "gold")
         return True
-    if isinstance(value, dict) and _OF_LINES & value.keys() and "q" not in value:
-        hint = "Write one item a line; jq -c '.[]' does it."
-        ledger.problem(path, line, "", "is a JSON array of items with the fields that JSON Lines have", hint)
+    if isinstance(value, dict) and _LINE_FIELDS & value.keys() and "q" not in value:
+        hint = "Write one item per line; jq -c '.[]' does it."
+        ledger.problem(path, line, "", "is a JSON array, but its items have the fields of JSON Lines", hint)
         return True
     return False
 
 
-def _taken(taken: dict[str, str], qid: str, place: str) -> Iterator[RowError]:
-    """An element that names a qid again; looked for here, for all of them may stand on one line."""
+def _duplicate_qid(taken: dict[str, str], qid: str, place: str) -> Iterator[RowError]:
+    """Yield a fault if a qid is used twice; checked here because all elements may be on one line."""
     if (first := taken.setdefault(qid, place)) is not place:
-        from rag_eval.readers.error_messages import RowError
+        from rag_eval.readers.schema_validation import RowError
 
-        yield RowError("/qid", f"{quoted(qid)} is already used on {first}", OWN_QID)
+        yield RowError("/qid", f"{quoted(qid)} is already used on {first}", DUPLICATE_QID_HINT)
 
 
 def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:
-    """Line and value of each element of the array in ``data``; :class:`~strict_json.JsonError` ends it."""
+    """Yield line and value of each element of the array in ``data``; :class:`~strict_json.JsonError` ends it."""
     text = strict_json.decode(data)
     strict_json.check_depth(text, depth + 1)
     position, line, counted = _after(text, _skip(text, 0), "["), 1, 0
@@ -121,9 +121,50 @@ def _after(text: str, position: int, wanted: str) -> int:
 
 
 def _skip(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
 
 
 def _expected(text: str, position: int, wanted: str) -> strict_json.JsonError:
     return strict_json.explain(json.JSONDecodeError(f"expecting {wanted}", text, position))
+
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def is_array(blob: bytes) -> bool:
+    """Return whether a gold blob is a JSON array: its first non-blank byte is ``[``."""
+    return blob.removeprefix(_BOM).lstrip()[:1] == b"["
+
+
+def sources(blob: bytes) -> list[tuple[int, bytes]]:
+    """Return the exact bytes of each item of a gold blob, with its line number; blank lines are none.
+
+    Of an element that goes over lines, the line ends are those that git keeps, not those of a check-out. An array that
+    cannot be taken apart comes back in one piece: parsing it says what is wrong.
+    """
+    body = blob.removeprefix(_BOM)
+    if is_array(blob):
+        return _elements(body) or [(1, body.strip())]
+    lines = enumerate(body.split(b"\n"), 1)
+    return [(number, line.removesuffix(b"\r")) for number, line in lines if line.strip()]
+
+
+def _elements(body: bytes) -> list[tuple[int, bytes]] | None:
+    """Return the elements of a JSON array as written; None if it is not a valid array."""
+    scan, blank = json.JSONDecoder().raw_decode, re.compile(r"[ \t\n\r]*")
+    try:
+        text = body.decode("utf-8")
+        items, line, seen, at = [], 1, 0, text.index("[") + 1
+        while True:
+            start = blank.match(text, at).end()  # type: ignore[union-attr]
+            end = scan(text, start)[1]
+            line, seen = line + text.count("\n", seen, start), start
+            items.append((line, text[start:end].replace("\r\n", "\n").encode("utf-8")))
+            at = blank.match(text, end).end()  # type: ignore[union-attr]
+            if text[at] != ",":
+                break
+            at += 1
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return items if text[at] == "]" and not text[at + 1 :].strip() else None

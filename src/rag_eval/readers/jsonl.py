@@ -3,17 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
-from rag_eval.contract.unknown_fields import known_fields, without_unknown
-from rag_eval.readers.problems import Ledger
-from rag_eval.readers.row_kinds import foreign, looks_like
+from rag_eval.contract.fields import known_fields, without_unknown
+from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Source
 from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, nesting, repeated_key
+
+if TYPE_CHECKING:
+    Row = dict[str, Any]
+
+DUPLICATE_QID_HINT = "Give every question its own qid."
+_TYPICAL_FIELDS = {
+    "gold": {"answerable", "gold_citations"},
+    "trace": {"answer_json", "retrieved_ids", "answer", "chunks"},
+}
+
+
+def report_wrong_kind(ledger: ProblemCollector, path: str, number: int, other: str, kind: str) -> None:
+    """Say once that a file is of another kind than is wanted."""
+    hint = f"Check if gold and trace files were swapped: a {kind} file is expected here."
+    ledger.problem(path, number, "", f"looks like a row of a {other} file", hint)
+    ledger.foreign = path
+
+
+def looks_like(line: bytes) -> str:
+    """Return the kind of row that the fields of ``line`` indicate; empty if they fit no kind."""
+    import json
+
+    try:
+        return kind_of_row(json.loads(line))
+    except (ValueError, RecursionError):
+        return ""
+
+
+def kind_of_row(row: Any) -> str:
+    """Return the kind that the fields of a decoded row indicate; empty if they fit no kind."""
+    if not isinstance(row, dict):
+        return ""
+    counts = {kind: len(fields & row.keys()) for kind, fields in _TYPICAL_FIELDS.items()}
+    if not all(counts.values()) and any(counts.values()):
+        return max(counts, key=lambda kind: counts[kind])
+    return ""
+
 
 R = TypeVar("R", Gold, Trace)
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -26,7 +62,7 @@ class JsonLines(Generic[R]):
     In a gold set no key may be repeated, as a person signs what is there; in a trace the last one counts.
     """
 
-    def __init__(self, record: type[R], ledger: Ledger, path: str, depth: int) -> None:
+    def __init__(self, record: type[R], ledger: ProblemCollector, path: str, depth: int) -> None:
         self._record: type[R] = record
         self._ledger, self._path, self._depth = ledger, path, depth
         self._unique_keys = record is Gold
@@ -57,7 +93,7 @@ class JsonLines(Generic[R]):
                 return
 
     def _block(self, first: int, lines: list[bytes]) -> list[R] | None:
-        """The records of lines that are all good rows; None if only a look at each can tell."""
+        """Return the records of lines that are all valid; None if each line must be checked by itself."""
         try:
             if self._has_unknown_fields:
                 decoded = list(map(self._untyped.decode, lines))
@@ -69,16 +105,16 @@ class JsonLines(Generic[R]):
         return None if self._unique_keys and _may_repeat_keys(lines, decoded) else records
 
     def _with_unknown_fields(self, first: int, rows: list[Any]) -> list[R]:
-        found = [without_unknown(self._record, row) for row in rows]
-        for row, (_, unknown) in zip(rows, found, strict=True):
+        cleaned = [without_unknown(self._record, row) for row in rows]
+        for row, (_, unknown) in zip(rows, cleaned, strict=True):
             self._check_depth(row, unknown)
-        records = msgspec.convert([known for known, _ in found], list[self._record])  # type: ignore[name-defined]
-        for number, (_, unknown) in enumerate(found, first):
+        records = msgspec.convert([known for known, _ in cleaned], list[self._record])  # type: ignore[name-defined]
+        for number, (_, unknown) in enumerate(cleaned, first):
             self._note_unknown(number, unknown)
         return records
 
     def _lines(self, first: int, lines: list[bytes]) -> Iterator[tuple[R, bytes]]:
-        """Each good line of a block by itself."""
+        """Yield each valid line of a block by itself."""
         for number, ended in enumerate(lines, first):
             line = ended.removesuffix(b"\n")
             if not line or line.isspace():
@@ -124,12 +160,11 @@ class JsonLines(Generic[R]):
         kind = _KINDS[self._record]
         other = looks_like(line)
         if other not in ("", kind):
-            foreign(self._ledger, self._path, number, other, kind)
+            report_wrong_kind(self._ledger, self._path, number, other, kind)
         elif self._ledger.full:
-            self._ledger.another(number)  # one for each line, so that it needs no explanation
+            self._ledger.count_problem(number)  # one for each line, so that it needs no explanation
         else:
-            from rag_eval.readers.error_messages import RowError
-            from rag_eval.readers.explain import explain_line
+            from rag_eval.readers.schema_validation import RowError, explain_line
 
             decoder = DECODER if self._unique_keys else TRACE_DECODER
             for fault in explain_line(line, kind, self._depth, decoder) or [RowError("", refusal)]:
@@ -142,7 +177,7 @@ class JsonLines(Generic[R]):
 
 
 def _may_repeat_keys(lines: list[bytes], decoded: list[Any]) -> bool:
-    """Whether a key may be repeated: written again, without defaults, the lines then have fewer quotes."""
+    """Return whether a key may be repeated: encoded again, without defaults, the lines then have fewer quotes."""
     block = b"".join(lines)
     if b"u0022" in block:  # an escape that is written as another one
         return True

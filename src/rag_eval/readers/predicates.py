@@ -29,7 +29,7 @@ class _Builder:
         self._named: dict[str, Check] = {}
 
     def check(self, schema: Schema | bool) -> Check:
-        """The predicate of a schema: all of its keywords' predicates."""
+        """Return the predicate of a schema: all predicates of its keywords."""
         if isinstance(schema, bool):
             return lambda _: schema
         checks = [made for keyword in schema if (made := self._keyword(keyword, schema))]
@@ -51,13 +51,13 @@ class _Builder:
         return composed(self, schema)
 
     def _object(self, schema: Schema) -> Check:
-        own = {name: self.check(field) for name, field in schema.get("properties", {}).items()}
+        checks = {name: self.check(field) for name, field in schema.get("properties", {}).items()}
         named = schema.get("patternProperties", {})
         patterns = [(_compiled(one).search, self.check(field)) for one, field in named.items()]
         other = self.check(schema.get("additionalProperties", True))
 
         def keeps(name: str, value: Any) -> bool:
-            check = own.get(name)
+            check = checks.get(name)
             if check is not None:
                 return check(value)
             matched = [check for search, check in patterns if search(name)]

@@ -1,4 +1,4 @@
-"""What reading found besides rows: problems, all of them, and notes, each kind once a file."""
+"""Problems and notes of reading: all problems, and each kind of note once a file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,16 @@ from rag_eval.errors import InputError, Problem
 SHOWN = 100
 
 
+class Unreadable(Exception):
+    """A file that cannot be read at all: message and hint, without the file's name."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message, self.hint = message, hint
+
+
 class Note(NamedTuple):
-    """Something that a reader of the verdict should know and that is not wrong. ``line`` is its first place."""
+    """A remark on an input file that is no problem. ``line`` is where it was first made."""
 
     file: str
     line: int
@@ -25,7 +33,7 @@ class Note(NamedTuple):
         return f"{self.file}:{self.line}: {self.message}{again}" if self.line else f"{self.file}: {self.message}"
 
 
-class Ledger:
+class ProblemCollector:
     """Collects problems and notes over all files of one call."""
 
     def __init__(self) -> None:
@@ -37,22 +45,22 @@ class Ledger:
 
     @property
     def count(self) -> int:
-        """How many problems there are, shown or not."""
+        """The number of problems, shown or not."""
         return len(self.problems) + self.more
 
     @property
     def full(self) -> bool:
-        """Whether further problems are only counted."""
+        """True if further problems are only counted."""
         return len(self.problems) >= SHOWN
 
     def problem(self, file: str, line: int, where: str, message: str, hint: str = "") -> None:
         """Take down a problem; beyond the first hundred it is counted."""
         if self.full:
-            self.another(line)
+            self.count_problem(line)
         else:
             self.problems.append(Problem(file, line, where, message, hint))
 
-    def another(self, line: int) -> None:  # noqa: ARG002 - of interest where parts of a file are put together
+    def count_problem(self, line: int) -> None:  # noqa: ARG002 - of interest where parts of a file are put together
         """Count a problem that is not shown."""
         self.more += 1
 
@@ -60,7 +68,7 @@ class Ledger:
         """Note the first row with a field that no contract knows, with the known one that is close."""
         if (file, name) in self._unknown_fields or len(self._unknown_fields) > SHOWN:
             return
-        from rag_eval.readers.error_messages import did_you_mean
+        from rag_eval.readers.schema_validation import did_you_mean
 
         self._unknown_fields.add((file, name))
         hint = did_you_mean(field, sorted(known))
@@ -72,7 +80,7 @@ class Ledger:
         Once there are a hundred kinds of note, those of further kinds are one note a file.
         """
         if len(self._notes) >= SHOWN and (file, message) not in self._notes:
-            message, once = "there are further notes like these", True
+            message, once = "there are more notes like these", True
         known = self._notes.get((file, message))
         if known is None:
             self._notes[file, message] = Note(file, line, message, times, once)

@@ -12,9 +12,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
+from rag_eval.contract import Limits
 from rag_eval.errors import Problem
-from rag_eval.readers.limits import Limits
-from rag_eval.readers.problems import Ledger, Note
+from rag_eval.readers.problems import Note, ProblemCollector
 from rag_eval.readers.source import BOM, Reader, Source, too_many_lines
 
 _BLOCK = 64 * 1024
@@ -59,7 +59,7 @@ class RangeSource(Source):
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether reading ended before the range did."""
+        """True if reading ended before the range did."""
         return self._cut
 
     def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
@@ -87,16 +87,16 @@ class RangeProblems(NamedTuple):
     ended: bool = False
 
 
-class RangeLedger(Ledger):
+class RangeProblemCollector(ProblemCollector):
     """A ledger that also remembers the lines of problems that it only counts."""
 
     def __init__(self) -> None:
         super().__init__()
         self._further = array("Q")
 
-    def another(self, line: int) -> None:
+    def count_problem(self, line: int) -> None:
         """Count a problem that is not shown."""
-        super().another(line)
+        super().count_problem(line)
         self._further.append(line)
 
     def close(self, lines: int, *, cut_off: bool) -> RangeProblems:
@@ -110,37 +110,37 @@ class RangeLedger(Ledger):
 class ProblemMerger:
     """Tells a ledger the problems of the ranges of a file, in their order, as if the file had been read whole."""
 
-    def __init__(self, ledger: Ledger, path: str, limits: Limits) -> None:
+    def __init__(self, ledger: ProblemCollector, path: str, limits: Limits) -> None:
         self._ledger, self._path, self._limits = ledger, path, limits
         self.lines = 0
         """Lines before the next range."""
 
-    def add(self, found: RangeProblems) -> bool:
+    def add(self, part: RangeProblems) -> bool:
         """Add the problems of the next range; return whether anything after it counts."""
-        self._add_problems(found)
-        for note in found.notes:
+        self._add_problems(part)
+        for note in part.notes:
             self._ledger.note(self._path, note.line + self.lines, note.message, once=note.once, times=note.times)
-        self.lines += found.lines
+        self.lines += part.lines
         if self.lines > self._limits.lines:
             self._ledger.problem(self._path, *too_many_lines(self._limits))
             return False
-        return not found.ended
+        return not part.ended
 
-    def _add_problems(self, found: RangeProblems) -> None:
+    def _add_problems(self, part: RangeProblems) -> None:
         problems: Iterable[tuple[int, Problem | None]] = [
-            *((problem.line, problem) for problem in found.problems),
-            *((line, None) for line in found.further),
+            *((problem.line, problem) for problem in part.problems),
+            *((line, None) for line in part.further),
         ]
         for line, group in groupby(problems, key=itemgetter(0)):
             number = line and line + self.lines
-            if (number or self.lines + found.lines) > self._limits.lines:
+            if (number or self.lines + part.lines) > self._limits.lines:
                 return
             if self._ledger.full:  # from then on a refused line counts as one problem
-                self._ledger.another(number)
+                self._ledger.count_problem(number)
                 continue
             for _, problem in group:
                 if problem is None:
-                    self._ledger.another(number)
+                    self._ledger.count_problem(number)
                 else:
                     self._ledger.problem(self._path, number, *problem[2:])
 
@@ -157,17 +157,17 @@ class _Window:
         return block
 
     def close(self) -> None:
-        """The file is its owner's to close."""
+        """Do nothing: the file belongs to another."""
 
 
 def _line_start(file: File, place: int) -> int:
-    """Where the first line begins that begins at ``place`` or after; the end of the file if there is none."""
+    """Return the first start of a line at or after ``place``; the end of the file if there is none."""
     if place == 0:
         return 0
     place -= 1
     while block := file.at(place, _BLOCK):
-        found = block.find(b"\n")
-        if found >= 0:
-            return place + found + 1
+        end = block.find(b"\n")
+        if end >= 0:
+            return place + end + 1
         place += len(block)
     return place

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import MissingExtra, UsageError
-from rag_eval.readers.unreadable import Unreadable
+from rag_eval.readers.problems import Unreadable
 
 _AHEAD = 4 << 20
 PROTOCOLS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "hdfs", "file", "memory")
@@ -29,7 +29,7 @@ class Remote:
         self._block, self._begin = b"", 0
 
     def at(self, place: int, size: int) -> bytes:
-        """At most ``size`` bytes from ``place`` on; none at the end of the file."""
+        """Return at most ``size`` bytes from ``place`` on; none at the end of the file."""
         size = max(0, min(size, self._size - place))
         first = place - self._begin
         if size and not 0 <= first <= len(self._block) - size:
@@ -46,8 +46,8 @@ def open_url(url: str) -> BinaryIO:
 
 def _known(url: str) -> str:
     if url.split("://")[0] not in PROTOCOLS or url.count("://") > 1 or "::" in url:
-        hint = "Copy the file to where it can be read."
-        raise Unreadable(f"is a URL of another kind than {', '.join(PROTOCOLS)}", hint)
+        hint = "Copy the file to one of these, or to this machine."
+        raise Unreadable(f"is not a URL of a supported kind: {', '.join(PROTOCOLS)}", hint)
     return url
 
 
@@ -55,11 +55,11 @@ def _reached(reach: Callable[[], Any], url: str) -> Any:
     try:
         return reach()
     except ImportError as error:
-        raise UsageError(f"{quoted(url)} needs a package of its own: {error}") from None
+        raise UsageError(f"{quoted(url)} needs another package: {error}") from None
     except FileNotFoundError:
         raise Unreadable("no such file", "Check the URL.") from None
     except OSError as error:
-        raise Unreadable(f"cannot be opened: {error}", "Check the URL and what you may read there.") from None
+        raise Unreadable(f"cannot be opened: {error}", "Check the URL and your permissions.") from None
 
 
 def _fsspec() -> Any:

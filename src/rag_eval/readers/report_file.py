@@ -41,7 +41,7 @@ def read_report(reader: Reader, path: str, make: MakeQuestions = list) -> dict[s
     try:
         if (value := _by_parts(contract, data, make)) is not None:
             return value
-    except (msgspec.MsgspecError, RecursionError, strict_json.JsonError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, strict_json.JsonError):
         pass  # the exact way says what is wrong
     value = _exactly(reader, path, data, contract)
     if value is not None:
@@ -51,11 +51,11 @@ def read_report(reader: Reader, path: str, make: MakeQuestions = list) -> dict[s
 
 
 def _by_parts(contract: Contract, data: bytes, make: MakeQuestions) -> dict[str, Any] | None:
-    """The value of a report, its questions some at a time; None if only the exact way can tell that it is one."""
+    """Return the value of a report, decoded by parts; None if only the exact reader can decide."""
     parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     questions = parts.pop("questions", msgspec.Raw(b"null"))
     rest = b"{%s}" % b",".join([b"%s:%s" % (msgspec.json.encode(name), raw) for name, raw in parts.items()])
-    value: dict[str, Any] = strict_json.parse(rest, contract.depth)
+    value = _with_current_names(strict_json.parse(rest, contract.depth))
     if contract.faults({**value, "questions": []}):
         return None
     labels = [contract.schema["properties"]["questions"]["items"]["properties"][name]["enum"] for name in _LABELS]
@@ -75,8 +75,8 @@ def _by_parts(contract: Contract, data: bytes, make: MakeQuestions) -> dict[str,
 
 
 @contextmanager
-def believed(path: str, hint: str) -> Iterator[None]:
-    """InputError where a report that keeps its schema cannot be worked with.
+def checked_report(path: str, hint: str) -> Iterator[None]:
+    """Raise InputError if a report contradicts itself although its schema accepts it.
 
     The schema cannot say what belongs together; no run writes such a report, so somebody else did.
     """
@@ -87,14 +87,16 @@ def believed(path: str, hint: str) -> Iterator[None]:
 
 
 def check_gates(path: str, report: Report, hint: str) -> None:
-    """InputError where a report is not judged by completeness, as every run is: to judge it again would say nothing.
+    """Raise InputError if a report has no completeness gates, which every run has.
 
     What another framework's values were made into has no gate at all, and so has a report whose gates were taken out.
     """
     there = {gate.name for gate in report.gates}
     for name in COMPLETENESS:
         if f"completeness.{name}" not in there:
-            raise InputError([Problem(path, 0, "/gates", f"not judged by completeness.{name}, as every run is", hint)])
+            raise InputError(
+                [Problem(path, 0, "/gates", f"has no gate completeness.{name}, which every run has", hint)]
+            )
 
 
 def read_sidecar(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Any] | None:
@@ -102,14 +104,14 @@ def read_sidecar(reader: Reader, path: str, digest: Digest | None = None) -> dic
     about = read_json(reader, path, "run", digest)
     commit = about.get("system_commit") if about else None
     if commit and commit.strip() and max(map(len, _DASH_OR_BLANK.split(commit))) < LEAST_COMMIT:
-        message = f"{quoted(commit)} is shorter than {LEAST_COMMIT} characters: too many commits begin like that"
+        message = f"{quoted(commit)} is shorter than {LEAST_COMMIT} characters, which is ambiguous"
         reader.ledger.problem(path, 0, "/system_commit", message, "Write what this prints: git rev-parse HEAD")
         return None
     return about
 
 
 def sidecar_of(trace: str) -> str:
-    """Where the run.json of a trace file stands."""
+    """Return the path of the run.json of a trace file."""
     return os.path.join(os.path.dirname(trace), "run.json")  # noqa: PTH118, PTH120
 
 
@@ -117,6 +119,16 @@ def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = No
     """Return the value of a file that is one JSON object of a schema, or None with the problems in the ledger."""
     data = _whole(reader, path, digest)
     return None if data is None else _exactly(reader, path, data, Contract(schema, reader.limits.depth))
+
+
+def _with_current_names(value: Any) -> Any:
+    """Return a report with the current names of fields: before 1.0 the ``regression`` of a gate was ``worsening``."""
+    gates = value.get("gates") if isinstance(value, dict) else None
+    for gate in gates if isinstance(gates, list) else ():
+        comparison = gate.get("comparison") if isinstance(gate, dict) else None
+        if isinstance(comparison, dict) and "worsening" in comparison and "regression" not in comparison:
+            comparison["regression"] = comparison.pop("worsening")
+    return value
 
 
 def _whole(reader: Reader, path: str, digest: Digest | None) -> bytes | None:
@@ -129,7 +141,7 @@ def _whole(reader: Reader, path: str, digest: Digest | None) -> bytes | None:
 
 def _exactly(reader: Reader, path: str, data: bytes, contract: Contract) -> dict[str, Any] | None:
     try:
-        value: dict[str, Any] = strict_json.parse(data, contract.depth)
+        value = _with_current_names(strict_json.parse(data, contract.depth))
     except strict_json.JsonError as error:
         reader.ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None

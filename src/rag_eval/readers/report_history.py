@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.analysis.score_bounds import impossible
-from rag_eval.common.escaping import quoted
+from rag_eval.analysis.baseline import impossible
+from rag_eval.common.escaping import quantity, quoted
 from rag_eval.errors import UsageError
 from rag_eval.git.plumbing import Git
-from rag_eval.readers.problems import Ledger
+from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.source import Reader
 from rag_eval.rendering.json_file import Questions, from_json
@@ -34,19 +34,19 @@ class SavedReport(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Where reports are: their labels, oldest first, how one is read, and what is to be said of the rest."""
+    """Stored reports: their labels, oldest first, a function that reads one, and notes on other files."""
 
     labels: Sequence[str]
     read: Callable[[str], SavedReport]
     notes: Sequence[str] = ()
 
     def newest_first(self) -> Iterator[SavedReport]:
-        """Each of them, read when it is asked for."""
+        """Yield each report; it is read when it is requested."""
         return (self.read(label) for label in reversed(self.labels))
 
 
 def in_folder(folder: str) -> Stored:
-    """The ``.json`` files of a folder and the report.json of each folder in it, by name: run-9 before run-10."""
+    """Return the ``.json`` files of a folder and the report.json of each folder in it, by name: run-9 before run-10."""
     names: list[str] = []
     others: list[str] = []
     for name in sorted(_entries(folder), key=_by_number):
@@ -55,13 +55,13 @@ def in_folder(folder: str) -> Stored:
             names.append(inside)
         else:
             (names if name.endswith(_FILES) else others).append(name)
-    said = ", ".join([*(quoted(name, 60) for name in others[:_NAMED]), *(["…"] if len(others) > _NAMED else [])])
-    notes = [f"left out: {len(others)} of {quoted(folder, 200)} that hold no report: {said}"] if others else []
+    shown = ", ".join([*(quoted(name, 60) for name in others[:_NAMED]), *(["…"] if len(others) > _NAMED else [])])
+    notes = [f"left out: {len(others)} of {quoted(folder, 200)} without a report: {shown}"] if others else []
     return Stored(names, lambda name: _report(_shown(name), os.path.join(folder, name), folder), notes)  # noqa: PTH118
 
 
 def in_git(ref: str, file: str) -> Stored:
-    """What ``file`` was in each commit that touches it, on the way of first parents to ``ref``."""
+    """Return the versions of ``file`` in the commits that change it, along first parents to ``ref``."""
     git = Git()
     tip = git.resolve(ref)
     if tip is None:
@@ -71,28 +71,28 @@ def in_git(ref: str, file: str) -> Stored:
     if not versions:
         raise UsageError(f"no commit of {quoted(ref)} touches {quoted(path, 200)}. Correct --file")
     blobs = git.contents(name for name in versions.values() if name)
-    held = {commit[:12]: blobs[name] for commit, name in versions.items() if name}
+    versions_by_commit = {commit[:12]: blobs[name] for commit, name in versions.items() if name}
     gone = [commit[:12] for commit, name in versions.items() if not name]
     named = ", ".join([*gone[:_NAMED], *(["…"] if len(gone) > _NAMED else [])])
     notes = [f"{quoted(path, 200)} is not in {named}"] if gone else []
     notes += ["this clone is shallow: older reports are not in it. Fetch them: fetch-depth: 0"] if git.shallow else []
-    return Stored(list(held), lambda commit: _report(commit, commit, None, held), notes)
+    return Stored(list(versions_by_commit), lambda commit: _report(commit, commit, None, versions_by_commit), notes)
 
 
-def by_run(found: Sequence[SavedReport], field: str) -> tuple[list[SavedReport], list[str]]:
+def by_run(reports: Sequence[SavedReport], field: str) -> tuple[list[SavedReport], list[str]]:
     """Reports, given newest first, by a field of their run.json, oldest first; those without it are named.
 
     Numbers come before texts, and reports that say the same keep the order that they have without the field.
     """
     keyed: list[tuple[tuple[bool, float, str], int]] = []
     without = []
-    for place, one in enumerate(found):
+    for place, one in enumerate(reports):
         value = (one.report.run or {}).get(field) if one.report else None
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
             keyed.append((_key(value), -place))
         else:
-            without.append(f"{one.label}: its run has no {quoted(field)} to sort by, and it is left out")
-    return [found[-place] for _, place in sorted(keyed)], without
+            without.append(f"{one.label}: its run has no {quoted(field)} to sort by, so it is left out")
+    return [reports[-place] for _, place in sorted(keyed)], without
 
 
 def _key(value: str | float) -> tuple[bool, float, str]:
@@ -100,13 +100,13 @@ def _key(value: str | float) -> tuple[bool, float, str]:
 
 
 def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:
-    """Numbers in a name count as numbers."""
+    """Return a sort key under which numbers in a name count as numbers."""
     parts = ((int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(name))
     return list(parts), name
 
 
 def _shown(name: str) -> str:
-    """A file's name as text that every output can take: names need not be UTF-8."""
+    """Return a file's name as text for any output: names need not be UTF-8."""
     return os.fsencode(name).decode("utf-8", "replace")
 
 
@@ -118,9 +118,11 @@ def _entries(folder: str) -> list[str]:
         raise UsageError(f"{quoted(folder, 200)} cannot be listed: {why}. Name a folder of report.json files") from None
 
 
-def _report(label: str, path: str, root: str | None, held: Mapping[str, bytes] | None = None) -> SavedReport:
-    ledger = Ledger()
-    value: dict[str, Any] | None = read_report(Reader(ledger, root=root, held=held or {}), path, Questions().made)
+def _report(label: str, path: str, root: str | None, contents: Mapping[str, bytes] | None = None) -> SavedReport:
+    ledger = ProblemCollector()
+    value: dict[str, Any] | None = read_report(
+        Reader(ledger, root=root, contents=contents or {}), path, Questions().made
+    )
     if value is None:
         return SavedReport(label, None, _why(label, ledger))
     report = from_json(value)
@@ -132,8 +134,8 @@ def _report(label: str, path: str, root: str | None, held: Mapping[str, bytes] |
     )
 
 
-def _why(label: str, ledger: Ledger) -> str:
-    """One line a file: what is no report of this version has dozens of problems."""
+def _why(label: str, ledger: ProblemCollector) -> str:
+    """Return one line about a file that is no report of this version."""
     first = ledger.problems[0]._replace(file=label) if ledger.problems else f"{label}: cannot be read."
-    more = f" ({ledger.count - 1} more problems)" if ledger.count > 1 else ""
+    more = f" ({quantity(ledger.count - 1, 'more problem')})" if ledger.count > 1 else ""
     return f"left out: {first}{more}"

@@ -34,7 +34,7 @@ _OPTIONAL = {"mutates", "sig"}
 
 
 def matches(pattern: str, value: Any) -> bool:
-    """Whether ``value`` is a string that ``pattern`` describes from end to end."""
+    """Return whether ``value`` is a string that ``pattern`` describes from end to end."""
     return isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
@@ -47,7 +47,7 @@ class Change(NamedTuple):
 
     @property
     def verb(self) -> Literal["added", "changed", "removed"]:
-        """What happened to the item, as a participle."""
+        """The kind of change as a participle."""
         return "added" if self.before is None else "removed" if self.after is None else "changed"
 
 
@@ -65,7 +65,7 @@ class Record(NamedTuple):
 
     @classmethod
     def read(cls, value: Any) -> Record | str:
-        """The record of a parsed file, or what keeps it from being one."""
+        """Return the record of a parsed file, or the reason why it is none."""
         wrong = _misshapen(value)
         if wrong:
             return wrong
@@ -75,7 +75,7 @@ class Record(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is signed: fixed lines rebuilt from the fields, so that the file's own formatting does not matter."""
+        """The signed text: fixed lines built from the fields, so that the format of the file does not matter."""
         lines = [f"rag-eval gold sign-off v{VERSION}", f"dataset: {self.dataset}", f"gold: {self.gold}"]
         lines += [f"signer: {self.signer}", f"date: {self.date}", f"reason: {json.dumps(self.reason)}"]
         # Only where it is said: the flag has to be bound by the hash, and a record without it has no such line.
@@ -109,7 +109,7 @@ def _json(value: Any) -> str:
 
 
 def _misshapen(value: Any) -> str:
-    """What is wrong with the shape of a parsed record file, empty when nothing is."""
+    """Return the problem with the shape of a parsed record file; empty if there is none."""
     if not isinstance(value, dict):
         return "it is not a JSON object"
     missing, unknown = sorted(_REQUIRED - value.keys()), sorted(value.keys() - _REQUIRED - _OPTIONAL)
@@ -120,17 +120,19 @@ def _misshapen(value: Any) -> str:
     bad = [name for name, pattern in PATTERNS.items() if not matches(pattern, value[name])]
     bad += ["mutates"] if not isinstance(value.get("mutates", False), bool) else []
     bad += ["sig"] if not isinstance(value.get("sig", ""), str) else []
-    return f"{bad[0]!r} is {quoted(value[bad[0]])}, not as the schema wants it" if bad else _misshapen_changes(value)
+    return (
+        f"{bad[0]!r} is {quoted(value[bad[0]])}, which the schema does not allow" if bad else _misshapen_changes(value)
+    )
 
 
 def _misshapen_changes(value: dict[str, Any]) -> str:
     rows = value["changes"]
     if not isinstance(rows, list) or not rows:
-        return "'changes' is no list with at least one change"
+        return "'changes' is not a list with at least one change"
     bad = [row for row in rows if not _is_change(row)]
     if bad:
         return f"a change ({quoted(bad[0])}) is not {{qid, from, to}} with two different hashes or one hash and null"
-    return "" if len({row["qid"] for row in rows}) == len(rows) else "a qid stands twice in its changes"
+    return "" if len({row["qid"] for row in rows}) == len(rows) else "a qid occurs twice in its changes"
 
 
 def _is_change(row: Any) -> bool:

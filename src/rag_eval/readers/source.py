@@ -9,57 +9,71 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
+from rag_eval.contract import Limits as Limits
 from rag_eval.errors import MissingExtra
-from rag_eval.readers.limits import DEFAULTS, MIB, Limits
-from rag_eval.readers.unreadable import Unreadable
+from rag_eval.readers.problems import Unreadable
 
 if TYPE_CHECKING:
-    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.problems import ProblemCollector
 
-_AS_LINES = "Write it as JSON Lines, one object a line, which is read as a stream."
+MIB = 1 << 20
+
+
+DEFAULTS = Limits()
+YAML_MIB = 1
+DEEPEST = 200  # what limits.depth may be raised to: Python's parser recurses
+
+
+_AS_LINES = "Write it as JSON Lines, one object per line."
 _BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
 _AT_ONCE = 4 << 20  # of what has to be held as a whole anyway
 BOM = b"\xef\xbb\xbf"
 PACKED = _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 RELATIVE = "Give the path relative to the workspace, without ${{ github.workspace }}."
-_ABSENT = "Check the path. What goes where: rag-eval init"
-_SLASHES = "Write the path with forward slashes, which every system takes."
+_ABSENT = "Check the path. To create the usual files, run: rag-eval init"
+_SLASHES = "Write the path with forward slashes."
 _FOLDER = "is a folder, not a file", "Name the file in it."
-_UNLINKED = "Put the file itself there instead of a link to it."
+_UNLINKED = "Replace the link with the file."
 _LFS = b"version https://git-lfs.github.com/spec/"
+_TO_JSON = "Write it as JSON Lines: pandas.{}(FILE).to_json(OUT, orient='records', lines=True, date_format='iso')"
+_BINARY = {
+    b"PAR1": ("a Parquet file", _TO_JSON.format("read_parquet")),
+    b"PK\x03\x04": ("a ZIP archive or a workbook", "Unpack it, or save the workbook as CSV UTF-8."),
+    b"SQLite format 3": ("a database", "Export its rows as JSON Lines."),
+}
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Stream(Protocol):
-    """What can be read in blocks."""
+    """A stream of bytes that is read in blocks."""
 
     def read(self, size: int, /) -> bytes:
-        """At most ``size`` bytes, none at the end."""
+        """Return at most ``size`` bytes; none at the end."""
 
 
 class Digest(Protocol):
-    """What takes the bytes of a file as they are stored."""
+    """A digest of the bytes of a file as they are stored."""
 
     def update(self, data: bytes, /) -> None:
         """Take the next bytes."""
 
 
 class Reader(NamedTuple):
-    """How files are read: limits, where complaints go, and the folder that no symlink may lead out of.
+    """Options of reading: limits, the ledger of problems, and the folder that no link may lead out of.
 
     ``root`` None means the folder that each named file stands in.
     """
 
-    ledger: Ledger
+    ledger: ProblemCollector
     limits: Limits = DEFAULTS
     root: str | None = None
-    held: Mapping[str, bytes] = {}
+    contents: Mapping[str, bytes] = {}
     """Bytes that are read in place of the files of these names: those of another commit."""
     urls: bool = False
     """Whether a path may be the URL of a file in an object store."""
 
     def open(self, path: str, digest: Digest | None = None) -> Source | None:
-        """The source of ``path``, or None with the problem in the ledger."""
+        """Return the source of ``path``, or None with the problem in the ledger."""
         try:
             return Source(path, self, self._file(path), digest)
         except Unreadable as error:
@@ -67,7 +81,7 @@ class Reader(NamedTuple):
             return None
 
     def has(self, path: str) -> bool:
-        """Whether there is something to read under a path."""
+        """Return whether a path exists."""
         if not is_url(path):
             return os.path.lexists(path)
         try:
@@ -77,12 +91,12 @@ class Reader(NamedTuple):
         return True
 
     def _file(self, path: str) -> BinaryIO:
-        if path in self.held:
-            return io.BytesIO(self.held[path])
+        if path in self.contents:
+            return io.BytesIO(self.contents[path])
         if not is_url(path):
             return open_regular(path, self.root)
         if self.root is not None or not self.urls:
-            raise Unreadable("is a URL", "Copy the file here, or read it where it is: --engine dask")
+            raise Unreadable("is a URL", "Copy the file here, or read it in place with: --engine dask")
         from rag_eval.readers.remote import open_url
 
         return open_url(path)
@@ -112,7 +126,7 @@ class Source:
 
     @property
     def is_array(self) -> bool:
-        """Whether it is one JSON array in place of lines: what comes first besides white space says it."""
+        """True if it is one JSON array instead of lines, by its first character that is no white space."""
         return self._head.lstrip()[:1] == b"["
 
     @property
@@ -137,7 +151,7 @@ class Source:
         """
         longest = self.limits.line_mib * MIB
         first, parts, size = 1, list[bytes](), 0  # parts of a line whose end is not read yet
-        for block in self._blocks():
+        for block in self.blocks():
             lines = io.BytesIO(block).readlines()  # finds line ends several times as fast as bytes.split
             begun = b"" if lines[-1].endswith(b"\n") else lines.pop()
             if lines:
@@ -153,25 +167,25 @@ class Source:
             yield first, self._within(first, [b"".join(parts)], longest)
 
     def _within(self, first: int, lines: list[bytes], longest: int) -> list[bytes]:
-        """As many lines of a block as the limits allow."""
+        """Return as many lines of a block as the limits allow."""
         lines = lines[: self.limits.lines + 1 - first]
         if max(map(len, lines), default=0) > longest:
             for place, line in enumerate(lines):
                 if len(line.removesuffix(b"\n")) > longest:
-                    hint = "Raise limits.line_mib if it is meant."
+                    hint = "Raise limits.line_mib if this is intended."
                     self._complain(first + place, f"a line of more than {self.limits.line_mib} MiB", hint)
                     lines[place] = b"\n"
         return lines
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Number and bytes of each line that is not blank, without its end."""
+        """Yield number and bytes of each line that is not blank, without its end."""
         for first, block in self.line_blocks():
             for number, line in enumerate(block, first):
                 if not line.isspace():
                     yield number, line.removesuffix(b"\n")
 
     def lines_at(self, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """Number and bytes of some lines, in their order, without their ends."""
+        """Yield number and bytes of some lines, in their order, without their ends."""
         rest = sorted(numbers, reverse=True)
         for first, block in self.line_blocks():
             while rest and rest[-1] < first + len(block):
@@ -181,15 +195,15 @@ class Source:
                 return
 
     def whole(self, hint: str = _AS_LINES) -> bytes | None:
-        """All bytes, or None with a problem where they cannot all be read or are more than ``limits.whole_mib``."""
+        """Return all bytes; None with a problem if reading fails or exceeds ``limits.whole_mib``."""
         largest, blocks, size = self.limits.whole_mib * MIB, [], 0
         if isinstance(self._file, io.BytesIO) and self._stream is self._file and _size(self._file) <= largest:
             return self._file.getvalue().removeprefix(BOM)  # they are at hand: large ones need not be copied
-        for block in self._blocks(_AT_ONCE):
+        for block in self.blocks(_AT_ONCE):
             blocks.append(block)
             size += len(block)
             if size > largest:
-                self._complain(0, f"larger than {self.limits.whole_mib} MiB and has to be read whole", hint)
+                self._complain(0, f"larger than {self.limits.whole_mib} MiB, and it is read as a whole", hint)
                 return None
         return None if self._cut else b"".join(blocks)
 
@@ -199,14 +213,15 @@ class Source:
         self._ledger.problem(self.path, *too_many_lines(self.limits))
         return True
 
-    def _blocks(self, step: int | None = None) -> Iterator[bytes]:
+    def blocks(self, step: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes as they are read; a file that breaks off is a problem."""
         most, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0
         block = self._head
         while block:
             yield block
             size += len(block)
             if size > most:
-                hint = "Raise limits.expanded_mib if it is meant."
+                hint = "Raise limits.expanded_mib if this is intended."
                 self._give_up(f"more than {self.limits.expanded_mib} MiB when expanded", hint)
                 return
             try:
@@ -243,7 +258,7 @@ class Source:
 def open_regular(path: str, root: str | None) -> BinaryIO:
     """Open a regular file that lies inside ``root``, links followed; :class:`Unreadable` says why it cannot be."""
     if "\0" in path:
-        raise Unreadable("has a name that no file can have", "Check the path.")
+        raise Unreadable("is not a valid file name", "Check the path.")
     real = refuse_outside(path, root)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     try:
@@ -260,14 +275,14 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
         return os.fdopen(handle, "rb", buffering=0)
     os.close(handle)
     if stat.S_ISREG(mode):
-        raise Unreadable("has more content than its size says", "Name an ordinary file, after it was written.")
+        raise Unreadable("is larger than its stated size", "Name a regular file that is complete.")
     if stat.S_ISDIR(mode):
         raise Unreadable(*_FOLDER)
     raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
 
 
 def _is_made_up(handle: int) -> bool:
-    """Whether a file has content and no size, as the files of /proc, some of which wait or have no end."""
+    """Return whether a file has content but no size, like files of /proc, which may never end."""
     if os.fstat(handle).st_size:
         return False
     try:
@@ -277,24 +292,24 @@ def _is_made_up(handle: int) -> bool:
 
 
 def refuse_outside(path: str, root: str | None) -> str:
-    """Where ``path`` leads, links followed; :class:`Unreadable` where that is not inside ``root``."""
+    """Return the real path of ``path``; raise :class:`Unreadable` if it is not inside ``root``."""
     real = os.path.realpath(path)
     home = os.path.realpath(root or os.path.dirname(path) or ".")  # noqa: PTH120
     if _inside(real, home):
         return real
-    where = "the workspace" if root else "the folder it stands in"
+    where = "the workspace" if root else "its folder"
     spelt, named = os.path.abspath(path), os.path.abspath(root or os.path.dirname(path) or ".")  # noqa: PTH100, PTH120
     linked = _inside(spelt, named) or _inside(spelt, home)
     raise Unreadable(f"leads out of {where}", _UNLINKED if linked else RELATIVE)
 
 
 def is_url(path: str) -> bool:
-    """Whether a path is meant to be a URL."""
+    """Return whether a path is meant to be a URL."""
     return "://" in path
 
 
 def large(path: str, least: int) -> bool:
-    """Whether a file is of ``least`` bytes or more."""
+    """Return whether a file is of ``least`` bytes or more."""
     try:
         return os.stat(path).st_size >= least  # noqa: PTH116 - pathlib costs start-up time
     except (OSError, ValueError):
@@ -323,6 +338,9 @@ def refuse_foreign(head: bytes) -> None:
         raise Unreadable("is a Git LFS pointer, not the file itself", "Run: git lfs pull")
     if head.startswith(_UTF16):
         raise Unreadable("is UTF-16 text", "Save the file as UTF-8.")
+    for begin, (name, hint) in _BINARY.items():
+        if head.startswith(begin):
+            raise Unreadable(f"is {name}, not text", hint)
 
 
 def _first_block(stream: Stream) -> bytes:
@@ -334,7 +352,7 @@ def _first_block(stream: Stream) -> bytes:
 
 
 def too_many_lines(limits: Limits) -> tuple[int, str, str, str]:
-    """Line, place, message and hint of the problem of a file with more lines than are read."""
+    """Return line, place, message and hint of the problem of a file with too many lines."""
     return limits.lines + 1, "", f"more than {limits.lines:,} lines", "Split the file or raise limits.lines."
 
 

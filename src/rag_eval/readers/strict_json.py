@@ -51,7 +51,7 @@ def parse(data: bytes, depth: int = 64, decoder: json.JSONDecoder | None = None)
 
 
 def decode(data: bytes) -> str:
-    """UTF-8 text, or a :class:`JsonError` that names the first bad byte."""
+    """Return UTF-8 text; raise a :class:`JsonError` that names the first invalid byte."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -93,19 +93,19 @@ def check_surrogates(value: Any) -> None:
 
 
 def explain(error: json.JSONDecodeError) -> JsonError:
-    """The parser's complaint, with a hint for what people usually did."""
-    found = _found(error.doc[error.pos : error.pos + 20])
-    where = f", found {found}" if found else ", but the text ends here"
+    """Return an error of the parser with a hint at its usual cause."""
+    text = _excerpt(error.doc[error.pos : error.pos + 20])
+    where = f", found {text}" if text else ", but the text ends here"
     message = error.msg[0].lower() + error.msg[1:]
     if error.msg == "Extra data":
-        message, where = "a second JSON value begins here", f": {found}"
-    hint = _hint(error.msg if found else "Unterminated")
+        message, where = "a second JSON value begins here", f": {text}"
+    hint = _hint(error.msg if text else "Unterminated")
     return JsonError(f"not valid JSON: {message}{where}", hint, error.colno, error.lineno)
 
 
-def _found(rest: str) -> str:
+def _excerpt(rest: str) -> str:
     # A byte order mark in the middle of a file, say, would not be seen in quotes.
-    unseen = rest and not rest[0].isspace() and not one_line(rest[0])
+    unseen = rest and rest[0] not in " \t\r\n" and not one_line(rest[0])
     return f"U+{ord(rest[0]):04X}" if unseen else rest and f"'{one_line(rest, 20)}'"
 
 
@@ -120,16 +120,16 @@ def _hint(message: str) -> str:
 
 
 def _strings(value: Any) -> list[str]:
-    found, rest = [], [value]
+    texts, rest = [], [value]
     while rest:
         item = rest.pop()
         if isinstance(item, str):
-            found.append(item)
+            texts.append(item)
         elif isinstance(item, dict):
             rest += [*item.keys(), *item.values()]
         elif isinstance(item, list):
             rest += item
-    return found
+    return texts
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise JsonError(f"the key '{one_line(twice, 60)}' stands twice in one object", "Keep one of them.")
+        raise JsonError(f"the key '{one_line(twice, 60)}' occurs twice in one object", "Keep one of them.")
     return value
 
 
@@ -150,12 +150,12 @@ def _integer(digits: str) -> int:
 def _float(digits: str) -> float:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
-        raise JsonError(f"{one_line(digits, 24)} is larger than any number can be", "Write a finite number.")
+        raise JsonError(f"{one_line(digits, 24)} is too large for a number", "Write a finite number.")
     return number
 
 
 def _constant(name: str) -> NoReturn:
-    raise JsonError(f"{name} is not JSON", "Leave the field out where there is no number.")
+    raise JsonError(f"{name} is not JSON", "Leave the field out if there is no number.")
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
@@ -164,7 +164,7 @@ TRACE_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_c
 
 
 def repeated_key(data: bytes) -> str | None:
-    """Return a key that stands twice in one object of a JSON document that can be decoded, None if there is none."""
+    """Return a key that occurs twice in one object of a JSON document that can be decoded, None if there is none."""
     try:
         _KEY_CHECKER.decode(data.decode("utf-8"))
     except _RepeatedKey as error:
@@ -173,7 +173,7 @@ def repeated_key(data: bytes) -> str | None:
 
 
 class _RepeatedKey(Exception):
-    """A key that stands twice in one object."""
+    """A key that occurs twice in one object."""
 
 
 def _check_keys(pairs: list[tuple[str, Any]]) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rag_eval.cases.pairing import Pairing, Questions
-from rag_eval.contract import Gold, Trace
+from rag_eval.cases.pairing import Pairing, QuestionIndex
+from rag_eval.contract import Trace
 from rag_eval.readers.jsonl import JsonLines
-from rag_eval.readers.problems import Ledger
+from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Digest, Reader, Source
 from rag_eval.scoring.scorer import PairTrace
 
@@ -43,19 +43,17 @@ def _opened(reader: Reader, path: str, digest: Digest | None) -> Iterator[Source
         return
     with source:
         if source.is_array:
-            hint = "Write one trace a line; jq -c '.[]' does it."
+            hint = "Write one trace per line; jq -c '.[]' does it."
             reader.ledger.problem(path, 1, "", "is a JSON array; traces are JSON Lines", hint)
         yield None if source.is_array else source
 
 
-def pair_finder(
-    golds: Mapping[str, Gold], ledger: Ledger, path: str, *, is_complete: bool, questions: Questions | None = None
-) -> PairTrace:
+def pair_finder(questions: QuestionIndex, ledger: ProblemCollector, path: str, *, is_complete: bool) -> PairTrace:
     """Return what finds the qid of a trace of ``path``. A trace without one is a problem.
 
     If the gold set could not be read in full, it is none: the question may be among what is missing.
     """
-    pairing = Pairing(golds, lambda line, message: ledger.note(path, line, message), questions)
+    pairing = Pairing(questions, lambda line, message: ledger.note(path, line, message))
 
     def find(trace: Trace) -> str | None:
         qid, wrong = pairing.qid(trace)

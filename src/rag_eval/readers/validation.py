@@ -1,4 +1,4 @@
-"""What kind of file a path is, and the check of it: for ``rag-eval validate`` and the hooks."""
+"""The kind of a file and its validation, for ``rag-eval validate`` and the hooks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cases.pairing import UNNAMED, is_named
+from rag_eval.common.escaping import quantity
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.readers import strict_json
 from rag_eval.readers.gold_file import is_folder, read_gold
+from rag_eval.readers.jsonl import looks_like
 from rag_eval.readers.report_file import read_json
-from rag_eval.readers.row_kinds import looks_like
 from rag_eval.readers.trace_file import NO_QID, read_traces
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def check(reader: Reader, path: str, kind: str | None = None) -> str:
 
 
 def kind_of(reader: Reader, path: str) -> str:
-    """The kind by ending, then by the fields of the first row, then by name; '' where the file cannot be opened."""
+    """Return the kind by ending, then by the first row's fields, then by name; empty if it cannot be opened."""
     if path.endswith((".yml", ".yaml")):
         return "gates"
     if is_folder(reader, path):
@@ -60,12 +61,12 @@ def kind_of(reader: Reader, path: str) -> str:
 
 
 def unpacked(path: str) -> str:
-    """The name of a file without the ending of what it is packed by."""
+    """Return the name of a file without the ending of its compression."""
     return path.removesuffix(".gz").removesuffix(".zst")
 
 
 def json_kind(data: bytes, path: str) -> str:
-    """The kind of a file that is one JSON value, by its fields and its name."""
+    """Return the kind of a file that is one JSON value, by its fields and its name."""
     if data.lstrip()[:1] == b"[":
         return "gold"
     import json
@@ -76,33 +77,33 @@ def json_kind(data: bytes, path: str) -> str:
         value = {}
     fields = value.keys() if isinstance(value, dict) else set()
     named = "run" if path.endswith("run.json") else "json"
-    return next((kind for kind, marks in _OBJECTS.items() if marks <= fields), named)
+    return next((kind for kind, required in _OBJECTS.items() if required <= fields), named)
 
 
 def _label_kind(first: bytes, path: str) -> str:
-    """Names of label files are those that others may have too: the first row has to name a case."""
+    """Return ``labels`` for the name of a label file whose first row has a case, as others use such names too."""
     named = os.path.basename(path) in SCHEMAS  # noqa: PTH119 - start-up time
     return "labels" if named and b'"case_id"' in first else ""
 
 
 def _labels(reader: Reader, path: str) -> str:
-    """A folder of label files, or one of them."""
+    """Validate a folder of label files, or one of them."""
     if is_folder(reader, path):
         return _gold(reader, path)
     name = os.path.basename(path)  # noqa: PTH119 - start-up time
     if name not in SCHEMAS:
         hint = f"Known names: {', '.join(SCHEMAS)}."
-        reader.ledger.problem(path, 0, "", "has no name of a label file", hint)
+        reader.ledger.problem(path, 0, "", "is not the name of a label file", hint)
         return ""
     from rag_eval.readers.import_inputs import label_rows
 
-    return f"{label_rows(reader, path, SCHEMAS[name])} rows of labels"
+    return f"{quantity(label_rows(reader, path, SCHEMAS[name]), 'row')} of labels"
 
 
 def _gold(reader: Reader, path: str) -> str:
     golds = read_gold(reader, path)
     answerable = sum(gold.answerable for gold in golds.values())
-    return f"{len(golds)} gold items, {answerable} answerable and {len(golds) - answerable} not"
+    return f"{quantity(len(golds), 'gold item')}, {answerable} answerable and {len(golds) - answerable} not"
 
 
 def _trace(reader: Reader, path: str) -> str:
@@ -111,18 +112,18 @@ def _trace(reader: Reader, path: str) -> str:
         count += 1
         if not is_named(trace):
             reader.ledger.problem(path, trace.line, "", UNNAMED, NO_QID)
-    return f"{count} traces"
+    return quantity(count, "trace")
 
 
 def _gates(reader: Reader, path: str) -> str:
     from rag_eval.readers.gates_file import read_policy
 
     policy = read_policy(reader, path)
-    return f"{len(policy.gates)} gates" if policy else ""
+    return quantity(len(policy.gates), "gate") if policy else ""
 
 
 def _jsonl(reader: Reader, path: str) -> str:
-    """JSON Lines of no known kind: only that each line is strict JSON."""
+    """Validate JSON Lines of no known kind: each line must be strict JSON."""
     source, rows = reader.open(path), 0
     if source is None:
         return ""
@@ -130,11 +131,11 @@ def _jsonl(reader: Reader, path: str) -> str:
         for number, line in source.lines():
             _check_json(reader, path, number, line)
             rows += 1
-    return f"{rows} rows of JSON that are neither gold nor traces"
+    return f"{quantity(rows, 'line')} of JSON, neither gold nor traces"
 
 
 def _json(reader: Reader, path: str) -> str:
-    """One JSON value of no known kind: only that it is strict JSON."""
+    """Validate a JSON value of no known kind: it must be strict JSON."""
     source = reader.open(path)
     if source is None:
         return ""
@@ -142,7 +143,7 @@ def _json(reader: Reader, path: str) -> str:
         data = source.whole()
     if data is not None:
         _check_json(reader, path, 0, data)
-    return "strict JSON that is neither gold nor a report"
+    return "strict JSON, neither gold nor a report"
 
 
 def _check_json(reader: Reader, path: str, number: int, data: bytes) -> None:
@@ -153,13 +154,15 @@ def _check_json(reader: Reader, path: str, number: int, data: bytes) -> None:
 
 
 def _signoff(reader: Reader, path: str) -> str:
-    """A sign-off record: what the schema cannot say is asked of the one reader that sign-off has."""
+    """Validate a sign-off record by its schema and by the reader of sign-off."""
     from rag_eval.readers.signoff_record import Record
 
     value = read_json(reader, path, "signoff")
     record = None if value is None else Record.read(value)
     if isinstance(record, str):
-        reader.ledger.problem(path, 0, "", f"is no sign-off record: {record}", "Sign again: rag-eval gold signoff.")
+        reader.ledger.problem(
+            path, 0, "", f"is not a sign-off record: {record}", "Sign again: rag-eval gold signoff --reason TEXT"
+        )
     return "a signoff file" if isinstance(record, Record) else ""
 
 

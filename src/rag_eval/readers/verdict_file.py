@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.contract import Judge
 from rag_eval.contract.verdict import SCORES, Verdict, parse_reply, verdict_hash
-from rag_eval.gates.policy import Replay
+from rag_eval.gates.policy import Policy, Replay
 from rag_eval.readers.import_inputs import read_rows
 from rag_eval.readers.schema_validation import Contract
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 _AGAIN = "Remove the row and run rag-eval judge again."
 
 
-def read_replay(reader: Reader, path: str, judge: Judge, digests: Digests) -> tuple[Judge, Replay]:
-    """Return the judge and its verdicts; without a named judge that of the file. Problems go into the ledger."""
+def with_verdicts(policy: Policy, reader: Reader, digests: Digests) -> Policy:
+    """Return the policy with the recorded verdicts of its judge, or of the only judge in the file if it names none."""
+    path, judge = policy.verdicts, policy.judge
     if not reader.has(path):
         reader.ledger.note(path, 0, "no such file: metrics of the judge have no value. Write it: rag-eval judge")
-        return judge, Replay()
+        return policy._replace(replay=Replay())
     rows = [row for row, _ in read_verdicts(reader, path, digests.of("verdicts", path))]
     judges = {judge_of(row) for row in rows}
     if judge == Judge() and len(judges) > 1:
@@ -34,9 +35,9 @@ def read_replay(reader: Reader, path: str, judge: Judge, digests: Digests) -> tu
         )
     elif judge == Judge() and judges:
         (judge,) = judges
-    own = [row for row in rows if judge_of(row) == judge]
-    verdicts = {row["hash"]: parse_reply(row["reply"]) for row in own if "error" not in row}
-    return judge, Replay(verdicts, frozenset(row["qid"] for row in own if "error" not in row))
+    matching = [row for row in rows if judge_of(row) == judge and "error" not in row]
+    verdicts = {row["hash"]: parse_reply(row["reply"]) for row in matching}
+    return policy._replace(judge=judge, replay=Replay(verdicts, frozenset(row["qid"] for row in matching)))
 
 
 def read_verdicts(reader: Reader, path: str, digest: Digest | None = None) -> Iterator[tuple[Row, int]]:
@@ -60,7 +61,7 @@ def judge_of(row: Row) -> Judge:
 def contradiction(row: Row) -> str:
     """Return how a row contradicts the input or the reply that it carries; empty if it does not."""
     if row["hash"] != verdict_hash(judge_of(row), row["input"]):
-        return "the hash is not that of the judge and the input in the row"
+        return "the hash does not match judge and input of the row"
     if "error" in row:
         return ""
     try:
@@ -68,7 +69,7 @@ def contradiction(row: Row) -> str:
     except ValueError as error:
         return str(error)
     differs = [name for name, value in scores_of(verdict).items() if row.get(name) != value]
-    return f"{differs[0]} is not what the reply of the judge says" if differs else ""
+    return f"{differs[0]} contradicts the reply of the judge" if differs else ""
 
 
 def scores_of(verdict: Verdict) -> Row:

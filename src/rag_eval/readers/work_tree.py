@@ -22,7 +22,7 @@ class WorkTree:
     """The files below ``top``, the root of the repository; see :class:`rag_eval.git.snapshots.Tree`.
 
     Files are read when they are listed, and named as git would name them: what is the same in git has the same id. A
-    link anywhere on the way to a file, or anything else that is no regular file, is an :class:`InputError`.
+    link anywhere on the way to a file, or anything else that is not a regular file, is an :class:`InputError`.
     """
 
     committed: Snapshot | None = None
@@ -33,23 +33,23 @@ class WorkTree:
         self._data: dict[str, bytes] = {}
 
     def files(self, *paths: str) -> dict[str, str]:
-        """The files at ``paths``; a path that ends in / means what is directly in it."""
-        found = {}
+        """Return the files at ``paths``; a path that ends in / means the files directly in that folder."""
+        entries = {}
         for path in paths:
-            for name in self._listed(path) if path.endswith("/") else [path]:
+            for name in self._index_entries(path) if path.endswith("/") else [path]:
                 data = self._read(name, asked=name == path)
                 if data is not None:
                     data = self._as_committed(name, data)
-                    found[name] = blob_id(data)
-                    self._data[found[name]] = data
-        return found
+                    entries[name] = blob_id(data)
+                    self._data[entries[name]] = data
+        return entries
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
-        """The bytes of files that were listed."""
+        """Return the bytes of files that were listed."""
         return {name: self._data[name] for name in object_ids}
 
-    def held(self, object_id: str) -> bytes | None:
-        """The bytes of a file that was listed, None where none of that id was."""
+    def content_of(self, object_id: str) -> bytes | None:
+        """Return the bytes of a listed file; None if no listed file has that id."""
         return self._data.get(object_id)
 
     def _as_committed(self, path: str, data: bytes) -> bytes:
@@ -66,7 +66,7 @@ class WorkTree:
         forms = plain, plain.replace(b"\r\n", b"\n"), data.replace(b"\r\n", b"\n")
         return next((form for form in forms if object_id(form, like=known) == known), data)
 
-    def _listed(self, folder: str) -> Iterator[str]:
+    def _index_entries(self, folder: str) -> Iterator[str]:
         self._refuse_links(folder.rstrip("/"))
         try:
             names = sorted(os.listdir(self._at(folder)))  # noqa: PTH208 - start-up time
@@ -83,7 +83,7 @@ class WorkTree:
             if stat.S_ISDIR(mode):
                 raise IsFolder(_refused(path, "is a folder, not a file").problems)
             if not stat.S_ISREG(mode):
-                raise _refused(path, "is no regular file")
+                raise _refused(path, "is not a regular file")
             with open(self._at(path), "rb") as file:  # noqa: PTH123 - start-up time
                 return file.read()
         except (FileNotFoundError, NotADirectoryError):
@@ -103,4 +103,4 @@ class WorkTree:
 
 
 def _refused(path: str, message: str) -> InputError:
-    return InputError([Problem(path, 0, "", message, "Keep what is signed off as a regular file.")])
+    return InputError([Problem(path, 0, "", message, "Keep signed files as regular files.")])

@@ -27,7 +27,7 @@ _CONSTANTS = {
 
 
 class YamlError(Exception):
-    """What is wrong with a YAML text, and where (line and column from 1)."""
+    """An error in a YAML text, with its place (line and column from 1)."""
 
     def __init__(self, message: str, hint: str, line: int, column: int) -> None:
         super().__init__(message)
@@ -42,16 +42,16 @@ class Document(NamedTuple):
 
 
 def parse(text: str) -> Document:
-    """The one document of ``text``; an empty text is an empty mapping. :class:`YamlError` says what is refused."""
+    """Return the one document of ``text``; an empty text is an empty mapping. Raise :class:`YamlError`."""
     return _Builder(text).document()
 
 
 class _Builder:
     def __init__(self, text: str) -> None:
         # libyaml would complain while it reads on, and give the place in bytes.
-        if found := yaml.reader.Reader.NON_PRINTABLE.search(text):
-            line, column = text.count("\n", 0, found.start()) + 1, found.start() - text.rfind("\n", 0, found.start())
-            raise YamlError(f"U+{ord(found[0]):04X} is not allowed in YAML", "Remove it.", line, column)
+        if match := yaml.reader.Reader.NON_PRINTABLE.search(text):
+            line, column = text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start())
+            raise YamlError(f"U+{ord(match[0]):04X} is not allowed in YAML", "Remove it.", line, column)
         self._loader = _LOADER(text)
         self._places: dict[str, tuple[int, int]] = {}
 
@@ -65,7 +65,7 @@ class _Builder:
         next(events)
         extra = next(events)
         if not isinstance(extra, yaml.StreamEndEvent):
-            raise _refusal(extra, "a second document begins here", "Keep one document a file.")
+            raise _refusal(extra, "a second document begins here", "Keep one document per file.")
         return Document({} if value is None else value, self._places)
 
     def _events(self) -> Iterator[Event]:
@@ -94,7 +94,7 @@ class _Builder:
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             key = self._key(event)
             if key in value:
-                raise _refusal(event, f"the key '{one_line(key, 60)}' stands twice", "Keep one of them.")
+                raise _refusal(event, f"the key '{one_line(key, 60)}' occurs twice", "Keep one of them.")
             below = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
             value[key] = self._value(next(events), events, below, depth + 1)
             self._places[below] = _place(event)
@@ -128,13 +128,13 @@ def _number(event: Event) -> int | Decimal:
     if _DECIMAL.fullmatch(text):
         return Decimal(text)
     raise _refusal(
-        event, f"'{one_line(text, 40)}' is no plain number", "Write it like 5 or 0.80, or in quotes if it is text."
+        event, f"'{one_line(text, 40)}' is not a plain number", "Write it like 5 or 0.80, or in quotes if it is text."
     )
 
 
 def _refuse_reuse(event: Event) -> None:
     if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-        raise _refusal(event, "anchors and aliases are not allowed", "Write the value out.")
+        raise _refusal(event, "anchors and aliases are not allowed", "Write the value itself.")
     if getattr(event, "tag", None):
         raise _refusal(event, "tags are not allowed", "Remove the tag that begins with '!'.")
 

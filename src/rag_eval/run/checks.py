@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rag_eval.analysis.report import levels
-from rag_eval.cases.case import Case, evidence_level
-from rag_eval.cases.finding import Finding
-from rag_eval.cases.integrity import (
-    SAMPLE,
-    Answer,
-    Origin,
-    drawn_at,
-    ids_changed,
-    injected,
-    provenance,
-    repeated,
-    unmatched,
-    vacuous,
-)
+from rag_eval.cases.case import Case
 from rag_eval.cases.labels import UNRETRIEVED
-from rag_eval.common.digests import by_line_ends
+from rag_eval.cases.ranking import evidence_level
+from rag_eval.common.digests import by_line_ends, sample_positions
+from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
+from rag_eval.errors import Finding
 from rag_eval.gates import missing_measurements
+from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, Origin, levelled, provenance, vacuous
 from rag_eval.gates.policy import MARGINS, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
-from rag_eval.readers.problems import Ledger
+from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
 from rag_eval.run.inputs import Inputs
+from rag_eval.textual.tokens import holds_any, tokens
+
+_PADDED = 0.5  # of what other questions want to hear
+_SIMILARITY = 0.6  # of the words of two claims
+_TURNOVER, _ONE_SIDED = 0.8, 0.1  # of the baseline's ids, and of the gold's
+SAMPLE, FOREIGN = 150, 40
+"""So many right answers of a run are looked at, and so many items for what they want to hear."""
+_FEW_WORDS = 3
+_FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "doc_id"}
 
 
 def vacuous_gold(inputs: Inputs) -> list[Finding]:
     """Find gold that says too little, if a metric is asked for that needs it."""
     if all(one.name != "precision" for one in inputs.measures):
         return []
-    return vacuous(inputs.asked.values(), inputs.policy.gold, levels(*inputs.policies))
+    return vacuous(inputs.suite_golds.values(), inputs.policy.gold, levels(*inputs.policies))
 
 
 def partly_measured(
@@ -58,9 +58,12 @@ def partly_measured(
     if not suspects:
         return []
     cases = read_cases(inputs, policy, golds, suspects)
-    found = missing_measurements.partly_measured(questions, cases, gated, before)
+    is_failure_counted = missing_measurements.counts_failures(inputs.policies)
+    partial = missing_measurements.partly_measured(
+        questions, cases, gated, before, is_failure_counted=is_failure_counted
+    )
     severities = {name: severity for name, (_, severity) in watched.items()}
-    return missing_measurements.findings(found, severities, levels(*inputs.policies))
+    return missing_measurements.findings(partial, severities, levels(*inputs.policies))
 
 
 def repeated_answers(
@@ -71,7 +74,7 @@ def repeated_answers(
         return []
     right = [question for question in questions if question.label == "OK" and question.answerable]
     seed = f"{trace_sha256} {len(golds)}"
-    sample = [right[place] for place in drawn_at(len(right), SAMPLE, seed)]
+    sample = [right[place] for place in sample_positions(len(right), SAMPLE, seed)]
     answers = [Answer(case.gold, case.claim) for _, case in read_cases(inputs, policy, golds, sample)]
     return repeated(answers, list(golds.values()), seed, levels(*inputs.policies))
 
@@ -87,7 +90,7 @@ def unmatched_ids(inputs: Inputs, questions: Sequence[Question], trace_sha256: s
         for question in questions
         if question.trace_line and question.answerable and evidence_level(golds[question.qid])
     ]
-    sample = [labelled[place] for place in drawn_at(len(labelled), SAMPLE, trace_sha256)]
+    sample = [labelled[place] for place in sample_positions(len(labelled), SAMPLE, trace_sha256)]
     return unmatched((case for _, case in read_cases(inputs, policy, golds, sample) if case.is_answerable), policy.gold)
 
 
@@ -106,10 +109,10 @@ def changed_ids(
     earlier = {question.qid: question for question in before if question.trace_line}
     both = [one for one in questions if one.trace_line and one.answerable and one.qid in earlier]
     both = [one for one in both if evidence_level(golds[one.qid]) == "chunk"]
-    both = [both[place] for place in drawn_at(len(both), SAMPLE, trace_sha256)]
+    both = [both[place] for place in sample_positions(len(both), SAMPLE, trace_sha256)]
     path, data = old_traces
-    asked = [earlier[question.qid] for question in both]
-    old_cases = read_cases(inputs, policy._replace(trace=path), golds, asked, data)
+    earlier_questions = [earlier[question.qid] for question in both]
+    old_cases = read_cases(inputs, policy._replace(trace=path), golds, earlier_questions, data)
     old = {question.qid: case for question, case in old_cases}
     new_cases = read_cases(inputs, policy, golds, both)
     pairs = [(old[question.qid], case) for question, case in new_cases if question.qid in old]
@@ -150,8 +153,10 @@ def read_cases(
 ) -> Iterator[tuple[Question, Case]]:
     """Read the traces of some questions again, from the file of the policy or from its bytes."""
     by_line = {question.trace_line: question for question in questions}
-    held = inputs.reader.held if data is None else {policy.trace: data}
-    source = inputs.reader._replace(ledger=Ledger(), held=held).open(policy.trace) if by_line else None
+    contents = inputs.reader.contents if data is None else {policy.trace: data}
+    source = (
+        inputs.reader._replace(ledger=ProblemCollector(), contents=contents).open(policy.trace) if by_line else None
+    )
     if source is None:
         return
     with source:
@@ -164,9 +169,190 @@ def read_cases(
 def _hashes_of_gold(inputs: Inputs, path: str, sha256: str, about: Mapping[str, Any]) -> list[str]:
     """Return the hashes by which run.json may name a gold file: of its bytes, and of them with other line ends."""
     named = about.get("gold_sha256") or sha256
-    source = None if named.lower() == sha256 else inputs.reader._replace(ledger=Ledger()).open(path)
+    source = None if named.lower() == sha256 else inputs.reader._replace(ledger=ProblemCollector()).open(path)
     if source is None:
         return [sha256]
     with source:
         data = source.whole()
     return [sha256, *by_line_ends(data)] if data else [sha256]
+
+
+class Answer(NamedTuple):
+    """A claim that counts as right, with the item that it answers."""
+
+    gold: Gold
+    claim: str
+
+
+def repeated(answers: Sequence[Answer], golds: Sequence[Gold], seed: str, levels: Mapping[str, str]) -> list[Finding]:
+    """Find right answers that are no answers to their questions: one claim for many, or one that says what many want.
+
+    ``answers`` are a sample of the right ones, and the items for the second question are drawn by ``seed``: whoever
+    writes answers to pass cannot know which are looked at.
+    """
+    checks = {"padded-answers": _padded_right(answers, golds, seed), "constant-answers": _constant(answers)}
+    wanted_checks = [[*check] for code, check in checks.items() if levels[code] != "off"]
+    return [levelled(finding, levels) for finding in next(filter(None, wanted_checks), [])]
+
+
+def _constant(answers: Sequence[Answer]) -> Iterator[Finding]:
+    groups = [group for group in _group_similar(answers) if len(_different(group)) >= FEWEST_CASES]
+    same = sum(map(len, groups))
+    if not groups or same < len(answers) * (1 - ALMOST_ALL):
+        return
+    most = max(groups, key=len)
+    one = "the same claim" if len(groups) == 1 else f"one of {len(groups)} claims"
+    some = ", ".join(answer.gold.qid for answer in most[:FEWEST_CASES])
+    message = f"{same} of {len(answers)} right answers are {one}, although their questions expect different answers"
+    wanted = any(answer.gold.substrings for group in groups for answer in group)
+    grave = wanted or (2 * same >= len(answers) and any(len(tokens(group[0].claim)) >= _FEW_WORDS for group in groups))
+    fix = "Answer the question that is asked" + (
+        "." if wanted else ", and write the right answers into gold_claim_substr."
+    )
+    yield Finding("constant-answers", "error" if grave else "warning", f"{message}: {quoted(some, 60)}", fix)
+
+
+def _group_similar(answers: Iterable[Answer]) -> list[list[Answer]]:
+    """Return the answers in groups of nearly the same claim."""
+    groups: list[tuple[frozenset[str], list[Answer]]] = []
+    for answer in answers:
+        words = frozenset(tokens(answer.claim))
+        for known, group in groups:
+            if words == known or (
+                _SIMILARITY * len(words | known) <= len(words & known) and _interchangeable(answer, group[0])
+            ):
+                group.append(answer)
+                break
+        else:
+            if words:
+                groups.append((words, [answer]))
+    return [group for _, group in groups]
+
+
+def _interchangeable(one: Answer, other: Answer) -> bool:
+    """Return whether each of two claims also answers the other question."""
+    wants = one.gold.substrings, other.gold.substrings
+    return all(wants) and holds_any(wants[1], one.claim.lower()) and holds_any(wants[0], other.claim.lower())
+
+
+def _different(answers: Iterable[Answer]) -> list[Gold]:
+    """Return the items of some answers that differ in expected substrings and in evidence."""
+    golds: list[Gold] = []
+    texts: set[str] = set()
+    cited: set[str] = set()
+    for gold, _ in answers:
+        wants = set(gold.substrings or ([gold.expected_answer.lower()] if gold.expected_answer else [f"#{gold.qid}"]))
+        evidence = _evidence(gold)
+        if texts.isdisjoint(wants) and cited.isdisjoint(evidence):
+            golds.append(gold)
+            texts |= wants
+            cited |= evidence
+    return golds
+
+
+def _evidence(gold: Gold) -> frozenset[str]:
+    named = [*gold.citations, *(gold.relevance_grades or ()), *(gold.relevant_docs or ()), *(gold.doc_grades or ())]
+    named += [f"{one.rel_path} > {one.heading_path}" for one in gold.supports or ()]
+    return frozenset([*named, *(f"{one.doc_id} {one.section}" for one in gold.sections or ())])
+
+
+def _padded_right(answers: Sequence[Answer], golds: Sequence[Gold], seed: str) -> Iterator[Finding]:
+    """Return the answers that also contain the expected substrings of many other questions."""
+    answerable = [gold for gold in golds if gold.answerable and gold.attack is None and gold.substrings]
+    probes = [answerable[place] for place in sample_positions(len(answerable), FOREIGN, seed)]
+    padded = 0
+    for gold, claim in answers:
+        lowered = claim.lower()
+        others = [one.substrings for one in probes if set(one.substrings).isdisjoint(gold.substrings)]
+        count = sum(holds_any(texts, lowered) for texts in others)
+        padded += count >= FEWEST_CASES and count >= len(others) * _PADDED
+    if padded >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL)):
+        message = f"{padded} of {len(answers)} right answers also contain the expected text of many other questions"
+        yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
+
+
+def unmatched(cases: Iterable[Case], file: str) -> list[Finding]:
+    """Find that the gold names its evidence otherwise than the traces do, as after a new chunking.
+
+    ``cases`` are of answerable items that name evidence; ``file`` is the gold.
+    """
+    gold: dict[str, set[str]] = {}
+    seen: dict[str, set[str]] = {}
+    for case in cases:
+        field = _FIELD[case.evidence_level]
+        gold.setdefault(field, set()).update(_named(case.gold, field))
+        values = case.trace.retrieved if field == "id" else [getattr(one, field) for one in case.trace.chunks or ()]
+        seen.setdefault(field, set()).update(filter(None, values))
+    pairs = []
+    for field, names in gold.items():
+        strangers = sorted(names - seen[field])
+        if len(strangers) < FEWEST_CASES or 2 * len(strangers) <= len(names):
+            continue
+        what = "chunk ids" if field == "id" else f"values of {field}"
+        other = f"traces have {quoted(min(seen[field]), 60)}" if seen[field] else f"no trace has any {field}"
+        message = f"{len(strangers)} of {len(names)} {what} of the gold occur in no trace: the gold has "
+        message += f"{quoted(strangers[0], 60)}, {other}"
+        fix = "If the documents were re-chunked, label the items again, or use supports. If not, check the index."
+        pairs.append(Finding("unmatched-ids", "warning", message, fix, file))
+    return pairs
+
+
+def ids_changed(pairs: Iterable[tuple[Case, Case]], guarding: bool, levels: Mapping[str, str]) -> list[Finding]:
+    """Find that the index names its chunks otherwise than when the baseline ran.
+
+    ``pairs`` are cases of the baseline and of the run under the same gold. Two things tell new names from another
+    retriever: hardly any id of the baseline was retrieved again, and the ids of the gold occur on one side only.
+    ``guarding`` says that a regression gate compares ids: then the run cannot be judged, which is an error.
+    """
+    old, new, gold = set[str](), set[str](), set[str]()
+    for before, now in pairs:
+        old.update(before.trace.retrieved)
+        new.update(now.trace.retrieved)
+        gold.update(_named(now.gold, "id"))
+    gone, then, after = old - new, len(gold & old), len(gold & new)
+    one_sided = max(then, after) >= FEWEST_CASES and min(then, after) <= _ONE_SIDED * max(then, after)
+    if levels["ids-changed"] == "off" or not one_sided or len(gone) < _TURNOVER * len(old):
+        return []
+    message = f"{len(gone)} of {len(old)} chunk ids that the baseline retrieved occur in no trace of this run, such as "
+    message += f"{quoted(min(gone), 60)}: the ids changed, so regressions of metrics that compare ids cannot be judged"
+    if after < then:
+        hint = "Update the ids of the gold set: rag-eval gold relink. Then renew the baseline with the new index."
+    else:
+        hint = (
+            "The gold set already has the new ids. Renew the baseline with the new index, in a separate pull request."
+        )
+    finding = Finding("ids-changed", "error", message, hint)
+    return [levelled(finding, levels) if guarding else finding._replace(level="warning")]
+
+
+def injected(traces: Iterable[Trace], file: str, levels: Mapping[str, str]) -> list[Finding]:
+    """Find retrieved chunks that address a language model. The message has their ids, and nothing of their text."""
+    from rag_eval.textual.injection import instruction
+
+    seen: set[str] = set()
+    texts: dict[str, tuple[str, int]] = {}
+    for trace in traces:
+        for chunk in trace.chunks or ():
+            if chunk.text and chunk.text not in seen:
+                seen.add(chunk.text)
+                if kind := instruction(chunk.text):
+                    texts.setdefault(chunk.id, (kind.kind, trace.line))
+    if not texts:
+        return []
+    shown = [f"{quoted(name, 60)} ({kind}, line {line})" for name, (kind, line) in [*texts.items()][:FEWEST_CASES]]
+    message = (
+        f"{len(texts)} of {len(seen)} retrieved texts read like instructions to a language model: {', '.join(shown)}"
+    )
+    fix = "Check the source of these chunks. This check is not a guardrail: it misses most attacks."
+    line = min(line for _, line in texts.values())
+    return [levelled(Finding("injected-instructions", "error", message, fix, file, line), levels)]
+
+
+def _named(gold: Gold, field: str) -> Iterable[str]:
+    if field == "id":
+        return gold.citations or [name for name, grade in (gold.relevance_grades or {}).items() if grade]
+    if field == "rel_path":
+        return [one.rel_path for one in gold.supports or ()]
+    if field == "section":
+        return [one.section for one in gold.sections or ()]
+    return gold.expected_documents or gold.doc_grades or gold.relevant_docs or ()

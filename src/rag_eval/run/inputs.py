@@ -7,23 +7,22 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.common.digests import Digests
-from rag_eval.contract import Gold, Trace
-from rag_eval.errors import UsageError
-from rag_eval.gates.partial_runs import narrowed, within
+from rag_eval.contract import Gold, Limits, Trace
+from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
-from rag_eval.gates.scope import in_suite
+from rag_eval.gates.selection import in_suite, restrict, within
 from rag_eval.metrics import Measure, measures
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.limits import Limits
-from rag_eval.readers.problems import Ledger
+from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import pair_finder, paired, read_traces
 from rag_eval.run.options import Options, headline
 
 if TYPE_CHECKING:
-    from rag_eval.governance.base_policy import Authority
-    from rag_eval.readers.baseline import BaselineFile
+    from rag_eval.run.authority import Authority
+    from rag_eval.run.baseline import BaselineFile
 
 DEFAULT_CUTOFFS = (1, 3, 5, 10)
 
@@ -32,7 +31,7 @@ class Inputs(NamedTuple):
     """Everything that a run is scored with, except the traces, which stay a stream.
 
     ``policy`` is the policy of the pull request with the options laid over it, ``base`` that of the base branch.
-    ``asked`` are the gold items of the suite. ``measures`` and ``fields`` serve both policies.
+    ``suite_golds`` are the gold items of the suite. ``measures`` and ``fields`` serve both policies.
     """
 
     options: Options
@@ -42,7 +41,7 @@ class Inputs(NamedTuple):
     base: Policy | None
     authority: Authority | None
     golds: dict[str, Gold]
-    asked: Mapping[str, Gold]
+    suite_golds: Mapping[str, Gold]
     measures: tuple[Measure, ...]
     fields: tuple[str, ...]
     baseline: BaselineFile | None = None
@@ -57,14 +56,27 @@ class Inputs(NamedTuple):
         """The limits for files of the base branch."""
         return Limits(**self.base.limits) if self.base else self.reader.limits
 
-    def asked_of(self, golds: Mapping[str, Gold]) -> Mapping[str, Gold]:
+    def in_suite_of(self, golds: Mapping[str, Gold]) -> Mapping[str, Gold]:
         """Return the suite's items of another state of the gold: those of this one, and those that it lacks."""
-        if len(self.asked) == len(self.golds):
+        if len(self.suite_golds) == len(self.golds):
             return golds
-        return {qid: gold for qid, gold in golds.items() if qid in self.asked or qid not in self.golds}
+        return {qid: gold for qid, gold in golds.items() if qid in self.suite_golds or qid not in self.golds}
 
 
-def load_inputs(
+def load_inputs(options: Options, authority: Authority | None = None) -> Inputs:
+    """Read everything but the traces: the policies of the change and of its base, the gold, the baseline.
+
+    Raises InputError if a policy cannot be read. Other problems go into the reader's ledger.
+    """
+    reader, policy, digests = open_policy(options)
+    if authority is None:
+        return read_inputs(options, reader, policy, digests)
+    from rag_eval.run.base_policy import policy_of_base
+
+    return read_inputs(options, reader, policy, digests, policy_of_base(authority, options, policy, reader), authority)
+
+
+def read_inputs(
     options: Options,
     reader: Reader,
     policy: Policy,
@@ -86,13 +98,13 @@ def load_inputs(
         authority,
         golds,
         in_suite(golds, policy.suite),
-        wanted(options, *policies),
+        select_measures(options, *policies),
         tuple(dict.fromkeys(field for one in policies for field in one.fields)),
     )
     path = options.baseline or next((one.baseline for one in reversed(policies) if one.baseline), "")
     if not path:
         return inputs
-    from rag_eval.readers.baseline import BaselineFile
+    from rag_eval.run.baseline import BaselineFile
 
     return inputs._replace(baseline=BaselineFile(reader, path, authority, inputs.base_limits))
 
@@ -110,17 +122,21 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     Raises InputError with every problem of the gates file.
     """
     digests, is_dask = Digests(), options.execution.engine == "dask"
-    reader = Reader(Ledger(), root=options.root, held=options.held, urls=is_dask)
-    policy = policy_in(reader, options, digests)
+    reader = Reader(ProblemCollector(), root=options.root, contents=options.contents, urls=is_dask)
+    policy = read_gates_policy(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))
     k, gold, trace = headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
-    policy = narrowed(policy, options.perspectives, options.suite)
+    policy = restrict(policy, options.perspectives, options.suite)
     slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, *options.by])))
     policy = policy._replace(k=k, gold=gold, trace=trace, slices=slices, verdicts=options.verdicts or policy.verdicts)
-    return reader, with_verdicts(policy, reader, digests), digests
+    if policy.verdicts:
+        from rag_eval.readers.verdict_file import with_verdicts
+
+        policy = with_verdicts(policy, reader, digests)
+    return reader, policy, digests
 
 
-def policy_in(reader: Reader, options: Options, digests: Digests) -> Policy:
+def read_gates_policy(reader: Reader, options: Options, digests: Digests) -> Policy:
     """Return the policy of the gates file that is meant; the reference gates if there is none."""
     path, usual = options.gates, Policy(gates=REFERENCE_GATES)
     if not path:
@@ -135,30 +151,22 @@ def policy_in(reader: Reader, options: Options, digests: Digests) -> Policy:
     return policy if policy.gates else policy._replace(gates=REFERENCE_GATES)
 
 
-def with_verdicts(policy: Policy, reader: Reader, digests: Digests) -> Policy:
-    """Return the policy with the recorded verdicts of its judge, or of the only judge in the file if it names none."""
-    if not policy.verdicts:
-        return policy
-    from rag_eval.readers.verdict_file import read_replay
-
-    judge, replay = read_replay(reader, policy.verdicts, policy.judge, digests)
-    return policy._replace(judge=judge, replay=replay)
-
-
-def wanted(options: Options, *policies: Policy) -> tuple[Measure, ...]:
+def select_measures(options: Options, *policies: Policy) -> tuple[Measure, ...]:
     """Return what to measure: for the cutoffs asked for, for the gates, and for the labels."""
     gates = [gate.name for policy in policies for gate in policy.gates]
     labels = [f"recall_all@{policy.k}" for policy in policies]
-    found = measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
+    selected = measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
     if not any(policy.verdicts for policy in policies):
-        found = tuple([one for one in found if one.metric.perspective != "judge" or one.name in gates])
-    return within(found, policies[0])
+        selected = tuple([one for one in selected if one.metric.perspective != "judge" or one.name in gates])
+    return within(selected, policies[0])
 
 
 def paired_traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) -> Iterator[Trace]:
     """Yield the traces of a file, each under the qid of the gold item that it answers."""
-    found = chain.from_iterable(read_traces(reader, path, digests.of("trace", path)))
-    return paired(found, pair_finder(golds, reader.ledger, path, is_complete=not reader.ledger.problems))
+    traces = chain.from_iterable(read_traces(reader, path, digests.of("trace", path)))
+    return paired(
+        traces, pair_finder(QuestionIndex(golds), reader.ledger, path, is_complete=not reader.ledger.problems)
+    )
 
 
 def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
@@ -166,6 +174,29 @@ def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str,
     from rag_eval.readers.report_file import read_sidecar, sidecar_of
 
     path = sidecar_of(policy.trace)
-    if policy.trace in reader.held or not reader.has(path):
+    if policy.trace in reader.contents or not reader.has(path):
         return None
     return read_sidecar(reader, path, digests.of("run", path))
+
+
+def foreign_export_error(reader: Reader, policy: Policy, error: InputError) -> InputError | None:
+    """Return one problem for gold or traces that are the export of another tool, with the command that reads it."""
+    from rag_eval.importers import IMPORTERS
+    from rag_eval.importers.detect import detect
+
+    problems = []
+    for kind, path in (("gold", policy.gold), ("trace", policy.trace)):
+        source = (
+            reader._replace(ledger=ProblemCollector()).open(path)
+            if any(one.file == path for one in error.problems)
+            else None
+        )
+        if source is None:
+            continue
+        with source:
+            form = detect(source.head)
+        if form and (name := getattr(form, kind)) and IMPORTERS[name].function:  # others are read in place
+            out = "eval/gold.jsonl" if kind == "gold" else "runs/trace.jsonl"
+            hint = f"Convert it: rag-eval import {name} {path} --out {out}"
+            problems.append(Problem(path, 0, "", f"is an export of another tool ({name}: it has {form.why})", hint))
+    return InputError(problems) if problems else None

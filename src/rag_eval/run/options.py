@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from operator import index
+from typing import Any, NamedTuple
 
-from rag_eval.engines.options import DEFAULT_EXECUTION, ExecutionOptions
+from rag_eval.common.escaping import quoted
+from rag_eval.engines import DEFAULT_EXECUTION, ExecutionOptions
+from rag_eval.errors import UsageError
 
 
 class Options(NamedTuple):
-    """What to score. An empty path falls back on the gates file, then on the usual places."""
+    """The inputs of a run. An empty path falls back on the gates file, then on the default paths."""
 
     gold: str = ""
     trace: str = ""
@@ -30,12 +35,147 @@ class Options(NamedTuple):
     """Gold fields to cut the metrics by, besides those of the gates file."""
     verdicts: str = ""
     """Replaces the verdicts of the gates file."""
-    is_found: bool = False
+    is_discovered: bool = False
     """The gates file was found, not named by the caller: the base branch's pyproject.toml may name another."""
-    held: Mapping[str, bytes] = {}
+    contents: Mapping[str, bytes] = {}
     """What is read in place of the files of these names: stdin, and rows that are given as objects."""
 
 
-def headline(cutoffs: Sequence[int], own: int) -> int:
+def headline(cutoffs: Sequence[int], default: int) -> int:
     """Return the k of labels and diagnosis: the policy's, unless other cutoffs are asked for."""
-    return own if not cutoffs or own in cutoffs else max(cutoffs)
+    return default if not cutoffs or default in cutoffs else max(cutoffs)
+
+
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+Rows = Path | Iterable[Mapping[str, Any]] | Any
+"""A path, rows as mappings, or a data frame of pandas or polars."""
+
+
+def rows_as_lines(stated: Rows, what: str) -> bytes:
+    """Return rows as JSON Lines; a cell of a data frame without a value is a field that is not there."""
+    rows = stated
+    if hasattr(stated, "to_dicts"):  # polars
+        rows = [_without_gaps(row) for row in stated.to_dicts()]
+    elif hasattr(stated, "to_dict") and hasattr(stated, "columns"):  # pandas
+        rows = [_without_gaps(row) for row in stated.to_dict("records")]
+    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
+        raise UsageError(f"{what}: expected a path, a list of dicts or a data frame, but got {type(stated).__name__}")
+    return b"".join(_dumped(row, f"{what}, row {number}") + b"\n" for number, row in enumerate(rows, 1))
+
+
+def gates_as_file(stated: Mapping[str, Any]) -> bytes:
+    """Return gates as a gates file: a mapping of metrics to bounds, or all that such a file says."""
+    whole = stated if {"gates", "version"} & stated.keys() else {"gates": stated}
+    return _dumped({"version": 1, **whole}, "gates")
+
+
+def _without_gaps(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None and not _is_nan(value)}
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and value != value
+
+
+def _dumped(value: object, place: str) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"{place}: cannot be written as JSON ({error}). Give texts, numbers, lists and dicts"
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and arrays of numpy as those of Python."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (tuple, set, frozenset)):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+_MOST = 999_999
+
+
+def cutoffs(stated: object) -> tuple[int, ...]:
+    """Return a whole number from 1 or several, ascending, each once; none for None."""
+    several = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
+    return () if stated is None else tuple(sorted({_cutoff(one) for one in several}))
+
+
+def _cutoff(one: Any) -> int:
+    try:
+        number = 0 if isinstance(one, bool) else index(one)
+    except TypeError:
+        number = 0
+    if not 1 <= number <= _MOST:
+        raise UsageError(f"k: {quoted(one, 40)} is not a whole number from 1 to {_MOST}. Write 5 or [1, 3, 5]")
+    return number
+
+
+def path(stated: Path, what: str) -> str:
+    """Return a path; refuse an empty one, which would mean the default file."""
+    text = os.fsdecode(stated)
+    if not text:
+        raise UsageError(f"{what}: the path is empty. Name a file")
+    return text
+
+
+def names(stated: object, what: str) -> tuple[str, ...]:
+    """Return a name or several."""
+    several = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
+    return tuple(name(one, what) for one in several)
+
+
+def fields(stated: Iterable[str]) -> tuple[str, ...]:
+    """Return the gold fields that some names mean: ``tag`` is ``tags``, and an unknown name is one of ``meta``."""
+    from rag_eval.gates.selection import is_field
+
+    plain = ["tags" if one == "tag" else one for one in stated]
+    resolved = [one if is_field(one) else f"meta.{one}" for one in plain]
+    return tuple(dict.fromkeys(resolved))
+
+
+def name(stated: object, what: str) -> str:
+    """Return a name."""
+    if not isinstance(stated, str):
+        raise UsageError(f"{what}: {quoted(stated, 40)} is not a name")
+    return stated
+
+
+def stated_options(
+    gold: Rows,
+    trace: Rows,
+    gates: Path | Mapping[str, Any] | None,
+    baseline: Path | None,
+    k: int | Sequence[int] | None,
+    perspectives: str | Sequence[str],
+    suite: str,
+    by: str | Sequence[str],
+) -> Options:
+    """Return the options of :func:`rag_eval.score`; UsageError if an argument is invalid."""
+    contents: dict[str, bytes] = {}
+    paths, policy = {"gold": "", "trace": ""}, ""
+    for what, stated in (("gold", gold), ("trace", trace)):
+        if isinstance(stated, (str, bytes, os.PathLike)):
+            paths[what] = path(stated, what)
+        else:
+            paths[what] = f"<{what}>"
+            contents[f"<{what}>"] = rows_as_lines(stated, what)
+    if isinstance(gates, Mapping):
+        policy = "<gates>"
+        contents[policy] = gates_as_file(gates)
+    elif gates is not None:
+        policy = path(gates, "gates")
+    return Options(
+        paths["gold"],
+        paths["trace"],
+        policy,
+        cutoffs(k),
+        baseline="" if baseline is None else path(baseline, "baseline"),
+        perspectives=names(perspectives, "perspectives"),
+        suite=name(suite, "suite"),
+        by=fields(names(by, "by")),
+        contents=contents,
+    )

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rag_eval import engines
+from rag_eval.analysis.baseline import Earlier
 from rag_eval.analysis.notes import Input, InputNote
-from rag_eval.analysis.report import Context, Earlier, Past, Report, build, drawn, habits
-from rag_eval.cases.finding import Finding
-from rag_eval.cases.pairing import Questions, asks_another
+from rag_eval.analysis.report import Context, Report, RescoredRun, build_report, case_results, integrity_findings
+from rag_eval.cases.pairing import QuestionIndex, other_question
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold
-from rag_eval.gates.partial_runs import of_suite
+from rag_eval.engines.work import Task, Work, score_file
+from rag_eval.errors import Finding
 from rag_eval.gates.policy import Policy
-from rag_eval.readers.gold_file import item_hashes, read_gold
-from rag_eval.readers.gold_set import GoldSet, StoredGold, form_of, stored_gold_set
-from rag_eval.readers.problems import Ledger
+from rag_eval.readers.gold_file import GoldSet, StoredGold, form_of, item_hashes, read_gold, stored_gold_set
+from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
 from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import read_traces
@@ -26,9 +24,6 @@ from rag_eval.run import checks
 from rag_eval.run.inputs import Inputs, read_run_json
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
-
-_MANY = 20_000
-"""Cases from which paired tests take longer than starting further processes."""
 
 
 class ScoredRun(NamedTuple):
@@ -57,27 +52,27 @@ class ScoredRun(NamedTuple):
 
     def other_questions(self) -> list[str]:
         """Return the qids whose traces say that another question was asked than the gold asks, sorted."""
-        reader, golds = self.inputs.reader._replace(ledger=Ledger()), self.inputs.golds
-        found = chain.from_iterable(read_traces(reader, self.inputs.policy.trace))
-        others = {asks_another(trace, golds) for trace in found if trace.q or trace.question}
+        reader, golds = self.inputs.reader._replace(ledger=ProblemCollector()), self.inputs.golds
+        traces = chain.from_iterable(read_traces(reader, self.inputs.policy.trace))
+        others = {other_question(trace, golds) for trace in traces if trace.q or trace.question}
         return sorted(qid for qid in others if qid is not None)
 
 
 def score_run(inputs: Inputs) -> ScoredRun:
     """Score the traces under the run's own policy; InputError with every problem of every file."""
     reader, policy, digests = inputs.reader, inputs.policy, inputs.digests
-    card = _scorecard(inputs, reader, inputs.golds, policy, digests, inputs.asked)
+    card = _scorecard(inputs, reader, inputs.golds, policy, digests, inputs.suite_golds)
     about = read_run_json(reader, policy, digests)
     reader.ledger.stop_on_problems()
     hashes = item_hashes(reader, policy.gold, inputs.golds)
     findings = [*checks.origin(inputs, policy, about, digests.hex("gold")), *checks.vacuous_gold(inputs)]
     context = Context(about=about, hashes=hashes, fields=inputs.fields, cluster=policy.statistics.cluster)
-    cases = drawn(card, context)
+    cases = case_results(card, context)
     earlier, of_baseline, old_traces = _baseline(inputs, hashes, policy)
     if earlier:
-        from rag_eval.readers.baseline import without_run_json
+        from rag_eval.run.baseline import missing_run_json
 
-        of_baseline = [*of_baseline, *without_run_json(earlier, about, sidecar_of(policy.trace))]
+        of_baseline = [*of_baseline, *missing_run_json(earlier, about, sidecar_of(policy.trace))]
     before, trace_sha256 = earlier.questions if earlier else (), digests.hex("trace")
     findings += checks.partly_measured(inputs, policy, inputs.golds, cases.questions, card.columns, before)
     findings += checks.repeated_answers(inputs, policy, inputs.golds, cases.questions, trace_sha256)
@@ -86,62 +81,60 @@ def score_run(inputs: Inputs) -> ScoredRun:
         findings += checks.changed_ids(inputs, cases.questions, before, old_traces, trace_sha256)
     findings += checks.injected_instructions(inputs, cases.questions)
     context = context._replace(
-        drawn=cases,
+        case_results=cases,
         notes=[InputNote(*note[:4]) for note in reader.ledger.notes],
         inputs=[Input(*row) for row in digests.rows()],
         findings=[*findings, *of_baseline],
         earlier=earlier,
     )
-    if earlier and len(card.cases) >= _MANY:
-        from rag_eval.engines.forked import processes, spread
-
-        context = context._replace(each=partial(spread, jobs=processes(inputs.options.execution.jobs)))
-    return ScoredRun(inputs, card, about, hashes, earlier, build(card, inputs.golds, policy, context))
+    return ScoredRun(inputs, card, about, hashes, earlier, build_report(card, inputs.golds, policy, context))
 
 
 def rescore(run: ScoredRun, policy: Policy) -> Report:
     """Score the run again under another policy, beside the baseline as that policy has it."""
     inputs, digests = run.inputs, Digests()
-    reader, own = inputs.reader._replace(ledger=Ledger()), inputs.policy
+    reader, previous = inputs.reader._replace(ledger=ProblemCollector()), inputs.policy
     golds, hashes, gold_digests = inputs.golds, run.hashes, inputs.digests
-    if policy.gold != own.gold:
+    if policy.gold != previous.gold:
         golds, gold_digests = read_gold(reader, policy.gold, digests.of("gold", policy.gold)), digests
         hashes = item_hashes(reader, policy.gold, golds)
-    card = _scorecard(inputs, reader, golds, policy, digests, inputs.asked_of(golds))
+    card = _scorecard(inputs, reader, golds, policy, digests, inputs.in_suite_of(golds))
     earlier = run.earlier
-    if earlier and (policy.settings, policy.gold) != (own.settings, own.gold):  # values mean something else
+    if earlier and (policy.settings, policy.gold) != (previous.settings, previous.gold):  # values mean something else
         earlier = _baseline(inputs, run.hashes, policy).earlier
     context = Context(fields=inputs.fields, hashes=hashes, about=run.about, earlier=earlier)
-    findings = habits(card, policy, own)
-    if policy.trace != own.trace:
+    findings = integrity_findings(card, policy, previous)
+    if policy.trace != previous.trace:
         about = read_run_json(reader, policy, Digests())
         findings = [*checks.origin(inputs, policy, about, gold_digests.hex("gold")), *findings]
-        cases = drawn(card, context._replace(about=about))
+        cases = case_results(card, context._replace(about=about))
         before = run.earlier.questions if run.earlier else ()
         findings += checks.partly_measured(inputs, policy, golds, cases.questions, run.card.columns, before)
         findings += checks.repeated_answers(inputs, policy, golds, cases.questions, digests.hex("trace"))
-        context = context._replace(about=about, drawn=cases)
+        context = context._replace(about=about, case_results=cases)
     reader.ledger.stop_on_problems()
-    return build(card, golds, policy, context._replace(findings=findings))
+    return build_report(card, golds, policy, context._replace(findings=findings))
 
 
-def rescore_on(run: ScoredRun, gold: GoldSet) -> Past:
+def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
     """Score the run against other gold, beside the baseline on that gold.
 
     Traces that answer none of its questions are left out, and so are questions that the run's gold no longer has and
     no trace answers: nobody knows what the system would answer to them.
     """
-    inputs, policy, reader = run.inputs, run.inputs.policy, run.inputs.reader._replace(ledger=Ledger())
+    inputs, policy, reader = run.inputs, run.inputs.policy, run.inputs.reader._replace(ledger=ProblemCollector())
     earlier = _baseline(inputs, run.hashes, policy, gold).earlier if run.earlier else None
     golds = dict(gold.golds)
-    card = _scorecard(inputs, reader, golds, policy, Digests(), inputs.asked_of(golds))
+    card = _scorecard(inputs, reader, golds, policy, Digests(), inputs.in_suite_of(golds))
     removed = golds.keys() - inputs.golds.keys()
     unanswered = removed - {case.qid for case in card.cases if case.label != "MISSING"} if removed else removed
     if unanswered:
         golds = {qid: item for qid, item in golds.items() if qid not in unanswered}
-        card = _scorecard(inputs, reader, golds, policy, Digests(), inputs.asked_of(golds))
+        card = _scorecard(inputs, reader, golds, policy, Digests(), inputs.in_suite_of(golds))
     context = Context(fields=inputs.fields, hashes=dict(gold.hashes), about=run.about, earlier=earlier)
-    return Past(build(card, golds, policy, context._replace(findings=habits(card, policy))), earlier)
+    return RescoredRun(
+        build_report(card, golds, policy, context._replace(findings=integrity_findings(card, policy))), earlier
+    )
 
 
 class _Baseline(NamedTuple):
@@ -159,35 +152,35 @@ def _baseline(inputs: Inputs, hashes: Mapping[str, str], policy: Policy, gold: G
     """
     if inputs.baseline is None:
         return _Baseline()
-    from rag_eval.readers.baseline import overridden, read_baseline, read_rerun
+    from rag_eval.run.baseline import read_baseline, read_rerun, report_override
 
     scored: list[tuple[str, bytes]] = []
 
     def rescored(path: str, data: bytes) -> Report:
         scored.append((path, data))
-        under, own = policy._replace(trace=path), inputs.policy
-        reader = inputs.reader._replace(ledger=Ledger(), held={path: data})
+        under, previous = policy._replace(trace=path), inputs.policy
+        reader = inputs.reader._replace(ledger=ProblemCollector(), contents={path: data})
         golds, of_items = inputs.golds, hashes
         if gold is not None:
             golds, of_items = dict(gold.golds), dict(gold.hashes)
-        elif under.gold != own.gold:
+        elif under.gold != previous.gold:
             golds = read_gold(reader, under.gold)
             of_items = item_hashes(reader, under.gold, golds)
         limited = reader._replace(limits=inputs.base_limits)
-        card = _scorecard(inputs, limited, golds, under, Digests(), inputs.asked_of(golds))
-        return build(card, golds, under, Context(fields=inputs.fields, hashes=of_items))
+        card = _scorecard(inputs, limited, golds, under, Digests(), inputs.in_suite_of(golds))
+        return build_report(card, golds, under, Context(fields=inputs.fields, hashes=of_items))
 
     policies = [one for one in (inputs.base, inputs.policy) if one]
     trace = next((one.baseline_trace for one in policies if one.baseline_trace), "")
-    asked = bool(inputs.options.baseline)
-    earlier, findings = read_baseline(inputs.baseline, trace, rescored, asked=asked)
-    findings += overridden(inputs.baseline, inputs.base.baseline if inputs.base and asked else "")
+    is_required = bool(inputs.options.baseline)
+    earlier, findings = read_baseline(inputs.baseline, trace, rescored, is_required=is_required)
+    findings += report_override(inputs.baseline, inputs.base.baseline if inputs.base and is_required else "")
     rerun = next((one.baseline_rerun for one in policies if one.baseline_rerun), "")
     if earlier and rerun:
         again, missing = read_rerun(inputs.baseline, rerun)
         earlier = earlier._replace(rerun=again)
         findings += missing
-    earlier = earlier and of_suite(earlier, inputs.golds.keys() - inputs.asked.keys())
+    earlier = earlier and earlier.without(inputs.golds.keys() - inputs.suite_golds.keys())
     return _Baseline(earlier, findings, scored[0] if scored else None)
 
 
@@ -197,10 +190,10 @@ def _scorecard(
     golds: dict[str, Gold],
     policy: Policy,
     digests: Digests,
-    asked: Mapping[str, Gold],
+    suite_golds: Mapping[str, Gold],
 ) -> Scorecard:
-    """Score a policy's trace file against ``golds``; only about those that are ``asked``."""
-    scorer = metric_scorer(asked, inputs.measures, policy.settings, () if asked is golds else golds)
-    work = engines.Work(golds, scorer, Questions(golds), reader.limits, is_complete=not reader.ledger.problems)
-    task = engines.Task(work, reader, policy.trace, digests, inputs.options.execution)
-    return engines.score(task).close()
+    """Score a policy's trace file against ``golds``; only about those in ``suite_golds``."""
+    scorer = metric_scorer(suite_golds, inputs.measures, policy.settings, () if suite_golds is golds else golds)
+    work = Work(scorer, QuestionIndex(golds), reader.limits, is_complete=not reader.ledger.problems)
+    task = Task(work, reader, policy.trace, digests, inputs.options.execution)
+    return score_file(task).close()

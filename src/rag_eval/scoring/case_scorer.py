@@ -1,4 +1,4 @@
-"""The outcome of one case: its scores under all columns asked for, its labels, its habits.
+"""The outcome of one case: its scores under all columns asked for, its labels, its behaviours.
 
 The features of a case are a small value on which most of its scores depend: cases with equal features score alike, and
 most cases have those of an earlier one. What depends on more is computed for the case: scores of optional fields that
@@ -15,14 +15,15 @@ from math import ceil
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from rag_eval.cases.case import Case, is_blocked, ranks_of, refused_in_words
-from rag_eval.cases.integrity import CITES_ALL, LEAST_CITED, LEAST_POOL, LEAST_PROBES, PROBES, SAYS_ALL, drawn_at
+from rag_eval.cases.case import Case, is_blocked, refused_in_words
 from rag_eval.cases.labels import coarse_label, label
+from rag_eval.cases.ranking import ranks_of
+from rag_eval.common.digests import sample_positions
 from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage
 from rag_eval.metrics import Measure
 from rag_eval.metrics.operations import unpriced
 from rag_eval.scoring.scorecard import Scorecard
-from rag_eval.scoring.scorer import Outcome, Scorer, Scores
+from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL, Outcome, Scorer, Scores
 from rag_eval.textual.leaks import suspects
 from rag_eval.textual.tokens import holds_any
 
@@ -32,6 +33,8 @@ V = TypeVar("V")
 _REMEMBERED = 50_000
 _DRAWN = 500  # items among which probes are looked for
 _ALMOST_ALL = 0.8  # of the probes: a claim that answers as many answers every question
+LEAST_CITED, LEAST_POOL = 5, 20  # honest systems too cite or retrieve all of a shorter list
+_PROBES, LEAST_PROBES = 10, 5  # questions that a claim is tried on; fewer than the least are no sample
 
 
 Features = tuple[Any, ...]
@@ -41,7 +44,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 class FeatureConfig(NamedTuple):
-    """What of a trace matters: the refusal token in lower case, whether other words refuse, how deep ranks are read.
+    """The settings of features: the refusal token in lower case, if other words refuse, the depth of ranks.
 
     Behind rank ``depth`` only the first relevant rank matters.
     """
@@ -60,7 +63,7 @@ class FeatureConfig(NamedTuple):
 
 
 def has_features(gold: Gold) -> bool:
-    """Whether only gold citations say what is relevant to an item, and it is no attack."""
+    """Return whether only gold citations say what is relevant to an item, and it is no attack."""
     return (
         gold.relevance_grades is None
         and gold.doc_grades is None
@@ -88,17 +91,17 @@ def extract_features(gold: Gold, trace: Trace, config: FeatureConfig) -> Extract
     refused = by_token = lowered == config.token
     if config.has_phrases and not refused:
         refused = refused_in_words(claim, config.settings)
-    abstained, marks = trace.abstained, None
+    abstained, status = trace.abstained, None
     if (trace.guardrail is not None or trace.flags is not None) and is_blocked(trace.guardrail, trace.flags):
         abstained = True
     if abstained is not None:
         refused = abstained
     if abstained is not None or trace.ok is not None or trace.timed_out is not None:
-        marks = abstained, trace.ok, trace.timed_out
+        status = abstained, trace.ok, trace.timed_out
     cited = frozenset(citations) if citations else _NONE
     retrieved = len(cited.intersection(ids)) if cited else 0
     exact = refused and not cited and given == config.settings.token
-    features: Features = marks, refused, by_token, exact, citations is None, not claim, len(cited), retrieved
+    features: Features = status, refused, by_token, exact, citations is None, not claim, len(cited), retrieved
     if not gold.answerable:
         return features, lowered, ids, cited
     relevant = frozenset(gold.citations)
@@ -123,7 +126,7 @@ class _Group(NamedTuple):
     end: int
 
     def applies(self, gold: Gold, trace: Trace) -> bool:
-        """Whether a case has all fields that the group needs."""
+        """Return whether a case has all fields that the group needs."""
         for get in self.of_trace:
             if get(trace) is None:
                 return False
@@ -147,7 +150,7 @@ class CaseScorer:
         self._groups = _grouped(by.get("case", []))
         self._plain_groups = [group for group in self._groups if not group.of_gold]
         in_groups = [one for group in self._groups for one in group.columns]
-        self._no_own: Scores = (None,) * len(in_groups)
+        self._no_case_scores: Scores = (None,) * len(in_groups)
         self.columns = tuple(
             [one.column for one in (*self._of_features, *self._of_ranking, *self._of_text, *in_groups)]
         )
@@ -191,18 +194,20 @@ class CaseScorer:
         groups = self._plain_groups if is_plain else self._groups
         if groups:
             groups = [group for group in groups if group.applies(gold, trace)]
-        habits = 0
+        behaviours = 0
         if len(cited) >= LEAST_CITED or len(claim) >= self._shortest:
-            habits = self._habits(claim, retrieved, cited, gold.citations)
-        if outcome is not None and not (needs_text or groups or habits):
+            behaviours = self._behaviours(claim, retrieved, cited, gold.citations)
+        if outcome is not None and not (needs_text or groups or behaviours):
             return outcome
         case = Case(gold, trace, self._settings)
         if outcome is None:
             outcome = _remember(known, features, self._outcome(case, with_text=not needs_text))
-        scores = outcome.scores
+        scores, label_found, coarse, level, _, _ = outcome
         if needs_text:
-            scores = (*scores, *[one.score(case) for one in self._of_text])
-        return self.intern(outcome._replace(scores=scores, habits=habits, own=self._own_scores(groups, case)))
+            scores = self._intern_scores((*scores, *[one.score(case) for one in self._of_text]))
+        return self._same_outcome(
+            Outcome(scores, label_found, coarse, level, behaviours, self._case_scores(groups, case))
+        )
 
     def score_missing(self, gold: Gold, is_plain: bool) -> Outcome:
         """Return the outcome of an item without a trace: that of an empty answer that is no refusal."""
@@ -213,15 +218,15 @@ class CaseScorer:
         return outcome or _remember(self._known, features, self._score_exactly(gold, Trace.missing(gold.qid)))
 
     def _score_exactly(self, gold: Gold, trace: Trace) -> Outcome:
-        """The outcome without regard to features."""
+        """Return the outcome without regard to features."""
         case = Case(gold, trace, self._settings)
-        habits = self._habits(case.claim.lower(), trace.retrieved, frozenset(case.cites), case.cited_evidence)
+        behaviours = self._behaviours(case.claim.lower(), trace.retrieved, frozenset(case.cites), case.cited_evidence)
         groups = [group for group in self._groups if group.applies(gold, trace)]
         outcome = self._outcome(case, with_text=True)
-        return self.intern(outcome._replace(habits=habits, own=self._own_scores(groups, case)))
+        return self.intern(outcome._replace(behaviours=behaviours, case_scores=self._case_scores(groups, case)))
 
     def _outcome(self, case: Case, *, with_text: bool) -> Outcome:
-        """The outcome as far as the features decide it, with the scores of texts or without."""
+        """Return the outcome as far as the features decide it, with the scores of texts or without."""
         scores = [one.score(case) for one in self._of_features]
         key = case.is_answerable, case.ranking if case.is_answerable else None
         ranked = self._by_ranking.get(key)
@@ -229,30 +234,37 @@ class CaseScorer:
             ranked = _remember(self._by_ranking, key, tuple([one.score(case) for one in self._of_ranking]))
         text = [one.score(case) for one in self._of_text] if with_text else ()
         level = case.ranking.level if case.is_answerable and case.ranking else ""
-        return self.intern(Outcome((*scores, *ranked, *text), label(case), coarse_label(case), level, 0, self._no_own))
+        return self.intern(
+            Outcome((*scores, *ranked, *text), label(case), coarse_label(case), level, 0, self._no_case_scores)
+        )
 
-    def _own_scores(self, groups: Sequence[_Group], case: Case) -> Scores:
+    def _case_scores(self, groups: Sequence[_Group], case: Case) -> Scores:
         if not groups:
-            return self._no_own
-        own = list(self._no_own)
+            return self._no_case_scores
+        scores = list(self._no_case_scores)
         for group in groups:
-            own[group.begin : group.end] = [one.score(case) for one in group.columns]
-        return tuple(own)
+            scores[group.begin : group.end] = [one.score(case) for one in group.columns]
+        return tuple(scores)
 
     def intern(self, outcome: Outcome) -> Outcome:
         """Return the one object for all cases with an outcome."""
-        scores = _remember(self._same_scores, outcome.scores, outcome.scores)
-        # Cases share their scores as one object: to compare that is quicker than to compare each score.
-        key = (id(scores), *outcome[1:])
-        known = self._same.get(key)
-        return known or _remember(self._same, key, outcome._replace(scores=scores))
+        return self._same_outcome(outcome._replace(scores=self._intern_scores(outcome.scores)))
 
-    def _habits(self, claim: str, retrieved: Sequence[str], cited: frozenset[str], evidence: Collection[str]) -> int:
-        """The habits of an answer that :mod:`rag_eval.cases.integrity` asks about."""
+    def _intern_scores(self, scores: Scores) -> Scores:
+        return _remember(self._same_scores, scores, scores)
+
+    def _same_outcome(self, outcome: Outcome) -> Outcome:
+        # Cases share their scores as one object: to compare that is quicker than to compare each score.
+        return _remember(self._same, (id(outcome.scores), *outcome[1:]), outcome)
+
+    def _behaviours(
+        self, claim: str, retrieved: Sequence[str], cited: frozenset[str], evidence: Collection[str]
+    ) -> int:
+        """Return the behaviours of an answer that :mod:`rag_eval.gates.integrity` asks about."""
         cites_all = LEAST_CITED <= len(retrieved) <= len(cited) and cited.issuperset(retrieved)
-        habits = CITES_ALL if cites_all and not set(evidence).issuperset(retrieved) else 0
+        behaviours = CITES_ALL if cites_all and not set(evidence).issuperset(retrieved) else 0
         if len(claim) < self._shortest:
-            return habits
+            return behaviours
         lacking = 0  # probes whose question the claim does not answer
         for texts in self._probes:
             for text in texts:
@@ -261,8 +273,8 @@ class CaseScorer:
             else:
                 lacking += 1
                 if lacking > self._may_lack:
-                    return habits
-        return habits | SAYS_ALL
+                    return behaviours
+        return behaviours | SAYS_ALL
 
     def unpriced(self, usage: Usage) -> str:
         """Return the model whose tokens are counted and have no price; empty if there is none."""
@@ -270,7 +282,7 @@ class CaseScorer:
 
 
 def _grouped(columns: Iterable[Measure]) -> list[_Group]:
-    """Columns by the optional fields that they need, with their places among the scores of a case's own."""
+    """Return columns grouped by the optional fields that they need, with their positions among the scores."""
     by_needs: dict[tuple[str, ...], list[Measure]] = {}
     for one in columns:
         by_needs.setdefault(tuple([name for name in one.metric.needs if name in OPTIONAL]), []).append(one)
@@ -289,17 +301,17 @@ def _getters(needs: Iterable[str]) -> tuple[attrgetter[Any], ...]:
 
 
 def _probes(golds: Mapping[str, Gold]) -> list[tuple[str, ...]]:
-    """The substrings of some questions that want different things, drawn by all qids; none if there are too few."""
-    found: dict[tuple[str, ...], None] = {}
+    """Return the substrings of some questions with different answers, drawn by all qids; none if too few."""
+    probes: dict[tuple[str, ...], None] = {}
     names = sorted(golds)
     seed = sha256("\n".join(names).encode("utf-8", "surrogatepass")).hexdigest()
-    for place in drawn_at(len(names), _DRAWN, seed, in_order=False):
+    for place in sample_positions(len(names), _DRAWN, seed, in_order=False):
         substrings = golds[names[place]].substrings
-        if substrings and not any([set(substrings) & set(one) for one in found]):
-            found[substrings] = None
-        if len(found) == PROBES:
+        if substrings and not any([set(substrings) & set(one) for one in probes]):
+            probes[substrings] = None
+        if len(probes) == _PROBES:
             break
-    return list(found) if len(found) >= LEAST_PROBES else []
+    return list(probes) if len(probes) >= LEAST_PROBES else []
 
 
 def _remember(known: dict[K, V], key: K, value: V) -> V:

@@ -8,8 +8,10 @@ shipped answer makes precision and chr 1.0, no (un)answerable item makes its rat
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from msgspec import Struct, msgpack
 
 from rag_eval.contract import Answer, Gold, Trace, Usage
 from rag_eval.errors import UsageError
@@ -22,7 +24,46 @@ FLOORS = {"precision": "precision", "chr": "chr"}
 CEILINGS = {"under": "under_refusal", "over": "over_refusal"}
 """The metrics that the names of the inline gates stand for, by the side of the threshold that is right."""
 
-_NO_ANSWER = Answer("")
+_NO_ANSWER, _MISSING = Answer(""), Trace.missing("")
+
+
+class ReferenceGold(Struct, array_like=True, gc=False):
+    """The fields of a gold item that the reference scorer and the pairing of traces read."""
+
+    qid: str
+    question: str
+    answerable: bool
+    substrings: tuple[str, ...]
+    citations: tuple[str, ...]
+    conversation: str | None
+    turn: int | None
+    line: int
+
+
+class PackedGold(bytes):
+    """A gold item as bytes: a quarter of its memory, of which a million items need much."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, gold: Gold) -> PackedGold:
+        """Pack an item."""
+        turn = None if gold.turn is None else int(gold.turn)
+        labels = gold.answerable, gold.substrings, gold.citations
+        return cls(msgpack.encode((gold.qid, gold.question, *labels, gold.conversation, turn, gold.line)))
+
+    @property
+    def qid(self) -> str:
+        """The id of the item."""
+        return _DECODER.decode(self).qid
+
+    @property
+    def line(self) -> int:
+        """The line of the item in its file."""
+        return _DECODER.decode(self).line
+
+
+_DECODER = msgpack.Decoder(ReferenceGold)
 
 
 class ReferenceCases:
@@ -35,15 +76,15 @@ class ReferenceCases:
         self._k, self._token = k, token.lower()
         self._known: dict[tuple[Scores, str], Outcome] = {}
 
-    def score(self, gold: Gold, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:  # noqa: ARG002
+    def score(self, gold: PackedGold, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:  # noqa: ARG002
         """Return the outcome of a trace under its gold item."""
-        return self._outcome(self._scores(gold, trace), "")
+        return self._outcome(self._scores(_DECODER.decode(gold), trace), "")
 
-    def score_missing(self, gold: Gold, is_plain: bool) -> Outcome:  # noqa: ARG002
+    def score_missing(self, gold: PackedGold, is_plain: bool) -> Outcome:  # noqa: ARG002
         """Return the outcome of an item without a trace: that of an empty answer that is no refusal."""
-        return self._outcome(self._scores(gold, Trace.missing(gold.qid)), "MISSING")
+        return self._outcome(self._scores(_DECODER.decode(gold), _MISSING), "MISSING")
 
-    def _scores(self, gold: Gold, trace: Trace) -> Scores:
+    def _scores(self, gold: ReferenceGold, trace: Trace) -> Scores:
         answer, ids = trace.answer_json or _NO_ANSWER, trace.retrieved_ids or ()
         claim = answer.claim.strip().lower()
         is_refusal = claim == self._token
@@ -66,7 +107,7 @@ class ReferenceCases:
         """Return the one object for all cases with an outcome."""
         return self._outcome(outcome.scores, outcome.label)
 
-    def is_plain(self, gold: Gold) -> bool:  # noqa: ARG002
+    def is_plain(self, gold: PackedGold) -> bool:  # noqa: ARG002
         """Return True: no score depends on further labels, on leaks, or on prices."""
         return True
 
@@ -82,8 +123,12 @@ class ReferenceCases:
 class ReferenceScorer(Scorer):
     """Scores traces as the reference scorer reads them: the last trace of a question counts, whatever its run."""
 
-    def __init__(self, golds: Mapping[str, Gold], k: int, token: str) -> None:
+    def __init__(self, golds: Mapping[str, PackedGold], k: int, token: str) -> None:
         super().__init__(golds, ReferenceCases(k, token))
+
+    def items(self) -> Iterator[tuple[str, ReferenceGold]]:
+        """Yield the gold items by qid."""
+        return ((gold.qid, gold) for gold in map(_DECODER.decode, self._golds))
 
     def add(self, traces: Sequence[Trace], pair: PairTrace | None = None, answered: Sequence[int] = b"") -> None:
         """Score traces into the log; of one without a qid it is only checked whether it names a question."""

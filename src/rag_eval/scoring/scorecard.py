@@ -1,14 +1,15 @@
-"""What scoring comes to: every score of every case, and what each metric makes of them."""
+"""The scorecard: all scores of all cases, and the value of each metric."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, repeat
 from operator import add, attrgetter, eq
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
-from rag_eval.stats.aggregations import FOLDS
+from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.stats.tally import weighed
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 NT = TypeVar("NT", bound=tuple[Any, ...])
-_SCORES, _OWN, *_BESIDE = map(attrgetter, ("scores", "own", "label", "coarse_label", "level", "habits"))
-_LABEL, _EXAMPLE, _LEVEL, _HABITS = _BESIDE
+_SCORES, _CASE_SCORES, *_OTHER_FIELDS = map(
+    attrgetter, ("scores", "case_scores", "label", "coarse_label", "level", "behaviours")
+)
+_LABEL, _EXAMPLE, _LEVEL, _BEHAVIOURS = _OTHER_FIELDS
 _QID, _LINE = map(attrgetter, ("qid", "line"))
 
 
@@ -32,7 +35,7 @@ def filled(kind: type[NT], columns: Iterable[Iterable[Any]]) -> Iterator[NT]:
 
 
 class Completeness(NamedTuple):
-    """Whether everything asked was answered once.
+    """Counts of expected, scored and missing cases.
 
     Counts of cases; ``duplicate`` and ``unknown`` count trace rows.
     """
@@ -46,7 +49,7 @@ class Completeness(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """What remains of one case: labels, lines, scores, and what :mod:`rag_eval.cases.integrity` asks of it.
+    """The result of one case: labels, lines, scores, and its degenerate behaviours.
 
     ``scores`` stand in the order of the scorecard's columns; None says that one does not apply.
     """
@@ -59,7 +62,7 @@ class Scored(NamedTuple):
     level: str
     gold_line: int
     trace_line: int
-    habits: int = 0
+    behaviours: int = 0
 
 
 class Cases(Sequence[Scored]):
@@ -67,22 +70,32 @@ class Cases(Sequence[Scored]):
 
     def __init__(self, golds: Sequence[Gold], runs: Mapping[str | None, RunOutcomes]) -> None:
         self._golds = golds
-        self._order = sorted(range(len(self._golds)), key=lambda slot: self._golds[slot].qid)
         self._counted: list[tuple[Outcome, int]] | None = None
         self._kinds: list[tuple[Outcome, int]] | None = None
         self._runs = sorted(runs.items(), key=lambda one: one[0] or "")
 
+    @cached_property
+    def _order(self) -> list[int]:
+        return sorted(range(len(self._golds)), key=lambda slot: self._golds[slot].qid)
+
     def __len__(self) -> int:
-        return len(self._order) * len(self._runs)
+        return len(self._golds) * len(self._runs)
 
     def __iter__(self) -> Iterator[Scored]:
-        golds, came = self.golds, list(self.came_to())
-        scores = map(add, map(_SCORES, came), map(_OWN, came))
-        labels = [map(part, came) for part in (_LABEL, _EXAMPLE, _LEVEL)]
+        golds, outcomes = self.golds, list(self.all_outcomes())
+        scores = map(add, map(_SCORES, outcomes), map(_CASE_SCORES, outcomes))
+        labels = [map(part, outcomes) for part in (_LABEL, _EXAMPLE, _LEVEL)]
         runs = chain.from_iterable(repeat(self.runs, self.questions))
-        places = self.of_each(map(_LINE, golds)), self.lines()
-        own: list[Iterable[Any]] = [self.of_each(map(_QID, golds)), runs, scores, *labels, *places, map(_HABITS, came)]
-        return filled(Scored, own)
+        lines = self.repeated(map(_LINE, golds)), self.lines()
+        columns: list[Iterable[Any]] = [
+            self.repeated(map(_QID, golds)),
+            runs,
+            scores,
+            *labels,
+            *lines,
+            map(_BEHAVIOURS, outcomes),
+        ]
+        return filled(Scored, columns)
 
     @property
     def golds(self) -> list[Gold]:
@@ -94,17 +107,17 @@ class Cases(Sequence[Scored]):
         """The names of the runs, sorted."""
         return tuple([name for name, _ in self._runs])
 
-    def of_each(self, column: Iterable[T]) -> Iterator[T]:
-        """What there is of each gold item, once for each of its cases."""
+    def repeated(self, column: Iterable[T]) -> Iterator[T]:
+        """Yield a column of the gold items, repeated for each of their cases."""
         return chain.from_iterable(map(repeat, column, repeat(len(self._runs))))
 
-    def came_to(self) -> Iterator[Outcome]:
-        """The outcome of each case."""
-        return self._in_order([held.outcomes for _, held in self._runs])
+    def all_outcomes(self) -> Iterator[Outcome]:
+        """Return the outcome of each case."""
+        return self._in_order([log.outcomes for _, log in self._runs])
 
     def lines(self) -> Iterator[int]:
-        """The line of the trace of each case, 0 where none came."""
-        return self._in_order([held.lines for _, held in self._runs])
+        """Return the line of the trace of each case, 0 where none came."""
+        return self._in_order([log.lines for _, log in self._runs])
 
     def _in_order(self, columns: Sequence[Sequence[T]]) -> Iterator[T]:
         of_runs = [map(column.__getitem__, self._order) for column in columns]
@@ -121,8 +134,8 @@ class Cases(Sequence[Scored]):
         if isinstance(place, slice):
             return tuple(map(self.__getitem__, range(*place.indices(len(self)))))
         slot, run = divmod(range(len(self))[place], len(self._runs))
-        (name, held), at = self._runs[run], self._order[slot]
-        return _scored((self._golds[at], name, held.outcomes[at], held.lines[at]))
+        (name, log), at = self._runs[run], self._order[slot]
+        return _scored((self._golds[at], name, log.outcomes[at], log.lines[at]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cases) and len(self) == len(other) and all(map(eq, self, other))
@@ -131,41 +144,41 @@ class Cases(Sequence[Scored]):
 
     @property
     def questions(self) -> int:
-        """How many gold items there are."""
+        """The number of gold items."""
         return len(self._order)
 
-    def outcomes(self) -> list[tuple[Outcome, int]]:
-        """What cases came to, each with how many did."""
+    def outcome_counts(self) -> list[tuple[Outcome, int]]:
+        """Return the distinct outcomes with their counts."""
         if self._counted is None:
             self._counted = self._count()
         return self._counted
 
-    def kinds(self) -> list[tuple[Outcome, int]]:
-        """The same without the scores that each has of its own: mostly there are few."""
+    def shared_outcomes(self) -> list[tuple[Outcome, int]]:
+        """Return the distinct outcomes without measured scores, with their counts."""
         if self._kinds is None:
-            self._kinds = _without_own(self.outcomes())
+            self._kinds = _merge_shared(self.outcome_counts())
         return self._kinds
 
     def _count(self) -> list[tuple[Outcome, int]]:
-        found: dict[int, Outcome] = {}
+        outcomes: dict[int, Outcome] = {}
         counts: Counter[int] = Counter()
-        for _, held in self._runs:
-            found.update(zip(map(id, held.outcomes), held.outcomes, strict=True))
-            counts.update(map(id, held.outcomes))
-        return [(found[own], count) for own, count in counts.items()]
+        for _, log in self._runs:
+            outcomes.update(zip(map(id, log.outcomes), log.outcomes, strict=True))
+            counts.update(map(id, log.outcomes))
+        return [(outcomes[key], count) for key, count in counts.items()]
 
 
-def _without_own(outcomes: Sequence[tuple[Outcome, int]]) -> list[tuple[Outcome, int]]:
-    found, counts = zip(*outcomes, strict=True) if outcomes else ((), ())
+def _merge_shared(outcomes: Sequence[tuple[Outcome, int]]) -> list[tuple[Outcome, int]]:
+    distinct, counts = zip(*outcomes, strict=True) if outcomes else ((), ())
     # Scores are one object for most cases that have them: to tell these by it is quicker than to look at them.
-    keys = list(zip(map(id, map(_SCORES, found)), *(map(part, found) for part in _BESIDE), strict=True))
-    known = dict(zip(keys, found, strict=True))
-    return [(known[key]._replace(own=()), count) for key, count in weighed(keys, counts).items()]
+    keys = list(zip(map(id, map(_SCORES, distinct)), *(map(part, distinct) for part in _OTHER_FIELDS), strict=True))
+    known = dict(zip(keys, distinct, strict=True))
+    return [(known[key]._replace(case_scores=()), count) for key, count in weighed(keys, counts).items()]
 
 
 def _scored(item: Item) -> Scored:
-    gold, run, (scores, label, coarse_label, level, habits, own), line = item
-    return Scored(gold.qid, run, (*scores, *own), label, coarse_label, level, gold.line, line, habits)
+    gold, run, (scores, label, coarse_label, level, behaviours, case_scores), line = item
+    return Scored(gold.qid, run, (*scores, *case_scores), label, coarse_label, level, gold.line, line, behaviours)
 
 
 class Scorecard(NamedTuple):
@@ -182,43 +195,43 @@ class Scorecard(NamedTuple):
     unpriced: tuple[str, ...] = ()
 
     def tallies(self) -> dict[str, Tally]:
-        """The multiset of the scores of each column."""
-        alike = _counted([(kind.scores, count) for kind, count in self.cases.kinds()])
-        own = _counted([(outcome.own, count) for outcome, count in self.cases.outcomes()])
+        """Return the multiset of the scores of each column."""
+        shared = _counted([(kind.scores, count) for kind, count in self.cases.shared_outcomes()])
+        individual = _counted([(outcome.case_scores, count) for outcome, count in self.cases.outcome_counts()])
         nothing: list[Counter[Any]] = [Counter() for _ in self.columns]
-        return dict(zip(self.columns, [*alike, *own] or nothing, strict=True))
+        return dict(zip(self.columns, [*shared, *individual] or nothing, strict=True))
 
     def labels(self) -> dict[str, int]:
-        """How many cases have each label."""
-        found: Counter[str] = Counter()
-        for kind, count in self.cases.kinds():
-            found[kind.label] += count
-        return dict(sorted(found.items()))
+        """Return how many cases have each label."""
+        counts: Counter[str] = Counter()
+        for kind, count in self.cases.shared_outcomes():
+            counts[kind.label] += count
+        return dict(sorted(counts.items()))
 
     def values(self) -> dict[str, Value]:
-        """Each measure's value over the cases to which it applies."""
-        tallies, own = self.tallies(), (one for one in self.measures if one.metric.level == "case")
-        return {one.name: FOLDS[one.fold].value(tallies[one.column]) for one in own}
+        """Return each measure's value over the cases to which it applies."""
+        tallies, measures = self.tallies(), (one for one in self.measures if one.metric.level == "case")
+        return {one.name: FOLDS[one.fold].value(tallies[one.column]) for one in measures}
 
 
 def _counted(scores: Sequence[tuple[tuple[Score | None, ...], int]]) -> list[Counter[Any]]:
-    """The multiset of the scores of each column, of cases that may have them as one object."""
+    """Return the multiset of the scores of each column, of cases that may have them as one object."""
     all_scores, numbers = zip(*scores, strict=True) if scores else ((), ())
     known: dict[int, tuple[Score | None, ...]] = dict(zip(map(id, all_scores), all_scores, strict=True))
     counts = weighed(list(map(id, all_scores)), numbers)
     # Many may have come to something of their own: what one case came to each is counted at once.
     once = [known[key] for key, count in counts.items() if count == 1]
-    found = list(map(_counter, zip(*once, strict=True)))
+    counters = list(map(_counter, zip(*once, strict=True)))
     for key, count in counts.items() if len(once) < len(counts) else ():
-        found = found or [Counter() for _ in known[key]]
+        counters = counters or [Counter() for _ in known[key]]
         if count > 1:
-            for counted, score in zip(found, known[key], strict=True):
+            for counted, score in zip(counters, known[key], strict=True):
                 counted[score] += count
-    for counted in found:
+    for counted in counters:
         del counted[None]
-    return found
+    return counters
 
 
 def _counter(column: Sequence[Score | None]) -> Counter[Any]:
-    """How often each score stands in a column; many are empty, which is quick to see."""
+    """Return how often a column has each score."""
     return Counter() if column.count(None) == len(column) else Counter(column)

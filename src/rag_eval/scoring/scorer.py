@@ -7,10 +7,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from copy import copy
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rag_eval.cases.labels import ABSENT
-from rag_eval.contract import Gold, Trace, Usage
+from rag_eval.contract import Trace, Usage
 from rag_eval.scoring.scorecard import Cases, Completeness, Scorecard
 from rag_eval.stats.tally import Score
 
@@ -23,19 +23,23 @@ PairTrace = Callable[[Trace], str | None]
 Scores = tuple[Score | None, ...]
 
 
+CITES_ALL, SAYS_ALL = 1, 2
+"""Behaviours: a case cites all of a long list; its claim also contains the answers to other questions."""
+
+
 class Outcome(NamedTuple):
     """The outcome of a case, shared by all cases with the same one.
 
-    ``scores`` are one object for the many cases that score alike. ``own`` are scores that may differ in every case,
-    such as measured times, in the order of the columns that follow; it is empty if no column does.
+    ``scores`` are one object for the many cases that score alike. ``case_scores`` are scores that may differ in every
+    case, such as measured times, in the order of the columns that follow; it is empty if no column does.
     """
 
     scores: Scores
     label: str
     coarse_label: str
     level: str
-    habits: int
-    own: Scores = ()
+    behaviours: int
+    case_scores: Scores = ()
 
 
 class RunLog:
@@ -110,7 +114,7 @@ class RunOutcomes:
 
 
 class ScoresCases(Protocol):
-    """Scores one case at a time.
+    """Scores one case at a time; a gold item is a :class:`Gold` or what the scorer of cases keeps of one.
 
     ``columns`` name the scores of an outcome. Lists of ids that are longer than ``least_pool`` are compared with those
     of other cases.
@@ -119,16 +123,16 @@ class ScoresCases(Protocol):
     columns: tuple[str, ...]
     least_pool: int
 
-    def is_plain(self, gold: Gold) -> bool:
+    def is_plain(self, gold: Any) -> bool:
         """Return whether an item has no labels but those that are cheap to compare."""
 
     def suspects(self, traces: Sequence[Trace]) -> Collection[int]:
         """Return the places of traces in whose claims a leak detector may find something, many at once."""
 
-    def score(self, gold: Gold, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:
+    def score(self, gold: Any, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:
         """Return the outcome of a trace under its gold item."""
 
-    def score_missing(self, gold: Gold, is_plain: bool) -> Outcome:
+    def score_missing(self, gold: Any, is_plain: bool) -> Outcome:
         """Return the outcome of an item without a trace."""
 
     def intern(self, outcome: Outcome) -> Outcome:
@@ -147,7 +151,7 @@ class Scorer:
 
     def __init__(
         self,
-        golds: Mapping[str, Gold],
+        golds: Mapping[str, Any],
         cases: ScoresCases,
         measures: Sequence[Measure] = (),
         ignored: Container[str] = (),
@@ -164,6 +168,11 @@ class Scorer:
         self._seen = self._unknown = self.unread = 0
         self._unpriced: set[str] = set()
         self._pool_sizes: dict[int, int] = {}
+
+    @property
+    def size(self) -> int:
+        """The number of gold items."""
+        return len(self._golds)
 
     def empty_copy(self) -> Scorer:
         """Return a scorer of the same kind that has seen no trace."""
@@ -206,9 +215,12 @@ class Scorer:
         self._store(self.log, 0)
         self.log = OutcomeLog()
 
+    def intern(self, log: OutcomeLog) -> None:
+        """Replace the outcomes in the log of another process by this scorer's equal ones, which take no memory."""
+        log.replace_outcomes(self._cases.intern)
+
     def merge(self, log: OutcomeLog, lines_before: int) -> None:
         """Add the log of another scorer, whose traces follow all others; its lines count from ``lines_before``."""
-        log.replace_outcomes(self._cases.intern)
         self._store(log, lines_before)
 
     def _store(self, log: OutcomeLog, lines_before: int) -> None:
@@ -244,14 +256,14 @@ class Scorer:
 
     def _completeness(self, cases: Cases) -> Completeness:
         labels: Counter[str] = Counter()
-        for outcome, count in cases.kinds():
+        for outcome, count in cases.shared_outcomes():
             labels[outcome.label] += count
         expected, missing = len(cases), labels["MISSING"]
         scored = expected - missing
         return Completeness(expected, scored, missing, self._seen - scored, self._unknown, labels["ERROR"])
 
     def _shared_pool(self) -> int:
-        """The length of the long list of ids that every case retrieved; 0 if there is no such list."""
+        """Return the length of the long list of ids that every case retrieved; 0 if there is none."""
         if not self._pool_sizes:
             return 0
         pools = {

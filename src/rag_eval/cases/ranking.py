@@ -1,0 +1,173 @@
+"""The evidence of a gold item, and the ranks at which a trace retrieved it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import compress
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval.contract import Chunk, Gold, Support
+from rag_eval.textual.tokens import heading_parts
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Relevance
+
+_RANKS = range(1, sys.maxsize)
+
+
+class Ranking(NamedTuple):
+    """The ranks of relevant units among those retrieved; ranks count from 1.
+
+    ``relevant`` counts the relevant units (chunks, supports or documents, by ``level``), ``first_ranks`` are the ranks
+    at which each is first retrieved, ascending, ``matching`` the ranks of all retrieved units that are relevant.
+    ``complete_at`` is the rank by which everything required has been seen: 0 when nothing is required, None if never.
+    ``gains`` are (rank, gain) of the graded units found, ``ideal`` all positive gains, largest first. Of items with
+    grades ``rejected`` are the ranks of units judged not to be relevant, ``irrelevant`` counts all such, ``depth`` all
+    units that were retrieved. ``counts`` says whether an item without anything relevant counts as 0.
+    """
+
+    level: str
+    relevant: int
+    first_ranks: tuple[int, ...]
+    matching: tuple[int, ...]
+    complete_at: int | None
+    gains: tuple[tuple[int, int], ...]
+    ideal: tuple[int, ...]
+    rejected: tuple[int, ...] = ()
+    irrelevant: int | None = None
+    depth: int = 0
+    counts: bool = True
+
+
+def matches(chunk: Chunk, support: Support) -> bool:
+    """Return whether a chunk stands where a support points, and holds one of its snippets if it has any."""
+    if chunk.rel_path != support.rel_path:
+        return False
+    wanted = heading_parts(support.heading_path)
+    if heading_parts(chunk.heading_path or "")[: len(wanted)] != wanted:
+        return False
+    if not support.snippets:
+        return True
+    text = _folded(chunk.text or "")
+    return any([part and part in text for part in map(_folded, support.snippets)])
+
+
+@lru_cache(maxsize=1024)
+def _folded(text: str) -> str:
+    """Return ``text`` with white space collapsed: chunkers break lines where documents do not."""
+    return " ".join(text.split())
+
+
+def evidence_level(gold: Gold) -> str:
+    """Return the form of an item's evidence: ``chunk``, ``support``, ``section`` or ``doc``; empty without any.
+
+    The most exact form counts: chunk ids, anchors, sections, documents.
+    """
+    if evidence_ids(gold):
+        return "chunk"
+    if gold.supports:
+        return "support"
+    if gold.sections:
+        return "section"
+    return "doc" if expected_documents_of(gold) else ""
+
+
+def evidence_ids(gold: Gold) -> frozenset[str]:
+    """Return the chunk ids of the evidence: the citations, or else the ids with a positive grade."""
+    return frozenset(gold.citations) or _positive(gold.relevance_grades or {})
+
+
+def expected_documents_of(gold: Gold) -> frozenset[str]:
+    """Return the documents that are right citations: for items with chunk ids only the expected documents."""
+    if gold.expected_documents or evidence_ids(gold):
+        return frozenset(gold.expected_documents or ())
+    return _positive(gold.doc_grades or {}) or frozenset(gold.relevant_docs or ())
+
+
+def document_of(chunk: Chunk) -> str:
+    """Return the document of a chunk; what is cited or retrieved may be a document itself."""
+    return chunk.id if chunk.doc_id is None else chunk.doc_id
+
+
+def section_of(chunk: Chunk) -> tuple[str | None, str | None]:
+    """Return the document and the section of a chunk."""
+    return chunk.doc_id, chunk.section
+
+
+def sections_of(gold: Gold) -> frozenset[tuple[str | None, str | None]]:
+    """Return the documents and sections that are right citations."""
+    return frozenset([(one.doc_id, one.section) for one in gold.sections or ()])
+
+
+def ranks_of(units: Container[str], retrieved: Iterable[str]) -> Iterator[int]:
+    """Return the ranks, from 1, at which some of ``units`` were retrieved."""
+    return compress(_RANKS, map(units.__contains__, retrieved))
+
+
+def rank_chunks(gold: Gold, retrieved: Sequence[str], terms: Relevance) -> Ranking:
+    """Return the ranks of the relevant chunk ids, by grades if there are any."""
+    if not gold.relevance_grades:
+        return _rank_units("chunk", frozenset(gold.citations), dict.fromkeys(gold.citations, 1), retrieved)
+    named = frozenset(gold.citations) if terms.relevant_from == 1 else frozenset[str]()
+    return _rank_grades("chunk", named, gold.relevance_grades, retrieved, terms)
+
+
+def rank_documents(gold: Gold, retrieved: Sequence[str], terms: Relevance) -> Ranking:
+    """Return the ranks of the relevant documents, by grades if there are any."""
+    if not gold.doc_grades:
+        docs = dict.fromkeys(gold.relevant_docs or (), 1)
+        return _rank_units("doc", frozenset(docs), docs, retrieved)
+    return _rank_grades("doc", frozenset(), gold.doc_grades, retrieved, terms)
+
+
+def _rank_grades(
+    level: str, named: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str], terms: Relevance
+) -> Ranking:
+    """Rank by grades; ``named`` are the relevant ones if the gold names them itself."""
+    relevant = named or frozenset(unit for unit, grade in grades.items() if grade >= terms.relevant_from)
+    rejected = frozenset(unit for unit, grade in grades.items() if grade < terms.relevant_from) - relevant
+    return _rank_units(level, relevant, grades, retrieved)._replace(
+        rejected=tuple(ranks_of(rejected, retrieved)),
+        irrelevant=len(rejected),
+        depth=len(retrieved),
+        counts=bool(relevant) or terms.no_relevant == "zero",
+    )
+
+
+def _rank_units(level: str, relevant: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str]) -> Ranking:
+    ranks = tuple(ranks_of(relevant, retrieved))
+    gains = tuple([(rank, grades[retrieved[rank - 1]]) for rank in ranks_of(grades, retrieved)])
+    complete = _last(ranks) if len(ranks) == len(relevant) else None
+    return Ranking(level, len(relevant), ranks, ranks, complete, gains, _ideal(grades.values()), counts=bool(relevant))
+
+
+def rank_supports(gold: Gold, chunks: Sequence[Chunk]) -> Ranking:
+    """Return the ranks of the chunks that match the supports."""
+    supports = gold.supports or ()
+    hits = [[matches(chunk, support) for chunk in chunks] for support in supports]
+    first = [row.index(True) + 1 if True in row else None for row in hits]
+    ranks = tuple(sorted(rank for rank in first if rank))
+    matching = tuple(rank for rank in range(1, len(chunks) + 1) if any(row[rank - 1] for row in hits))
+    # A chunk that holds several supports takes the ranks that as many chunks would: no order is better than the ideal.
+    gains = tuple((max(rank, place), 1) for place, rank in enumerate(ranks, 1))
+    complete = _complete(first, gold.support_groups or [(place,) for place in range(len(supports))])
+    return Ranking("support", len(supports), ranks, matching, complete, gains, _ideal([1] * len(supports)))
+
+
+def _complete(first: Sequence[int | None], groups: Iterable[Sequence[int]]) -> int | None:
+    ranks = [min((rank for place in group if (rank := first[place])), default=None) for group in groups]
+    return None if None in ranks else max((rank for rank in ranks if rank), default=0)
+
+
+def _positive(grades: Mapping[str, int]) -> frozenset[str]:
+    return frozenset(unit for unit, gain in grades.items() if gain >= 1)
+
+
+def _ideal(gains: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted((gain for gain in gains if gain > 0), reverse=True))
+
+
+def _last(ranks: tuple[int, ...]) -> int:
+    return ranks[-1] if ranks else 0

@@ -1,0 +1,129 @@
+"""Authority over a change: the states of the repository whose gates, policies and gold apply to it."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from rag_eval.common.paths import from_here
+from rag_eval.git.plumbing import Git
+from rag_eval.git.snapshots import NOTHING
+from rag_eval.gold.signoff.repository import GoldStates, commit_id
+from rag_eval.readers.work_tree import WorkTree
+
+if TYPE_CHECKING:
+    from rag_eval.git.snapshots import Snapshot, Tree
+    from rag_eval.gold.signoff.repository import People
+
+    Signoff = Literal["policy", "require", "off"]
+
+_DAY = 86_400
+
+
+class Written(NamedTuple):
+    """The last write of a file: its commit, and how many commits and whole days separate it from the base."""
+
+    commit: str
+    commits: int
+    days: int
+
+
+class Authority(NamedTuple):
+    """The authority over a change under test.
+
+    ``gates`` is the state that gates and policies come from, None where the head decides for itself. The gold is
+    compared from ``fork``, where the change began, to ``head``, what is scored; ``used_records`` has records that
+    no longer count. ``before`` and ``after`` show what else the change touches. ``commits`` are the ids that traces
+    may be of; empty if any may. ``people`` says who approved and who wrote the change, ``written_at`` how old a
+    file of the base is; None if nobody can be asked. ``fork_of_gates`` is where the change left the history of
+    ``gates``, None if it grew out of that very state, or out of another history. ``unknown``: the state of
+    ``gates`` may never have been on the base. ``wrong_checkout`` is the commit that is checked out if it is known
+    to lack the change.
+    """
+
+    ref: str
+    commit: str
+    through: str
+    gates: Tree | None
+    fork: Tree
+    head: Tree
+    top: str
+    used_records: Tree = NOTHING
+    before: Snapshot = NOTHING
+    after: Snapshot = NOTHING
+    commits: frozenset[str] = frozenset()
+    signoff: Signoff = "policy"
+    people: People | None = None
+    written_at: Callable[[str], Written | None] | None = None
+    ci: bool = False
+    fork_of_gates: Tree | None = None
+    unknown: bool = False
+    wrong_checkout: str = ""
+
+    def inside(self, path: str) -> str | None:
+        """A path as git has it, from the root of the repository; None for what lies outside of it."""
+        folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
+        return self._below(os.path.join(os.path.realpath(folder), name))  # noqa: PTH118
+
+    def written(self, path: str) -> str | None:
+        """The same of a path as it was written, whatever links stand on it now: the head's have no say."""
+        return self._below(os.path.abspath(path))  # noqa: PTH100
+
+    def _below(self, path: str) -> str | None:
+        try:
+            relative = os.path.relpath(path, os.path.realpath(self.top)).replace(os.sep, "/")
+        except ValueError:  # on different drives
+            return None
+        return None if relative.startswith("../") or posixpath.isabs(relative) or relative == ".." else relative
+
+    def outside(self, path: str) -> str:
+        """A path of the repository as it is named from the current folder."""
+        return from_here(os.path.join(self.top, *path.split("/")))  # noqa: PTH118
+
+    @property
+    def frame(self) -> GoldStates:
+        """Return the two states that sign-off compares."""
+        restore, has_no_base = self.commit or self.ref, self.gates is None
+        return GoldStates(
+            self.fork,
+            self.head,
+            self.ref,
+            self.used_records,
+            has_no_base=has_no_base,
+            restore=restore,
+            rules=self.gates,
+        )
+
+
+def last_written(git: Git, path: str, commit: str) -> Written | None:
+    """Return the last write of ``path`` before ``commit``; None if this clone lacks the history."""
+    last = None if git.shallow else git.last_change(path, commit)
+    if last is None:
+        return None
+    days = (git.committed(commit) - git.committed(last)) // _DAY
+    return Written(last, git.count(last, commit), max(days, 0))
+
+
+def authority_from_git(ref: str) -> Authority:
+    """The work tree around the current folder against ``ref``, by git: gates of its tip, gold since the fork."""
+    git = Git()
+    tip, head = commit_id(git, ref), commit_id(git, "HEAD")
+    fork = git.merge_base(tip, head)
+    work_tree = WorkTree(git.top)
+    work_tree.committed = git.at(head)
+    return Authority(
+        ref=ref,
+        commit=tip,
+        through="git",
+        gates=git.at(tip),
+        fork=git.at(fork),
+        head=work_tree,
+        top=git.top,
+        used_records=NOTHING if fork == tip else git.at(tip),
+        written_at=lambda path: last_written(git, path, tip),
+        before=git.at(fork),
+        after=git.at(head),
+        fork_of_gates=None if fork == tip else git.at(fork),
+    )

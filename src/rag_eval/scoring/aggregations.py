@@ -1,0 +1,337 @@
+"""Folds: what a metric makes of the scores of all cases. Each is a function of the multiset, so that order is nothing.
+
+``mean`` and ``total`` say themselves. ``f1`` takes 0/1 scores of the true positives (1), false positives and false
+negatives (0) of a classifier. ``p50``, ``p95`` and ``max`` are percentiles by nearest rank. ``auc``, ``fpr1``
+and ``fpr5`` take labelled scores ``(score, positive)``: the area under the ROC curve, ties counted half, and the
+highest true positive rate at a false positive rate of at most 1 % or 5 %, over all thresholds "at least this score".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from math import ceil, fsum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_eval.stats import clustered
+from rag_eval.stats.differences import above_percentile, effects, mean_difference, other_difference
+from rag_eval.stats.intervals import auc_interval, hit_rate_interval, interval
+from rag_eval.stats.paired import paired_p, swap
+from rag_eval.stats.swap_units import Units, complete, has_gaps, units_of
+from rag_eval.stats.tally import DECIMALS, Tally, Value, as_float, mean
+
+if TYPE_CHECKING:
+    from rag_eval.metrics import Measure, Metric
+    from rag_eval.stats.clustered import BetweenRuns
+    from rag_eval.stats.intervals import Interval
+    from rag_eval.stats.tally import Score, Shown
+
+    Pair = tuple[Shown | None, Shown | None]
+    Unit = tuple[tuple[Any, int], ...]
+
+
+class Fold(NamedTuple):
+    """A fold: how to say it, what it makes of scores, and whether its value says more than the scores at hand do.
+
+    Values that are not estimates (a sum, the maximum) have no interval.
+    """
+
+    words: str
+    value: Callable[[Tally], Value]
+    estimates: bool = True
+
+
+def total(scores: Tally) -> Value:
+    """The sum, rounded to twelve decimals where floats are in it."""
+    average = mean(scores)
+    if average.number is None or isinstance(average.number, Fraction):
+        return average._replace(number=None if average.number is None else average.number * average.n, hits=None)
+    exact = fsum(as_float(score) * count for score, count in scores.items())
+    return Value(round(exact, DECIMALS), average.n)
+
+
+def percentile(percent: int) -> Callable[[Tally], Value]:
+    """The smallest score that ``percent`` of the cases do not exceed."""
+
+    def value(scores: Tally) -> Value:
+        n = scores.total()
+        rank, passed = ceil(n * percent / 100), 0
+        for score, count in sorted((as_float(score), count) for score, count in scores.items()):
+            passed += count
+            if passed >= rank:
+                return Value(round(score, DECIMALS), n)
+        return Value(None, 0)
+
+    return value
+
+
+def f1(scores: Tally) -> Value:
+    """F1 of a classifier whose true positives score 1, its false positives and false negatives 0."""
+    average = mean(scores)
+    if average.number is None:
+        return average
+    return Value(2 * average.number / (1 + average.number), average.n)
+
+
+def auc(scores: Tally) -> Value:
+    """The share of pairs of a positive and a negative in which the positive scores higher, ties counted half."""
+    positives, negatives = sides(scores)
+    if not positives or not negatives:
+        return Value(None, 0)
+    below = won = 0
+    for score in sorted(positives.keys() | negatives.keys()):
+        won += positives[score] * (2 * below + negatives[score])
+        below += negatives[score]
+    return Value(Fraction(won, 2 * positives.total() * negatives.total()), scores.total())
+
+
+def hit_rate(false_alarms: Fraction) -> Callable[[Tally], Value]:
+    """The highest share of positives at or above a threshold that at most ``false_alarms`` of the negatives reach."""
+
+    def value(scores: Tally) -> Value:
+        positives, negatives = sides(scores)
+        if not positives or not negatives:
+            return Value(None, 0)
+        reached = hits = 0
+        for score in sorted(positives.keys() | negatives.keys(), reverse=True):
+            reached += negatives[score]
+            if reached > false_alarms * negatives.total():
+                break
+            hits += positives[score]
+        return Value(Fraction(hits, positives.total()), scores.total())
+
+    return value
+
+
+def groups(scores: Iterable[Score] | Tally) -> list[Fraction]:
+    """The share of right ones in each group of labelled scores, of which the number names the group."""
+    pair = sides(scores)
+    return [Fraction(pair[0][name], pair[0][name] + pair[1][name]) for name in sorted(pair[0].keys() | pair[1])]
+
+
+def all_right(scores: Tally) -> Value:
+    """The share of groups in which all are right."""
+    shares = groups(scores)
+    return Value(Fraction(shares.count(Fraction(1)), len(shares)) if shares else None, len(shares))
+
+
+def mean_of_groups(scores: Tally) -> Value:
+    """The mean, over groups, of the share that is right."""
+    shares = groups(scores)
+    return Value(round(float(sum(shares) / len(shares)), DECIMALS) if shares else None, len(shares))
+
+
+FOLDS: Mapping[str, Fold] = {
+    "mean": Fold("the mean", mean),
+    "total": Fold("the sum", total, estimates=False),
+    "f1": Fold("F1: twice the sum over the sum and the number of cases", f1),
+    "p50": Fold("the median, by nearest rank", percentile(50)),
+    "p95": Fold("the 95th percentile, by nearest rank", percentile(95)),
+    "max": Fold("the maximum", percentile(100), estimates=False),
+    "auc": Fold("the area under the ROC curve", auc),
+    "fpr1": Fold("the true positive rate at a false positive rate of at most 1 %", hit_rate(Fraction(1, 100))),
+    "fpr5": Fold("the true positive rate at a false positive rate of at most 5 %", hit_rate(Fraction(5, 100))),
+    "all": Fold("the share of groups in which all are right", all_right),
+    "turns": Fold("the mean, over groups, of the share that is right", mean_of_groups),
+}
+GROUPED = ("all", "turns")
+RANKED = {"p50": 50, "p95": 95, "max": 100}
+"""Percentiles, by what stands for them."""
+MEANS = ("mean", "f1")
+"""Folds that rise and fall with the mean: the interval of the mean becomes theirs."""
+ALARMS = {"fpr1": 0.01, "fpr5": 0.05}
+
+
+def sides(scores: Iterable[Score] | Tally) -> tuple[Counter[float], Counter[float]]:
+    """Labelled scores as those of the positives and those of the negatives."""
+    pair = Counter[float](), Counter[float]()
+    for labelled, count in (scores if isinstance(scores, Counter) else Counter(scores)).items():
+        score, positive = labelled  # type: ignore[misc]
+        pair[not positive][score] += count
+    return pair
+
+
+def folded(measure: Measure, scores: Mapping[Shown, int]) -> Value:
+    """The value that scores from a report come to: exact for 0/1 metrics, else to twelve decimals."""
+    fold = FOLDS[measure.fold].value
+    if measure.metric.scale == "rate":
+        return fold(Tally({bool(score): count for score, count in scores.items()}))
+    return fold(Tally(scores))
+
+
+def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -> Interval | None:
+    """The interval of a value over its scores; None where there are none, or where the value estimates nothing."""
+    if not scores or not FOLDS[measure.fold].estimates or measure.metric.level == "run":
+        return None
+    if measure.fold in GROUPED:
+        shares = Counter(share == 1 if measure.fold == "all" else float(share) for share in groups(Tally(scores)))
+        return interval(shares, "rate" if measure.fold == "all" else "mean", (0.0, 1.0), confidence)
+    if measure.metric.scale == "labelled":
+        positives, negatives = sides(Tally(scores))
+        if not positives or not negatives:
+            return None
+        if measure.fold == "auc":
+            return auc_interval(positives, negatives, confidence)
+        return hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)
+    kind = "rate" if measure.metric.scale == "rate" and measure.fold in MEANS else measure.fold
+    return from_mean(measure, interval(Counter(scores), kind, bounds(measure), confidence))  # type: ignore[arg-type]
+
+
+def from_mean(measure: Measure, interval: Interval | None) -> Interval | None:
+    """Return the interval of a figure from that of the mean, if it depends only on the mean."""
+    if measure.fold != "f1" or interval is None:
+        return interval
+    low, high = [None if end is None else round(2 * end / (1 + end), DECIMALS) for end in (interval.low, interval.high)]
+    return interval._replace(low=low, high=high)
+
+
+def enclosed_units(measure: Measure, units: Mapping[Unit, int], confidence: float) -> Interval | None:
+    """Return the interval of a figure other than a mean, over questions or clusters."""
+    if measure.fold in GROUPED:
+        return enclosed(measure, weighed_scores(units), confidence)
+    if measure.metric.scale == "labelled":
+        positives, negatives = _labelled(units)
+        if not positives or not negatives:
+            return None
+        if measure.fold == "auc":
+            return clustered.auc_interval_of_questions(positives, negatives, confidence)
+        return clustered.hit_rate_interval_of_questions(positives, negatives, ALARMS[measure.fold], confidence)
+    if measure.fold in MEANS:
+        totals = Counter[tuple[float, int]]()
+        for unit, count in units.items():
+            totals[sum([score * times for score, times in unit]), sum([times for _, times in unit])] += count
+        return from_mean(measure, clustered.interval_of_totals(totals, bounds(measure), confidence))
+    return clustered.interval_of_questions(units, measure.fold, bounds(measure), confidence)
+
+
+def bounds(measure: Measure) -> tuple[float, float | None]:
+    """Return the smallest and the largest score; None without a limit."""
+    return 0.0, measure.metric.top
+
+
+def difference(
+    measure: Measure, pairs: Counter[Pair] | Units, confidence: float, runs: BetweenRuns | None = None
+) -> Interval | None:
+    """The interval of the first run's figure less the second's; None where the figure estimates nothing.
+
+    ``runs`` is the variance of the difference between several runs.
+    """
+    if not FOLDS[measure.fold].estimates or measure.metric.level == "run":
+        return None
+    if measure.fold == "mean":
+        alone = mean_difference(pairs, bounds(measure), confidence)  # type: ignore[arg-type]
+        if runs is None:
+            return alone
+        moved = effects(pairs, bounds(measure)).counts  # type: ignore[arg-type]
+        value = fsum(effect * count for effect, count in moved.items()) / moved.total()
+        top = measure.metric.top
+        ends = (None, None) if top is None else (-top, top)
+        return clustered.with_runs(alone, value, runs, ends, confidence)
+    sides = [_side(pairs, side) for side in (0, 1)]
+    if isinstance(pairs, Units):
+        intervals = [enclosed_units(measure, run_scores, confidence) if run_scores else None for run_scores in sides]
+        sides = [weighed_scores(run_scores) for run_scores in sides]
+    else:
+        intervals = [enclosed(measure, run_scores, confidence) for run_scores in sides]
+    values = [folded(measure, run_scores).number for run_scores in sides]
+    if None in values or None in intervals:
+        return None
+    return other_difference((float(values[0]), float(values[1])), *intervals)  # type: ignore[arg-type]
+
+
+def _side(pairs: Counter[Pair] | Units, side: int) -> Counter[Any]:
+    """A run's scores, or its units of scores."""
+    taken: Counter[Any] = Counter()
+    if not isinstance(pairs, Units):
+        for one, count in pairs.items():
+            taken[one[side]] += count
+        del taken[None]
+        return taken
+    for unit, count in pairs.items():
+        scores: Counter[Any] = Counter()
+        for pair, times in unit:
+            scores[pair[side]] += times
+        del scores[None]
+        if scores:
+            taken[tuple(sorted(scores.items()))] += count
+    return taken
+
+
+def weighed_scores(units: Mapping[Unit, int]) -> Counter[Any]:
+    """All scores of units."""
+    scores: Counter[Any] = Counter()
+    for unit, count in units.items():
+        for score, times in unit:
+            scores[score] += times * count
+    return scores
+
+
+def _labelled(questions: Mapping[Unit, int]) -> tuple[Counter[Unit], Counter[Unit]]:
+    labelled: tuple[Counter[Unit], Counter[Unit]] = Counter(), Counter()
+    for unit, count in questions.items():
+        for side, label in zip(labelled, (True, False), strict=True):
+            scores = tuple([(score, times) for (score, positive), times in unit if positive is label])
+            if scores:
+                side[scores] += count
+    return labelled
+
+
+def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, level: float = 1.0) -> float:
+    """The one-sided p of the paired test that the first run's figure is no greater; either score may be lacking.
+
+    ``worse_first`` says how many cases have which pair of scores, or how many units which pairs: they are swapped
+    together. Where p is drawn, it is so often that it may come below ``level``.
+
+    Exact McNemar where every case has a 0/1 score on both sides, else a permutation that swaps whole pairs. A
+    percentile is tested as the rate of scores above the percentile of both runs together. Those with one score alone
+    have no part in the test of a percentile or an area. They count in that of F1: a case that is neither an error nor a
+    true positive in one of the runs moves F1 as well.
+    """
+    if fold == "f1":
+        return _chance_of_f1(worse_first, seed, level)
+    if fold not in ("mean", "total") and has_gaps(worse_first):
+        worse_first = complete(worse_first)
+        if not _figures(fold, worse_first):
+            return 1.0
+    if fold in RANKED:
+        worse_first = above_percentile(worse_first, RANKED[fold])  # type: ignore[arg-type]
+        fold = "mean"
+    if fold != "mean":
+        return swap(worse_first, lambda side: _number(fold, side), seed, level=level)
+    return paired_p(worse_first, seed, level=level)  # type: ignore[arg-type]
+
+
+def _chance_of_f1(pairs: Counter[Pair] | Units, seed: bytes, level: float) -> float:
+    """Swap the units that differ; the scores of the others stay as they are."""
+    moved = Units()
+    same: Counter[Shown | None] = Counter()
+    for unit, count in units_of(pairs).items():
+        if any([a != b for (a, b), _ in unit]):
+            moved[unit] = count
+        else:
+            same.update({a: times * count for (a, _), times in unit})
+
+    def figure(scores: Sequence[Shown | None]) -> float | None:
+        hits, errors = same[1] + scores.count(1), same[0] + scores.count(0)
+        return 2 * hits / (2 * hits + errors) if hits or errors else None
+
+    sides = [[pair[side] for unit in moved for pair, _ in unit] for side in (0, 1)]
+    return swap(moved, figure, seed, level=level) if moved and None not in map(figure, sides) else 1.0
+
+
+def _figures(fold: str, units: Units) -> bool:
+    """Return whether both runs have a value for the pairs."""
+    return all(_number(fold, [pair[side] for unit in units for pair, _ in unit]) is not None for side in (0, 1))
+
+
+def _number(fold: str, scores: Iterable[Shown | None]) -> float | None:
+    counted = Counter(scores)
+    counted.pop(None, None)
+    value = FOLDS[fold].value(counted).number  # type: ignore[arg-type]
+    return None if value is None else float(value)
+
+
+def values_in_words(metric: Metric) -> list[tuple[str, str]]:
+    """The names of a metric's values, each with what is made of the scores."""
+    return [(f"{metric.name}{suffix}", FOLDS[fold].words) for suffix, fold in metric.folds.items()]

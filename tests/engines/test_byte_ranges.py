@@ -1,0 +1,301 @@
+"""A trace file in any parts says what the whole file says: scores, problems, notes."""
+
+import json
+import pickle
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cases import gold_row
+from depth import examples
+from rag_eval.cases.pairing import QuestionIndex
+from rag_eval.engines.work import Work, merge, score_range, score_stream
+from rag_eval.readers import source
+from rag_eval.readers.ranges import ByteRange, RangeSource, byte_ranges
+from rag_eval.readers.source import DEFAULTS
+from rag_eval.scoring.case_scorer import CaseScorer
+from rag_eval.scoring.reference import PackedGold, ReferenceScorer
+from reading import gold, jsonl, trace
+from seams import Gold, ProblemCollector, Reader, Settings, measures, metric_scorer
+from strategies import gold_fields, trace_fields
+
+NAME = "trace.jsonl"
+MEASURES = measures((1, 3))
+QIDS = ["A1", "A2", "A3", "B4"]
+LONG = [[f"{kind}{number}" for number in range(25)] for kind in "xy"]
+
+
+class Bytes:
+    def __init__(self, data):
+        self.data = data
+
+    def at(self, place, size):
+        return self.data[place : place + size]
+
+
+def work_on(golds, asked=None, **limits):
+    part = golds if asked is None else asked
+    scorer = metric_scorer(part, MEASURES, Settings(), golds)
+    return Work(scorer, QuestionIndex(golds), DEFAULTS._replace(**limits), is_complete=True)
+
+
+def reference(golds):
+    return ReferenceScorer({qid: PackedGold.of(gold) for qid, gold in golds.items()}, 2, "not in context")
+
+
+def outcome(scorer, ledger):
+    return scorer.close(), ledger.problems, ledger.more, ledger.notes
+
+
+def whole(work, data, ledger=None):
+    reader = Reader(ledger or ProblemCollector(), work.limits, contents={NAME: data})
+    return outcome(score_stream(work, reader, NAME, None), reader.ledger)
+
+
+def in_parts(work, data, cuts, ledger=None, *, backward=False):
+    reader, answered = Reader(ledger or ProblemCollector(), work.limits), bytearray(work.scorer.size)
+
+    def score(one):
+        sent = pickle.loads(pickle.dumps(work))
+        result = score_range(sent, NAME, Bytes(data), one, answered if backward else b"")
+        for slot in result.log.run("").slots:
+            answered[slot] = True
+        return pickle.loads(pickle.dumps(result))
+
+    results = list(map(score, cuts[::-1]))[::-1] if backward else map(score, cuts)
+    return outcome(merge(work, reader, NAME, results), reader.ledger)
+
+
+def assert_same_problems(one, other):
+    """Notes are for reports: of files with problems there is none."""
+    assert one[1:3] == other[1:3]
+    assert other[1] or one[3] == other[3]
+
+
+def between(*places):
+    return [ByteRange(*two) for two in pairwise(places)]
+
+
+golds_of_a_run = st.lists(gold_fields(), min_size=len(QIDS), max_size=len(QIDS)).map(
+    lambda fields: {
+        qid: Gold.from_row(gold_row(**{**one, "qid": qid, "question": f"What is {qid}?"}), line)
+        for line, (qid, one) in enumerate(zip(QIDS, fields, strict=True), 1)
+    }
+)
+identity = st.one_of(
+    st.sampled_from([*QIDS, "unknown"]).map(lambda qid: {"qid": qid}),
+    st.just({"q_id": "A1", "case_id": "A2"}),
+    st.sampled_from(["What is A3?", "What is it?"]).map(lambda question: {"q": question}),
+)
+surplus = st.sampled_from([{}, {}, {}, {"retrieval_ids": 1}, {"zzz": 2, "answr": 3}])
+inner = st.sampled_from([{}, {}, {"answer_json": {"claim": "kept", "note": 1}}])
+runs = st.sampled_from([{}, {}, {"run": "one"}, {"run": "two"}, {"run": ""}])
+pools = st.sampled_from([{}, {}, {"retrieved_ids": LONG[0]}, {"retrieved_ids": LONG[1]}])
+good = st.tuples(trace_fields, inner, identity, runs, pools, surplus).map(
+    lambda parts: json.dumps({key: value for part in parts for key, value in part.items()}).encode()
+)
+garbage = st.sampled_from([b"", b" ", b"{", b"[]", b"null", b'{"qid": "A1"}', b'{"qid": 1, "run": 2, "z": 3}', b"\xff"])
+foreign = st.just(json.dumps(gold()).encode())
+ends = st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n"])
+
+
+def files(*lines):
+    one = st.tuples(st.one_of(*lines), ends).map(b"".join)
+    heads, tails = st.sampled_from([b"", b"", b"\xef\xbb\xbf"]), st.sampled_from([0, 1, 3])
+    made = st.tuples(heads, st.lists(one, max_size=12).map(b"".join), tails)
+    return made.map(lambda parts: (parts[0] + parts[1])[: len(parts[0]) + len(parts[1]) - parts[2]])
+
+
+@st.composite
+def cut(draw, found):
+    """A file, and places at which it is cut."""
+    data = draw(found)
+    return data, between(0, *sorted(draw(st.lists(st.integers(0, len(data)), max_size=5))), len(data))
+
+
+@examples(80)
+@given(cut(files(good)), golds_of_a_run)
+def test_good_rows_in_any_parts_come_to_the_same(found, golds):
+    data, cuts = found
+    work = work_on(golds)
+    assert in_parts(work, data, cuts) == whole(work, data)
+
+
+@examples(120)
+@given(cut(files(good, good, garbage, foreign)), golds_of_a_run, st.sampled_from([2, 5, 10**6]))
+def test_bad_rows_in_any_parts_are_the_same_problems(found, golds, lines):
+    data, cuts = found
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"[":
+        return  # not JSON Lines: no engine is asked
+    work = work_on(golds, lines=lines)
+    assert_same_problems(in_parts(work, data, cuts), whole(work, data))
+
+
+@examples(50)
+@given(cut(files(good)), golds_of_a_run)
+def test_a_suite_in_parts_is_the_same_suite(found, golds):
+    data, cuts = found
+    work = work_on(golds, asked={qid: golds[qid] for qid in QIDS[:2]})
+    assert in_parts(work, data, cuts) == whole(work, data)
+
+
+@examples(100)
+@given(cut(files(good, good, st.just(b'{"q": "What is A3?", "answer": "no id"}'))), golds_of_a_run)
+def test_what_the_reference_scorer_counts_is_the_same_in_any_parts(found, golds):
+    data, cuts = found
+    work = work_on(golds)._replace(scorer=reference(golds))
+    assert in_parts(work, data, cuts) == whole(work, data)
+
+
+besides = st.fixed_dictionaries(
+    {},
+    optional={
+        "chunks": st.just([{"id": "a", "text": "It was 1234567.", "doc_id": "d"}]),
+        "latency_ms": st.just({"total": 12.5}),
+        "usage": st.sampled_from(["m", "n"]).map(lambda model: {"model": model, "input_tokens": 3, "output_tokens": 5}),
+        "run": st.sampled_from(["", "one"]),
+        "ok": st.booleans(),
+    },
+)
+
+
+@st.composite
+def logs(draw):
+    """A log: rows written alike, now and then in another way, and some that are no answer to what is asked."""
+    ways = draw(st.lists(besides, min_size=1, max_size=2))
+    rng = Random(draw(st.integers(0, 10**6)))
+    lists = [["a", "b"], ["b"], LONG[0][:5], *rng.choice([[], [], LONG])]
+    rows = []
+    for _ in range(rng.randint(40, 160)):
+        answer = {
+            "claim": rng.choice(["It is 1234567.", "not in context"]),
+            "citations": rng.choice([["a"], []]),
+        }
+        row = {"qid": rng.choice(QIDS), "answer_json": answer, "retrieved_ids": rng.choice(lists)}
+        odd = rng.choice([{"qid": "other"}, {"error": "late"}]) if rng.random() < 0.01 else {}
+        rows.append({**row, **ways[rng.random() < 0.1 and -1], **odd})
+    return jsonl(*rows)
+
+
+@examples(50)
+@given(cut(logs()), golds_of_a_run)
+def test_what_is_read_from_the_end_of_a_file_comes_to_the_same(found, golds):
+    data, cuts = found
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(source, "_BLOCK", 300)
+        for scorer in (metric_scorer(golds, MEASURES, Settings()), reference(golds)):
+            work = work_on(golds)._replace(scorer=scorer)
+            assert in_parts(work, data, cuts, backward=True) == whole(work, data)
+
+
+def test_of_a_log_little_more_than_its_last_round_is_scored(monkeypatch):
+    monkeypatch.setattr(source, "_BLOCK", 300)
+    rounds = jsonl(*[trace(qid=QIDS[number % 4], chunks=[{"id": "a", "text": "b"}]) for number in range(400)])
+    scored, score = [], CaseScorer.score
+    monkeypatch.setattr(CaseScorer, "score", lambda *args: scored.append(args) or score(*args))
+    cuts = byte_ranges(len(rounds), len(rounds) // 4)
+    assert in_parts(work_on(GOLDS), rounds, cuts, backward=True)[0].completeness.duplicate == 396
+    assert len(scored) < 150
+
+
+def test_a_model_without_a_price_is_named_though_its_answers_were_replaced(monkeypatch):
+    monkeypatch.setattr(source, "_BLOCK", 300)
+
+    def round_of(model):
+        usage = {"model": model, "input_tokens": 1, "output_tokens": 2}
+        return jsonl(*[trace(qid=qid, usage=usage) for qid in QIDS * 10])
+
+    data = round_of("old") + round_of("new")
+    found = in_parts(work_on(GOLDS), data, byte_ranges(len(data), len(data) // 4), backward=True)
+    assert found[0].unpriced == ("new", "old")
+    assert found == whole(work_on(GOLDS), data)
+
+
+GOLDS = {qid: Gold.from_row(gold_row(qid=qid), line) for line, qid in enumerate(QIDS, 1)}
+
+
+@pytest.mark.parametrize("step", [1, 7, 100, 1000, 10**6])
+def test_each_line_is_in_one_part(step):
+    data = b"first\n\nthird line\r\n" + b"x" * 300 + b"\nlast"
+    parts = [RangeSource(NAME, Reader(ProblemCollector()), Bytes(data), one) for one in byte_ranges(len(data), step)]
+    assert b"".join(line for part in parts for _, lines in part.line_blocks() for line in lines) == data
+    assert sum(part.count for part in parts) == 5
+
+
+@pytest.mark.parametrize("size", [98, 100, 101, 250])
+@pytest.mark.parametrize("known", [0, 30, 99, 100])
+def test_problems_beyond_a_hundred_are_counted_the_same(size, known):
+    bad = (b"{\n", jsonl(trace(qid="A1")), jsonl({"qid": 1, "run": 2, "answer": 3}), jsonl({"question": "what?"}))
+    data = b"".join(bad[number % 4] for number in range(size))
+    results = [ledger_with(known), ledger_with(known)]
+    assert (
+        in_parts(work_on(GOLDS), data, byte_ranges(len(data), 999), results[0])[1:]
+        == (whole(work_on(GOLDS), data, results[1])[1:])
+    )
+    assert results[0].count == known + results[1].count - known > 0
+
+
+def ledger_with(problems):
+    ledger = ProblemCollector()
+    for number in range(problems):
+        ledger.problem("gold.jsonl", number, "", "is wrong")
+    return ledger
+
+
+@pytest.mark.parametrize("kinds", [60, 99, 150, 1200])
+def test_so_many_kinds_of_unknown_field_are_the_same_notes(kinds):
+    rows = [trace(qid="A1", **{f"x{number % kinds}": 1, f"y{number // 9 % 20}": 2}) for number in range(1500)]
+    data = jsonl(*rows, trace(qid="A2", q_id="A1"), trace(qid="A2", q_id="A1"))
+    found = in_parts(work_on(GOLDS), data, byte_ranges(len(data), 20_000))
+    assert found == whole(work_on(GOLDS), data)
+    assert len(found[3]) == 101 if kinds > 100 else found[3]
+
+
+def test_more_unknown_fields_than_are_named_are_said_to_be_there():
+    ledger = ProblemCollector()
+    whole(work_on(GOLDS), jsonl(*[trace(qid="A1", **{f"x{number}": 1}) for number in range(1200)]), ledger)
+    assert any("more notes" in note.message for note in ledger.notes)
+
+
+def test_the_long_list_that_every_question_retrieves_is_told_from_others():
+    short, one, two = (trace(qid=qid, retrieved_ids=ids) for qid, ids in zip(QIDS, [["a"], *LONG], strict=False))
+    same = [{**one, "qid": qid, "retrieved_ids": LONG[0][::-1] + LONG[0][:3]} for qid in QIDS]
+    for rows, length in ([short, one, two], 0), ([one, two], 0), (same, 25), ([short, *same], 25):
+        data = jsonl(*rows)
+        for step in (1, 50, 500):
+            found = in_parts(work_on(GOLDS), data, byte_ranges(len(data), step))
+            assert found == whole(work_on(GOLDS), data)
+            assert found[0].pool == length
+
+
+def test_a_long_line_is_a_problem_in_whichever_part_it_is():
+    data = jsonl(trace(qid="A1"), trace(qid="A2", z="x" * (1 << 20)), trace(qid="A3"), b"{")
+    work = work_on(GOLDS, line_mib=1)
+    found = in_parts(work, data, byte_ranges(len(data), 300_000))
+    assert [(one.line, one.message[:20]) for one in found[1]] == [
+        (2, "a line of more than "),
+        (4, found[1][1].message[:20]),
+    ]
+    assert found[1:] == whole(work, data)[1:]
+
+
+class Broken(Bytes):
+    """A disk that cannot be read from the middle on."""
+
+    def at(self, place, size):
+        if place + size > len(self.data) // 2:
+            raise OSError(5, "Input/output error")
+        return super().at(place, size)
+
+
+def test_a_part_that_cannot_be_read_is_a_problem_and_the_end():
+    data = jsonl(*[trace(qid="A1")] * 4000)
+    first, second = (
+        score_range(work_on(GOLDS), NAME, Broken(data), one) for one in byte_ranges(len(data), len(data) // 2)
+    )
+    assert first.problems.ended
+    assert second.problems.ended
+    assert [problem.line for problem in (*first.problems.problems, *second.problems.problems)] == [0, 0]
