@@ -16,6 +16,7 @@ from gaming import answers, honest
 from gaming.honest import GATES, GOLD, RECORDS, Repository, named
 from rag_eval.gold.signoff import signatures
 from seams import render, score_files
+from verdicts import JUDGE, judge_hash, verdict_row
 
 MOVES = {}
 
@@ -264,6 +265,37 @@ def ungoverned(stage, _):
     text = stage.repository.read(GATES).decode()
     kept = [line for line in text.splitlines(keepends=True) if not line.startswith("signoff:")]
     stage.repository.write(GATES, "".join(kept))
+
+
+@move
+def judge(stage, model):
+    """A judge that people agree with, and a gate on what it says of the answers."""
+    text = stage.repository.read(GATES).decode()
+    if "\njudge:" not in text:
+        text = text.replace("gates:\n", "gates:\n  judge_correctness: {min: 4.6}\n") + "verdicts: eval/verdicts.jsonl\n"
+    named = {**JUDGE, "model": model}
+    calibration = {"judge": judge_hash(named), "scores": {"correctness": {"n": 150, "low": {"kappa": 0.7}}}}
+    block = json.dumps({**named, "floor": {"kappa": 0.6}, "calibration": calibration})
+    stage.repository.write(GATES, text.partition("judge: {")[0] + f"judge: {block}\n")
+
+
+@move
+def verdicts(stage, how):
+    """What a judge says of the answers to the answerable questions: 5, but for those that it finds wrong.
+
+    ``rewrite`` replaces its rows, else they come at the end.
+    """
+    judge, wrong = {**JUDGE, "model": how["model"]}, named(how.get("wrong", []))
+    found = {row["qid"]: row for row in _asked(stage.repository.read(stage.gold)) if row["answerable"]}
+    made = []
+    for trace in map(json.loads, run_traces(stage).splitlines()):
+        if trace["qid"] in found:
+            grade = 1 if trace["qid"] in wrong else 5
+            shown = {**trace, "chunks": []}
+            made.append(verdict_row(found[trace["qid"]], shown, judge, groundedness=None, correctness=grade))
+    path = stage.repository.path / "eval/verdicts.jsonl"
+    before = path.read_bytes() if path.exists() and not how.get("rewrite") else b""
+    stage.repository.write("eval/verdicts.jsonl", before + honest.lines(made))
 
 
 @move

@@ -9,14 +9,19 @@ import os
 
 _FROM_THE_RUNNER = ("GITHUB_", "INPUT_", "RUNNER_")
 _SYSTEM = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+_WINDOWS = r"{0}\System32;{0}\System32\OpenSSH;C:\Program Files\Git\cmd"
 
 
 def clean() -> None:
     """Keep the runner's own variables, and nothing else."""
+    windows = os.environ.get("SYSTEMROOT", r"C:\Windows") if os.name == "nt" else ""
     for name in list(os.environ):
-        if not name.upper().startswith(_FROM_THE_RUNNER) and not (os.name == "nt" and name.upper() == "SYSTEMROOT"):
+        if not name.upper().startswith(_FROM_THE_RUNNER):
             del os.environ[name]
     os.environ.update(_SYSTEM)
+    if windows:
+        temporary = os.environ.get("RUNNER_TEMP", rf"{windows}\Temp")
+        os.environ.update(SYSTEMROOT=windows, PATH=_WINDOWS.format(windows), TEMP=temporary, TMP=temporary)
 
 
 if __name__ == "__main__":

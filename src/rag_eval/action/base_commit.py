@@ -16,19 +16,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.git import commit_objects
-from rag_eval.git.object_ids import is_object_id
 from rag_eval.git.plumbing import Git, GitError, GitTimeout
-from rag_eval.git.snapshots import NOTHING
+from rag_eval.git.snapshots import NOTHING, is_object_id
 from rag_eval.gold.signoff.identity import approvals, authors
-from rag_eval.governance.base_policy import Authority, Written, last_written
+from rag_eval.run.authority import Authority, Written, last_written
 
 if TYPE_CHECKING:
     from rag_eval.git.snapshots import Snapshot
     from rag_eval.github.api import GitHub
     from rag_eval.gold.signoff.identity import Author
     from rag_eval.gold.signoff.policy import Policy
-    from rag_eval.governance.base_policy import Signoff
     from rag_eval.readers.work_tree import WorkTree
+    from rag_eval.run.authority import Signoff
 
     class History(Protocol):
         """Commits of a repository by their ids, and by name where names can be trusted."""
@@ -51,15 +50,21 @@ if TYPE_CHECKING:
             """The files of a commit."""
 
         def written(self, path: str, commit: str) -> Written | None:
-            """When a file of a commit was last written, None where that is not known."""
+            """Return when a file of a commit was last written, None if unknown."""
 
 
 _QUEUE = re.compile(r"refs/heads/gh-readonly-queue/(.+)/pr-([0-9]+)-([0-9a-f]{40,64})")
 _PULL, _TARGET = ("pull_request", "pull_request_review"), "pull_request_target"
 
 
+_NAMED_REFS = ("base", "default-branch")
+_FIX = "Give the job `contents: read` and the action its github-token, or check out with fetch-depth: 0."
+_OUTAGE = 16.0
+"""Seconds after which an API that is down is given up for what the clone holds."""
+
+
 class Trigger(NamedTuple):
-    """What the runner says of the run: the event's name and content, the ref and the commit under test."""
+    """The trigger of a run: the event's name and content, the ref and the commit under test."""
 
     name: str
     event: Mapping[str, Any]
@@ -67,12 +72,12 @@ class Trigger(NamedTuple):
     sha: str
     base_ref: str
 
-    def said(self, *path: str) -> str:
+    def text_at(self, *path: str) -> str:
         """A text of the event, empty where it says none."""
-        found: Any = self.event
+        value: Any = self.event
         for part in path:
-            found = found.get(part) if isinstance(found, dict) else None
-        return found if isinstance(found, str) else ""
+            value = value.get(part) if isinstance(value, dict) else None
+        return value if isinstance(value, str) else ""
 
     @property
     def queued(self) -> int | None:
@@ -83,7 +88,7 @@ class Trigger(NamedTuple):
     @property
     def head(self) -> str:
         """The last commit of the pull request, else the commit under test."""
-        return self.said("pull_request", "head", "sha") or self.sha
+        return self.text_at("pull_request", "head", "sha") or self.sha
 
 
 class Against(NamedTuple):
@@ -109,22 +114,24 @@ def find(trigger: Trigger, history: History) -> Against:
     if trigger.name == "merge_group":
         queue = _QUEUE.fullmatch(trigger.ref)
         ref, base = (
-            (queue[1], queue[3]) if queue else (trigger.said("merge_group", n) for n in ("base_ref", "base_sha"))
+            (queue[1], queue[3]) if queue else (trigger.text_at("merge_group", n) for n in ("base_ref", "base_sha"))
         )
-        return Against(ref, _known(base, "merge_group.base_sha"))
+        return Against(ref, _checked_id(base, "merge_group.base_sha"))
     default = history.default()  # not the event's word for it: a step that ran before may have written into that file
     if trigger.name == "push" and trigger.ref == f"refs/heads/{default}":
-        before = _known(trigger.said("before"), "before")
+        before = _checked_id(trigger.text_at("before"), "before")
         return Against(f"{default} before this push", before if before.strip("0") else "")
     return Against(default, history.named(default), direct=False)
 
 
 def _of_pull_request(trigger: Trigger, history: History) -> Against:
-    parents = history.parents(_known(trigger.sha, "GITHUB_SHA"))
-    ref = trigger.base_ref or trigger.said("pull_request", "base", "ref") or "the base branch"
+    parents = history.parents(_checked_id(trigger.sha, "GITHUB_SHA"))
+    ref = trigger.base_ref or trigger.text_at("pull_request", "base", "ref") or "the base branch"
     if len(parents) == 2:
         return Against(ref, parents[0], head=parents[1])
-    return Against(ref, _known(trigger.said("pull_request", "base", "sha"), "pull_request.base.sha"), direct=False)
+    return Against(
+        ref, _checked_id(trigger.text_at("pull_request", "base", "sha"), "pull_request.base.sha"), direct=False
+    )
 
 
 def _of_target(trigger: Trigger, history: History) -> Against:
@@ -132,53 +139,47 @@ def _of_target(trigger: Trigger, history: History) -> Against:
     ref = trigger.base_ref
     if ref and trigger.ref not in ("", f"refs/heads/{ref}"):
         return Against(ref, history.named(ref), direct=False)
-    return Against(ref or "the base branch", _known(trigger.sha, "GITHUB_SHA"), direct=False)
+    return Against(ref or "the base branch", _checked_id(trigger.sha, "GITHUB_SHA"), direct=False)
 
 
-def _known(commit: str, what: str) -> str:
+def _checked_id(commit: str, what: str) -> str:
     if not is_object_id(commit):
-        raise UsageError(f"The event names no base: {what} is missing. Use the events that the README names.")
+        raise UsageError(f"The event names no base: {what} is missing. Use the events that the README lists.")
     return commit
 
 
 def authority(
     trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, histories: Sequence[Callable[[], History]]
 ) -> Authority:
-    """Who decides, from the first of the histories that can say; RagEvalError with what each of them lacks."""
+    """Return who decides, from the first history that can say; RagEvalError with what each of them lacks."""
     if gates_ref == "head":
-        return _of_head(trigger, signoff, head)
-    reasons = []
+        commits = frozenset({trigger.sha, trigger.head} - {""})
+        decider = Authority("head", trigger.head, "the checkout", None, NOTHING, head, head.top)
+        return decider._replace(commits=commits, signoff=signoff, ci=True)
+    reasons: dict[str, None] = {}  # without repeats: both histories may say the same
     for opening in histories:
         try:
-            return _from(trigger, gates_ref, signoff, head, opening())
+            return _authority_of(trigger, gates_ref, signoff, head, opening())
         except RagEvalError as error:
-            reasons.append(str(error) if str(error).endswith(("?", "!", ".")) else f"{error}.")
-    named = "" if gates_ref in _SAID else f" Correct gates-ref, if {quoted(gates_ref, 60)} is not what there is."
+            reasons[str(error) if str(error).endswith(("?", "!", ".")) else f"{error}."] = None
+    named = "" if gates_ref in _NAMED_REFS else f" If gates-ref {quoted(gates_ref, 60)} is wrong, correct it."
     raise RagEvalError(f"The base cannot be read, so nothing can be judged. {' '.join(reasons)} {_FIX}{named}")
 
 
-_SAID = ("base", "default-branch")
-_FIX = "Give the job `contents: read` and the action its github-token, or check out with fetch-depth: 0."
-
-
-def _of_head(trigger: Trigger, signoff: Signoff, head: WorkTree) -> Authority:
-    commits = frozenset({trigger.sha, trigger.head} - {""})
-    found = Authority("head", trigger.head, "the checkout", None, NOTHING, head, head.top)
-    return found._replace(commits=commits, signoff=signoff, ci=True)
-
-
-def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, history: History) -> Authority:
+def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, history: History) -> Authority:
     against = find(trigger, history)
     gates = _gates(gates_ref, against, history)
     last, out = against.head or trigger.head, checked_out(Path(head.top))
     under_test = last if head_of(Path(head.top)) == last else trigger.sha
     # A pull_request_target runs on a commit of the base.
     commits = frozenset({"" if trigger.name == _TARGET else trigger.sha, last} - {""})
-    own = gates.commit != against.commit and gates.commit in commits  # by whatever name its own gates were asked for
+    is_own_commit = (
+        gates.commit != against.commit and gates.commit in commits
+    )  # by whatever name its own gates were asked for
     fork = _fork(against, under_test, trigger, history)
     before, after = history.at(fork) if fork else NOTHING, history.at(under_test)
     head.committed = after
-    deciding = None if own else history.at(gates.commit) if gates.commit else NOTHING
+    deciding = None if is_own_commit else history.at(gates.commit) if gates.commit else NOTHING
     return Authority(
         ref=gates.ref,
         commit=gates.commit,
@@ -187,20 +188,20 @@ def _from(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, hi
         fork=before,
         head=head,
         top=head.top,
-        spent=history.at(against.commit) if fork and fork != against.commit else NOTHING,
+        used_records=history.at(against.commit) if fork and fork != against.commit else NOTHING,
         before=before,
         after=after,
         commits=commits,
         signoff=signoff,
         ci=True,
-        began=before if gates is against and fork not in ("", against.commit) else None,
-        unknown=not (own or gates_ref in _SAID or _held(gates.commit, against, history)),
-        astray=out if _astray(trigger, out, commits, last, history) else "",
+        fork_of_gates=before if gates is against and fork not in ("", against.commit) else None,
+        unknown=not (is_own_commit or gates_ref in _NAMED_REFS or _is_in_history(gates.commit, against, history)),
+        wrong_checkout=out if _wrong_checkout(trigger, out, commits, last, history) else "",
     )
 
 
-def _astray(trigger: Trigger, out: str, commits: frozenset[str], last: str, history: History) -> bool:
-    """Whether what is checked out is known to lack the pull request's last commit."""
+def _wrong_checkout(trigger: Trigger, out: str, commits: frozenset[str], last: str, history: History) -> bool:
+    """Return whether the checkout is known to lack the pull request's last commit."""
     if trigger.name not in (*_PULL, _TARGET) or not out or out in commits:
         return False
     try:
@@ -209,8 +210,8 @@ def _astray(trigger: Trigger, out: str, commits: frozenset[str], last: str, hist
         return False  # a commit that a step of the job made, or a clone without that history
 
 
-def _held(commit: str, against: Against, history: History) -> bool:
-    """Whether a commit is in the history of the base or of the default branch; where that cannot be told it is not."""
+def _is_in_history(commit: str, against: Against, history: History) -> bool:
+    """Return whether a commit is in the history of the base or the default branch; False if unknown."""
     return any(
         _leads_to(commit, tip, history) for tip in (lambda: against.commit, lambda: history.named(history.default()))
     )
@@ -218,8 +219,8 @@ def _held(commit: str, against: Against, history: History) -> bool:
 
 def _leads_to(commit: str, tip: Callable[[], str], history: History) -> bool:
     try:
-        found = tip()
-        return bool(found) and history.merge_base(found, commit) == commit
+        head = tip()
+        return bool(head) and history.merge_base(head, commit) == commit
     except RagEvalError:
         return False  # a clone without that history, or an API without an answer
 
@@ -235,14 +236,14 @@ def _gates(gates_ref: str, against: Against, history: History) -> Against:
 
 def checked_out(top: Path) -> str:
     """The id of the commit that a repository's HEAD stands at, through its branch; empty where it cannot be read."""
-    said = head_of(top)
-    if said.startswith("ref: refs/"):
-        said = _text_of(top / ".git" / said.removeprefix("ref: "))
-    return said if is_object_id(said) else ""
+    head = head_of(top)
+    if head.startswith("ref: refs/"):
+        head = _text_of(top / ".git" / head.removeprefix("ref: "))
+    return head if is_object_id(head) else ""
 
 
 def head_of(top: Path) -> str:
-    """What the HEAD of a repository says: a commit's id, or ``ref: `` and a branch; empty where it cannot be read."""
+    """Return a repository's HEAD: a commit's id, or ``ref: `` and a branch; empty if unreadable."""
     return _text_of(top / ".git" / "HEAD")
 
 
@@ -257,18 +258,18 @@ def _text_of(path: Path) -> str:
 
 
 def _fork(against: Against, under_test: str, trigger: Trigger, history: History) -> str:
-    """Where the change began: the base itself where it was merged into that, else where it left the base."""
+    """Return the commit where the change began: the base itself if it was merged, else where the change left it."""
     if not against.commit or (against.direct and under_test == trigger.sha):
         return against.commit
     return history.merge_base(against.commit, under_test)
 
 
-def who(
+def people_of(
     api: GitHub, number: int | None, trigger: Trigger, policy: Policy, parents_of: Callable[[str], list[str]]
 ) -> tuple[list[str], list[Author]]:
     """The accounts that approve the last commit of a pull request, and the authors of what it does to the gold."""
     if number is None:
-        raise UsageError("The event names no pull request, so who approved and who wrote it cannot be asked.")
+        raise UsageError("The event names no pull request, so its authors and reviewers are unknown.")
     if trigger.name == "merge_group":
         head = api.pull_head(number)
     else:
@@ -276,10 +277,6 @@ def who(
         head = parents[1] if len(parents) == 2 else trigger.head
     touching = api.commits_touching((policy.gold,), head, number)
     return approvals(api.reviews(number), head), authors(api.opened_by(number), touching, policy.signers)
-
-
-_OUTAGE = 16.0
-"""Seconds after which an API that is down is given up for what the clone holds."""
 
 
 class ApiHistory:
@@ -298,15 +295,15 @@ class ApiHistory:
 
     def named(self, ref: str) -> str:
         """The id of the commit that a branch or tag stands for."""
-        return self._asked().commit(ref)
+        return self._from_api().commit(ref)
 
     def default(self) -> str:
         """The name of the default branch."""
-        return self._asked().default_branch()
+        return self._from_api().default_branch()
 
     def merge_base(self, one: str, other: str) -> str:
         """The best common ancestor of two commits."""
-        return self._asked().merge_base(one, other)
+        return self._from_api().merge_base(one, other)
 
     def parents(self, commit: str) -> list[str]:
         """The ids of a commit's parents."""
@@ -320,7 +317,7 @@ class ApiHistory:
 
     def raw(self, kind: str, object_id: str) -> bytes:
         """The bytes of an object: of the checkout, of the clone, or from the API."""
-        read = self._checkout.held(object_id) if kind == "blob" else None
+        read = self._checkout.content_of(object_id) if kind == "blob" else None
         if read is not None:
             return read
         try:
@@ -330,19 +327,19 @@ class ApiHistory:
             self._clone = None
         except GitError:
             pass
-        return self._asked().raw(kind, object_id)
+        return self._from_api().raw(kind, object_id)
 
-    def _asked(self) -> GitHub:
+    def _from_api(self) -> GitHub:
         self.through = "GitHub's API"
         return self._api
 
     def written(self, path: str, commit: str) -> Written | None:
-        """When a file of a commit was last written. How old a baseline is decides nothing: not to know is no error."""
+        """Return when a file of a commit was last written; None if unknown: a baseline's age decides nothing."""
         try:
             last = self._api.last_change(path, commit)
             if last is None:
                 return None
-            made = [datetime.fromisoformat(self._api.committed(each)) for each in (last, commit)]
+            made = [datetime.fromisoformat(self._api.committed(sha)) for sha in (last, commit)]
             return Written(last, self._api.ahead(last, commit), max((made[1] - made[0]).days, 0))
         except (RagEvalError, ValueError):
             return None
@@ -361,21 +358,21 @@ class GitHistory:
         return commit_objects.parents(self._git, commit)
 
     def named(self, ref: str) -> str:
-        """No name of a checkout can be trusted; an id can."""
+        """Return an id as it is; raise RagEvalError for a name, which a step of the job can change."""
         if is_object_id(ref):
             return ref
-        raise UsageError(f"Where {one_line(ref, 60)} stands, only GitHub's API can say.")
+        raise UsageError(f"Only GitHub's API knows the commit of {one_line(ref, 60)}.")
 
     def default(self) -> str:
         """A checkout does not say which branch is the default one."""
-        raise UsageError("Which branch is the default one, only GitHub's API can say.")
+        raise UsageError("Only GitHub's API knows the default branch.")
 
     def merge_base(self, one: str, other: str) -> str:
         """The best common ancestor of two commits."""
         return commit_objects.merge_base(self._git, one, other)
 
     def written(self, path: str, commit: str) -> Written | None:
-        """When a file of a commit was last written, in git's own words: this decides nothing."""
+        """Return when a file of a commit was last written, according to git; it decides nothing."""
         return last_written(self._git, path, commit)
 
     def at(self, commit: str) -> Snapshot:

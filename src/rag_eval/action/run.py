@@ -14,31 +14,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval import api
-from rag_eval.action.base_commit import ApiHistory, GitHistory, authority, head_of, who
-from rag_eval.action.inputs import Inputs, legible, read_inputs
-from rag_eval.action.runner_context import read_place
+from rag_eval.action.base_commit import ApiHistory, GitHistory, authority, head_of, people_of
+from rag_eval.action.runner import (
+    Inputs,
+    append_text,
+    give_to_owner,
+    legible,
+    put_outputs,
+    read_inputs,
+    read_place,
+    real_path,
+    report_folder,
+)
+from rag_eval.cli.commands._failed import details_of
+from rag_eval.cli.commands._shared import write_together
 from rag_eval.cli.error_handling import OUT_OF_MEMORY, is_out_of_memory
-from rag_eval.common.escaping import log_line, quoted
+from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.paths import usual_gates
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git
-from rag_eval.github.comment import MOST_CHARACTERS, last_line, marker, name_of, post, run_address
-from rag_eval.github.workflow import MOST_ANNOTATIONS, SUMMARY_BYTES, annotation, most_of_each, output
-from rag_eval.readers.source import RELATIVE
+from rag_eval.github import comment
+from rag_eval.github.api import GitHub, Network
+from rag_eval.github.check import MOST_NOTES
+from rag_eval.github.comment import MOST_CHARACTERS, CommentBody, last_line, marker, name_of, post, run_address
+from rag_eval.github.workflow import SUMMARY_BYTES, Note, annotation, limit_per_level
 from rag_eval.readers.work_tree import WorkTree
 from rag_eval.rendering import RENDERERS, files, markdown, phrases, render
 from rag_eval.rendering.annotations import of_findings, of_gates, of_questions
 from rag_eval.run.options import Options
 
 if TYPE_CHECKING:
-    from rag_eval.action.runner_context import Place
+    from rag_eval.action.runner import Place
     from rag_eval.analysis.report import Report
-    from rag_eval.github.api import GitHub
     from rag_eval.github.comment import Mode, Posted
-    from rag_eval.github.posting import CommentBody
     from rag_eval.gold.signoff.identity import Author
     from rag_eval.gold.signoff.policy import Policy as SignoffPolicy
-    from rag_eval.governance.base_policy import Authority, Signoff
+    from rag_eval.rendering import Details
+    from rag_eval.run.authority import Authority, Signoff
 
     Connect = Callable[[str, str, str], GitHub]
 
@@ -46,7 +58,7 @@ _CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "
 
 
 class Outcome(NamedTuple):
-    """What came of it, whatever it was: the text for people, the outputs, the exit code.
+    """The result of the action: the text for people, the outputs, the exit code.
 
     ``why`` says why the step fails where the verdict does not.
     """
@@ -54,13 +66,13 @@ class Outcome(NamedTuple):
     verdict: str
     text: Callable[[int, Callable[[str], int]], str]
     outputs: Mapping[str, str]
-    annotations: Sequence[str]
+    notes: Sequence[Note]
     code: int
     why: str = ""
 
     @property
     def failed(self) -> bool:
-        """Whether the verdict or the step is one that somebody should look at."""
+        """Return whether the verdict or the step needs attention."""
         return self.verdict != "passed" or bool(self.why)
 
 
@@ -70,12 +82,10 @@ def main() -> int:
 
 
 def connector(environ: Mapping[str, str]) -> Connect:
-    """How GitHub's API is reached from here; who asks twice gets the same client, whose patience is for both.
+    """Return a connector to GitHub's API; every call gets the same client, so that retries are shared.
 
     Only the action's own inputs name a proxy and certificates: other variables may be those of an earlier step.
     """
-    from rag_eval.github.api import GitHub, Network
-
     inputs = legible(environ)
     network = Network(inputs.proxy or None, "input 'proxy'", ca_certificates=inputs.ca_certificates or None)
 
@@ -96,33 +106,32 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
         return _run(environ, connect)
     except Exception as error:
         with suppress(Exception):
-            _tell_of_crash(environ, connect, error)
+            _report_crash(environ, connect, error)
         raise
 
 
-def _tell_of_crash(environ: Mapping[str, str], connect: Connect, error: Exception) -> None:
+def _report_crash(environ: Mapping[str, str], connect: Connect, error: Exception) -> None:
     """Say wherever it can be said that rag-eval failed; none of it depends on another."""
     place, inputs = read_place(environ), legible(environ)
-    why = OUT_OF_MEMORY if is_out_of_memory(error) else "The log has the details; please report them."
+    why = OUT_OF_MEMORY if is_out_of_memory(error) else "The log has the details. Please report them."
     reason = f"rag-eval failed to judge this run: {why}"
     outcome = _unjudged(partial(markdown.reason_within, reason))
     steps: tuple[Callable[[], object], ...] = (
         lambda: print(annotation("error", reason, title="rag-eval")),
-        lambda: _take_away(inputs, place),
-        lambda: _put_outputs(place, {**outcome.outputs, "comment-url": "", "comment-written": "false"}),
+        lambda: _remove_old_reports(inputs, place),
+        lambda: put_outputs(place, {**outcome.outputs, "comment-url": "", "comment-written": "false", "check-url": ""}),
         lambda: _summarise(inputs, place, outcome),
-        lambda: _publish_crash(inputs, place, connect, reason) if inputs.report else None,
+        lambda: (
+            _publish(inputs, place, connect, CommentBody(markdown.unjudged(reason), "invalid"))
+            if inputs.report
+            else None
+        ),
         lambda: None if inputs.report else _comment(inputs, place, outcome, connect),
+        lambda: None if inputs.report else _check(inputs, place, outcome, connect),
     )
     for step in steps:
         with suppress(Exception):
             step()
-
-
-def _publish_crash(inputs: Inputs, place: Place, connect: Connect, reason: str) -> None:
-    from rag_eval.github.posting import CommentBody
-
-    _publish(inputs, place, connect, CommentBody(markdown.unjudged(reason), "invalid"))
 
 
 def _run(environ: Mapping[str, str], connect: Connect) -> int:
@@ -132,22 +141,24 @@ def _run(environ: Mapping[str, str], connect: Connect) -> int:
     except UsageError as error:
         inputs, wrong = legible(environ), error
     if inputs.report:
-        return _second_half(inputs, place, connect, wrong)
-    return _tell(inputs, place, _refused(wrong) if wrong else _judged(inputs, place, connect), connect)
+        return _post_from_artifact(inputs, place, connect, wrong)
+    return _report_outcome(inputs, place, _refused(wrong) if wrong else _judged(inputs, place, connect), connect)
 
 
-def _tell(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> int:
+def _report_outcome(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> int:
     """Say what came of it, wherever it is to be said."""
     if outcome.verdict == "invalid":
-        _take_away(inputs, place)
+        _remove_old_reports(inputs, place)
     outcome = outcome._replace(text=partial(markdown.named_within, name_of(inputs.comment_id), outcome.text))
-    for line in most_of_each(outcome.annotations) if inputs.annotations else ():
+    for line in limit_per_level(annotation(*note) for note in outcome.notes) if inputs.annotations else ():
         print(line)
     if outcome.why:
         print(annotation("error", outcome.why, title="rag-eval"))
     url, written = _comment(inputs, place, outcome, connect)
+    check = _check(inputs, place, outcome, connect)
     _summarise(inputs, place, outcome)
-    _put_outputs(place, {**outcome.outputs, "comment-url": url, "comment-written": str(written).lower()})
+    posted = {"comment-url": url, "comment-written": str(written).lower(), "check-url": check}
+    put_outputs(place, {**outcome.outputs, **posted})
     return outcome.code
 
 
@@ -158,7 +169,7 @@ def _judged(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
     except InputError as error:
         _log("\n".join(error.lines()))
         text = partial(markdown.problems_within, error)
-        return _unjudged(text, [_on_problem(problem) for problem in error.problems[:MOST_ANNOTATIONS]])
+        return _unjudged(text, [_on_problem(problem) for problem in error.problems])
     except RagEvalError as error:
         return _refused(error)
 
@@ -170,22 +181,29 @@ def _refused(error: RagEvalError) -> Outcome:
 
 def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
     """Score, hold against the base and judge; RagEvalError where that cannot be."""
-    gates = inputs.gates or _default_gates(inputs, place)
+    gates = inputs.gates or usual_gates(inputs.working_directory.strip("/"), place.workspace)
     folder = inputs.working_directory.strip("/")
     options = Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
-    options = options._replace(is_found=not inputs.gates)
-    report = api.run(options, _authority(inputs, place, connect))
+    options = options._replace(is_discovered=not inputs.gates)
+    report = api.run(options, _authority(inputs, place, connect))._replace(ci=place.ci)
     _log(render(report, "table", verbose=True))
-    outputs, code = {**_outputs(report), **_write(report, inputs, place)}, _code(report, inputs.fail_on)
+    details = details_of(report, options) if inputs.details else None
+    fails = {
+        "error": not report.passed,
+        "warning": not report.passed or bool(report.findings) or any(gate.broken for gate in report.gates),
+        "never": False,
+    }
+    outputs = {**_outputs(report), **_write(report, details, inputs, place)}
+    code = GATE_FAILED if fails[inputs.fail_on] else PASSED
     text, why = markdown.within, ""
     if code and report.passed:
         text = markdown.warned_within
-        why = f"The report passes, and the step fails, for fail-on is warning: {phrases.warned(report)}."
-    return Outcome(report.verdict, partial(text, report), outputs, list(_annotations(report)), code, why)
+        why = f"The report passed, but the step fails, because fail-on is warning: {phrases.warned(report)}."
+    return Outcome(report.verdict, partial(text, report), outputs, list(_notes(report)), code, why)
 
 
 def _authority(inputs: Inputs, place: Place, connect: Connect) -> Authority | None:
-    """Who decides; None where no event says what is under test."""
+    """Return who decides; None if no event names a commit under test."""
     if not place.trigger.name:
         return None
     head = WorkTree(_root(inputs, place))
@@ -194,16 +212,16 @@ def _authority(inputs: Inputs, place: Place, connect: Connect) -> Authority | No
         lambda: GitHistory(Git(head.top, foreign=True)),
     )
     signoff: Signoff = inputs.signoff  # type: ignore[assignment]
-    found = authority(place.trigger, inputs.gates_ref, signoff, head, histories)
+    decider = authority(place.trigger, inputs.gates_ref, signoff, head, histories)
     number = place.pull_request or place.trigger.queued
     if number is None and not place.trigger.name.startswith("pull_request"):
-        return found
+        return decider
 
     def people(policy: SignoffPolicy) -> tuple[Collection[str], Collection[Author]]:
         api = connect(place.api_url, inputs.github_token, place.repository)
-        return who(api, number, place.trigger, policy, ApiHistory(api, head).parents)
+        return people_of(api, number, place.trigger, policy, ApiHistory(api, head).parents)
 
-    return found._replace(people=people)
+    return decider._replace(people=people)
 
 
 def _root(inputs: Inputs, place: Place) -> str:
@@ -212,44 +230,31 @@ def _root(inputs: Inputs, place: Place) -> str:
     Where there are several, it is the outermost one that is at the commit under test: a repository that somebody put
     into a folder of the checkout has no gates on its base, and would be free of them.
     """
-    workspace = _real(place.workspace)
-    folder = _real(workspace / inputs.working_directory.strip("/"))
-    above = [each for each in (folder, *folder.parents) if each.is_relative_to(workspace)]
-    found = [each for each in reversed(above) if os.path.exists(each / ".git")]  # noqa: PTH110 - Path's raises for a name that is too long
+    workspace = real_path(place.workspace)
+    folder = real_path(workspace / inputs.working_directory.strip("/"))
+    above = [path for path in (folder, *folder.parents) if path.is_relative_to(workspace)]
+    roots = [path for path in reversed(above) if os.path.exists(path / ".git")]  # noqa: PTH110 - Path's raises for a name that is too long
     trigger = place.trigger
     under_test = {trigger.sha, trigger.head, f"ref: {trigger.ref}"} - {""}
-    return str(next((each for each in found if head_of(each) in under_test), next(iter(found), workspace)))
+    return str(next((path for path in roots if head_of(path) in under_test), next(iter(roots), workspace)))
 
 
-def _default_gates(inputs: Inputs, place: Place) -> str:
-    return usual_gates(inputs.working_directory.strip("/"), place.workspace)
-
-
-def _unjudged(text: Callable[[int, Callable[[str], int]], str], annotations: Sequence[str] = ()) -> Outcome:
+def _unjudged(text: Callable[[int, Callable[[str], int]], str], notes: Sequence[Note] = ()) -> Outcome:
     outputs = {"pass": "false", "verdict": "invalid", "failed-gates": "", "findings": "", "base-commit": ""}
-    return Outcome("invalid", text, outputs, annotations, CANNOT_JUDGE)
+    return Outcome("invalid", text, outputs, notes, CANNOT_JUDGE)
 
 
-def _on_problem(problem: Problem) -> str:
+def _on_problem(problem: Problem) -> Note:
     text = " ".join(part for part in (problem.where, f"{problem.message}.", problem.hint) if part)
-    return annotation("error", text, problem.file, problem.line, "cannot be judged")
+    return Note("error", text, problem.file, problem.line, "cannot be judged")
 
 
-def _annotations(report: Report) -> Iterator[str]:
+def _notes(report: Report) -> Iterator[Note]:
     """Broken gates and findings on their lines; failing questions on theirs, where the run fails."""
-    failing = () if report.passed else islice(of_questions(report), MOST_ANNOTATIONS)
+    failing = () if report.passed else islice(of_questions(report), MOST_NOTES)
     for one in chain(of_gates(report), of_findings(report), failing):
         title = f"gate {one.code}" if one.kind == "gate" else one.code
-        yield annotation(one.level, one.text, one.file, one.line, title)
-
-
-def _code(report: Report, fail_on: str) -> int:
-    fails = {
-        "error": not report.passed,
-        "warning": not report.passed or bool(report.findings) or any(gate.broken for gate in report.gates),
-        "never": False,
-    }
-    return GATE_FAILED if fails[fail_on] else PASSED
+        yield Note(one.level, one.text, one.file, one.line, title)
 
 
 def _outputs(report: Report) -> dict[str, str]:
@@ -265,58 +270,31 @@ def _outputs(report: Report) -> dict[str, str]:
     }
 
 
-def _write(report: Report, inputs: Inputs, place: Place) -> dict[str, str]:
+def _write(report: Report, details: Details | None, inputs: Inputs, place: Place) -> dict[str, str]:
     """Write the report's files below the workspace, as its owner; the outputs that name them."""
-    from rag_eval.cli.commands._shared import write_together
-
-    workspace, folder = _real(place.workspace), _folder(inputs, place)
-    write_together(folder, files(report))
-    _give_back(folder, workspace)
+    workspace, folder = real_path(place.workspace), report_folder(inputs, place)
+    write_together(folder, files(report, details))
+    give_to_owner(folder, workspace)
     below = folder.relative_to(workspace).as_posix()
     return {f"report-{name}": f"{below}/{RENDERERS[name][1]}" for name in ("json", "markdown", "html")}
 
 
-def _folder(inputs: Inputs, place: Place) -> Path:
-    """Where the report's files go."""
-    workspace = _real(place.workspace)
-    folder = _real(workspace / inputs.working_directory.strip("/") / inputs.report_dir)
-    if not folder.is_relative_to(workspace):
-        raise RagEvalError(f"input 'report-dir': {quoted(inputs.report_dir)} leads out of the workspace. {RELATIVE}")
-    if any(part.lower() == ".git" for part in folder.relative_to(workspace).parts):
-        what = f"input 'report-dir': {quoted(inputs.report_dir)} is inside of .git, where only git may write"
-        raise RagEvalError(f"{what}. Name another folder, such as rag-eval-report.")
-    return folder
-
-
-def _real(path: str | Path) -> Path:
-    """A path with its links followed, as far as they lead; ``Path.resolve`` raises for a loop of links."""
-    return Path(os.path.realpath(path))
-
-
-def _take_away(inputs: Inputs, place: Place) -> None:
+def _remove_old_reports(inputs: Inputs, place: Place) -> None:
     """Remove an older report from where this run's would stand: what is uploaded from there speaks for this run."""
-    with suppress(RagEvalError, OSError):
-        folder = _folder(inputs, place)
+    with suppress(RagEvalError):
+        folder = report_folder(inputs, place)
         for _, file in RENDERERS.values():
-            (folder / file).unlink(missing_ok=True)
-
-
-def _give_back(folder: Path, workspace: Path) -> None:
-    """The image runs as root; what it wrote must not stand in the way of the next checkout."""
-    owner = workspace.stat()
-    if not hasattr(os, "geteuid") or os.geteuid() != 0 or owner.st_uid == 0:
-        return
-    mine = [folder, *folder.iterdir(), *(parent for parent in folder.parents if parent.is_relative_to(workspace))]
-    for path in mine:
-        if path != workspace and path.lstat().st_uid == 0:
-            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+            with suppress(OSError):  # a folder of that name keeps no other file
+                (folder / file).unlink(missing_ok=True)
 
 
 def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> tuple[str, bool]:
     """Bring the sticky comment up to date; its address, and whether it was written. Failing to is only a notice."""
     number = place.pull_request
     if number is None or inputs.comment == "off" or not inputs.github_token:
-        _say_no_comment(inputs, number)
+        if inputs.comment != "off":
+            reason = "this is not a pull request" if number is None else "there is no github-token"
+            print(annotation("notice", f"No comment: {reason}. {_report_location(inputs)}", title="rag-eval"))
         return "", False
     of = place.head, place.run, place.workflow, place.by
     first = marker(inputs.comment_id, *of, failed=outcome.failed) + "\n"
@@ -327,92 +305,102 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
         api = connect(place.api_url, inputs.github_token, place.repository)
         posted = post(api, number, body, inputs.comment_id, mode, outcome.failed, place.run)
     except RagEvalError as error:
-        print(annotation("notice", f"No comment: {error} {_elsewhere(inputs)}", title="rag-eval"))
+        print(annotation("notice", f"No comment: {error} {_report_location(inputs)}", title="rag-eval"))
         return "", False
     _note(posted)
     return posted.url, posted.written
 
 
-def _second_half(inputs: Inputs, place: Place, connect: Connect, wrong: UsageError | None) -> int:
+def _check(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> str:
+    """Write the check run, and return its address; empty if there is none. Failing to is only a notice."""
+    from rag_eval.github import check
+
+    if not inputs.check:
+        return ""
+    if not inputs.github_token or not place.head:
+        reason = "there is no github-token" if place.head else "the event names no commit"
+        print(annotation("notice", f"No check run: {reason}. {_report_location(inputs)}", title="rag-eval"))
+        return ""
+    failed = outcome.outputs["failed-gates"]
+    title = {"passed": "Passed", "failed": f"Failed gates: {failed}" if failed else "Failed"}
+    conclusion = "failure" if outcome.code else "neutral" if outcome.failed else "success"
+    wanted = check.Check(
+        name=f"{inputs.comment_id} report",  # rag-eval alone is the name of the job, which may be a required check
+        head=place.head,
+        conclusion=conclusion,
+        title=title.get(outcome.verdict, "Nothing was judged"),
+        summary=outcome.text(check.MOST_CHARACTERS, len),
+        attempt=place.by,
+        details=run_address(place.server, place.repository, place.run_id),
+    )
+    try:
+        api = connect(place.api_url, inputs.github_token, place.repository)
+        made, written = check.publish(api, wanted, outcome.notes)
+    except RagEvalError as error:
+        print(annotation("notice", f"No check run: {error} {_report_location(inputs)}", title="rag-eval"))
+        return ""
+    unwritten = len(outcome.notes) - written
+    more = f"; the report has {unwritten} more" if unwritten else ""
+    _log(f"check run written with {quantity(written, 'annotation')}{more}")
+    return made.url
+
+
+def _post_from_artifact(inputs: Inputs, place: Place, connect: Connect, wrong: UsageError | None) -> int:
     """Comment with the report of a run that is over; its verdict is that run's exit code and not this one's."""
     try:
         if wrong:
             raise wrong
-        said, code = _handed_over(inputs, place)
-        posted = _publish(inputs, place, connect, said)
+        if inputs.check:
+            raise UsageError("input 'check': a report from another run has no check run. Remove check or report.")
+        body, code = _handed_over(inputs, place)
+        posted = _publish(inputs, place, connect, body)
     except RagEvalError as error:
         outcome = _refused(error)
-        _put_outputs(place, {**outcome.outputs, "comment-url": "", "comment-written": "false"})
+        put_outputs(place, {**outcome.outputs, "comment-url": "", "comment-written": "false", "check-url": ""})
         return outcome.code
     _note(posted)
-    outputs = {"pass": str(said.verdict == "passed").lower(), "verdict": said.verdict, "comment-url": posted.url}
-    _put_outputs(place, {**outputs, "comment-written": str(posted.written).lower()})
+    outputs = {"pass": str(body.verdict == "passed").lower(), "verdict": body.verdict, "comment-url": posted.url}
+    put_outputs(place, {**outputs, "comment-written": str(posted.written).lower(), "check-url": ""})
     return code
 
 
-def _publish(inputs: Inputs, place: Place, connect: Connect, said: CommentBody) -> Posted:
-    from rag_eval.github import posting
-
-    origin = posting.Origin.of_event(place.event)
+def _publish(inputs: Inputs, place: Place, connect: Connect, body: CommentBody) -> Posted:
+    origin = comment.Origin.of_event(place.event)
     mode: Mode = inputs.comment  # type: ignore[assignment]
     api = connect(place.api_url, inputs.github_token, place.repository)
-    return posting.publish(api, origin, said, inputs.comment_id, mode, place.server, place.by)
+    return comment.publish(api, origin, body, inputs.comment_id, mode, place.server, place.by)
 
 
 def _handed_over(inputs: Inputs, place: Place) -> tuple[CommentBody, int]:
-    """What the report of the other run says, or what is to be said where there is none."""
-    from rag_eval.github import posting
-
+    """Return the comment for the other run's report, or for its absence."""
     path = Path(place.workspace) / inputs.report
     if not os.path.lexists(path):  # a link to nowhere is there
-        _log(f"{inputs.report} is not there. {posting.NO_REPORT}, unless the path is another one.")
-        return posting.of_nothing(), CANNOT_JUDGE
+        _log(f"{inputs.report} does not exist. Check the path. If it is right: {comment.NO_REPORT}.")
+        return comment.of_nothing(), CANNOT_JUDGE
     try:
-        return posting.read(str(path), place.workspace), PASSED
+        return comment.read(str(path), place.workspace), PASSED
     except InputError as error:
         _log("\n".join(error.lines()))
-        return posting.of_problems(error), CANNOT_JUDGE
+        return comment.of_problems(error), CANNOT_JUDGE
 
 
 def _note(posted: Posted) -> None:
     _log(str(posted))
-    if posted.odd:
+    if posted.needs_attention:
         level = "notice" if posted.action == "skipped" else "warning"
         print(annotation(level, f"{posted.reason}.", title=f"comment {posted.action}"))
 
 
-def _say_no_comment(inputs: Inputs, number: int | None) -> None:
-    if inputs.comment != "off":
-        reason = "this is not a pull request" if number is None else "there is no github-token"
-        print(annotation("notice", f"No comment: {reason}. {_elsewhere(inputs)}", title="rag-eval"))
-
-
-def _elsewhere(inputs: Inputs) -> str:
-    return "The report stands in the job summary." if inputs.summary else "The log has the report."
+def _report_location(inputs: Inputs) -> str:
+    return "The report is in the job summary." if inputs.summary else "The log has the report."
 
 
 def _summarise(inputs: Inputs, place: Place, outcome: Outcome) -> None:
     if inputs.summary and place.summary_file:
         taken = os.path.getsize(place.summary_file) if os.path.exists(place.summary_file) else 0  # noqa: PTH110, PTH202
-        _append(place.summary_file, outcome.text(SUMMARY_BYTES - taken, lambda part: len(part.encode())), "job summary")
-
-
-def _put_outputs(place: Place, outputs: Mapping[str, str]) -> None:
-    import secrets
-
-    if place.output_file:
-        lines = (output(name, value, f"end_{secrets.token_hex(16)}") for name, value in outputs.items())
-        _append(place.output_file, "".join(lines), "outputs of the step")
-
-
-def _append(path: str, text: str, what: str) -> None:
-    """Add to a file of the runner's. That it cannot be written changes no verdict."""
-    try:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        print(annotation("notice", f"The {what} cannot be written: {reason}.", title="rag-eval"))
+        append_text(
+            place.summary_file, outcome.text(SUMMARY_BYTES - taken, lambda part: len(part.encode())), "job summary"
+        )
 
 
 def _log(text: str) -> None:

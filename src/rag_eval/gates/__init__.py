@@ -1,1 +1,1 @@
-"""From a scorecard to the outcome of every gate. :mod:`rag_eval.gates.policy` comes first."""
+"""Gates: policies, and the outcome of every gate for a scorecard. Read :mod:`rag_eval.gates.policy` first."""

@@ -1,4 +1,4 @@
-"""What gates are judged by: values, intervals and pairs of scores, over all cases or over a slice of them."""
+"""Evidence of gates: values, intervals and pairs of scores, over all cases or a slice."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from fractions import Fraction
 from functools import cached_property
 from math import fsum
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rag_eval.gates import dependent_cases
-from rag_eval.gates.results import Layouts, apart, looked_up
+from rag_eval.gates.results import Layouts, identities, looked_up
 from rag_eval.metrics import measure
-from rag_eval.stats import aggregations
+from rag_eval.scoring import aggregations
+from rag_eval.stats.clustered import between_runs
 from rag_eval.stats.tally import Value, weighed
 
 if TYPE_CHECKING:
-    from rag_eval.gates.dependent_cases import Tries
+    from rag_eval.gates.dependent_cases import GroupedCases
     from rag_eval.gates.results import MetricResult, Question
     from rag_eval.scoring.scorecard import Completeness
     from rag_eval.stats.clustered import BetweenRuns
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     Pairs = Counter[Pair]
     Scores = Mapping[str, Shown]
     Key = tuple[str, str | None]
-    S = TypeVar("S")
     T = TypeVar("T")
 
 CONFIDENCE = "0.95"
@@ -50,23 +50,11 @@ class Baseline(NamedTuple):
     rerun: Baseline | None = None
 
 
-class Mapper(Protocol):
-    """What has work done for each of some items: the results in their order. The work has no effect but these."""
-
-    def __call__(self, work: Callable[[S], T], items: Sequence[S]) -> list[T]:
-        """Have it done."""
-
-
-def one_by_one(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
-    """Here and now."""
-    return list(map(work, items))
-
-
 class Evidence:
     """A run, and the baseline that it is compared with if there is one.
 
-    ``each`` has the paired tests made, which are many and take long where there are many cases; ``known`` are the tries
-    of the questions, where somebody looked at them before. ``cluster`` names the gold field whose values group cases.
+    ``known`` are the grouped cases, if they were computed before. ``cluster`` names the gold field whose values group
+    cases.
     """
 
     def __init__(
@@ -76,18 +64,17 @@ class Evidence:
         completeness: Completeness,
         contracts: Mapping[str, str],
         baseline: Baseline | None = None,
-        each: Mapper = one_by_one,
-        known: Tries | None = None,
+        known: GroupedCases | None = None,
         cluster: str = "",
     ) -> None:
-        self.each, self.cluster = each, cluster
+        self.cluster = cluster
         self.questions, self.completeness, self.baseline = questions, completeness, baseline
         self._metrics, self._contracts = metrics, contracts
         self._columns: dict[tuple[str, str], Counter[Shown]] = {}
         self._pairs: dict[tuple[str, str], Pairs] = {}
         self._parts: dict[tuple[str, bool], tuple[list[Scores], list[int]]] = {}
         self._shared: dict[tuple[str, bool], _Both] = {}
-        self._tries: dict[str, Tries] = {"": known} if known else {}
+        self._grouped: dict[str, GroupedCases] = {"": known} if known else {}
         self._intervals: dict[tuple[Any, ...], Interval | None] = {}
         self._units: dict[tuple[str, str], Units | None] = {}
         self.pairs_of_cases = paired(baseline.questions, questions) if baseline else []
@@ -122,8 +109,8 @@ class Evidence:
         """
         if self.baseline is None or not self.baseline.questions or _single(self.baseline.questions, self.questions):
             return ()
-        own, theirs = (set(map(_RUN, side)) for side in (self.questions, self.baseline.questions))
-        return tuple(sorted(run or "" for run in own - theirs))
+        current, earlier = (set(map(_RUN, side)) for side in (self.questions, self.baseline.questions))
+        return tuple(sorted(run or "" for run in current - earlier))
 
     @cached_property
     def _layouts(self) -> list[Layouts]:
@@ -133,21 +120,21 @@ class Evidence:
     def present(self) -> set[str]:
         """The slices that some case of this run or of the baseline is in."""
         sides = self.questions, self.baseline.questions if self.baseline else ()
-        return set().union(*[own for side in sides for own in set(map(_SLICES, side))])
+        return set().union(*[slices for side in sides for slices in set(map(_SLICES, side))])
 
     @cached_property
     def several(self) -> bool:
-        """Whether there are several runs, so that a question may have several cases."""
-        return dependent_cases.several(self.questions)
+        """Return whether there are several runs, so that a question may have several cases."""
+        return dependent_cases.has_several_runs(self.questions)
 
     @cached_property
     def grouped(self) -> bool:
-        """Whether questions or clusters are what counts, and not cases."""
+        """Return whether questions or clusters are the units, not cases."""
         return bool(self.cluster) or self.several
 
     def size(self, part: str) -> int:
         """The number of questions in a slice."""
-        return self._sizes[part] if part else dependent_cases.number(self.questions)
+        return self._sizes[part] if part else dependent_cases.count_questions(self.questions)
 
     @cached_property
     def _sizes(self) -> Counter[str]:
@@ -155,19 +142,19 @@ class Evidence:
         return Counter(name for _, name in (set(named) if self.several else named))
 
     def few(self, part: str, least: int) -> bool:
-        """Whether a slice has so few questions that no gate on it is judged: some, and fewer than ``least``."""
+        """Return whether a slice has some questions, but fewer than ``least``, so that its gates are inconclusive."""
         return bool(part) and 0 < self.size(part) < least
 
     def value(self, name: str, part: str = "") -> Value:
         """A metric's value; over a slice too, exact for 0/1 metrics."""
-        found = None if part else self._metrics.get(name)
-        return found.as_value() if found else folded(name, self._column(name, part))
+        result = None if part else self._metrics.get(name)
+        return result.as_value() if result else folded(name, self._column(name, part))
 
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
         """The interval of a metric's value, None where it has no value."""
         one = measure(name)
         if self.grouped:
-            return aggregations.enclosed_together(one, self._tries_in(part), float(confidence))
+            return self._grouped_cases(part).interval(one, float(confidence))
         scores = self._column(name, part)
         # Cutoffs and slices often have the same scores, and an interval takes its time.
         key = one.metric.name, one.fold, confidence, frozenset(scores.items())
@@ -186,7 +173,7 @@ class Evidence:
         return earlier.as_value(), self.value(name)
 
     def may_be_worse(self, name: str) -> bool:
-        """Whether a metric could be worse than in the baseline; the values of both runs say so if all cases pair."""
+        """Return whether a metric could be worse than in the baseline; both values decide if all cases pair."""
         before, after = self.baseline.metrics.get(name) if self.baseline else None, self._metrics.get(name)
         if before is None or after is None or before.value is None or after.value is None:
             return True
@@ -196,9 +183,9 @@ class Evidence:
         return worse or len(self.pairs_of_cases) < max(map(len, sides))
 
     def comparable(self, name: str) -> bool:
-        """Whether the baseline measured the metric under the same contract."""
-        own, theirs = self._contracts.get(name), self.baseline.contracts.get(name) if self.baseline else None
-        return own is not None and own == theirs
+        """Return whether the baseline has the same metric fingerprint."""
+        current, earlier = self._contracts.get(name), self.baseline.contracts.get(name) if self.baseline else None
+        return current is not None and current == earlier
 
     def pairs(self, name: str, part: str = "") -> Pairs:
         """A metric's scores under baseline and run, with how many cases of both under the same gold have these.
@@ -235,8 +222,6 @@ class Evidence:
         """Return the variance of a metric's difference between several runs; None of one run."""
         if not self.several:
             return None
-        from rag_eval.stats.clustered import between_runs
-
         moves: dict[bool, dict[str | None, list[float]]] = {True: {}, False: {}}
         for (qid, run), before, after in self.by_case(name, part):
             if before is not None and after is not None:
@@ -253,18 +238,18 @@ class Evidence:
             *[looked_up(list(map(_SCORES, map(itemgetter(side), pairs))), column) for side in (0, 1)], strict=True
         )
 
-    def _tries_in(self, part: str) -> Tries:
-        if part not in self._tries:
-            self._tries[part] = dependent_cases.Tries(self._cases(part), self.cluster)
-        return self._tries[part]
+    def _grouped_cases(self, part: str) -> GroupedCases:
+        if part not in self._grouped:
+            self._grouped[part] = dependent_cases.GroupedCases(self._cases(part), self.cluster)
+        return self._grouped[part]
 
     def _column(self, name: str, part: str) -> Counter[Shown]:
         column = measure(name).column
         if (column, part) not in self._columns:
             cases, counts = self._alone(part, self._layouts[0].shares(column))
-            found = weighed(looked_up(cases, column), counts)
-            del found[None]
-            self._columns[column, part] = found  # type: ignore[assignment]  # no other score is None
+            scores = weighed(looked_up(cases, column), counts)
+            del scores[None]
+            self._columns[column, part] = scores  # type: ignore[assignment]  # no other score is None
         return self._columns[column, part]
 
     def _alone(self, part: str, shared: bool) -> tuple[list[Scores], list[int]]:
@@ -274,10 +259,10 @@ class Evidence:
         """
         if (part, shared) not in self._parts:
             # First by the objects, of which there are few where there are millions of cases.
-            cases, of_each = self._alone(part, False) if shared else (self._scores_in(part), None)
-            keys = list(apart(cases, shared))
+            cases, weights = self._alone(part, False) if shared else (self._scores_in(part), None)
+            keys = list(identities(cases, shared))
             known = dict(zip(keys, cases, strict=True))
-            counts = weighed(keys, of_each) if of_each else Counter(keys)
+            counts = weighed(keys, weights) if weights else Counter(keys)
             self._parts[part, shared] = list(known.values()), list(map(counts.__getitem__, known))
         return self._parts[part, shared]
 
@@ -327,12 +312,15 @@ class _Both(NamedTuple):
 
     @classmethod
     def of(cls, sides: Sequence[list[Scores]], shared: bool) -> _Both:
-        """Those of some cases on either side; ``shared`` says that the scores which cases share are enough."""
-        known = [dict(zip(apart(side, shared), side, strict=True)) for side in sides]
-        at = [{key: place for place, key in enumerate(own)} for own in known]
-        places = [map(own.__getitem__, apart(side, shared)) for own, side in zip(at, sides, strict=True)]
-        before, after = (list(own.values()) for own in known)
-        return cls(before, after, Counter(zip(*places, strict=True)))
+        """Return the cases on either side; ``shared`` compares only the scores that cases share."""
+        known = [dict(zip(identities(side, shared), side, strict=True)) for side in sides]
+        at = [{key: place for place, key in enumerate(positions_by_key)} for positions_by_key in known]
+        positions = [
+            map(positions_by_key.__getitem__, identities(side, shared))
+            for positions_by_key, side in zip(at, sides, strict=True)
+        ]
+        before, after = (list(positions_by_key.values()) for positions_by_key in known)
+        return cls(before, after, Counter(zip(*positions, strict=True)))
 
 
 def paired(before: Sequence[Question], after: Sequence[Question]) -> list[tuple[Question, Question]]:
@@ -347,12 +335,12 @@ def paired(before: Sequence[Question], after: Sequence[Question]) -> list[tuple[
 
 
 def _single(*sides: Iterable[Question]) -> bool:
-    """Whether each side is one run."""
-    return not any(map(dependent_cases.several, sides))
+    """Return whether each side is one run."""
+    return not any(map(dependent_cases.has_several_runs, sides))
 
 
 def is_rate(name: str) -> bool:
-    """Whether a metric's value is the share of cases that score 1."""
+    """Return whether a metric's value is the share of cases that score 1."""
     return measure(name).is_rate
 
 
@@ -366,8 +354,8 @@ def enclosed(name: str, scores: Counter[Shown], confidence: str = CONFIDENCE) ->
     return aggregations.enclosed(measure(name), scores, float(confidence))
 
 
-def counted(found: Completeness) -> dict[str, Value]:
+def counted(completeness: Completeness) -> dict[str, Value]:
     """The counts of completeness as values that gates compare."""
-    counts = found._asdict()
+    counts = completeness._asdict()
     names = ("missing", "duplicate", "unknown")
-    return {f"completeness.{name}": Value(Fraction(counts[name]), found.expected) for name in names}
+    return {f"completeness.{name}": Value(Fraction(counts[name]), completeness.expected) for name in names}

@@ -14,13 +14,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_eval.cases.case import Case
-from rag_eval.cases.finding import Finding
-from rag_eval.cases.integrity import levelled
-from rag_eval.cases.labels import REFUSED
+from rag_eval.cases.labels import ABSENT, REFUSED
+from rag_eval.common.escaping import quoted
 from rag_eval.contract import Answer, Chunk, Gold, Guardrail, Scope, Settings, Trace, Usage
-from rag_eval.gates.policy import Policy
+from rag_eval.contract.verdict import MOST, Verdict
+from rag_eval.errors import Finding, Level
+from rag_eval.gates.integrity import levelled
+from rag_eval.gates.policy import BOUNDS, Gate, Policy
 from rag_eval.gates.results import Question, looked_up
-from rag_eval.gates.scope import asked
+from rag_eval.gates.selection import selected_gates
 from rag_eval.metrics import Measure, measure
 
 R = TypeVar("R", bound=Struct)
@@ -41,6 +43,9 @@ SILENT = {
 _OF_ANSWERS = frozenset({"citations"})
 """Fields that are a part of the answer. An answer without citations is judged as such."""
 
+_ABOUT_ANSWERS = ("citations", "groundedness", "judge")
+"""Groups of metrics that leave out a case without an answer; others count it as wrong, or are not about answers."""
+
 _STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folder_select", "judge", "total")
 _FIELDS = ("citations", "chunks.text", "chunks.doc_id", "scope", "timed_out", "latency_ms", "usage", "guardrail")
 _TEXT = "It took thirty days."
@@ -50,6 +55,12 @@ _ANSWER = Trace(
     chunks=(Chunk("x", _TEXT, "x"), Chunk("y", _TEXT, "x")),
     line=1,
 )
+_FAILED = replace(_ANSWER, answer_json=None, error="timed out")
+_ANSWERED_ITEM = Gold("x", "How long?", True, ("thirty days",), ("x",))
+
+
+_NAMED = 3
+_UNJUDGED = frozenset([*ABSENT, *REFUSED, "ATTACK", "ATTACK_MISSED", "LEAK_MISSED", "FALSE_ALARM"])
 
 
 class Partly(NamedTuple):
@@ -64,6 +75,15 @@ class Partly(NamedTuple):
     measured: int
     lacking: int
     lost: int
+
+
+class _JudgedCase(Case):
+    """A case as it would be with a recorded verdict: verdicts that are missing are a finding of their own."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The best verdict."""
+        return Verdict(MOST, MOST, MOST, ())
 
 
 def filled(trace: Trace, but: str = "") -> Trace:
@@ -81,9 +101,10 @@ def filled(trace: Trace, but: str = "") -> Trace:
         "guardrail": _with(trace.guardrail or Guardrail(), {"score": 0.0, "blocked": False, "leaks": ()}),
     }
     fields.pop(but.removesuffix("_ms"), None)
-    if but != "citations" and trace.citations is None:
-        cites = trace.retrieved[:1] or ("x",)
-        answer = trace.answer_json
+    cites, answer = trace.retrieved[:1] or ("x",), trace.answer_json
+    if not trace.claim.strip():
+        fields["answer_json"] = Answer(_TEXT, None if but == "citations" else cites)
+    elif but != "citations" and trace.citations is None:
         fields |= {"answer_json": replace(answer, citations=cites)} if answer else {"answer_citations": cites}
     return replace(trace, **fields)
 
@@ -102,28 +123,44 @@ def lacked(one: Measure, case: Case) -> list[str]:
         return [name for name, attribute in silent.items() if getattr(case.trace, attribute) is None]
     if not _applies(one, case, filled(case.trace)):
         return []
+    if not case.claim and one.metric.perspective in _ABOUT_ANSWERS:
+        return ["answer"]
     needs = {need.removeprefix("trace.") for need in one.metric.needs}
     fields = needs.intersection(_FIELDS) or _FIELDS  # a metric that names no field may need any
     return [name for name in _FIELDS if name in fields and not _applies(one, case, filled(case.trace, but=name))]
 
 
 def _applies(one: Measure, case: Case, trace: Trace) -> bool:
-    return one.score(Case(case.gold, trace, case.settings)) is not None
+    return one.score(_JudgedCase(case.gold, trace, case.settings)) is not None
+
+
+def counts_failures(policies: Iterable[Policy]) -> bool:
+    """Return whether a gate that every policy has, such as precision or error_rate, counts a failure of the system."""
+    names = set.intersection(*({gate.name for gate in selected_gates(one) if _can_fail(gate)} for one in policies))
+    cases = [Case(_ANSWERED_ITEM, trace, Settings()) for trace in (_ANSWER, _FAILED)]
+    scores = [[one.score(case) for case in cases] for one in map(measure, names) if one.metric.level == "case"]
+    return any(failed is not None and failed != answered for answered, failed in scores)
+
+
+def _can_fail(gate: Gate) -> bool:
+    return gate.severity == "error" and gate.direction in BOUNDS and not gate.slice
 
 
 def watched(policies: Iterable[Policy], columns: Iterable[str]) -> dict[str, tuple[Measure, str]]:
     """Return the columns that gates look at and whose scores hang on fields, with the gravest severity of the gates."""
-    found: dict[str, tuple[Measure, str]] = {}
+    columns_by_name: dict[str, tuple[Measure, str]] = {}
     known = set(columns)
-    for gate in sorted((gate for policy in policies for gate in asked(policy)), key=lambda gate: gate.severity):
+    for gate in sorted(
+        (gate for policy in policies for gate in selected_gates(policy)), key=lambda gate: gate.severity
+    ):
         for name in (gate.name, *PARTS.get(gate.name, ())):
             one = measure(name)
             by_field = one.metric.depends_on not in ("features", "ranking") or any(
                 need.startswith("trace.") for need in one.metric.needs
             )
             if one.column in known and by_field:
-                found.setdefault(one.column, (one, gate.severity))
-    return found
+                columns_by_name.setdefault(one.column, (one, gate.severity))
+    return columns_by_name
 
 
 def with_values(columns: Iterable[Measure], *runs: Sequence[Question]) -> list[Measure]:
@@ -139,22 +176,22 @@ def suspects(
 
     Most runs have none, and the traces are read again only for these cases.
     """
-    found: dict[int, Question] = {}
+    by_position: dict[int, Question] = {}
     scores = [question.scores for question in questions]
     for one in columns:
         known: dict[tuple[object, ...], bool] = {}
         silent = one.metric.name in SILENT
         for place, (question, score) in enumerate(zip(questions, looked_up(scores, one.column), strict=True)):
-            if not question.trace_line or place in found or (score is None) is silent:
+            if not question.trace_line or place in by_position or (score is None) is silent:
                 continue
             gold, refused = golds[question.qid], question.label in REFUSED
             key = (gold.answerable, refused, gold.expected_answer) if gold.is_plain else (refused, gold.qid)
             if key not in known:
-                likely = Case(gold, filled(replace(_ANSWER, abstained=refused)), settings)
+                likely = _JudgedCase(gold, filled(replace(_ANSWER, abstained=refused)), settings)
                 known[key] = one.score(likely) is not None
             if known[key]:
-                found[place] = question
-    return list(found.values())
+                by_position[place] = question
+    return list(by_position.values())
 
 
 def partly_measured(
@@ -162,14 +199,21 @@ def partly_measured(
     suspected: Iterable[tuple[Question, Case]],
     columns: Iterable[Measure],
     before: Sequence[Question],
+    *,
+    is_failure_counted: bool,
 ) -> Iterator[Partly]:
-    """Yield the columns in which only a part of the cases has a score, for want of fields of the trace."""
+    """Yield the columns in which only a part of the cases has a score, for want of fields of the trace.
+
+    Cases that failed without an answer are left out if another gate counts them (``is_failure_counted``).
+    """
     single = len({case.run for case in questions}) < 2 and len({case.run for case in before}) < 2
     earlier = {_key(case, single): case.scores for case in before}
     lacking: dict[tuple[str, bool, tuple[str, ...]], list[Question]] = {}
     for question, case in suspected:
         for one in columns:
             fields = lacked(one, case)
+            if is_failure_counted and "answer" in fields:
+                continue
             # Without a field that can only harm there is a score all the same: each such field counts by itself.
             silent = one.metric.name in SILENT
             for names in [(name,) for name in fields] if silent else [tuple(fields)]:
@@ -186,13 +230,13 @@ def _key(case: Question, single: bool) -> tuple[str, str | None]:
     return case.qid, None if single else case.run
 
 
-def findings(found: Iterable[Partly], severities: Mapping[str, str], levels: Mapping[str, str]) -> list[Finding]:
+def findings(columns: Iterable[Partly], severities: Mapping[str, str], levels: Mapping[str, str]) -> list[Finding]:
     """Return one finding for all columns that the same cases are missing from.
 
     It is an error where the baseline has the measurements that are missing here.
     """
     together: dict[tuple[object, ...], list[Partly]] = {}
-    for one in found:
+    for one in columns:
         together.setdefault((one.fields, one.measured, one.lacking, one.lost), []).append(one)
     return [
         levelled(_finding(same, severities), levels) for same in together.values() if levels["partly-measured"] != "off"
@@ -203,9 +247,42 @@ def _finding(same: Sequence[Partly], severities: Mapping[str, str]) -> Finding:
     fields, measured, lacking, lost = same[0][1:]
     names = ", ".join(one.column for one in same)
     grave = lost and not _OF_ANSWERS.issuperset(fields) and any(severities[one.column] == "error" for one in same)
-    baseline = f", {lost} of which have a value in the baseline" if lost else ""
-    message = (
-        f"{names}: measured in {measured} of {measured + lacking} cases; the other {lacking} lack {' or '.join(fields)}"
-    )
-    fix = f"Write {' and '.join(fields)} in the traces of all questions, of those that fail too."
+    baseline = f"; {lost} of them {'has' if lost == 1 else 'have'} a value in the baseline" if lost else ""
+    lack = f"lack {' or '.join(fields)}"
+    fix = f"Write {' and '.join(fields)} to the traces of all questions, including failed ones."
+    if "answer" in fields:
+        lack, fix = "have no answer", "Add a gate that counts errors and empty answers, such as error_rate: {max: 0}."
+    message = f"{names}: measured in {measured} of {measured + lacking} cases; the other {lacking} {lack}"
     return Finding("partly-measured", "error" if grave else "warning", f"{message}{baseline}", fix)
+
+
+def verdict_findings(policy: Policy, questions: Sequence[Question], levels: Mapping[str, str]) -> list[Finding]:
+    """Return the findings about the verdicts of the policy's judge; errors where a calibrated gate depends on them."""
+    if policy.perspectives and "judge" not in policy.perspectives:
+        return []
+    gates = [gate for gate in selected_gates(policy) if gate.name.startswith("judge_")]
+    results = [_uncalibrated(policy)] if policy.uncalibrated else []
+    shipped = [case for case in questions if case.trace_line and case.label not in _UNJUDGED]
+    without = [case for case in shipped if "judge_relevancy" not in case.scores]
+    if not policy.verdicts or not without:
+        return results
+    level: Level = "error" if any(gate.severity == "error" for gate in gates) else "warning"
+    fix, total = "Record verdicts: rag-eval judge", len(shipped)
+    if stale := [case.qid for case in without if case.qid in policy.replay.qids]:
+        message = f"{len(stale)} of {total} answers have a verdict on an older answer or gold item"
+        results.append(Finding("stale-verdict", level, f"{message}: {_some(stale)}", fix, policy.verdicts))
+    if missing := [case.qid for case in without if case.qid not in policy.replay.qids]:
+        message = f"{len(missing)} of {total} answers have no verdict of this judge: {_some(missing)}"
+        results.append(Finding("missing-verdict", level, message, fix, policy.verdicts))
+    return [levelled(one, levels) for one in results if levels.get(one.code) != "off"]
+
+
+def _some(qids: Sequence[str]) -> str:
+    return ", ".join(quoted(qid, 40) for qid in qids[:_NAMED]) + (", …" if qids[_NAMED:] else "")
+
+
+def _uncalibrated(policy: Policy) -> Finding:
+    names = ", ".join(policy.uncalibrated)
+    message = f"{names}: these gates only warn, because no sufficient agreement of this judge with people is recorded"
+    fix = "Compare the judge with labels by people: rag-eval judge calibrate --labels FILE --write. See docs/judge.md."
+    return Finding("uncalibrated-judge", "warning", message, fix, policy.file)

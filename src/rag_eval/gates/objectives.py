@@ -26,7 +26,7 @@ _DECIMALS = 12
 
 
 class Scoring(NamedTuple):
-    """What the weighted score goes by.
+    """The settings of the weighted score.
 
     ``weights`` by objective, in any unit: an objective that has none does not count. ``budgets`` say what a question
     may cost (``cost_usd``, US dollars) and take (``latency_total_ms``, milliseconds) in the mean.
@@ -61,7 +61,7 @@ class Weighted(NamedTuple):
 
 
 class Front(NamedTuple):
-    """How runs stand to one another in several dimensions.
+    """The Pareto front of runs in several dimensions.
 
     ``dimensions`` are those in which every run has a value, ``points`` a run's values in their order, and
     ``beaten_by`` the place of the first run that is at least as good in all and better in one; None on the front.
@@ -81,11 +81,11 @@ def weighted(scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[
     the mean of its metrics that have a value in every run, so that it means the same in all of them; cost and latency
     are 1 / (1 + value / budget). Objectives without a value drop out, and the weights of the rest are rescaled.
     """
-    found = [_objective(name, scoring, metrics, spending) for name in WEIGHTS if name in scoring.weights]
-    counting = [one for one in found if isinstance(one, Objective)]
+    objectives = [_objective(name, scoring, metrics, spending) for name in WEIGHTS if name in scoring.weights]
+    counting = [one for one in objectives if isinstance(one, Objective)]
     total = fsum(one.share for one in counting)
     shared = tuple(one._replace(share=round(one.share / total, _DECIMALS)) for one in counting)
-    dropped = tuple(one for one in found if isinstance(one, Dropped))
+    dropped = tuple(one for one in objectives if isinstance(one, Dropped))
     if not shared:
         return Weighted(None, (), dropped)
     columns = zip(*(one.values for one in counting), strict=True)
@@ -99,19 +99,19 @@ def _objective(
     weight = scoring.weights[name]
     if name in SPENDING:
         return _spending(name, weight, scoring.budgets.get(SPENDING[name]), spending.get(name, ()))
-    held = {metric: known for metric in QUALITY[name] if (known := _whole(metrics.get(metric, ()))) is not None}
-    if not held:
+    columns = {metric: known for metric in QUALITY[name] if (known := _whole(metrics.get(metric, ()))) is not None}
+    if not columns:
         return Dropped(name, "none of its metrics has a value in every run")
-    means = tuple(fsum(column) / len(held) for column in zip(*held.values(), strict=True))
-    return Objective(name, weight, tuple(held), means)
+    means = tuple(fsum(column) / len(columns) for column in zip(*columns.values(), strict=True))
+    return Objective(name, weight, tuple(columns), means)
 
 
 def _spending(name: str, weight: float, budget: float | None, column: Column) -> Objective | Dropped:
     values = _whole(column)
     if budget is None:
-        return Dropped(name, f"there is no budget for it: score.budgets.{SPENDING[name]}")
+        return Dropped(name, f"the gates file has no score.budgets.{SPENDING[name]}")
     if values is None:
-        return Dropped(name, "not every run says what it was")
+        return Dropped(name, "not every run has a value")
     return Objective(name, weight, (SPENDING[name],), tuple(1 / (1 + value / budget) for value in values))
 
 
@@ -133,18 +133,17 @@ def front(scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[str
     scores = scores or _whole(metrics.get("precision", ()))
     if scores is None:
         return None
-    kept = {name: known for name, column in spending.items() if (known := _whole(column)) is not None}
-    left_out = tuple(Dropped(name, "not every run says what it was") for name in spending if name not in kept)
-    points = tuple(zip(scores, *kept.values(), strict=True))
-    beaten = tuple(_beaten(place, points) for place in range(len(points)))
-    return Front(quality, ("quality", *kept), left_out, points, beaten)
-
-
-def _beaten(place: int, points: Sequence[tuple[float, ...]]) -> int | None:
-    return next((other for other, point in enumerate(points) if _beats(point, points[place])), None)
+    columns = {name: known for name, column in spending.items() if (known := _whole(column)) is not None}
+    left_out = tuple(Dropped(name, "not every run has a value") for name in spending if name not in columns)
+    points = tuple(zip(scores, *columns.values(), strict=True))
+    beaten = tuple(
+        next((other for other, point in enumerate(points) if _beats(point, points[place])), None)
+        for place in range(len(points))
+    )
+    return Front(quality, ("quality", *columns), left_out, points, beaten)
 
 
 def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """Whether one point is at least as good in all dimensions and better in one: quality up, all others down."""
-    ahead = (one[0] - other[0], *(theirs - own for own, theirs in zip(one[1:], other[1:], strict=True)))
+    """Return whether one point dominates another: higher quality is better, lower values of the rest are."""
+    ahead = (one[0] - other[0], *(rival - value for value, rival in zip(one[1:], other[1:], strict=True)))
     return min(ahead) >= 0 and max(ahead) > 0

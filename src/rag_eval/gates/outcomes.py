@@ -1,24 +1,41 @@
-"""The outcome of every gate of a policy: bounds on values, margins on worsenings, completeness."""
+"""The outcome of every gate of a policy: bounds on values, margins on regressions, completeness."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import repeat
 from math import ceil, floor
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rag_eval.gates.gate_inputs import CONFIDENCE, counted, is_rate
+from rag_eval.gates.gate_inputs import CONFIDENCE, counted, enclosed, is_rate
 from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult
 from rag_eval.gates.regression import by_comparison, compared
-from rag_eval.gates.scope import asked
-from rag_eval.gates.slices import expanded
+from rag_eval.gates.results import MetricResult, Question, Scores
+from rag_eval.gates.selection import expanded, selected_gates, slices_of
+from rag_eval.metrics import METRICS
+from rag_eval.scoring.aggregations import FOLDS
+from rag_eval.scoring.scorecard import filled
+from rag_eval.stats.tally import Value, as_shown, tally
 
 if TYPE_CHECKING:
+    from rag_eval.gates.dependent_cases import GroupedCases
     from rag_eval.gates.gate_inputs import Evidence
     from rag_eval.gates.policy import Outcome, Policy
-    from rag_eval.scoring.scorecard import Completeness
-    from rag_eval.stats.tally import Value
+    from rag_eval.metrics import Measure
+    from rag_eval.scoring.scorecard import Completeness, Scorecard
+    from rag_eval.stats.intervals import Interval
+    from rag_eval.stats.tally import Shown
+
+    Valued = tuple[Measure, Value, Interval | None]
+
+
+_QUESTION_SHOWN = 200
+_QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
+_LABEL, _EXAMPLE = map(attrgetter, ("label", "coarse_label"))
 
 
 def judge_all(policy: Policy, evidence: Evidence) -> list[GateResult]:
@@ -26,12 +43,12 @@ def judge_all(policy: Policy, evidence: Evidence) -> list[GateResult]:
 
     A metric without a value is ``no_data``, a slice of fewer cases than ``min_n`` inconclusive.
     """
-    gates = spread(asked(policy), evidence)
-    worsening = [gate for gate in gates if gate.direction not in BOUNDS]
-    margins = compared(worsening, evidence, policy.statistics, policy.slices.min_n)
-    found = [judge_bound(gate, evidence) if gate.direction in BOUNDS else next(margins) for gate in gates]
+    gates = spread(selected_gates(policy), evidence)
+    regression = [gate for gate in gates if gate.direction not in BOUNDS]
+    margins = compared(regression, evidence, policy.statistics, policy.slices.min_n)
+    results = [judge_bound(gate, evidence) if gate.direction in BOUNDS else next(margins) for gate in gates]
     return [
-        *(_settled(one, policy, evidence) for one in found),
+        *(_settled(one, policy, evidence) for one in results),
         *judge_completeness(policy.completeness, evidence.completeness),
     ]
 
@@ -56,37 +73,37 @@ def _unless_few(one: GateResult) -> GateResult:
 def rejudged(one: GateResult, now: Evidence) -> GateResult:
     """A gate of a report, judged again by the report's values and not by what it says came of it.
 
-    The base may define a metric otherwise than the report's table does: its gates carry their own values. A worsening
+    The base may define a metric otherwise than the report's table does: its gates carry their own values. A regression
     carries what it was compared with, at which level; a gate on a slice, whether the slice was large enough.
     """
     counts = counted(now.completeness)
     if one.direction in MARGINS:
-        found = one._replace(outcome=by_comparison(one.gate, one.comparison))
+        result = one._replace(outcome=by_comparison(one.gate, one.comparison))
     elif one.origin == "base":
-        found = _with_outcome_of(one, judge(one.gate, one.as_value()))
+        result = _with_outcome_of(one, judge(one.gate, one.as_value()))
     elif one.name in counts:
-        found = _with_outcome_of(one, judge(one.gate, counts[one.name]))
+        result = _with_outcome_of(one, judge(one.gate, counts[one.name]))
     else:
-        found = _with_outcome_of(one, judge_bound(one.gate, now))
-    return _unless_few(found)
+        result = _with_outcome_of(one, judge_bound(one.gate, now))
+    return _unless_few(result)
 
 
-def _with_outcome_of(one: GateResult, found: GateResult) -> GateResult:
-    if one.origin == "base" and one.confidence and found.value is not None:
-        found = found._replace(outcome=_by_interval(one.gate, one.low, one.high))
-    return one._replace(outcome=found.outcome, value=found.value, exact=found.exact, n=found.n)
+def _with_outcome_of(one: GateResult, result: GateResult) -> GateResult:
+    if one.origin == "base" and one.confidence and result.value is not None:
+        result = result._replace(outcome=_by_interval(one.gate, one.low, one.high))
+    return one._replace(outcome=result.outcome, value=result.value, exact=result.exact, n=result.n)
 
 
 def judge_bound(gate: Gate, evidence: Evidence) -> GateResult:
     """The outcome of a floor or a ceiling: on the value, or on all of the interval where a confidence is asked for."""
     one = judge(gate, evidence.value(gate.name, gate.slice))
     if one.value is None:
-        return one._replace(why="no case is in the slice" if gate.slice and not evidence.size(gate.slice) else "")
-    found = evidence.interval(gate.name, gate.slice, gate.confidence or CONFIDENCE)
-    if found is None:
+        return one._replace(why="the slice has no case" if gate.slice and not evidence.size(gate.slice) else "")
+    interval = evidence.interval(gate.name, gate.slice, gate.confidence or CONFIDENCE)
+    if interval is None:
         return one
-    one = one._replace(low=found.low, high=found.high, small=found.small, asks=_asks(gate, one.n))
-    return one._replace(outcome=_by_interval(gate, found.low, found.high)) if gate.confidence else one
+    one = one._replace(low=interval.low, high=interval.high, small=interval.small, asks=_asks(gate, one.n))
+    return one._replace(outcome=_by_interval(gate, interval.low, interval.high)) if gate.confidence else one
 
 
 def judge(gate: Gate, value: Value) -> GateResult:
@@ -102,18 +119,18 @@ def judge(gate: Gate, value: Value) -> GateResult:
 
 
 def _by_interval(gate: Gate, low: float | None, high: float | None) -> Outcome:
-    kept = [end is not None and gate.keeps(end) for end in (low, high)]
-    if all(kept):
+    inside = [end is not None and gate.keeps(end) for end in (low, high)]
+    if all(inside):
         return "passed"
-    return "inconclusive" if any(kept) or None in (low, high) else "failed"
+    return "inconclusive" if any(inside) or None in (low, high) else "failed"
 
 
 def _asks(gate: Gate, n: int) -> int | None:
-    """How many cases a threshold on a rate asks for, where it is no share of n cases."""
+    """Return the number of cases that a threshold on a rate requires, if it is not a share of n cases."""
     if not is_rate(gate.name):
         return None
-    asked = expressible(Decimal(gate.threshold), n, "min" if gate.direction == "min" else "max")
-    return None if asked.exact else asked.cases
+    limit = expressible(Decimal(gate.threshold), n, "min" if gate.direction == "min" else "max")
+    return None if limit.exact else limit.cases
 
 
 class CaseThreshold(NamedTuple):
@@ -133,8 +150,79 @@ def expressible(threshold: Decimal | Fraction, n: int, direction: Literal["min",
     return CaseThreshold(ceil(share) if direction == "min" else floor(share), n, share.denominator == 1)
 
 
-def judge_completeness(allowed: Mapping[str, int], found: Completeness) -> list[GateResult]:
+def judge_completeness(allowed: Mapping[str, int], completeness: Completeness) -> list[GateResult]:
     """The outcomes of the completeness gates."""
-    values = counted(found)
+    values = counted(completeness)
     gates = [Gate(f"completeness.{name}", "max", str(allowed[name])) for name in COMPLETENESS if name in allowed]
     return [judge(gate, values[gate.name]) for gate in gates]
+
+
+def results_of(card: Scorecard, about: Mapping[str, Any], grouped: GroupedCases | None) -> dict[str, MetricResult]:
+    """Every measure's value, perspective by perspective as METRICS has them; ``about`` is what run.json says.
+
+    ``tries`` are the cases of the scorecard by question, where there are several runs.
+    """
+    positions = {name: place for place, name in enumerate(METRICS)}
+    valued = sorted([*_of_cases(card, grouped), *_of_run(card, about)], key=lambda row: positions[row[0].metric.name])
+    return {valued_row[0].name: as_result(*valued_row) for valued_row in valued}
+
+
+def as_result(measure: Measure, value: Value, interval: Interval | None) -> MetricResult:
+    """A value with its interval as a report has it."""
+    exact = str(value.number) if isinstance(value.number, Fraction) else None
+    number = None if value.number is None else float(value.number)
+    hits = value.hits if measure.is_rate else None
+    result = MetricResult(number, value.n, exact, hits, measure.metric.better, measure.metric.perspective)
+    return result._replace(low=interval.low, high=interval.high, small=interval.small) if interval else result
+
+
+def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[str]) -> tuple[Question, ...]:
+    """The cases of a scorecard with the ``hashes`` of their gold items and their slices by ``fields``.
+
+    What cases share is one object, for they may be millions: scores of all that came to the same, slices of all runs.
+    """
+    cases = card.cases
+    golds, runs, repeated, outcomes = cases.golds, cases.runs, cases.repeated, list(cases.all_outcomes())
+    positions = {name: place for place, name in enumerate(card.columns)}
+    scores = {
+        id(outcome): Scores(positions, outcome.scores, outcome.case_scores) for outcome, _ in cases.outcome_counts()
+    }
+    qids = list(map(_QID, golds))
+    slices = [slices_of(gold, fields) for gold in golds] if fields else repeat((), len(golds))
+    columns: dict[str, Iterable[Any]] = {
+        "qid": repeated(qids),
+        "run": runs * len(golds),
+        "question": repeated([gold.question[:_QUESTION_SHOWN] for gold in golds]),
+        "answerable": repeated(map(_ANSWERABLE, golds)),
+        "label": map(_LABEL, outcomes),
+        "coarse_label": map(_EXAMPLE, outcomes),
+        "scores": map(scores.__getitem__, map(id, outcomes)),
+        "gold_line": repeated(map(_LINE, golds)),
+        "trace_line": cases.lines(),
+        "gold_sha256": repeated(map(hashes.get, qids, repeat(""))),
+        "slices": repeated(slices),
+    }
+    return tuple(filled(Question, map(columns.__getitem__, Question._fields)))
+
+
+def _of_cases(card: Scorecard, grouped: GroupedCases | None) -> list[Valued]:
+    """Each measure with its value and its interval; measures whose cases score alike share one."""
+    known: dict[Any, Interval | None] = {}
+    rows, tallies = [], card.tallies()
+    for one in (one for one in card.measures if one.metric.level == "case"):
+        counts = tallies[one.column]
+        scores: Counter[Shown] = Counter()
+        for score, count in counts.items():  # 1/1 and 2/2 are shown as one
+            scores[as_shown(score)] += count
+        key_scores = grouped.scores(one.column) if grouped else frozenset(scores.items())
+        key = one.is_rate, one.metric.top, one.fold, key_scores
+        if key not in known:
+            known[key] = grouped.interval(one, float(CONFIDENCE)) if grouped else enclosed(one.name, scores)
+        rows.append((one, FOLDS[one.fold].value(counts), known[key]))
+    return rows
+
+
+def _of_run(card: Scorecard, about: Mapping[str, Any]) -> list[Valued]:
+    """The metrics of what run.json says. It counts all that there is: there is nothing to enclose."""
+    measures = [one for one in card.measures if one.metric.level == "run"]
+    return [(one, FOLDS[one.fold].value(tally([one.score(about)])), None) for one in measures]

@@ -1,4 +1,4 @@
-"""Gates: a threshold on a metric, on its worsening or on completeness, and what came of it."""
+"""Gates: a threshold on a metric, on its regression or on completeness, and what came of it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import Value, exactly
 
 if TYPE_CHECKING:
-    from rag_eval.cases.finding import Finding
     from rag_eval.contract.verdict import Verdict
+    from rag_eval.errors import Finding
 
     Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
     Severity = Literal["error", "warning"]
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BOUNDS = ("min", "max")
 MARGINS = ("max_drop", "max_rise")
-"""Directions: of a value, and of its worsening against the baseline."""
+"""Directions: bounds of a value, and margins of its regression against the baseline."""
 TESTS = ("regression", "non_inferiority", "none")
 """What a margin may ask."""
 _SIGNS = {"min": "≥", "max": "≤"}
@@ -51,7 +51,7 @@ class Gate(NamedTuple):
     test: str = ""
 
     def keeps(self, number: Fraction | float) -> bool:
-        """Whether a number is on the right side, compared exactly."""
+        """Return whether a number is within the threshold, compared exactly."""
         limit = Fraction(Decimal(self.threshold))
         return exactly(number) >= limit if self.direction == "min" else exactly(number) <= limit
 
@@ -67,9 +67,9 @@ class Gate(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A worsening against the baseline: the two values over the cases that both runs have, and what it is worth.
+    """A regression against the baseline: the two values over the cases that both runs have, and what it is worth.
 
-    ``worsening`` is positive for the worse; ``low`` and ``high`` are its interval at the confidence 1 - alpha.
+    ``regression`` is positive for the worse; ``low`` and ``high`` are its interval at the confidence 1 - alpha.
     ``p`` is that of the paired test, ``adjusted`` the same corrected for all tests of the run, ``alpha`` its level;
     None if no test was made. ``mde`` is the minimum detectable effect of this many cases, ``needed`` the number of
     cases that would show twice the margin; None if there is none. ``n`` counts questions or clusters if these are the
@@ -78,7 +78,7 @@ class Comparison(NamedTuple):
 
     baseline: float | None
     value: float | None
-    worsening: float | None
+    regression: float | None
     n: int
     p: float | None = None
     adjusted: float | None = None
@@ -91,12 +91,12 @@ class Comparison(NamedTuple):
 
     @property
     def result(self) -> str:
-        """What a test of no difference shows: ``worse``, ``better``, ``not significant`` or ``no difference``."""
-        if not self.worsening:
+        """Return the result of a test: ``worse``, ``better``, ``not significant`` or ``no difference``."""
+        if not self.regression:
             return "no difference"
         if self.adjusted is None or self.alpha is None or self.adjusted > self.alpha:
             return "not significant"
-        return "worse" if self.worsening > 0 else "better"
+        return "worse" if self.regression > 0 else "better"
 
 
 class GateResult(NamedTuple):
@@ -148,23 +148,23 @@ class GateResult(NamedTuple):
 
     @property
     def blocks(self) -> bool:
-        """Whether this outcome fails the run."""
+        """Return whether this outcome fails the run."""
         return self.broken and self.severity == "error" and not (self.unclear and self.inconclusive != "fail")
 
     @property
     def unclear(self) -> bool:
-        """Whether the cases are too few to tell."""
+        """Return whether there are too few cases to decide."""
         return self.outcome == "inconclusive"
 
     @property
     def broken(self) -> bool:
-        """Whether the gate did not hold, whatever follows from it."""
+        """Return whether the gate failed, whatever its severity."""
         unclear = self.unclear and self.inconclusive != "pass"
         return self.outcome == "failed" or unclear or (self.outcome == "no_data" and self.when_no_data == "fail")
 
 
 class Statistics(NamedTuple):
-    """How chance is dealt with: the level of the paired tests, their correction, and what inconclusive means.
+    """Statistical settings: the level of paired tests, their correction, and the meaning of inconclusive.
 
     ``test`` is what gates ask that do not say it themselves. ``cluster`` names the gold field whose values group
     questions that depend on one another, empty where each question stands for itself.
@@ -185,7 +185,7 @@ class Replay(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """What a gate on the judge needs: the lowest agreement with people, and what was measured for a judge.
+    """Requirements of a gate on the judge: the minimum agreement with people, and the agreement measured.
 
     ``floor`` and the values of ``measured`` are by statistic (``kappa``, ``auroc``); those are the lower ends of their
     intervals, by score, and count only for the judge whose hash is ``judge``.
@@ -196,20 +196,20 @@ class Calibration(NamedTuple):
     measured: Mapping[str, Mapping[str, float]] = {}
 
     def covers(self, score: str, judge: str) -> bool:
-        """Whether people agree enough with this judge on a score."""
+        """Return whether people agree enough with this judge on a score."""
         lows = self.measured.get(score, {}) if judge == self.judge and self.floor else {}
         return bool(lows) and all(lows.get(name, -1.0) >= limit for name, limit in self.floor.items())
 
 
 class Slices(NamedTuple):
-    """What the cases are cut by. ``min_n``: a slice of fewer questions is inconclusive."""
+    """The fields of slices. ``min_n``: a slice with fewer questions is inconclusive."""
 
     by: tuple[str, ...] = ()
     min_n: int = 10
 
 
 class Policy(NamedTuple):
-    """What eval-gates.yml decides, or the defaults where there is none (``file`` is then empty)."""
+    """The policy in eval-gates.yml, or the defaults if there is no file (``file`` is then empty)."""
 
     file: str = ""
     gold: str = DEFAULT_GOLD
@@ -243,9 +243,9 @@ class Policy(NamedTuple):
 
     @property
     def settings(self) -> Settings:
-        """What the scores themselves depend on."""
-        own = self.groundedness, self.safety, self.prices, self.builtin, self.retrieval
-        return Settings(self.token, self.phrases, self.k, *own, self.judge, self.replay.verdicts)
+        """Return the settings that scores depend on."""
+        scoring_settings = self.groundedness, self.safety, self.prices, self.builtin, self.retrieval
+        return Settings(self.token, self.phrases, self.k, *scoring_settings, self.judge, self.replay.verdicts)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -265,8 +265,8 @@ REFERENCE_GATES = (
 def merged(base: Sequence[GateResult], head: Sequence[GateResult]) -> list[GateResult]:
     """The gates of both, those that are the same once: the head's in their order, then what only the base has."""
     same = {_terms(one) for one in base} & {_terms(one) for one in head}
-    found = [one._replace(origin="both" if _terms(one) in same else "head") for one in head]
-    return found + [one._replace(origin="base") for one in base if _terms(one) not in same]
+    results = [one._replace(origin="both" if _terms(one) in same else "head") for one in head]
+    return results + [one._replace(origin="base") for one in base if _terms(one) not in same]
 
 
 def _terms(one: GateResult) -> GateResult:

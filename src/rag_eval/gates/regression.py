@@ -13,11 +13,16 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import erfc, fsum, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.gates.policy import Comparison, GateResult
 from rag_eval.metrics import measure
-from rag_eval.stats import aggregations
+from rag_eval.scoring import aggregations
+from rag_eval.stats.clustered import effect_with_runs, p_with_runs
+from rag_eval.stats.differences import above_percentile, effects
+from rag_eval.stats.paired import holm, within_reach
+from rag_eval.stats.power import POWER, cases_needed, fail_rates, minimum_effect, noise_bound
+from rag_eval.stats.swap_units import complete, enough_in_both, has_gaps
 from rag_eval.stats.tally import DECIMALS, exactly, weighed
 
 if TYPE_CHECKING:
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
     from rag_eval.stats.tally import Value
 
     Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
-
 
 _NOISE, _MANY, _LIKELY = 1.5, 1_000, 0.2
 
@@ -55,8 +59,17 @@ class Tested(NamedTuple):
 
     @property
     def swapped(self) -> Units | Pairs:
-        """What the test swaps."""
+        """The units that the test swaps, or the pairs."""
         return self.pairs if self.units is None else self.units
+
+    def update(self, **figures: Any) -> Tested:
+        """Return the row with other figures in its comparison, if it has one."""
+        return self._replace(comparison=self.comparison and self.comparison._replace(**figures))
+
+    def reversed(self) -> Tested:
+        """Return the row with the runs swapped."""
+        pairs: Pairs = Counter({(b, a): count for (a, b), count in self.pairs.items()})
+        return self._replace(pairs=pairs, units=None if self.units is None else self.units.reversed())
 
 
 def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics, min_n: int = 0) -> Iterator[GateResult]:
@@ -68,13 +81,13 @@ def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics, 
     kinds = [gate.test or statistics.test for gate in gates]
     rows = [_compare(gate.name, gate.slice, evidence) for gate in gates]
     alpha = float(statistics.alpha)
-    places = [
+    positions = [
         place
         for place, (row, kind) in enumerate(zip(rows, kinds, strict=True))
         if row.comparison and row.pairs and kind != "none" and not evidence.few(row.part, min_n)
     ]
-    made = dict(zip(places, _enclosed([rows[place] for place in places], alpha), strict=True))
-    tested = [place for place in places if kinds[place] == "regression"]
+    made = dict(zip(positions, _enclosed([rows[place] for place in positions], alpha), strict=True))
+    tested = [place for place in positions if kinds[place] == "regression"]
     corrected = statistics.correction == "holm"
     made |= zip(tested, family([made[place] for place in tested], alpha, corrected=corrected), strict=True)
     if tested:
@@ -83,28 +96,24 @@ def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics, 
             made[place] = _with_power(made[place], Decimal(gates[place].threshold), alpha / count)
     for place, (gate, kind) in enumerate(zip(gates, kinds, strict=True)):
         row = made.get(place, rows[place])
-        yield _judged(gate, row._replace(comparison=row.comparison and row.comparison._replace(test=kind)))
+        yield _judged(gate, row.update(test=kind))
 
 
-def contrasts(asked: Sequence[tuple[str, Evidence]], alpha: float) -> list[Comparison | None]:
+def contrasts(comparisons: Sequence[tuple[str, Evidence]], alpha: float) -> list[Comparison | None]:
     """Compare metrics of two runs each, with two-sided tests that are corrected for one another.
 
     The p is that of no difference in either direction, so that the runs may be named in any order.
     """
-    rows = [_compare(name, "", evidence) for name, evidence in asked]
+    rows = [_compare(name, "", evidence) for name, evidence in comparisons]
     ready = [row for row in rows if row.comparison and row.pairs]
     # The smaller of both one-sided ps is that of the direction in which the runs differ.
-    turned = [row if ((row.comparison and row.comparison.worsening) or 0) >= 0 else _reversed(row) for row in ready]
-    found = iter(family(turned, alpha, sides=2))
-    enclosed = iter(_enclosed(ready, alpha))
-    return [_with_test(next(enclosed), next(found)) if row.comparison and row.pairs else row.comparison for row in rows]
-
-
-def _with_test(row: Tested, other: Tested) -> Comparison | None:
-    tested = other.comparison
-    return (
-        row.comparison and tested and row.comparison._replace(p=tested.p, adjusted=tested.adjusted, alpha=tested.alpha)
+    turned = [row if ((row.comparison and row.comparison.regression) or 0) >= 0 else row.reversed() for row in ready]
+    tests = iter(one.comparison for one in family(turned, alpha, sides=2) if one.comparison)
+    enclosed = iter(
+        row.update(p=test.p, adjusted=test.adjusted, alpha=test.alpha).comparison
+        for row, test in zip(_enclosed(ready, alpha), tests, strict=True)
     )
+    return [next(enclosed) if row.comparison and row.pairs else row.comparison for row in rows]
 
 
 def family(
@@ -124,29 +133,18 @@ def family(
     groups: dict[Hashable, list[int]] = {}
     for place, key in enumerate(range(len(rows)) if quick else _keys(rows, _moves)):
         groups.setdefault(key, []).append(place)
-    first = [rows[places[0]] for places in groups.values()]
+    first = [rows[positions[0]] for positions in groups.values()]
     level = alpha / sides / (max(1, len(first) + others) if corrected else 1)
-    order = sorted(range(len(first)), key=lambda place: -len(first[place].pairs))  # the longest first, for processes
-    each = first[0].evidence.each if first else map
-    drawn = list(each(lambda place: (_quick_p if quick else _p)(first[place], level), order))
-    ps = [0.0] * len(first)
-    for place, p in zip(order, drawn, strict=True):
-        ps[place] = min(1.0, sides * p)
-    from rag_eval.stats.paired import holm
-
+    ps = [min(1.0, sides * (_quick_p if quick else _p)(row, level)) for row in first]
     adjusted = ps
     if corrected:
-        adjusted = holm([*ps, *[1.0] * others], [*[sides * _smallest(row) for row in first], *[0.0] * others])[
-            : len(ps)
-        ]
-    found = list(rows)
-    for places, p, a in zip(groups.values(), ps, adjusted, strict=True):
-        for place in places:
-            comparison = rows[place].comparison
-            found[place] = rows[place]._replace(
-                comparison=comparison and comparison._replace(p=p, adjusted=a, alpha=alpha)
-            )
-    return found
+        smallest = [sides * _smallest(row) for row in first]
+        adjusted = holm([*ps, *[1.0] * others], [*smallest, *[0.0] * others])[: len(ps)]
+    tested = list(rows)
+    for positions, p, a in zip(groups.values(), ps, adjusted, strict=True):
+        for place in positions:
+            tested[place] = rows[place].update(p=p, adjusted=a, alpha=alpha)
+    return tested
 
 
 def ungated(names: Sequence[str], bounded: Collection[str], evidence: Evidence, alpha: float) -> list[Tested]:
@@ -156,21 +154,19 @@ def ungated(names: Sequence[str], bounded: Collection[str], evidence: Evidence, 
     """
     measured = [name for name in names if evidence.value(name).number is not None]
     rows = [_compare(name, "", evidence) for name in measured if evidence.may_be_worse(name)]
-    rows = [row for row in rows if row.comparison and (row.comparison.worsening or 0.0) > 0]
+    rows = [row for row in rows if row.comparison and (row.comparison.regression or 0.0) > 0]
     tested = family(rows, alpha, quick=True, others=len(measured) - len(rows))
     worse = [one for one in tested if one.comparison and one.comparison.result == "worse"]
-    found: dict[str, Tested] = {}
+    by_metric: dict[str, Tested] = {}
     for row in sorted(worse, key=lambda one: (one.name not in bounded, (one.comparison and one.comparison.p) or 0.0)):
-        found.setdefault(measure(row.name).metric.name, row)
-    return list(found.values())
+        by_metric.setdefault(measure(row.name).metric.name, row)
+    return list(by_metric.values())
 
 
 def _quick_p(row: Tested, level: float) -> float:
     """Return p, of a mean by the normal approximation where it decides: for noise, and for many units that move."""
     if measure(row.name).fold != "mean":
         return _p(row, level)
-    from rag_eval.stats.differences import effects
-
     counts = effects(row.swapped).counts  # type: ignore[arg-type]
     moved = fsum(effect * count for effect, count in counts.items())
     z = moved / (sqrt(fsum(effect * effect * count for effect, count in counts.items())) or 1.0)
@@ -197,7 +193,7 @@ def _columns(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
 
 
 def _moves(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
-    """What a test depends on: of a mean the cases that move, and how far."""
+    """Return what a test depends on: for a mean, the cases that change and by how much."""
     if measure(row.name).fold != "mean" or any(None in pair for pair in row.pairs):
         return _columns(row)
     steps: Counter[float] = Counter()
@@ -219,7 +215,7 @@ def _compare(name: str, part: str, evidence: Evidence) -> Tested:
     if evidence.baseline is None:
         return Tested(name, part, evidence, nothing, None, "there is no baseline")
     if not evidence.comparable(name):
-        why = "the baseline was measured under another contract, or not at all"
+        why = "the baseline has no value of it, or defines it differently"
         return Tested(name, part, evidence, nothing, None, why)
     values = None if part else evidence.values(name)
     if values is not None:
@@ -232,28 +228,14 @@ def _compare(name: str, part: str, evidence: Evidence) -> Tested:
             "the baseline or the run has no value",
         )
     pairs, units = evidence.pairs(name, part), evidence.units(name, part)
-    found = comparison(name, pairs)
-    if found and units is not None:
-        found = found._replace(n=units.total())
-    if measure(name).metric.better != "higher":
-        pairs, units = _turned(pairs, units)
-    return Tested(name, part, evidence, pairs, found, "" if found else _why_none(evidence), units)
-
-
-def _why_none(evidence: Evidence) -> str:
-    if evidence.new_runs:
-        return "not every run is in the baseline; measure it with the same runs"
-    return "no case is in both runs under the same gold"
-
-
-def _turned(pairs: Pairs, units: Units | None) -> tuple[Pairs, Units | None]:
-    turned: Pairs = Counter({(b, a): count for (a, b), count in pairs.items()})
-    return turned, None if units is None else units.reversed()
-
-
-def _reversed(row: Tested) -> Tested:
-    pairs, units = _turned(row.pairs, row.units)
-    return row._replace(pairs=pairs, units=units)
+    pair, why = comparison(name, pairs), ""
+    if pair and units is not None:
+        pair = pair._replace(n=units.total())
+    if not pair:
+        why = "no case is in both runs with the same gold item"
+        why = "the baseline lacks some of the runs; score it with the same runs" if evidence.new_runs else why
+    row = Tested(name, part, evidence, pairs, pair, why, units)
+    return row if measure(name).metric.better == "higher" else row.reversed()
 
 
 def comparison(name: str, pairs: Pairs) -> Comparison | None:
@@ -270,27 +252,16 @@ def comparison(name: str, pairs: Pairs) -> Comparison | None:
 def _difference(name: str, old: Value, new: Value, n: int) -> Comparison | None:
     if old.number is None or new.number is None:
         return None
-    before, after = _rounded(old.number), _rounded(new.number)
+    before, after = (exactly(round(float(number), DECIMALS)) for number in (old.number, new.number))
     worse = before - after if measure(name).metric.better == "higher" else after - before
     return Comparison(float(before), float(after), float(worse), n)
 
 
-def _rounded(number: Fraction | float) -> Fraction:
-    return exactly(round(float(number), DECIMALS))
-
-
 def _enclosed(rows: Sequence[Tested], alpha: float) -> list[Tested]:
     """Return the comparisons with the interval of the drop, at the confidence 1 - alpha."""
-    if not rows:
-        return []
-    found = rows[0].evidence.each(
-        lambda row: aggregations.difference(measure(row.name), row.swapped, 1 - alpha, row.runs), rows
-    )
+    intervals = [aggregations.difference(measure(row.name), row.swapped, 1 - alpha, row.runs) for row in rows]
     return [
-        row._replace(comparison=row.comparison._replace(low=ends.low, high=ends.high))
-        if ends and row.comparison
-        else row
-        for row, ends in zip(rows, found, strict=True)
+        row.update(low=ends.low, high=ends.high) if ends else row for row, ends in zip(rows, intervals, strict=True)
     ]
 
 
@@ -303,13 +274,11 @@ def _with_runs(row: Tested, p: float) -> float:
     """Return p with the variance between several runs added."""
     if p > _LIKELY or not row.evidence.several or row.comparison is None:
         return p
-    from rag_eval.stats.clustered import p_with_runs
-
-    return p_with_runs(p, abs(row.comparison.worsening or 0.0), row.runs)
+    return p_with_runs(p, abs(row.comparison.regression or 0.0), row.runs)
 
 
 def _seed(pairs: Pairs) -> bytes:
-    """From the scores alone, so that the same scores draw the same, be they written 1 or 1.0."""
+    """Return a seed made only of the scores: the same scores draw the same, written as 1 or as 1.0."""
     rows = (
         ([one if one is None or isinstance(one, tuple) else float(one) for one in pair], n) for pair, n in pairs.items()
     )
@@ -320,8 +289,6 @@ def _smallest(row: Tested) -> float:
     """Return the smallest p that the test could have, whichever way its units are swapped: 1/2 for each that counts."""
     pairs: Pairs | Units = row.swapped
     if measure(row.name).fold in aggregations.RANKED:
-        from rag_eval.stats.differences import above_percentile
-
         pairs = above_percentile(pairs, aggregations.RANKED[measure(row.name).fold])  # type: ignore[arg-type]
     if isinstance(pairs, Counter) and row.units is None and pairs is row.pairs:
         return 0.5 ** min(1074, sum(count for (a, b), count in pairs.items() if a != b))
@@ -342,19 +309,16 @@ def _noise(row: Tested) -> _Noise | None:
     measured, pairs = measure(row.name), testable(row.swapped)
     if measured.fold != "mean" or not pairs or row.comparison is None:
         return None
-    from rag_eval.stats.differences import effects
-    from rag_eval.stats.power import noise_bound
-
-    bounds = (0.0, 1.0) if measured.metric.bounded else (0.0, None)
-    own = noise = effects(pairs, bounds)  # type: ignore[arg-type]
+    bounds = 0.0, measured.metric.top
+    spread = noise = effects(pairs, bounds)  # type: ignore[arg-type]
     if row.evidence.rerun is not None:
         again = testable(_compare(row.name, row.part, row.evidence.rerun).swapped)
         noise = effects(again, bounds) if again else noise  # type: ignore[arg-type]
-    unit = max(own.unit, noise.unit)
+    unit = max(spread.unit, noise.unit)
     if not unit:
         return None
     moves = noise.moves * (noise.unit / unit) ** 2
-    return _Noise(own.counts.total(), exactly(round(unit, DECIMALS)), noise_bound(moves, noise.counts.total()))
+    return _Noise(spread.counts.total(), exactly(round(unit, DECIMALS)), noise_bound(moves, noise.counts.total()))
 
 
 def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
@@ -362,11 +326,8 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
 
     Figures other than means have none: how far they move by chance has no formula.
     """
-    from rag_eval.stats.paired import within_reach
-    from rag_eval.stats.power import POWER, cases_needed, minimum_effect
-
-    found, noise = row.comparison, _noise(row)
-    if found is None or noise is None or not within_reach(level):
+    current, noise = row.comparison, _noise(row)
+    if current is None or noise is None or not within_reach(level):
         return row
     scaled, wanted = Fraction(margin) / noise.unit, aim(margin, bounded=measure(row.name).metric.bounded)
     runs = row.runs
@@ -376,13 +337,11 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     mde = None if least is None else round(float(least * noise.unit), DECIMALS)
     needed = None
     if runs is not None and mde is not None:
-        from rag_eval.stats.clustered import effect_with_runs
-
         mde = round(effect_with_runs(mde, level, POWER, runs), DECIMALS)
         mde = None if measure(row.name).metric.bounded and mde > 1 else mde
     elif mde is None or mde > wanted:
         needed = cases_needed(float(Fraction(wanted) / noise.unit), noise.share, scaled, level)
-    return row._replace(comparison=found._replace(mde=mde, needed=needed))
+    return row.update(mde=mde, needed=needed)
 
 
 def error_rates(
@@ -395,8 +354,6 @@ def error_rates(
     noise, margin = _noise(_compare(gate.name, gate.slice, evidence)), Decimal(gate.threshold)
     if noise is None:
         return None
-    from rag_eval.stats.power import fail_rates
-
     wanted = aim(margin, bounded=measure(gate.name).metric.bounded)
     drops = [0.0, float(Fraction(margin) * 3 / 4 / noise.unit), float(Fraction(wanted) / noise.unit)]
     rates = fail_rates(noise.n, noise.share, drops, Fraction(margin) / noise.unit, alpha, test, count)
@@ -405,8 +362,6 @@ def error_rates(
 
 def testable(pairs: Units | Pairs) -> Units | Pairs:
     """The pairs that a test of means uses: if few have both scores, only those."""
-    from rag_eval.stats.swap_units import complete, enough_in_both, has_gaps
-
     return complete(pairs) if has_gaps(pairs) and not enough_in_both(pairs) else pairs
 
 
@@ -416,21 +371,21 @@ def aim(margin: Decimal, *, bounded: bool = True) -> float:
 
 
 def _judged(gate: Gate, row: Tested) -> GateResult:
-    found = row.comparison
+    current = row.comparison
     terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
-    value = found.value if found else None
-    judged = GateResult(*terms, by_comparison(gate, found), value, None, found.n if found else 0, gate.line)
-    return judged._replace(slice=gate.slice, test=gate.test, comparison=found, why=row.why)
+    value = current.value if current else None
+    judged = GateResult(*terms, by_comparison(gate, current), value, None, current.n if current else 0, gate.line)
+    return judged._replace(slice=gate.slice, test=gate.test, comparison=current, why=row.why)
 
 
-def by_comparison(gate: Gate, found: Comparison | None) -> Outcome:
+def by_comparison(gate: Gate, comparison: Comparison | None) -> Outcome:
     """Return the outcome of a comparison: of non-inferiority by the interval, else by the margin and then the test."""
-    if found is None or found.worsening is None:
+    if comparison is None or comparison.regression is None:
         return "no_data"
-    if found.test == "non_inferiority":
-        return "passed" if found.high is not None and gate.keeps(found.high) else "failed"
-    if gate.keeps(found.worsening):
+    if comparison.test == "non_inferiority":
+        return "passed" if comparison.high is not None and gate.keeps(comparison.high) else "failed"
+    if gate.keeps(comparison.regression):
         return "passed"
-    if found.adjusted is None or found.alpha is None:
+    if comparison.adjusted is None or comparison.alpha is None:
         return "failed"
-    return "failed" if found.adjusted <= found.alpha else "inconclusive"
+    return "failed" if comparison.adjusted <= comparison.alpha else "inconclusive"

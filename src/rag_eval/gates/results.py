@@ -1,10 +1,10 @@
-"""What a report keeps of a run: the value of each metric, and the scores of each case."""
+"""Results of a run as a report keeps them: the value of each metric, and the scores of each case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import chain
+from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from rag_eval.stats.tally import Score
 
     T = TypeVar("T")
+    Split = tuple[T, Mapping[str, Shown]]
 
-_PLACES, _KEPT, _OWN = map(attrgetter, ("places", "kept", "own"))
+_REMEMBERED = 20_000
+_POSITIONS, _SHARED_SCORES, _CASE_SCORES = map(attrgetter, ("positions", "shared_scores", "case_scores"))
 _SHOWN = {float, type(None)}
 
 
@@ -47,33 +49,36 @@ class MetricResult(NamedTuple):
 
 
 class Scores(Mapping[str, Shown]):
-    """A case's score by column, of those that apply: what the scorer keeps, made a number where it is asked for.
+    """The scores of a case by column: what the scorer stores, converted to numbers on access.
 
-    As dicts the scores of many cases would take more room than all else that is known of them, and most are never
-    looked at. ``places`` says where a column stands in ``kept``, which cases share that score alike, or after that in
-    ``own``, which differ; all cases of a run share it, and it says how many there are of either.
+    Dicts of the scores of many cases would take more memory than everything else about them. ``positions`` has the
+    index of a column in ``shared_scores``, which equal cases share, continued by ``case_scores``, in which they
+    differ. All cases of a run share ``positions``.
     """
 
-    __slots__ = ("kept", "own", "places")
+    __slots__ = ("case_scores", "positions", "shared_scores")
 
     def __init__(
-        self, places: Mapping[str, int], kept: Sequence[Score | None], own: Sequence[Score | None] = ()
+        self,
+        positions: Mapping[str, int],
+        shared_scores: Sequence[Score | None],
+        case_scores: Sequence[Score | None] = (),
     ) -> None:
-        self.places, self.kept, self.own = places, kept, own
+        self.positions, self.shared_scores, self.case_scores = positions, shared_scores, case_scores
 
     def _at(self, place: int) -> Score | None:
-        shared = len(self.kept)
-        return self.kept[place] if place < shared else self.own[place - shared]
+        shared = len(self.shared_scores)
+        return self.shared_scores[place] if place < shared else self.case_scores[place - shared]
 
     def __getitem__(self, column: str) -> Shown:
-        score = self._at(self.places[column])
+        score = self._at(self.positions[column])
         if score is None:
             raise KeyError(column)
         return as_shown(score)
 
     def get(self, column: str, default: T | None = None) -> Shown | T | None:  # type: ignore[override]
-        """As a dict's; gates ask it of every case."""
-        place = self.places.get(column)
+        """Return a score by column, like a dict's ``get``; gates call it for every case."""
+        place = self.positions.get(column)
         score = None if place is None else self._at(place)
         return default if score is None else as_shown(score)
 
@@ -81,81 +86,103 @@ class Scores(Mapping[str, Shown]):
         return iter(self.as_dict())
 
     def __len__(self) -> int:
-        return sum(score is not None for score in (*self.kept, *self.own))
+        return sum(score is not None for score in (*self.shared_scores, *self.case_scores))
 
     def __repr__(self) -> str:
         return repr(self.as_dict())
 
     def as_dict(self) -> dict[str, Shown]:
-        """All of them at once."""
-        kept = (*self.kept, *self.own)
-        return {column: as_shown(score) for column, place in self.places.items() if (score := kept[place]) is not None}
+        """Return the scores of all columns that apply."""
+        return self.converted((*self.shared_scores, *self.case_scores))
+
+    def converted(self, scores: Sequence[Score | None], begin: int = 0) -> dict[str, Shown]:
+        """Return the scores that apply by column, the first of them in the column at ``begin``."""
+        columns = islice(self.positions, begin, None)
+        return {column: as_shown(score) for column, score in zip(columns, scores, strict=False) if score is not None}
+
+
+def score_splitter(convert: Callable[[Mapping[str, Shown]], T]) -> Callable[[Mapping[str, Shown]], Split[T]]:
+    """Return a function that splits the scores of a case: ``convert`` of those that cases share, and the others.
+
+    Shared scores are converted once. The cases must stay in memory, because an id distinguishes them.
+    """
+    known: dict[tuple[int, int], T] = {}
+
+    def split(case: Mapping[str, Shown]) -> Split[T]:
+        if not isinstance(case, Scores):
+            return convert({}), case
+        key = id(case.positions), id(case.shared_scores)
+        if key not in known:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known[key] = convert(case.converted(case.shared_scores))
+        return known[key], case.converted(case.case_scores, len(case.shared_scores))
+
+    return split
 
 
 class Layouts:
-    """How the scores of some cases are laid out."""
+    """The storage layouts of some cases' scores."""
 
     def __init__(self, cases: Iterable[Mapping[str, Shown]]) -> None:
         scores = _distinct(cases)
         self._plain = not set(map(type, scores)) <= {Scores}
-        # Cases of one layout share their places: one of them says how many scores are shared.
-        self._known = [] if self._plain else list({id(_PLACES(one)): one for one in scores}.values())
+        # Cases of one layout share their positions: one of them says how many scores are shared.
+        self._known = [] if self._plain else list({id(_POSITIONS(one)): one for one in scores}.values())
 
     def shares(self, column: str) -> bool:
-        """Whether all cases with the same shared scores have the same one in a column."""
-        return not self._plain and all(_PLACES(one).get(column, -1) < len(_KEPT(one)) for one in self._known)
-
-    def shared(self) -> list[str]:
-        """The columns of which that is so."""
-        columns = dict.fromkeys(chain.from_iterable(map(_PLACES, self._known)))
-        return list(filter(self.shares, columns))
+        """Return whether cases with equal shared scores have equal scores in a column."""
+        return not self._plain and all(
+            _POSITIONS(one).get(column, -1) < len(_SHARED_SCORES(one)) for one in self._known
+        )
 
 
-def _distinct(found: Iterable[T]) -> list[T]:
-    """Each object once."""
-    found = list(found)
-    return list(dict(zip(map(id, found), found, strict=True)).values())
+def _distinct(items: Iterable[T]) -> list[T]:
+    """Return each object once."""
+    items = list(items)
+    return list(dict(zip(map(id, items), items, strict=True)).values())
 
 
-def apart(cases: Sequence[Mapping[str, Shown]], shared: bool) -> Iterator[int]:
-    """For each of the cases what tells it from others, as long as they are held.
+def identities(cases: Sequence[Mapping[str, Shown]], shared: bool) -> Iterator[int]:
+    """Yield an id for each case that distinguishes it from others, as long as the cases are in memory.
 
-    ``shared`` says that it is enough to tell them apart by the scores that cases share.
+    With ``shared``, cases with the same shared scores have the same id.
     """
-    return map(id, map(_KEPT, cases) if shared else cases)
+    return map(id, map(_SHARED_SCORES, cases) if shared else cases)
 
 
 def looked_up(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
-    """The score of each case in a column, None where it does not apply; what many cases score alike is shown once."""
+    """Return the score of each case in a column, None if it does not apply; equal scores are converted once."""
     if set(map(type, cases)) != {Scores}:
         return [one.get(column) for one in cases]
-    laid_out: dict[int, list[int]] = {}
-    for at, layout in enumerate(map(id, map(_PLACES, cases))):
-        laid_out.setdefault(layout, []).append(at)
-    if len(laid_out) == 1:
+    layouts = list(map(id, map(_POSITIONS, cases)))
+    if len(set(layouts)) == 1:
         return _in_column(cases, column)
-    found: list[Shown | None] = [None] * len(cases)
-    for places in laid_out.values():
-        for at, score in zip(places, _in_column([cases[at] for at in places], column), strict=True):
-            found[at] = score
-    return found
+    laid_out: dict[int, list[int]] = {}
+    for at, layout in enumerate(layouts):
+        laid_out.setdefault(layout, []).append(at)
+    scores: list[Shown | None] = [None] * len(cases)
+    for positions in laid_out.values():
+        for at, score in zip(positions, _in_column([cases[at] for at in positions], column), strict=True):
+            scores[at] = score
+    return scores
 
 
 def _in_column(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
-    """The same of cases that are laid out alike."""
-    place, shared = _PLACES(cases[0]).get(column), len(_KEPT(cases[0]))
+    """Return the scores of cases with one layout."""
+    place, shared = _POSITIONS(cases[0]).get(column), len(_SHARED_SCORES(cases[0]))
     if place is None:
         return [None] * len(cases)
-    kept = (
-        map(itemgetter(place), map(_KEPT, cases))
+    shared_scores = (
+        map(itemgetter(place), map(_SHARED_SCORES, cases))
         if place < shared
-        else map(itemgetter(place - shared), map(_OWN, cases))
+        else map(itemgetter(place - shared), map(_CASE_SCORES, cases))
     )
-    found = list(kept)
-    if set(map(type, found)) <= _SHOWN:
-        return found
-    shown = {score: None if score is None else as_shown(score) for score in set(found)}
-    return [shown[score] for score in found]
+    values = list(shared_scores)
+    if set(map(type, values)) <= _SHOWN:
+        return values
+    shown = {score: None if score is None else as_shown(score) for score in set(values)}
+    return [shown[score] for score in values]
 
 
 class Question(NamedTuple):

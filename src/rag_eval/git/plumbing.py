@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import misread_names, shell_line, trust_no_program_here
 from rag_eval.errors import RagEvalError
-from rag_eval.git.object_ids import is_object_id
+from rag_eval.git.snapshots import is_object_id
 
 INDEX = "the index"
 """Names the index where a commit could be named."""
@@ -41,11 +41,11 @@ _EMPTY = (  # the ids of a file without content, by SHA-1 and by SHA-256
     "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
 )
 _OTHER_GIT = "Put the git of this system on the PATH first: on Windows, not that of Cygwin or MSYS."
-_MENDS = {
-    "not a git repository": "Run it inside the repository that keeps the gold.",
+_FIXES = {
+    "not a git repository": "Run it inside the repository of the gold set.",
     "dubious ownership": "Tell git that you trust the folder: git config --global --add safe.directory FOLDER",
-    "index.lock": "Wait for the other git to end; where none is at work, remove the file. Then do this again.",
-    "promisor": "This partial clone lacks what is asked for. Fetch it: git fetch --refetch --no-filter",
+    "index.lock": "Wait until the other git process ends. If there is none, remove the file. Then try again.",
+    "promisor": "This partial clone lacks the object. Fetch it: git fetch --refetch --no-filter",
     "must be run in a work tree": "Run it in a work tree, not in a bare repository.",
 }
 
@@ -69,15 +69,15 @@ class Git:
         # In a container the folder is another user's. Nothing that it configures is run, so git need not mind. Steps
         # that ran before may have set variables, and put things into its folders that are waited for without end.
         self._flags = (*_QUIET, "-c", "safe.directory=*") if foreign else _QUIET
-        self._program = _system_git() if foreign else "git"
+        self._program = next((path for path in _SYSTEM_GITS if os.access(path, os.X_OK)), "git") if foreign else "git"
         self._environment = {**_bare(), **_ENVIRONMENT} if foreign else None
         self._seconds = MOST_SECONDS if foreign else None
         self.top, self.prefix = top or folder, ""
         if top:  # the caller knows the root, and need not wait for git to say so
             return
-        found = os.fsdecode(self._run("rev-parse", "--show-toplevel", "--show-prefix"))
+        answer = os.fsdecode(self._run("rev-parse", "--show-toplevel", "--show-prefix"))
         # The last line break parts the two: a folder above the repository may have one in its name.
-        self.top, _, self.prefix = found.removesuffix("\n").rpartition("\n")
+        self.top, _, self.prefix = answer.removesuffix("\n").rpartition("\n")
 
     def files(self, *paths: str, at: str | None = INDEX) -> dict[str, str]:
         """The regular files at ``paths`` as {path: object id}; a path that ends in / means what is directly in it.
@@ -87,19 +87,19 @@ class Git:
         """
         if at is None:
             return {}
-        found: dict[str, str] = {}
+        ids: dict[str, str] = {}
         for mode, object_id, path in self._indexed(paths) if at == INDEX else self._committed(paths, at):
             folder = f"{path.rpartition('/')[0]}/"
             if path in paths or (folder in paths and mode != "040000"):
                 _refuse_irregular(mode, path)
-                found[path] = object_id
+                ids[path] = object_id
             elif below := next((name for name in paths if path.startswith(f"{name}/")), None):
                 _refuse_irregular("040000", below)
-        self._refuse_submodules([path for path in paths if path not in found and not path.endswith("/")], at)
-        return found
+        self._refuse_submodules([path for path in paths if path not in ids and not path.endswith("/")], at)
+        return ids
 
     def _refuse_submodules(self, missing: list[str], at: str) -> None:
-        """What is in a submodule is in another repository, and git lists nothing of it: that is not nothing there."""
+        """Refuse paths in submodules: git lists nothing of them, although files are there."""
         above = {path[:end] for path in missing for end, letter in enumerate(path) if letter == "/"}
         if above:
             listing = ("ls-files", "--stage", "-z") if at == INDEX else ("ls-tree", "-z", "--full-tree", _checked(at))
@@ -109,15 +109,15 @@ class Git:
 
     def blob(self, path: str, at: str | None = INDEX) -> bytes | None:
         """The bytes of one file of the index or of a commit, None when it is not there."""
-        found = self.files(path, at=at)
-        return self.contents(found.values())[found[path]] if path in found else None
+        ids = self.files(path, at=at)
+        return self.contents(ids.values())[ids[path]] if path in ids else None
 
     def at(self, commit: str) -> GitTree:
         """The files of a commit, given by its id, or of the index."""
         return GitTree(self, commit)
 
     def entries(self, commit: str, folder: str) -> dict[str, str]:
-        """What stands directly in ``folder`` of a commit (empty, or ending in /): the object id of each name."""
+        """Return the object id of each name directly in ``folder`` of a commit (empty, or ending in /)."""
         where = [folder] if folder else []
         rows = _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *where))
         return {path.rpartition("/")[2]: words[2] for words, path in rows}
@@ -132,19 +132,19 @@ class Git:
             data = self._run("cat-file", kind, _checked(object_id))
         except GitError as error:
             if kind == "commit" and "git cat-file failed" in str(error) and self.resolve(object_id) is None:
-                missing = f"This clone does not hold commit {object_id[:12]}. Fetch it: fetch-depth: 2 or more"
+                missing = f"This clone does not have commit {object_id[:12]}. Fetch it: fetch-depth: 2 or more"
                 raise GitError(missing) from None
             raise
-        return held(kind, object_id, data)
+        return checked_bytes(kind, object_id, data)
 
     def history(self, *tips: str) -> dict[str, bytes]:
         """The commits that git takes for the history of ``tips``, given by their ids, each held to its own id.
 
         Which they are is git's word, so some may lack, or be of no such history.
         """
-        listed = self._run("rev-list", *map(_checked, tips), "--", also=(128,)).decode("ascii").split()
-        answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in listed).encode())
-        return {name: held("commit", name, data) for name, data in _batch(answer, listed, b"commit")}
+        ids = self._run("rev-list", *map(_checked, tips), "--", also=(128,)).decode("ascii").split()
+        answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in ids).encode())
+        return {name: checked_bytes("commit", name, data) for name, data in _batch(answer, ids, b"commit")}
 
     def contents(self, object_ids: Iterable[str], kind: str = "blob") -> dict[str, bytes]:
         """The bytes of many blobs, or objects of another kind, by object id, read by one process."""
@@ -156,24 +156,24 @@ class Git:
 
     def resolve(self, ref: str) -> str | None:
         """The id of the commit that ``ref`` names, None when it names none here."""
-        found = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", also=(1, 128))
-        text = found.decode("ascii", "replace").strip()
+        answer = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", also=(1, 128))
+        text = answer.decode("ascii", "replace").strip()
         return text if is_object_id(text) else None
 
     def last(self) -> str | None:
         """The id of the last commit, None before the first; one that cannot be read is no reason to begin anew."""
-        found = self.resolve("HEAD")
-        if found is None and self._run("rev-parse", "--verify", "--quiet", "HEAD", also=(1,)):
+        commit = self.resolve("HEAD")
+        if commit is None and self._run("rev-parse", "--verify", "--quiet", "HEAD", also=(1,)):
             raise GitError("The last commit cannot be read. Check the repository with: git fsck")
-        return found
+        return commit
 
     def merge_base(self, one: str, other: str) -> str:
         """The id of the best common ancestor of two commits, given by their ids."""
-        found = self._run("merge-base", _checked(one), _checked(other), also=(1,)).decode("ascii").strip()
-        if not found:
+        answer = self._run("merge-base", _checked(one), _checked(other), also=(1,)).decode("ascii").strip()
+        if not answer:
             hint = "If this is a shallow clone, fetch its history: git fetch --unshallow"
             raise GitError(f"The commits {one[:12]} and {other[:12]} have no common ancestor here. {hint}")
-        return _checked(found.split()[0])
+        return _checked(answer.split()[0])
 
     def staged(self) -> list[bytes]:
         """The paths that the index and HEAD have otherwise."""
@@ -182,26 +182,26 @@ class Git:
     def staged_texts(self, *paths: str) -> list[bytes]:
         """The bytes of the files of the index at ``paths``; those that are not there are left out."""
         answer = self._run("cat-file", "--batch", data="".join(f":{path}\n" for path in paths).encode())
-        found, at = [], 0
+        texts, at = [], 0
         while at < len(answer):
             end = answer.index(b"\n", at)
             words = answer[at:end].split(b" ")
             size = int(words[2]) if len(words) == 3 and words[1] == b"blob" else None
             at = end + 1 + (size + 1 if size is not None else 0)
-            found += [answer[end + 1 : end + 1 + size]] if size is not None else []
-        return found
+            texts += [answer[end + 1 : end + 1 + size]] if size is not None else []
+        return texts
 
     def last_change(self, path: str, commit: str) -> str | None:
         """The id of the last commit up to ``commit`` that touched ``path``, None where none did."""
-        found = self._run("rev-list", "--max-count=1", _checked(commit), "--", path).decode("ascii").strip()
-        return found or None
+        answer = self._run("rev-list", "--max-count=1", _checked(commit), "--", path).decode("ascii").strip()
+        return answer or None
 
     def count(self, base: str, head: str) -> int:
-        """How many commits ``head`` has that ``base`` has not."""
+        """Return the number of commits that ``head`` has and ``base`` does not."""
         return int(self._run("rev-list", "--count", f"{_checked(base)}..{_checked(head)}"))
 
     def committed(self, commit: str) -> int:
-        """When a commit was made, in seconds since 1970."""
+        """Return the time of a commit in seconds since 1970."""
         lines = self._run("cat-file", "commit", _checked(commit)).split(b"\n\n", 1)[0].split(b"\n")
         made = next(line for line in lines if line.startswith(b"committer "))
         return int(made.rsplit(b" ", 2)[1])
@@ -223,19 +223,19 @@ class Git:
 
     @property
     def shallow(self) -> bool:
-        """Whether this clone does not hold all history."""
+        """Return whether this clone lacks history."""
         return self._run("rev-parse", "--is-shallow-repository").strip() == b"true"
 
     def email(self) -> str | None:
-        """``user.email`` of the configuration, None when it is not set."""
+        """Return ``user.email`` of the configuration, None if it is not set."""
         return os.fsdecode(self._run("config", "--get", "user.email", also=(1,))).strip() or None
 
     def stage(self, path: str, data: bytes) -> None:
         """Put ``data`` into the index as the file ``path``, byte for byte: no filter, no line-ending conversion."""
         written = self._run("hash-object", "-w", "--stdin", "--no-filters", data=data).decode("ascii").strip()
         # To write the index, git compares files that changed just now, through the filters that are configured.
-        listed = self._run("config", "--null", "--name-only", "--get-regexp", r"^filter\.", also=(1,))
-        filters = dict.fromkeys(os.fsdecode(listed).split("\0")[:-1], "")
+        configured = self._run("config", "--null", "--name-only", "--get-regexp", r"^filter\.", also=(1,))
+        filters = dict.fromkeys(os.fsdecode(configured).split("\0")[:-1], "")
         filters |= {name: "false" for name in filters if name.endswith(".required")}
         self._run("update-index", "--add", "--cacheinfo", f"100644,{_checked(written)},{path}", settings=filters)
 
@@ -250,7 +250,7 @@ class Git:
                 yield mode, object_id, path
 
     def _announced(self, path: str) -> bool:
-        """Whether ``git add -N`` has but announced a path: its content is yet to come, and no commit would hold it."""
+        """Return whether ``git add -N`` has only announced a path: its content would be in no commit."""
         nothing = self._run("hash-object", "-t", "tree", "--stdin").decode("ascii").strip()
         return not self._run("diff-index", *_STAGED, _checked(nothing), "--", path)
 
@@ -263,7 +263,7 @@ class Git:
         self, *command: str, data: bytes = b"", also: tuple[int, ...] = (), settings: Mapping[str, str] | None = None
     ) -> bytes:
         if any("\0" in word for word in command):
-            raise GitError("A path or ref with a NUL character names nothing in git. Correct it.")
+            raise GitError("A path or ref contains a NUL character. Remove it.")
         if (misread := misread_names()) and not all(word.isascii() for word in command):
             raise GitError(misread)  # git would not find it, and what is not there is never wrong
         trust_no_program_here()
@@ -279,15 +279,18 @@ class Git:
                 timeout=self._seconds,
             )
         except subprocess.TimeoutExpired:
-            what = f"git {command[0]} did not end within {MOST_SECONDS:.0f} s"
+            what = f"git {command[0]} did not end within {MOST_SECONDS:.0f} seconds"
             raise GitTimeout(f"{what}. Check the repository with: git fsck") from None
         except OSError as error:
             if not os.path.isdir(self.top):  # noqa: PTH112 - start-up time
-                missing = f"git takes {quoted(self.top, 200)} for the root, and there is no such folder"
+                missing = f"git reports the root {quoted(self.top, 200)}, but there is no such folder"
                 raise GitError(f"{missing}. {_OTHER_GIT}") from None
             raise GitError(f"git cannot be run ({error.strerror}). Install git and put it on the PATH.") from None
         if done.returncode and done.returncode not in also:
-            raise _failed(command[0], done.stderr.decode("utf-8", "replace"))
+            stderr = done.stderr.decode("utf-8", "replace")
+            reason = one_line(stderr, 200)
+            fix = next((hint for sign, hint in _FIXES.items() if sign in stderr), "Check the repository with: git fsck")
+            raise GitError(f"git {command[0]} failed: {reason or 'it gave no reason'}. {fix}")
         return done.stdout
 
 
@@ -295,10 +298,10 @@ def _configured(environ: Mapping[str, str], settings: Mapping[str, str]) -> dict
     """Return the variables that configure git for one command, behind those that are set."""
     count = environ.get("GIT_CONFIG_COUNT", "")[:6]
     start = int(count) if count.isdecimal() else 0
-    found = {"GIT_CONFIG_COUNT": str(start + len(settings))}
+    variables = {"GIT_CONFIG_COUNT": str(start + len(settings))}
     for place, (name, value) in enumerate(settings.items(), start):
-        found |= {f"GIT_CONFIG_KEY_{place}": name, f"GIT_CONFIG_VALUE_{place}": value}
-    return found
+        variables |= {f"GIT_CONFIG_KEY_{place}": name, f"GIT_CONFIG_VALUE_{place}": value}
+    return variables
 
 
 class GitTree(NamedTuple):
@@ -316,7 +319,7 @@ class GitTree(NamedTuple):
         return self.git.contents(object_ids)
 
     def entries(self, folder: str) -> dict[str, str]:
-        """What stands directly in a folder of a commit."""
+        """Return the entries directly in a folder of a commit."""
         return self.git.entries(self.commit, folder)
 
 
@@ -326,12 +329,8 @@ def _refuse_irregular(mode: str, path: str) -> None:
     refuse_irregular(mode, path)
 
 
-def _system_git() -> str:
-    return next((path for path in _SYSTEM_GITS if os.access(path, os.X_OK)), "git")
-
-
 def _bare() -> dict[str, str]:
-    """What git is given in a folder that others may have prepared: nothing that a step of a job can set."""
+    """Return the environment of git in an untrusted folder: nothing that a step of a job can set."""
     of_windows = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if os.name == "nt" and name in os.environ}
     nowhere = dict.fromkeys(("HOME", "GIT_CONFIG_GLOBAL"), os.devnull)
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "GIT_CONFIG_NOSYSTEM": "1", **nowhere, **of_windows}
@@ -343,12 +342,12 @@ def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:
         yield words.split(" "), path
 
 
-def held(kind: str, object_id: str, data: bytes) -> bytes:
+def checked_bytes(kind: str, object_id: str, data: bytes) -> bytes:
     """The bytes of an object, which are those that its id was made of, or none at all."""
     from rag_eval.git import snapshots  # start-up time: hooks look at nothing that was changed, mostly
 
     if snapshots.object_id(data, kind, like=object_id) != object_id:
-        raise GitError(f"The object {object_id[:12]} is not what its id says. Check the repository with: git fsck")
+        raise GitError(f"The object {object_id[:12]} does not match its id. Check the repository with: git fsck")
     return data
 
 
@@ -366,11 +365,5 @@ def _batch(answer: bytes, wanted: list[str], kind: bytes) -> Iterator[tuple[str,
 
 def _checked(object_id: str) -> str:
     if not is_object_id(object_id):
-        raise GitError(f"{quoted(object_id)} is no object id. Resolve the ref first.")
+        raise GitError(f"{quoted(object_id)} is not an object id. Resolve the ref first.")
     return object_id
-
-
-def _failed(verb: str, stderr: str) -> GitError:
-    said = one_line(stderr, 200)
-    fix = next((hint for sign, hint in _MENDS.items() if sign in stderr), "Check the repository with: git fsck")
-    return GitError(f"git {verb} failed: {said or 'it gave no reason'}. {fix}")

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple, Protocol
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import RagEvalError
+
+FOLDERS = ("040000", "40000")
+_REGULAR = ("100644", "100755")
+_KINDS = {"120000": "a symbolic link", "160000": "a submodule", **dict.fromkeys(FOLDERS, "a folder")}
+_SHA256 = 64  # hexadecimal digits
+_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # by SHA-1 or by SHA-256
 
 
 class Tree(Protocol):
@@ -27,7 +34,7 @@ class Snapshot(Tree, Protocol):
     """The tree of a commit, whose folders have ids too."""
 
     def entries(self, folder: str) -> dict[str, str]:
-        """What stands directly in ``folder`` (empty: the root): the object id of each name, folders included."""
+        """Return the object id of each name directly in ``folder`` (empty: the root), folders included."""
 
 
 class _Nothing(NamedTuple):
@@ -50,7 +57,7 @@ NOTHING: Snapshot = _Nothing()
 
 
 class Entry(NamedTuple):
-    """What a name in a folder stands for: git's mode, and the object's id."""
+    """An entry of a folder: git's mode, and the object's id."""
 
     mode: str
     id: str
@@ -69,16 +76,16 @@ class CommitTree:
 
     def files(self, *paths: str) -> dict[str, str]:
         """The regular files at ``paths``; a path that ends in / means what is directly in it."""
-        found = {}
+        ids = {}
         for path in paths:
             folder, _, name = path.rpartition("/")
             rows = self._at(folder)
-            for each, entry in rows.items() if not name else [(name, rows[name])] if name in rows else []:
-                whole = f"{folder}/{each}" if folder else each
+            for name_in_folder, entry in rows.items() if not name else [(name, rows[name])] if name in rows else []:
+                whole = f"{folder}/{name_in_folder}" if folder else name_in_folder
                 if name or entry.mode not in FOLDERS:
                     refuse_irregular(entry.mode, whole)
-                    found[whole] = entry.id
-        return found
+                    ids[whole] = entry.id
+        return ids
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
         """The bytes of files by object id."""
@@ -89,7 +96,7 @@ class CommitTree:
         return {name: self._data[name] for name in wanted}
 
     def entries(self, folder: str) -> dict[str, str]:
-        """What stands directly in ``folder`` (empty, or ending in /): the object id of each name."""
+        """Return the object id of each name directly in ``folder`` (empty, or ending in /)."""
         return {name: entry.id for name, entry in self._at(folder.rstrip("/")).items()}
 
     def _at(self, path: str) -> dict[str, Entry]:
@@ -110,13 +117,8 @@ class CommitTree:
         return self._known[folder_id]
 
 
-FOLDERS = ("040000", "40000")
-_REGULAR = ("100644", "100755")
-_KINDS = {"120000": "a symbolic link", "160000": "a submodule", **dict.fromkeys(FOLDERS, "a folder")}
-
-
 class Irregular(RagEvalError):
-    """Something else stands in git where a file is meant: at ``path``, and whether that is a folder."""
+    """An entry of git that is not a regular file: its ``path``, and whether it is a folder."""
 
     def __init__(self, message: str, path: str, folder: bool) -> None:
         super().__init__(message)
@@ -142,13 +144,10 @@ def object_id(data: bytes, kind: str = "blob", like: str = "") -> str:
     return hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False).hexdigest()
 
 
-_SHA256 = 64  # hexadecimal digits
-
-
 def read(tree: Tree, path: str) -> bytes | None:
     """The bytes of one file, None when it is not there."""
-    found = tree.files(path)
-    return tree.contents(found.values())[found[path]] if path in found else None
+    ids = tree.files(path)
+    return tree.contents(ids.values())[ids[path]] if path in ids else None
 
 
 def read_regular(tree: Tree, path: str) -> bytes | None:
@@ -164,10 +163,10 @@ def lost(one: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[str]:
     return sorted(path for path, there in _near_changes(one, other, endings) if not there)
 
 
-def left_near_changes(one: Snapshot, other: Snapshot, names: tuple[str, ...]) -> list[str]:
+def files_near_changes(one: Snapshot, other: Snapshot, names: tuple[str, ...]) -> list[str]:
     """The paths of files of some ``names`` that both trees have, in folders in or below which something differs."""
-    found = _near_changes(one, other, names)
-    return sorted(path for path, there in found if there and path.rpartition("/")[2] in names)
+    changed = _near_changes(one, other, names)
+    return sorted(path for path, there in changed if there and path.rpartition("/")[2] in names)
 
 
 def named_files(tree: Snapshot, names: tuple[str, ...], most: int) -> list[str]:
@@ -175,23 +174,23 @@ def named_files(tree: Snapshot, names: tuple[str, ...], most: int) -> list[str]:
 
     A name with a dot in it is taken for a file's: nothing tells them apart without another look at each.
     """
-    found, folders = [], [""]
+    paths, folders = [], [""]
     for folder in folders:
         inside = _entries(tree, folder)
-        found += [folder + name for name in names if name in inside]
+        paths += [folder + name for name in names if name in inside]
         folders += [f"{folder}{name}/" for name in sorted(inside) if "." not in name][: max(0, most - len(folders))]
-    return found
+    return paths
 
 
 def _near_changes(one: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[tuple[str, bool]]:
     """The files with some ``endings`` in differing folders of a tree, and whether the other tree has them too."""
-    found, rest = [], [""]
+    changed, rest = [], [""]
     while rest:
         folder = rest.pop()
         before, after = _entries(one, folder), _entries(other, folder)
-        found += [(folder + name, name in after) for name in before if name.endswith(endings)]
-        rest += [f"{folder}{each}/" for each in before if before[each] != after.get(each)]
-    return found
+        changed += [(folder + name, name in after) for name in before if name.endswith(endings)]
+        rest += [f"{folder}{subfolder}/" for subfolder in before if before[subfolder] != after.get(subfolder)]
+    return changed
 
 
 def _entries(tree: Snapshot, folder: str) -> dict[str, str]:
@@ -204,11 +203,16 @@ def _entries(tree: Snapshot, folder: str) -> dict[str, str]:
 def differing(one: Snapshot, other: Snapshot, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:
     """The first ``most`` paths that two trees do not have alike, but for those in ``skip`` (folders end in a slash)."""
     before, after = one.entries(folder), other.entries(folder)
-    found: list[str] = []
+    paths: list[str] = []
     for name in sorted(before.keys() | after.keys()):
         path = folder + name
-        if len(found) >= most or before.get(name) == after.get(name) or path in skip or f"{path}/" in skip:
+        if len(paths) >= most or before.get(name) == after.get(name) or path in skip or f"{path}/" in skip:
             continue
         below = any(one_skipped.startswith(f"{path}/") for one_skipped in skip)
-        found += differing(one, other, skip, most - len(found), f"{path}/") if below else [path]
-    return found
+        paths += differing(one, other, skip, most - len(paths), f"{path}/") if below else [path]
+    return paths
+
+
+def is_object_id(text: str) -> bool:
+    """Return whether ``text`` is a full object id, as git writes it."""
+    return _ID.fullmatch(text) is not None

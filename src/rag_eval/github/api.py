@@ -13,12 +13,12 @@ from urllib.parse import quote, urlencode
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
 from rag_eval.git import commit_objects
-from rag_eval.git.object_ids import is_object_id
-from rag_eval.git.snapshots import object_id
+from rag_eval.git.commit_objects import commit_bytes, tree_bytes
+from rag_eval.git.snapshots import is_object_id, object_id
 from rag_eval.github.http_client import GRAPHQL, Http, Request, text_of
 from rag_eval.github.http_client import GitHubError as GitHubError
 from rag_eval.github.http_client import Network as Network
-from rag_eval.github.raw_objects import commit_bytes, tree_bytes
+from rag_eval.gold.signoff.identity import Authorship, Review
 
 BOT = "github-actions[bot]"
 """The login that writes with a workflow's own token."""
@@ -31,8 +31,8 @@ _RAW, _SHA = "application/vnd.github.raw+json", "application/vnd.github.sha"
 _REPOSITORY = re.compile(r"(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+", re.ASCII)
 _REF = re.compile(r"(?!.*\.\.)[^\x00-\x20\x7f~^:?*\[\\]+")
 _CO_AUTHOR = re.compile(r"(?im)^[ \t]*co-authored-by[ \t]*:[ \t]*([^<\n]*)(?:<([^>\n]*)>)?")
-_NAME = "ask for its own name"
-_SURPRISE = "is a proxy in between?"
+_NAME = "read the login of the token"
+_SURPRISE = "Check if a proxy changed it."
 
 
 class Comment(NamedTuple):
@@ -60,26 +60,12 @@ class OpenPull(NamedTuple):
     head: str
 
 
-class Review(NamedTuple):
-    """One review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING, and the commit that was looked at."""
+class CheckRun(NamedTuple):
+    """A check run; ``external_id`` is the name that its writer gave it."""
 
     id: int
-    user: str
-    state: str
-    commit: str
-
-
-class Authorship(NamedTuple):
-    """Somebody whom a commit names as its author or co-author.
-
-    ``login`` is the account that GitHub knows by the e-mail address; it looks up no co-authors: there it is None.
-    """
-
-    sha: str
-    login: str | None
-    name: str
-    email: str
-    co_author: bool = False
+    url: str
+    external_id: str
 
 
 class GitHub:
@@ -90,7 +76,7 @@ class GitHub:
 
     def __init__(self, api_url: str, token: str, repository: str, network: Network | None = None) -> None:
         if not _REPOSITORY.fullmatch(repository):
-            raise UsageError(f"{quoted(repository)} is no repository. Give it as owner/name.")
+            raise UsageError(f"{quoted(repository)} is not a repository. Write it as owner/name.")
         self.repository = repository
         self._http = Http(api_url, token, network or Network())
         self._raw: dict[str, bytes] = {}
@@ -99,11 +85,11 @@ class GitHub:
         return f"GitHub({self._http.address.geturl()!r}, {self.repository!r})"
 
     def limit_outage(self, seconds: float) -> None:
-        """From now on, stop waiting for a GitHub that is down when failures in a row took so many seconds."""
+        """Stop waiting for a GitHub that is down when failures in a row took so many seconds."""
         self._http.outage_limit = seconds
 
     def login(self) -> str:
-        """Whose comments ours are.
+        """The login under which this client writes comments.
 
         The token of a workflow or of a GitHub App may not ask the REST API, but GraphQL; where that does not say
         either, it is taken for a workflow's own, which writes as ``github-actions[bot]``.
@@ -118,16 +104,16 @@ class GitHub:
     def _viewer(self) -> str:
         request = Request("POST", GRAPHQL, _NAME, content={"query": "query { viewer { login } }"})
         try:
-            said = self._http.send(request).json()
+            answer = self._http.send(request).json()
         except GitHubError:
             return ""
-        data = said.get("data") if isinstance(said, dict) else None
+        data = answer.get("data") if isinstance(answer, dict) else None
         return text_of(data.get("viewer") if isinstance(data, dict) else None, "login")
 
     def comments(self, number: int) -> Iterator[Comment]:
         """All comments of the issue or pull request ``number``, oldest first, page by page."""
         path = self._path(f"issues/{number:d}/comments")
-        for row in self._listed(path, "read the comments", "pull-requests: read"):
+        for row in self._all_pages(path, "read the comments", "pull-requests: read"):
             yield _comment(row)
 
     def create_comment(self, number: int, body: str, already: Callable[[], Comment | None]) -> Comment:
@@ -137,10 +123,10 @@ class GitHub:
         mean that nothing was written.
         """
         path = self._path(f"issues/{number:d}/comments")
-        tries = self._http.tries(Request("POST", path, "comment", "pull-requests: write", content={"body": body}))
-        while (answer := next(tries)) is None:
-            if found := already():
-                return found
+        attempts = self._http.attempts(Request("POST", path, "comment", "pull-requests: write", content={"body": body}))
+        while (answer := next(attempts)) is None:
+            if comment := already():
+                return comment
         return _comment(answer.json())
 
     def update_comment(self, comment_id: int, body: str) -> Comment:
@@ -150,6 +136,28 @@ class GitHub:
         answer = self._http.send(request)
         return _comment(answer.json())
 
+    def check_runs(self, sha: str, name: str) -> list[CheckRun]:
+        """Return the newest check runs of a commit with this name, 100 at most."""
+        asked = urlencode({"check_name": name, "per_page": _PER_PAGE})
+        aim = f"read the check runs of {sha[:12]}"
+        answer = self._object(f"commits/{_checked_hash(sha)}/check-runs?{asked}", aim, "checks: read")
+        return [_check_run(row) for row in _list(answer.get("check_runs"))]
+
+    def create_check_run(self, content: Mapping[str, Any], already: Callable[[], CheckRun | None]) -> CheckRun:
+        """Write a new check run; ``already`` is what it is for :meth:`create_comment`."""
+        path = self._path("check-runs")
+        attempts = self._http.attempts(Request("POST", path, "write the check run", "checks: write", content=content))
+        while (answer := next(attempts)) is None:
+            if check_run := already():
+                return check_run
+        return _check_run(answer.json())
+
+    def add_to_check_run(self, check_id: int, output: Mapping[str, Any]) -> bool:
+        """Add annotations to a check run. False if GitHub failed: another try might add them twice."""
+        path = self._path(f"check-runs/{check_id:d}")
+        request = Request("PATCH", path, "add annotations", "checks: write", content={"output": output})
+        return next(self._http.attempts(request)) is not None
+
     def commit(self, ref: str) -> str:
         """The full hash of the commit that a branch, tag or hash stands for now. Status 404 or 422: there is none."""
         where = self._path(f"commits/{quote(_checked_ref(ref), safe='')}")
@@ -158,17 +166,17 @@ class GitHub:
 
     def default_branch(self) -> str:
         """The name of the branch that the repository shows first."""
-        found = text_of(self._object("", "read the repository", "contents: read"), "default_branch")
-        if not found:
-            raise _odd("no repository")
-        return found
+        branch = text_of(self._object("", "read the repository", "contents: read"), "default_branch")
+        if not branch:
+            raise _unexpected("not a repository")
+        return branch
 
     def parents(self, sha: str) -> list[str]:
         """The hashes of a commit's parents, in git's order."""
         return commit_objects.parents(self, sha)
 
     def tree(self, sha: str) -> list[TreeEntry]:
-        """What a folder holds, by the hash of its tree or, for the root, of a commit; not what is below it."""
+        """Return the entries of a folder by the hash of its tree or, for the root, of a commit, without subfolders."""
         entries = self._entries(sha)
         if self._tree_bytes(entries, sha) is None and self._tree_bytes(entries, commit_objects.root(self, sha)) is None:
             raise _other("tree", sha)
@@ -181,8 +189,8 @@ class GitHub:
         return self._raw[sha]
 
     def _commit(self, sha: str) -> bytes:
-        found = self._object(f"git/commits/{_checked_hash(sha)}", f"read commit {sha[:12]}", "contents: read")
-        data = commit_bytes(found, sha)
+        answer = self._object(f"git/commits/{_checked_hash(sha)}", f"read commit {sha[:12]}", "contents: read")
+        data = commit_bytes(answer, sha)
         if data is None:
             raise _other("commit", sha)
         return data
@@ -197,10 +205,10 @@ class GitHub:
         return tree_bytes(((entry.mode, entry.path, entry.sha) for entry in entries), sha)
 
     def _entries(self, sha: str) -> list[TreeEntry]:
-        found = self._object(f"git/trees/{_checked_hash(sha)}", f"read tree {sha[:12]}", "contents: read")
-        if found.get("truncated") is not False:
+        answer = self._object(f"git/trees/{_checked_hash(sha)}", f"read tree {sha[:12]}", "contents: read")
+        if answer.get("truncated") is not False:
             raise GitHubError(0, f"GitHub lists only a part of tree {sha[:12]}. Keep fewer files in one folder.")
-        return [_entry(row) for row in _list(found.get("tree"))]
+        return [_entry(row) for row in _list(answer.get("tree"))]
 
     def blob(self, sha: str) -> bytes:
         """The bytes of the file that git keeps under ``sha``, which they are held to: no others are ever given."""
@@ -214,50 +222,50 @@ class GitHub:
         """The hash of the best common ancestor of two branches, tags or hashes."""
         ends = "...".join(quote(_checked_ref(ref), safe="") for ref in (base, head))
         aim = f"compare {quoted(base)} with {quoted(head)}"
-        found = self._object(f"compare/{ends}?per_page=1", aim, "contents: read")
-        return _sha(text_of(found.get("merge_base_commit"), "sha"))
+        answer = self._object(f"compare/{ends}?per_page=1", aim, "contents: read")
+        return _sha(text_of(answer.get("merge_base_commit"), "sha"))
 
     def opened_by(self, number: int) -> str:
         """The login of who opened the pull request ``number``, empty where the account is gone."""
-        found = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
-        _number(found)  # else it is no pull request, and that nobody opened it says nothing
-        return text_of(found.get("user"), "login")
+        answer = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
+        _number(answer)  # else it is no pull request, and that nobody opened it says nothing
+        return text_of(answer.get("user"), "login")
 
     def open_pulls(self, owner: str = "", branch: str = "") -> Iterator[OpenPull]:
         """The open pull requests of a branch of ``owner``'s; where one of both is empty, all that are open."""
         end = {"head": f"{owner}:{branch}"} if owner and branch else {}
         asked = urlencode({"state": "open", "sort": "updated", "direction": "desc", **end})
-        for row in self._listed(f"{self._path('pulls')}?{asked}", "list the pull requests", "pull-requests: read"):
+        for row in self._all_pages(f"{self._path('pulls')}?{asked}", "list the pull requests", "pull-requests: read"):
             yield OpenPull(_number(row), _sha(text_of(row.get("head"), "sha")))
 
     def reviews(self, number: int) -> list[Review]:
         """All reviews of the pull request ``number``, oldest first."""
         path = self._path(f"pulls/{number:d}/reviews")
-        return [_review(row) for row in self._listed(path, "read the reviews", "pull-requests: read")]
+        return [_review(row) for row in self._all_pages(path, "read the reviews", "pull-requests: read")]
 
     def commits_touching(self, paths: tuple[str, ...], head: str, within: int) -> list[Authorship]:
-        """Who the commits of pull request ``within`` name as authors, of those that touch one of ``paths``.
+        """Return the authors that the commits of pull request ``within`` name, of those that touch one of ``paths``.
 
         ``head`` is the last commit of the pull request. Raises GitHubError where the pull request has moved on, and
         where it has as many commits as GitHub lists: there may be more.
         """
         commits = self._pull_commits(within)
         if head not in commits:
-            raise GitHubError(0, f"#{within} has moved on from {head[:12]}. Look at the run of its newest commit.")
+            raise GitHubError(0, f"#{within} has newer commits than {head[:12]}. Look at the run of its newest commit.")
         touching = {sha for path in paths for sha in self._history(path, head)}
         return [one for sha, row in commits.items() if sha in touching for one in _authors(sha, row)]
 
     def pull_head(self, number: int) -> str:
         """The hash of the last commit of a pull request."""
-        found = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
-        return _sha(text_of(found.get("head"), "sha"))
+        answer = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
+        return _sha(text_of(answer.get("head"), "sha"))
 
     def _pull_commits(self, number: int) -> dict[str, Mapping[str, Any]]:
         path = self._path(f"pulls/{number:d}/commits")
-        rows = list(self._listed(path, "read the commits", "pull-requests: read"))
+        rows = list(self._all_pages(path, "read the commits", "pull-requests: read"))
         if len(rows) >= MOST_COMMITS:
-            what = f"#{number} has {MOST_COMMITS} commits or more, and GitHub lists no further"
-            raise GitHubError(0, f"{what}: who wrote the others cannot be known. Split the pull request.")
+            what = f"#{number} has {MOST_COMMITS} or more commits, and GitHub does not list the others"
+            raise GitHubError(0, f"{what}: their authors are unknown. Split the pull request.")
         return {_sha(text_of(row, "sha")): row for row in rows}
 
     def last_change(self, path: str, head: str) -> str | None:
@@ -269,38 +277,38 @@ class GitHub:
         return _sha(text_of(rows[0], "sha")) if rows else None
 
     def ahead(self, base: str, head: str) -> int:
-        """How many commits ``head`` has that ``base`` has not."""
+        """Return the number of commits that ``head`` has and ``base`` does not."""
         ends = "...".join(_checked_hash(sha) for sha in (base, head))
-        found = self._object(f"compare/{ends}?per_page=1", f"compare {base[:12]} with {head[:12]}", "contents: read")
-        count = found.get("ahead_by")
+        answer = self._object(f"compare/{ends}?per_page=1", f"compare {base[:12]} with {head[:12]}", "contents: read")
+        count = answer.get("ahead_by")
         if not isinstance(count, int):
-            raise _odd("no comparison")
+            raise _unexpected("not a comparison")
         return count
 
     def committed(self, sha: str) -> str:
-        """When a commit was made, as ``2026-11-21T10:00:00Z``."""
-        found = self._object(f"git/commits/{_checked_hash(sha)}", f"read commit {sha[:12]}", "contents: read")
-        return text_of(found.get("committer"), "date")
+        """Return the time of a commit, as ``2026-11-21T10:00:00Z``."""
+        answer = self._object(f"git/commits/{_checked_hash(sha)}", f"read commit {sha[:12]}", "contents: read")
+        return text_of(answer.get("committer"), "date")
 
     def _history(self, path: str, head: str) -> Iterator[str]:
         where = f"{self._path('commits')}?{urlencode({'sha': _checked_hash(head), 'path': _checked_path(path)})}"
-        for row in self._listed(where, f"read the history of {quoted(path)}", "contents: read"):
+        for row in self._all_pages(where, f"read the history of {quoted(path)}", "contents: read"):
             yield _sha(text_of(row, "sha"))
 
     def _object(self, rest: str, aim: str, needs: str) -> Mapping[str, Any]:
         return _object(self._http.send(Request("GET", self._path(rest), aim, needs)).json(), "JSON object")
 
-    def _listed(self, path: str, aim: str, needs: str) -> Iterator[Mapping[str, Any]]:
+    def _all_pages(self, path: str, aim: str, needs: str) -> Iterator[Mapping[str, Any]]:
         """The rows of all pages."""
         joint = "&" if "?" in path else "?"
         for page in range(1, _MOST_PAGES + 1):
             answer = self._http.send(Request("GET", f"{path}{joint}per_page={_PER_PAGE}&page={page}", aim, needs))
-            found = _list(answer.json())
-            yield from (_object(row, "list of objects") for row in found)
+            rows = _list(answer.json())
+            yield from (_object(row, "list of objects") for row in rows)
             # Only whether there is a next page is taken from the header: the address in it may name another host.
-            if len(found) < _PER_PAGE and 'rel="next"' not in answer.headers.get("link", ""):
+            if len(rows) < _PER_PAGE and 'rel="next"' not in answer.headers.get("link", ""):
                 return
-        raise GitHubError(0, f"Could not {aim}: there are over {_PER_PAGE * _MOST_PAGES}, too many to look at.")
+        raise GitHubError(0, f"Could not {aim}: there are over {_PER_PAGE * _MOST_PAGES}, too many to read.")
 
     def _path(self, rest: str) -> str:
         return f"/repos/{self.repository}/{rest}".removesuffix("/")
@@ -308,76 +316,83 @@ class GitHub:
 
 def _checked_ref(ref: str) -> str:
     if not _REF.fullmatch(ref):
-        raise UsageError(f"{quoted(ref)} is no name of a branch, tag or commit.")
+        raise UsageError(f"{quoted(ref)} is not the name of a branch, tag or commit.")
     return ref
 
 
 def _checked_hash(sha: str) -> str:
     if not is_object_id(sha):
-        raise UsageError(f"{quoted(sha)} is no full hash of an object of git.")
+        raise UsageError(f"{quoted(sha)} is not the full hash of a git object.")
     return sha
 
 
 def _checked_path(path: str) -> str:
     # urllib3 resolves dot segments, so that a path could leave the folder of the API that is meant.
     if not path or any(part in ("", ".", "..") for part in path.split("/")):
-        raise UsageError(f"{quoted(path)} is no path of a file. Give it from the repository's root, without dots.")
+        raise UsageError(
+            f"{quoted(path)} is not the path of a file. Write it from the repository's root, without dots."
+        )
     return path
 
 
 def _other(kind: str, sha: str) -> GitHubError:
-    """For an answer that is not what the id was made of: a lie, or a commit of a form that the API cannot tell."""
-    what = f"GitHub's answer for {kind} {sha[:12]} has other bytes than those: {_SURPRISE}"
-    return GitHubError(0, f"{what} If not, check out with fetch-depth: 2 or more, so that git has it.")
+    """Return the error for an answer that does not match its hash: forged, or in a form that the API cannot show."""
+    what = f"GitHub's answer for {kind} {sha[:12]} does not match its hash. {_SURPRISE}"
+    return GitHubError(0, f"{what} Otherwise check out with fetch-depth: 2 or more, so that git has it.")
 
 
-def _odd(what: str) -> GitHubError:
-    return GitHubError(0, f"GitHub's answer is {what}: {_SURPRISE}")
+def _unexpected(what: str) -> GitHubError:
+    return GitHubError(0, f"GitHub's answer is {what}. {_SURPRISE}")
 
 
 def _sha(text: str) -> str:
     if not is_object_id(text):
-        raise _odd("no hash of a commit")
+        raise _unexpected("not the hash of a commit")
     return text
 
 
 def _list(rows: object) -> list[object]:
     if not isinstance(rows, list):
-        raise _odd("no list")
+        raise _unexpected("not a list")
     return rows
 
 
 def _object(row: object, what: str) -> Mapping[str, Any]:
     if not isinstance(row, dict):
-        raise _odd(f"no {what}")
+        raise _unexpected(f"not a {what}")
     return row
 
 
 def _id(row: Mapping[str, Any], what: str) -> int:
     number = row.get("id")
     if not isinstance(number, int):
-        raise _odd(f"no {what}")
+        raise _unexpected(f"not a {what}")
     return number
 
 
 def _number(row: Mapping[str, Any]) -> int:
     number = row.get("number")
     if not isinstance(number, int):
-        raise _odd("no pull request")
+        raise _unexpected("not a pull request")
     return number
 
 
 def _comment(row: object) -> Comment:
-    found = _object(row, "comment")
-    number = _id(found, "comment")
-    return Comment(number, text_of(found.get("user"), "login"), text_of(row, "body"), text_of(row, "html_url"))
+    answer = _object(row, "comment")
+    number = _id(answer, "comment")
+    return Comment(number, text_of(answer.get("user"), "login"), text_of(row, "body"), text_of(row, "html_url"))
+
+
+def _check_run(row: object) -> CheckRun:
+    answer = _object(row, "check run")
+    return CheckRun(_id(answer, "check run"), text_of(row, "html_url"), text_of(row, "external_id"))
 
 
 def _entry(row: object) -> TreeEntry:
-    found = TreeEntry(text_of(row, "path"), text_of(row, "mode"), text_of(row, "type"), _sha(text_of(row, "sha")))
-    if not (found.path and found.mode and found.type):
-        raise _odd("no tree")
-    return found
+    entry = TreeEntry(text_of(row, "path"), text_of(row, "mode"), text_of(row, "type"), _sha(text_of(row, "sha")))
+    if not (entry.path and entry.mode and entry.type):
+        raise _unexpected("not a tree")
+    return entry
 
 
 def _review(row: Mapping[str, Any]) -> Review:

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
+from rag_eval.analysis.report import rejudge_same_gates
 from rag_eval.common.escaping import quoted
-from rag_eval.errors import UsageError
+from rag_eval.contract import Limits
+from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.github.http_client import GitHubError
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.report_file import check_gates, checked_report, read_report
+from rag_eval.readers.source import Reader
+from rag_eval.rendering import markdown
+from rag_eval.rendering.json_file import from_json
 
 if TYPE_CHECKING:
-    from rag_eval.github.api import Comment
+    from rag_eval.github.api import Comment, GitHub, OpenPull
 
     Mode = Literal["always", "on-change", "on-failure", "off"]
     Action = Literal["created", "updated", "unchanged", "skipped"]
@@ -29,7 +36,7 @@ DEFAULT_COMMENT_ID = "rag-eval"
 """The comment-id where none is set and no working directory tells several uses apart."""
 
 _LONGEST_ID = 100
-UNFIT = f"does not fit. Give it 1 to {_LONGEST_ID} printable characters."
+UNFIT = f"is not valid. Use 1 to {_LONGEST_ID} printable characters."
 _MARKER = re.compile(
     r"<!-- rag-eval-action id=(?P<id>[\w.~%-]+) head=(?P<head>[0-9A-Za-z]+) run=(?P<run>[0-9]{1,18})"
     r"(?: workflow=(?P<workflow>[0-9a-f]{12}))?(?: by=(?P<by>[0-9]{1,18}\.[0-9]{1,9}))?(?P<failed> failed)?"
@@ -43,8 +50,18 @@ _LAST = re.compile(rf"\n\nCommit `[0-9A-Za-z]{{1,7}}`(?: · (?:{_RUN}|\[{_RUN}\]
 _ADDRESS = re.compile(r"https?://[\w.:-]+(?:/[\w.-]+)+", re.ASCII)
 
 
+_WORKFLOW, _USE = "another workflow", "another use in this run"
+_FAILED = f"{_USE}, which failed,"
+LIMITS = Limits(whole_mib=64, expanded_mib=64, depth=16)
+"""A report of 10,000 questions has about a fifth of that."""
+_ROOM = MOST_CHARACTERS - 2_500  # an id of 100 letters, each up to twelve characters in the first line, and a heading
+_ANEW = "Write it again with rag-eval score."
+NO_REPORT = "The run of the pull request uploaded no report. Its log and its summary show why"
+_ONLY = "The figures come from the run of the pull request. The gates were judged again from them."
+
+
 class Marker(NamedTuple):
-    """What the first line says: whose comment, for which commit, of which run of which workflow.
+    """The first line of a comment: its author, commit, run and workflow.
 
     Of the workflow it is a digest, empty where it is not known: runs of two of them are counted apart. ``by`` is the
     attempt at a run that wrote it, so that two uses in one run can be told from a run that is repeated.
@@ -59,27 +76,27 @@ class Marker(NamedTuple):
 
 
 class Posted(NamedTuple):
-    """What became of the comment. ``url`` is empty where there is none, ``reason`` completes "… because".
+    """The result of posting a comment. ``url`` is empty without one, ``reason`` completes "… because".
 
-    ``odd`` says that somebody should look at it.
+    ``needs_attention`` says that somebody should look at it.
     """
 
     url: str
     action: Action
     reason: str
-    odd: bool = False
+    needs_attention: bool = False
 
     def __str__(self) -> str:
         return f"comment {self.action}{f': {self.reason}' if self.reason else ''}"
 
     @property
     def written(self) -> bool:
-        """Whether the comment says what it was to say because of this."""
+        """Return whether this call left the comment as intended."""
         return self.action in ("created", "updated")
 
 
 class Api(Protocol):
-    """What is asked of GitHub; ``rag_eval.github.api.GitHub`` is one."""
+    """The requests to GitHub; ``rag_eval.github.api.GitHub`` implements them."""
 
     def login(self) -> str:
         """The login that our comments carry."""
@@ -95,18 +112,18 @@ class Api(Protocol):
 
 
 def fits(comment_id: str) -> bool:
-    """Whether a marker can hold this id."""
+    """Return whether a marker can hold this id."""
     return 0 < len(comment_id) <= _LONGEST_ID and comment_id.isprintable()
 
 
 def of_folder(folder: str) -> str:
     """The comment-id of a use in a folder of the workspace where none is set: each folder has a comment of its own."""
-    own = f"{DEFAULT_COMMENT_ID}:{folder[len(DEFAULT_COMMENT_ID) + 1 - _LONGEST_ID :]}"
-    return own if folder and fits(own) else DEFAULT_COMMENT_ID
+    shortened = f"{DEFAULT_COMMENT_ID}:{folder[len(DEFAULT_COMMENT_ID) + 1 - _LONGEST_ID :]}"
+    return shortened if folder and fits(shortened) else DEFAULT_COMMENT_ID
 
 
 def name_of(comment_id: str) -> str:
-    """What people tell a comment by from others of ours; empty where there need be none."""
+    """Return the name that tells one of several comments apart; empty for a single one."""
     return "" if comment_id == DEFAULT_COMMENT_ID else comment_id.removeprefix(f"{DEFAULT_COMMENT_ID}:")
 
 
@@ -132,30 +149,30 @@ def marker(comment_id: str, head: str, run: int, workflow: str = "", by: str = "
 
 
 def last_line(head: str, run: int, address: str = "") -> str:
-    """What ends a body: which commit it is about, and which run says so; the text above it knows neither."""
+    """Return the last line of a comment: its commit and run, which the text above does not name."""
     commit = re.sub(r"[^0-9A-Za-z]", "", head)[:7]
     named = f"[run {run}]({address})" if _ADDRESS.fullmatch(address) else f"run {run}"
     return f"\nCommit `{commit}`{f' · {named}' if run > 0 else ''}\n" if commit else ""
 
 
 def run_address(server: str, repository: str, run_id: object) -> str:
-    """Where a run's log and summary are; empty where that is not known."""
+    """Return the address of a run's log and summary; empty if unknown."""
     known = bool(server and repository) and re.fullmatch("[1-9][0-9]{0,17}", str(run_id), re.ASCII)
     return f"{server.rstrip('/')}/{repository}/actions/runs/{run_id}" if known else ""
 
 
 def parse_marker(body: str) -> Marker | None:
-    """What the first line of ``body`` says, None where it is no marker."""
-    found = _MARKER.match(body)
-    if not found:
+    """Return the marker in the first line of ``body``, None if there is none."""
+    match = _MARKER.match(body)
+    if not match:
         return None
-    written = found["workflow"] or "", found["by"] or "", bool(found["failed"])
-    return Marker(unquote(found["id"]), found["head"], int(found["run"]), *written)
+    written = match["workflow"] or "", match["by"] or "", bool(match["failed"])
+    return Marker(unquote(match["id"]), match["head"], int(match["run"]), *written)
 
 
 def find(comments: Iterable[Comment], author: str, comment_id: str) -> Comment | None:
     """Our comment among ``comments``; of several, as two runs at once may leave, the one of the newest run."""
-    ours = [c for c in comments if c.author == author and (said := parse_marker(c.body)) and said.id == comment_id]
+    ours = [c for c in comments if c.author == author and (marker := parse_marker(c.body)) and marker.id == comment_id]
     return max(ours, key=lambda comment: (_run(comment.body), -comment.id), default=None)
 
 
@@ -168,7 +185,11 @@ def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: 
     replaced, for whose is newer cannot be told. So is that of another use in this very run, unless it alone failed: who
     looks at the comment must not take one for all. Raises GitHubError, and ValueError for a wrong body.
     """
-    _check(body, comment_id, run)
+    marker = parse_marker(body)
+    if marker is None or (marker.id, marker.run) != (comment_id, max(run, 0)):
+        raise ValueError("the body must start with the marker of this comment and this run")
+    if len(body) > MOST_CHARACTERS:
+        raise ValueError(f"the body has {len(body)} characters: cut it to {MOST_CHARACTERS} before it is posted")
     if mode == "off":
         return Posted("", "skipped", "comments are off")
     author = api.login()
@@ -180,48 +201,34 @@ def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: 
             if error.status not in (404, 410):  # else it was deleted after it was listed
                 raise
     if mode == "on-failure" and not failed:
-        return Posted("", "skipped", "no gate failed and there is no comment to correct")
+        return Posted("", "skipped", "no gate failed, and there is no comment to update")
     made = api.create_comment(number, body, lambda: find(api.comments(number), author, comment_id))
     # What was found before a second try may be another run's.
     if not _same(made.body, body):
         return _replace(api, made, body, mode, run)
     if made.author == author:
         return Posted(made.url, "created", "")
-    return Posted(made.url, "created", _stranger(made.author, author), odd=True)
-
-
-def _stranger(author: str, known: str) -> str:
-    """What is to be said where the comment turns out to be somebody else's than ours are looked for by."""
-    return f"it is by {quoted(author)}, and the next run, which looks for one by {quoted(known)}, will add another"
-
-
-def _check(body: str, comment_id: str, run: int) -> None:
-    said = parse_marker(body)
-    if said is None or (said.id, said.run) != (comment_id, max(run, 0)):
-        raise ValueError("the body must start with the marker of this comment and this run")
-    if len(body) > MOST_CHARACTERS:
-        raise ValueError(f"the body has {len(body)} characters: cut it to {MOST_CHARACTERS} before it is posted")
+    why = f"its author is {quoted(made.author)}, not {quoted(author)}, so the next run will add another comment"
+    return Posted(made.url, "created", why, needs_attention=True)
 
 
 def _replace(api: Api, standing: Comment, body: str, mode: Mode, run: int) -> Posted:
     rival = _rival(parse_marker(standing.body), parse_marker(body))
     if rival != _WORKFLOW and _run(standing.body) > run:
-        newer = f"run {_run(standing.body)} is newer and has commented already"
-        return Posted(standing.url, "skipped", newer, odd=True)
-    reason = f"{rival} wrote it; where both go on, give each a comment-id of its own" if rival else ""
+        newer = f"run {_run(standing.body)} is newer and has already commented"
+        return Posted(standing.url, "skipped", newer, needs_attention=True)
+    reason = f"{rival} wrote it. If both should comment, give each its own comment-id" if rival else ""
     if rival == _FAILED:
-        return Posted(standing.url, "unchanged", reason, odd=True)
+        return Posted(standing.url, "unchanged", reason, needs_attention=True)
     if _same(standing.body, body) or (mode == "on-change" and _same(_text(standing.body), _text(body))):
-        return Posted(standing.url, "unchanged", reason or "it says the same already", odd=bool(reason))
-    return Posted(api.update_comment(standing.id, body).url or standing.url, "updated", reason, odd=bool(reason))
-
-
-_WORKFLOW, _USE = "another workflow", "another use in this run"
-_FAILED = f"{_USE}, which failed,"
+        return Posted(standing.url, "unchanged", reason or "it already has the same text", needs_attention=bool(reason))
+    return Posted(
+        api.update_comment(standing.id, body).url or standing.url, "updated", reason, needs_attention=bool(reason)
+    )
 
 
 def _rival(one: Marker | None, other: Marker | None) -> str:
-    """Who else wrote the comment that stands, as far as that is known; empty where it is an earlier one of ours."""
+    """Return the other writer of the current comment, if known; empty if it is an earlier one of ours."""
     if one is None or other is None:
         return ""
     if one.workflow and other.workflow and one.workflow != other.workflow:
@@ -232,8 +239,8 @@ def _rival(one: Marker | None, other: Marker | None) -> str:
 
 
 def _run(body: str) -> int:
-    said = parse_marker(body)
-    return said.run if said else 0
+    marker = parse_marker(body)
+    return marker.run if marker else 0
 
 
 def _text(body: str) -> str:
@@ -243,3 +250,97 @@ def _text(body: str) -> str:
 def _same(one: str, other: str) -> bool:
     # GitHub may hand back a body with other line ends and without the blanks at its ends.
     return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
+
+
+class Origin(NamedTuple):
+    """The run that a report comes from: the pull request's last commit, where it lies, the run's number and workflow.
+
+    ``owner`` and ``branch`` are empty where the repository of the head is gone.
+    """
+
+    head: str
+    owner: str = ""
+    branch: str = ""
+    run: int = 0
+    workflow: str = ""
+    id: int = 0
+
+    @classmethod
+    def of_event(cls, event: Mapping[str, Any]) -> Origin:
+        """Read a ``workflow_run`` event. Raise UsageError for any other event."""
+        run = event.get("workflow_run")
+        head = _field(run, "head_sha")
+        if not isinstance(run, dict) or not head:
+            raise UsageError("This is not a workflow_run event. Name the last commit of the pull request with --head.")
+        number = run.get("run_number")
+        value = run.get("head_repository")
+        owner = _field(value.get("owner") if isinstance(value, dict) else None, "login")
+        branch, number = _field(run, "head_branch"), number if isinstance(number, int) else 0
+        known = run.get("id")
+        return cls(head, owner, branch, number, _field(run, "path"), known if isinstance(known, int) else 0)
+
+
+class CommentBody(NamedTuple):
+    """A comment below its first line, and the verdict: passed, failed or invalid."""
+
+    text: str
+    verdict: str
+
+
+def read(path: str, root: str | None = None) -> CommentBody:
+    """Return the comment for the report at ``path``, evaluated again. Raise InputError with all problems."""
+    reader = Reader(ProblemCollector(), LIMITS, root)
+    value = read_report(reader, path)
+    reader.ledger.stop_on_problems()
+    try:
+        with checked_report(path, _ANEW):
+            check_gates(path, recorded := from_json(value or {}), _ANEW)
+            report = rejudge_same_gates(recorded)
+            return CommentBody(f"{markdown.within(report, _ROOM, len)}\n{_ONLY}\n", report.verdict)
+    except UsageError as error:
+        raise InputError([Problem(path, 0, "", str(error).rstrip("."), _ANEW)]) from None
+
+
+def of_problems(error: InputError) -> CommentBody:
+    """Return the comment for a run without a valid report."""
+    return CommentBody(markdown.problems_within(error, _ROOM, len), "invalid")
+
+
+def of_nothing() -> CommentBody:
+    """Return the comment for a run that handed over nothing and has stated the reason."""
+    return CommentBody(markdown.unjudged(f"{NO_REPORT}."), "invalid")
+
+
+def pull_of(api: GitHub, origin: Origin) -> OpenPull | None:
+    """The open pull request whose last commit is the one that was run; None where there is none any more.
+
+    Raises UsageError where there are several: one run cannot speak for two bases.
+    """
+    pulls = [pull for pull in api.open_pulls(origin.owner, origin.branch) if pull.head == origin.head]
+    if len(pulls) > 1:
+        numbers = ", ".join(f"#{pull.number}" for pull in pulls[:10])
+        raise UsageError(f"{numbers} have the same last commit, so the tested one is unknown. Close all but one.")
+    return pulls[0] if pulls else None
+
+
+def publish(
+    api: GitHub, origin: Origin, content: CommentBody, comment_id: str, mode: Mode, server: str = "", by: str = ""
+) -> Posted:
+    """Bring the comment of the pull request that a report comes from up to date.
+
+    ``server`` is where GitHub's pages are, for a link to the run; ``by`` the attempt that posts.
+    """
+    pull = pull_of(api, origin)
+    if pull is None:
+        return Posted("", "skipped", f"no open pull request has {origin.head[:12]} as its last commit any more")
+    workflow = f"{api.repository}/{origin.workflow}" if origin.workflow else ""
+    failed = content.verdict != "passed"
+    first = marker(comment_id, origin.head, origin.run, workflow, by, failed=failed)
+    last = last_line(origin.head, origin.run, run_address(server, api.repository, origin.id))
+    body = f"{first}\n{markdown.named(content.text, name_of(comment_id))}{last}"
+    return post(api, pull.number, body, comment_id, mode, failed, origin.run)
+
+
+def _field(value: object, key: str) -> str:
+    text = value.get(key) if isinstance(value, dict) else None
+    return text if isinstance(text, str) else ""

@@ -16,14 +16,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
-
-from urllib3 import BaseHTTPResponse, PoolManager
 
 from rag_eval import __version__
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.errors import MissingExtra, RagEvalError, UsageError
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse, PoolManager
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ MOST_BYTES = 128 << 20
 JSON = "application/vnd.github+json"
 GRAPHQL = "/graphql"
 """The path of the other API. On Enterprise Server it stands beside ``/api/v3`` and not below."""
-_MOST_TRIES, _MOST_REDIRECTS = 6, 3
+_MAX_ATTEMPTS, _MOST_REDIRECTS = 6, 3
 _CONNECT_SECONDS = 5.0
 _PIECE = 1 << 16
 _SLOW = 1 << 16  # bytes a second
@@ -51,7 +52,7 @@ class GitHubError(RagEvalError):
 
 
 class Network(NamedTuple):
-    """How the API is reached: the address of a proxy, the certificates to trust, time limits, and a clock in seconds.
+    """The connection to the API: proxy address, trusted certificates, time limits, and a clock in seconds.
 
     ``ca_bundle`` is the path of a file, ``ca_certificates`` the text of one. GitHub ends a request that it works on for
     10 seconds, so a status line that takes longer than ``headers_seconds`` comes from nobody; a body may be 100 MB.
@@ -69,7 +70,7 @@ class Network(NamedTuple):
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str], api_url: str) -> Network:
-        """What ``HTTPS_PROXY``, ``NO_PROXY`` and ``REQUESTS_CA_BUNDLE`` say for this address, in either case."""
+        """Read ``HTTPS_PROXY``, ``NO_PROXY`` and ``REQUESTS_CA_BUNDLE`` for this address, in either case."""
         settings = {name.lower(): value for name, value in environ.items()}
         try:
             scheme, host, port = _origin(urlsplit(api_url))
@@ -87,7 +88,7 @@ class Request(NamedTuple):
     aim: str
     needs: str = ""
     accept: str = JSON
-    content: Mapping[str, str] | None = None
+    content: Mapping[str, Any] | None = None
 
 
 class Answer(NamedTuple):
@@ -99,24 +100,24 @@ class Answer(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Whether what was asked for was done."""
+        """Return whether the request succeeded."""
         return 200 <= self.status < 300
 
     @property
     def is_outage(self) -> bool:
-        """Whether GitHub is not there, or is ill."""
+        """Return whether GitHub is unreachable or returns a server error."""
         return self.status == 0 or self.status >= 500
 
     def json(self) -> object:
-        """What the answer says. Raises GitHubError where it is no JSON."""
+        """Return the answer's JSON. Raise GitHubError if it is not JSON."""
         try:
             value: object = json.loads(self.data)
         except (ValueError, RecursionError):
-            raise GitHubError(self.status, "GitHub's answer is no JSON: is a proxy in between?") from None
+            raise GitHubError(self.status, "GitHub's answer is not JSON. Check if a proxy changed it.") from None
         return value
 
     def message(self) -> str:
-        """What the answer says of an error: GitHub's own sentence, or the reason that there is no answer."""
+        """Return the error: GitHub's own sentence, or the reason why there is no answer."""
         if not self.status:
             return self.data.decode("utf-8", "replace")
         try:
@@ -125,7 +126,7 @@ class Answer(NamedTuple):
             return ""
 
     def rate_limited(self) -> bool:
-        """Whether the refusal passes with time. A 403 for want of a permission does not."""
+        """Return whether a later request may succeed. A 403 for a missing permission never does."""
         if self.status == 429:
             return True
         spent = self.headers.get("x-ratelimit-remaining") == "0" or "retry-after" in self.headers
@@ -146,9 +147,9 @@ class Http:
 
     def send(self, request: Request) -> Answer:
         """The good answer to ``request``. Raises GitHubError when there is none."""
-        return next(answer for answer in self.tries(request) if answer)
+        return next(answer for answer in self.attempts(request) if answer)
 
-    def tries(self, request: Request) -> Iterator[Answer | None]:
+    def attempts(self, request: Request) -> Iterator[Answer | None]:
         """The good answer, and before it a None for each try whose failure passes, after waiting for that."""
         for attempt in count():
             if self._patience <= 0:
@@ -170,7 +171,7 @@ class Http:
         enough = answer.is_outage and self._outage + (seconds or 0.0) > self.outage_limit
         if enough:
             self._outage = self.outage_limit
-        if seconds is None or seconds > self._patience or attempt + 1 >= _MOST_TRIES or enough:
+        if seconds is None or seconds > self._patience or attempt + 1 >= _MAX_ATTEMPTS or enough:
             text = _sentence(request, answer, seconds)
             raise GitHubError(answer.status, text.replace(self._token, "***") if self._token else text)
         self._patience -= seconds
@@ -179,16 +180,19 @@ class Http:
 
     def _once(self, request: Request) -> Answer:
         root = self.address.geturl()
-        beside = request.path == GRAPHQL and root.endswith("/api/v3")
-        url = (root.removesuffix("/v3") if beside else root) + request.path
+        is_graphql = request.path == GRAPHQL and root.endswith("/api/v3")
+        url = (root.removesuffix("/v3") if is_graphql else root) + request.path
         for _ in range(1 + _MOST_REDIRECTS):
             answer = self._ask(request, url)
             if answer.status not in ((301, 302, 307, 308) if request.method == "GET" else (307, 308)):
                 return answer
             url = _followed(url, answer.headers.get("location", ""))
             if not url or not _same_host(urlsplit(url), self.address):
-                raise GitHubError(answer.status, "GitHub sent us on to another host, where the token must not go.")
-        raise GitHubError(answer.status, "GitHub sends us in circles. Was the repository renamed?")
+                raise GitHubError(
+                    answer.status,
+                    "GitHub redirects to another host, which must not get the token. Check the address of the API.",
+                )
+        raise GitHubError(answer.status, "GitHub redirects in a loop. Check if the repository was renamed.")
 
     def _ask(self, request: Request, url: str) -> Answer:
         from urllib3 import exceptions
@@ -202,19 +206,19 @@ class Http:
             )
 
         try:
-            left = max(self.outage_limit - self._outage, 1.0)
-            got = _within(min(self._network.headers_seconds, self._patience, left), ask)
+            remaining = max(self.outage_limit - self._outage, 1.0)
+            got = _within(min(self._network.headers_seconds, self._patience, remaining), ask)
             seconds = self._network.body_seconds
-            data = _within(seconds + 1, lambda: _read_body(got, seconds, left, self._network.now))
+            data = _within(seconds + 1, lambda: _read_body(got, seconds, remaining, self._network.now))
         except exceptions.SSLError as error:
-            raise GitHubError(0, f"No safe connection to the API: {one_line(str(error), 200)}. {_TRUST}") from None
+            raise GitHubError(0, f"No secure connection to the API: {one_line(str(error), 200)}. {_TRUST}") from None
         except (exceptions.HTTPError, OSError) as error:
             self._pool.clear()
             return Answer(0, {}, one_line(str(error), 200).encode())
         return Answer(got.status, {name.lower(): value for name, value in got.headers.items()}, data)
 
 
-_TRUST = "Give the authority's certificate as the input ca-certificates, on the command line in REQUESTS_CA_BUNDLE."
+_TRUST = "Name the authority's certificate in the input ca-certificates, or on the command line in REQUESTS_CA_BUNDLE."
 
 
 def _within(seconds: float, work: Callable[[], T]) -> T:
@@ -241,7 +245,7 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
     return result  # type: ignore[return-value]
 
 
-def _read_body(got: BaseHTTPResponse, seconds: float, left: float, now: Callable[[], float]) -> bytes:
+def _read_body(got: BaseHTTPResponse, seconds: float, remaining: float, now: Callable[[], float]) -> bytes:
     """Return the body of an answer.
 
     TimeoutError if it takes longer than ``seconds``, or than ``left`` with next to nothing coming; GitHubError if it is
@@ -253,8 +257,8 @@ def _read_body(got: BaseHTTPResponse, seconds: float, left: float, now: Callable
         pieces.append(piece)
         if size > MOST_BYTES:
             got.close()
-            raise GitHubError(0, f"GitHub's answer has more than {MOST_BYTES >> 20} MiB: is a proxy in between?")
-        most = min(seconds, left + size / _SLOW)
+            raise GitHubError(0, f"GitHub's answer has more than {MOST_BYTES >> 20} MiB. Check if a proxy changed it.")
+        most = min(seconds, remaining + size / _SLOW)
         if now() - began > most:
             got.close()
             raise TimeoutError(_TOO_LONG.format(most))
@@ -269,7 +273,7 @@ def _pool(network: Network) -> PoolManager:
     try:
         import urllib3
     except ImportError:
-        raise MissingExtra("Speaking with GitHub", "action") from None
+        raise MissingExtra("Access to GitHub", "action") from None
     options: dict[str, Any] = {
         "timeout": urllib3.Timeout(connect=_CONNECT_SECONDS, read=network.body_seconds),
         "ca_certs": network.ca_bundle,
@@ -283,56 +287,58 @@ def _pool(network: Network) -> PoolManager:
         headers = urllib3.make_headers(proxy_basic_auth=unquote(login)) if login else None
         return urllib3.ProxyManager(proxy, proxy_headers=headers, **options)
     except urllib3.exceptions.HTTPError:  # without its message: that may hold the login
-        raise UsageError(f"{network.proxy_from} is no address of a proxy. Write it as http://host:port") from None
+        raise UsageError(f"{network.proxy_from} is not the address of a proxy. Write it as http://host:port") from None
 
 
 def _delay(answer: Answer, attempt: int, now: float) -> float | None:
     """Seconds until another try makes sense, None where none does. ``attempt`` counts from 0."""
-    told = _digits(answer.headers.get("retry-after"))
+    seconds = _digits(answer.headers.get("retry-after"))
     if answer.rate_limited():
         reset = _digits(answer.headers.get("x-ratelimit-reset"))
-        if told is None and reset is not None and answer.headers.get("x-ratelimit-remaining") == "0":
-            told = reset - now
-        return 60.0 * 2**attempt if told is None else max(told, 1.0)
+        if seconds is None and reset is not None and answer.headers.get("x-ratelimit-remaining") == "0":
+            seconds = reset - now
+        return 60.0 * 2**attempt if seconds is None else max(seconds, 1.0)
     if answer.is_outage:
-        return 2.0**attempt if told is None else max(told, 1.0)
+        return 2.0**attempt if seconds is None else max(seconds, 1.0)
     return None
 
 
 def _sentence(request: Request, answer: Answer, seconds: float | None) -> str:
-    """What went wrong and what to do."""
-    said = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
+    """Return what went wrong and how to fix it."""
+    reply = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
     needs = request.needs or "the permission"
     if answer.rate_limited():
-        return f"GitHub's rate limit forbids to {request.aim} for another {seconds:.0f} s. Run the job again later."
+        return f"Could not {request.aim}: GitHub's rate limit lasts another {seconds:.0f} s. Run the job again later."
     if seconds is not None:
         what = f"answered {answer.status}" if answer.status else "could not be reached"
-        return f"Could not {request.aim}: GitHub {what}, {_MOST_TRIES} tries at most.{said} Run the job again later."
+        tries = f"{_MAX_ATTEMPTS} attempts at most"
+        return f"Could not {request.aim}: GitHub {what} ({tries}).{reply} Run the job again later."
     if answer.status == 401:
-        return f"GitHub does not know the token, to {request.aim}.{said} Pass github-token: ${{{{ github.token }}}}."
+        fix = "Pass github-token: ${{ github.token }}."
+        return f"Could not {request.aim}: GitHub does not accept the token.{reply} {fix}"
     if answer.status == 403:
-        return _forbidden(request.aim, needs, said)
+        return _forbidden(request.aim, needs, reply)
     if answer.status == 404:
-        return f"Could not {request.aim}: GitHub finds no such thing. A token without `{needs}` is told the same.{said}"
-    return f"Could not {request.aim}: GitHub answered {answer.status}.{said}"
+        return f"Could not {request.aim}: GitHub does not find it, or the token lacks `{needs}`.{reply}"
+    return f"Could not {request.aim}: GitHub answered {answer.status}.{reply}"
 
 
-def _forbidden(aim: str, needs: str, said: str) -> str:
-    if "is locked" in said:
-        return f"Could not {aim}: the conversation is locked, to this token too. Unlock it to have a comment."
-    why = " Runs for forks and for Dependabot are never given it." if needs.endswith(": write") else ""
-    return f"The token may not {aim}: the job needs `{needs}` under permissions.{why}{said}"
+def _forbidden(aim: str, needs: str, reply: str) -> str:
+    if "is locked" in reply:
+        return f"Could not {aim}: the conversation is locked. Unlock it to get a comment."
+    why = " Runs for forks and Dependabot never get it." if needs.endswith(": write") else ""
+    return f"The token may not {aim}: the job needs `{needs}` under permissions.{why}{reply}"
 
 
 def text_of(value: object, key: str) -> str:
     """The string under ``key`` of a JSON object, empty where there is none."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    text = value.get(key) if isinstance(value, dict) else None
+    return text if isinstance(text, str) else ""
 
 
 def _checked_address(api_url: str) -> SplitResult:
     shown = quoted(api_url.rpartition("@")[2])
-    wrong = UsageError(f"{shown} is no address of GitHub's API. Take what GITHUB_API_URL holds.")
+    wrong = UsageError(f"{shown} is not the address of GitHub's API. Use the value of GITHUB_API_URL.")
     try:
         address = urlsplit(api_url.rstrip("/"))
         _origin(address)
@@ -347,12 +353,12 @@ def _checked_address(api_url: str) -> SplitResult:
 def _bearer(token: str) -> dict[str, str]:
     # http.client would refuse such a token as well, with an exception that quotes it.
     if not re.fullmatch(r"[\x21-\x7e]*", token.strip()):
-        raise UsageError("github-token holds a character that no token has. Pass github-token: ${{ github.token }}.")
+        raise UsageError("github-token contains an invalid character. Pass github-token: ${{ github.token }}.")
     return {"Authorization": f"Bearer {token.strip()}"} if token.strip() else {}
 
 
 def _followed(url: str, location: str) -> str:
-    """Where a redirect leads, empty where that is no address."""
+    """Return the target of a redirect, empty if it is not an address."""
     try:
         return urlsplit(urljoin(url, location)).geturl()
     except ValueError:
@@ -371,7 +377,7 @@ def _origin(address: SplitResult) -> tuple[str, str | None, int | None]:
 
 
 def _is_direct(host: str, port: int | None, no_proxy: str) -> bool:
-    """Whether ``no_proxy`` lists a host: by ``*``, name, domain, address or network, with or without a port."""
+    """Return whether ``no_proxy`` lists a host: by ``*``, name, domain, address or network, with or without a port."""
     return any(_matches(entry.strip().lower(), host, port) for entry in no_proxy.split(","))
 
 

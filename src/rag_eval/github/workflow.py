@@ -1,4 +1,4 @@
-"""What GitHub's runner is told: annotations, step outputs, the job summary. Pure text; ``action.run`` writes it.
+"""Workflow commands for GitHub's runner: annotations, outputs, job summary. Pure text; ``action.run`` writes it.
 
 Whatever comes from data is made safe before it gets here or in here: a log line can be a command to the runner.
 """
@@ -6,6 +6,7 @@ Whatever comes from data is made safe before it gets here or in here: a log line
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from rag_eval.common.escaping import log_line
 
@@ -16,6 +17,16 @@ SUMMARY_BYTES = 1 << 20
 _LONGEST_MESSAGE = 4000
 
 
+class Note(NamedTuple):
+    """A message on a line of a file; ``level`` is error, warning or notice."""
+
+    level: str
+    message: str
+    file: str = ""
+    line: int = 0
+    title: str = ""
+
+
 def annotation(level: str, message: str, file: str = "", line: int = 0, title: str = "") -> str:
     """A log line that the runner shows on ``line`` of ``file``; ``level`` is error, warning or notice."""
     properties = {"file": file, "line": str(line) if line and file else "", "title": title}
@@ -23,7 +34,7 @@ def annotation(level: str, message: str, file: str = "", line: int = 0, title: s
     return f"::{level}{' ' if shown else ''}{shown}::{_data(log_line(message)[:_LONGEST_MESSAGE])}"
 
 
-def most_of_each(lines: Iterable[str], most: int = MOST_ANNOTATIONS) -> Iterator[str]:
+def limit_per_level(lines: Iterable[str], most: int = MOST_ANNOTATIONS) -> Iterator[str]:
     """The first annotations of each level: what comes after those, the runner drops without a word."""
     seen: dict[str, int] = {}
     for line in lines:

@@ -1,1 +1,1 @@
-"""What a change does to its own measurement, and who decides. :mod:`rag_eval.governance.base_policy` comes first."""
+"""Effects of a change on its own evaluation, and who decides. Read :mod:`rag_eval.run.authority` first."""

@@ -1,4 +1,4 @@
-"""What a change does to its own measurement: gates and policies of the base beside those of the head.
+"""Effects of a change on its own evaluation, and who decides. Read :mod:`rag_eval.run.authority` first.
 
 Both sides' gates apply: a change may tighten at once, and what it loosens takes effect when it is merged.
 """
@@ -6,46 +6,64 @@ Both sides' gates apply: a change may tighten at once, and what it loosens takes
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+import posixpath
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from rag_eval.analysis.notes import InputNote
-from rag_eval.analysis.policy_changes import Effects, PolicyChange, changes, freed
-from rag_eval.analysis.report import Base, concluded, diagnosed, habits, levels, rejudge
-from rag_eval.cases.finding import Finding
-from rag_eval.cases.integrity import HABITS, commit_of
-from rag_eval.common.escaping import quoted
+from rag_eval.analysis.policy_changes import Effects, PolicyChange, changes, loosened_gates
+from rag_eval.analysis.report import Base, integrity_findings, levels, rejudge, with_diagnosis, with_verdict
+from rag_eval.common.escaping import quantity, quoted
+from rag_eval.common.paths import GATES_FILES
+from rag_eval.contract import DEFAULT_GOLD
+from rag_eval.errors import Finding
+from rag_eval.gates.integrity import HABITS, commit_of
 from rag_eval.gates.policy import merged
-from rag_eval.gates.scope import scope_of
-from rag_eval.git.snapshots import read_regular
-from rag_eval.governance import gold_review, overrides
-from rag_eval.readers.gates_file import policy_of
-from rag_eval.readers.problems import Ledger
+from rag_eval.gates.selection import scope_of
+from rag_eval.git.snapshots import Irregular, read_regular
+from rag_eval.governance import gold_review, verdict_review
+from rag_eval.governance.review_context import ReviewContext
+from rag_eval.readers.gates_file import in_folder_of, policy_of
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.run.base_policy import gold_named_by, standard_gates_paths
 from rag_eval.run.scored import rescore
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.gates.policy import GateResult, Policy
-    from rag_eval.governance.review_context import ReviewContext
-
+    from rag_eval.git.snapshots import Tree
+    from rag_eval.run.authority import Authority
+    from rag_eval.run.scored import ScoredRun
 
 _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")
 
 
-def review(context: ReviewContext) -> Report:
-    """The report with what the base says of this run, and what the change does to gates, policies and gold."""
-    report = context.report
-    gold = gold_review.look(context)
-    found = [
+_NAMED = 5  # keys that are named in one note
+_BY_BASE = "as set by the gates file of the base branch"
+_ONLY = "Name the file only in the gates file."
+
+
+def review(run: ScoredRun, authority: Authority) -> Report:
+    """Return the report with what the base says of this run, and what the change does to gates, policies and gold."""
+    context = ReviewContext(authority, run)
+    report = run.report
+    gold = gold_review.review_gold(context)
+    verdicts, notes = verdict_review.review_verdicts(context)
+    findings = [
         *report.findings,
-        *habits(context.run.card, *context.policies),
+        *integrity_findings(context.run.card, *context.policies),
         *gold.findings,
-        *overrides.findings(context),
-        *_self_judged(context),
+        *verdicts,
+        *_override_findings(context),
+        *_wrong_checkout(context),
+        *_foreign_gates_ref(context),
+        *_without_base_gates(context),
+        *_other_questions(context),
     ]
-    report = report._replace(findings=tuple(_sorted(found)), base=_who(context), signed_at=gold.signed_at)
-    report = report._replace(gold_changes=gold.changes, gate_turns=gold.turns)
-    return concluded(_with_base(report, context, context.base) if context.base else report)
+    report = report._replace(findings=tuple(_sorted(findings)), base=_base_of(context), signed_at=gold.signed_at)
+    report = report._replace(gold_changes=gold.changes, gate_turns=gold.turns, notes=(*report.notes, *notes))
+    return with_verdict(_with_base(report, context, context.base) if context.base else report)
 
 
 def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
@@ -53,19 +71,28 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     redefined = rejudge(report, base, context.earlier)
     other = None if _same_meaning(base, context.head) else rescore(context.run, base)
     scored = _on_the_scored_files(context, base, redefined)
-    judged = _worse((other or redefined).gates, scored.gates if scored else ())
-    freed_findings = {"signoff": gold_review.unbound(context), "integrity": _played_down(report, context.head)}
-    again = [each for each in (other, scored) if each not in (None, redefined)]
-    meant = list(dict.fromkeys(found for each in again for found in _as_the_base_has_it(report, each)))
+    judged = _worse_outcomes((other or redefined).gates, scored.gates if scored else ())
+    freed_findings = {
+        "signoff": gold_review.violations_of_base_policy(context),
+        "integrity": _codes_lowered_by_head(report, context.head),
+    }
+    again = [report_of for report_of in (other, scored) if report_of not in (None, redefined)]
+    meant = list(
+        dict.fromkeys(changed for changed_report in again for changed in _findings_under_base(report, changed_report))
+    )
     effects = Effects(judged, redefined.gates, report.gates, freed_findings, _new_errors(report, meant))
-    found, theirs = _whose(changes(base.stated, context.head.stated, effects), context, base)
-    found = [*_moved(context, base, effects), *found, *gold_review.key_changes(context)]
-    beside = [*report.findings, *(each for each in redefined.findings if each.code in _BY_BASELINE), *meant]
+    changed, base_notes = _without_base_changes(changes(base.stated, context.head.stated, effects), context, base)
+    changed = [*_gates_file_change(context, base, effects), *changed, *gold_review.key_changes(context)]
+    findings = [
+        *report.findings,
+        *(changed_report for changed_report in redefined.findings if changed_report.code in _BY_BASELINE),
+        *meant,
+    ]
     gates = tuple(merged(judged, report.gates))
     scope = scope_of(context.policies, report.scope.questions, report.scope.of) if report.scope else None
-    report = report._replace(notes=(*report.notes, *theirs))
-    report = report._replace(gates=gates, policy_changes=tuple(found), findings=tuple(_sorted(beside)), scope=scope)
-    return diagnosed(report)
+    report = report._replace(notes=(*report.notes, *base_notes))
+    report = report._replace(gates=gates, policy_changes=tuple(changed), findings=tuple(_sorted(findings)), scope=scope)
+    return with_diagnosis(report)
 
 
 def _on_the_scored_files(context: ReviewContext, base: Policy, redefined: Report) -> Report | None:
@@ -73,107 +100,103 @@ def _on_the_scored_files(context: ReviewContext, base: Policy, redefined: Report
 
     Files that the change leaves where the base names them may be older or easier than those that it scores.
     """
-    own = base._replace(gold=context.head.gold, trace=context.head.trace)
-    if own == base:
+    policy = base._replace(gold=context.head.gold, trace=context.head.trace)
+    if policy == base:
         return None
-    return redefined if _same_meaning(own, context.head) else rescore(context.run, own)
+    return redefined if _same_meaning(policy, context.head) else rescore(context.run, policy)
 
 
-def _worse(gates: Sequence[GateResult], others: Sequence[GateResult]) -> tuple[GateResult, ...]:
-    """Of each gate, judged on two sets of files, the outcome that fails the run, else the one that is broken."""
+def _worse_outcomes(gates: Sequence[GateResult], others: Sequence[GateResult]) -> tuple[GateResult, ...]:
+    """Return each gate's outcome on two sets of files: the one that fails the run, else the failed one."""
     also = {(one.label, one.direction): one for one in others}
     pairs = ((one, also.get((one.label, one.direction), one)) for one in gates)
     return tuple(max(pair, key=lambda one: (one.blocks, one.broken)) for pair in pairs)
 
 
-def _whose(
-    found: list[PolicyChange], context: ReviewContext, base: Policy
+def _without_base_changes(
+    changed: list[PolicyChange], context: ReviewContext, base: Policy
 ) -> tuple[list[PolicyChange], list[InputNote]]:
-    """Of what the base has otherwise, what the change did, and a note on what the base did since the change left it."""
-    own = _done_since(context, base)
-    theirs = [each.key for each in found if own is not None and not any(_touch(each.key, key) for key in own)]
-    if not theirs:
-        return found, []
-    some = ", ".join(map(quoted, theirs[:_NAMED])) + (f" and {len(theirs) - _NAMED} more" if theirs[_NAMED:] else "")
+    """Split the differences from the base into changes of this branch, and a note on changes of the base since."""
+    touched = _changed_keys(context, base)
+    base_keys = [
+        change.key
+        for change in changed
+        if touched is not None and not any(_overlap(change.key, key) for key in touched)
+    ]
+    if not base_keys:
+        return changed, []
+    some = ", ".join(map(quoted, base_keys[:_NAMED])) + (
+        f" and {len(base_keys) - _NAMED} more" if base_keys[_NAMED:] else ""
+    )
     ref = quoted(context.authority.ref, 60)
-    message = f"{ref} has changed {some} since this change left it, and decides. Rebase to have that"
-    return [each for each in found if each.key not in theirs], [InputNote(base.file, 0, message, 1)]
+    message = f"{ref} has changed {some} since this branch left it, and its version applies. Rebase to get it"
+    return [change for change in changed if change.key not in base_keys], [InputNote(base.file, 0, message, 1)]
 
 
-def _done_since(context: ReviewContext, base: Policy) -> set[str] | None:
+def _changed_keys(context: ReviewContext, base: Policy) -> set[str] | None:
     """The keys of the gates file that the change touched; None where it began at the base, or nobody can say."""
-    began, path = context.authority.began, context.authority.inside(base.file)
+    began, path = context.authority.fork_of_gates, context.authority.inside(base.file)
     data = read_regular(began, path) if began and path else None
-    policy = None if data is None else policy_of(data, base.file, Ledger())
-    return None if policy is None else {each.key for each in changes(policy.stated, context.head.stated)}
+    policy = None if data is None else policy_of(data, base.file, ProblemCollector())
+    return None if policy is None else {change.key for change in changes(policy.stated, context.head.stated)}
 
 
-def _touch(one: str, other: str) -> bool:
-    """Whether a key is the other one, or below or above it."""
+def _overlap(one: str, other: str) -> bool:
+    """Return whether a key equals, contains or is below the other."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
-_NAMED = 5  # keys that are named in one note
-
-
-def _played_down(report: Report, head: Policy) -> list[str]:
+def _codes_lowered_by_head(report: Report, head: Policy) -> list[str]:
     """The codes that fail this run and would not if the head's levels held alone."""
-    own = levels(head)
-    return sorted({found.code for found in report.errors if own.get(found.code, "error") != "error"})
+    head_levels = levels(head)
+    return sorted({error.code for error in report.errors if head_levels.get(error.code, "error") != "error"})
 
 
-def _as_the_base_has_it(report: Report, other: Report) -> list[Finding]:
-    """What is found where values, traces and gold are as the base's gates file says, and not as the change does."""
-    known = {_apart_from_level(each) for each in report.findings}
-    habitual = {(each.code, each.level) for each in report.findings if each.code in HABITS}
+def _findings_under_base(report: Report, other: Report) -> list[Finding]:
+    """Return the findings with values, traces and gold of the base's gates file instead of the change's."""
+    known = {_without_level(finding) for finding in report.findings}
+    habitual = {(finding.code, finding.level) for finding in report.findings if finding.code in HABITS}
     habitual |= {(code, "warning") for code, _ in habitual}  # the same habit in other numbers
-    new = [each for each in other.findings if (each.code, each.level) not in habitual]
+    new = [finding for finding in other.findings if (finding.code, finding.level) not in habitual]
     return [
-        each if _apart_from_level(each) in known else each._replace(message=f"{each.message}; {_BY_BASE}")
-        for each in new
+        finding if _without_level(finding) in known else finding._replace(message=f"{finding.message}; {_BY_BASE}")
+        for finding in new
     ]
 
 
-_BY_BASE = "so it is by the base's gates file"
-
-
-def _new_errors(report: Report, found: Sequence[Finding]) -> list[str]:
+def _new_errors(report: Report, findings: Sequence[Finding]) -> list[str]:
     """The codes that fail the run by these findings alone."""
-    return sorted({each.code for each in found if each.level == "error"} - {each.code for each in report.errors})
+    return sorted(
+        {finding.code for finding in findings if finding.level == "error"} - {finding.code for finding in report.errors}
+    )
 
 
-def _apart_from_level(found: Finding) -> Finding:
-    return found._replace(level="error", fix="")
+def _without_level(finding: Finding) -> Finding:
+    return finding._replace(level="error", fix="")
 
 
 def _same_meaning(base: Policy, head: Policy) -> bool:
     return (base.settings, base.gold, base.trace) == (head.settings, head.gold, head.trace)
 
 
-def _moved(context: ReviewContext, base: Policy, effects: Effects) -> list[PolicyChange]:
+def _gates_file_change(context: ReviewContext, base: Policy, effects: Effects) -> list[PolicyChange]:
     """The gates file itself: gone, or another one than the base has."""
     old, new = context.authority.inside(base.file), context.head.file and context.authority.inside(context.head.file)
     if old == new:
         return []
-    through = tuple(sorted(set(freed(effects.base, effects.head))))
+    through = tuple(sorted(set(loosened_gates(effects.base, effects.head))))
     return [PolicyChange("the gates file", "looser", json.dumps(old), json.dumps(new) if new else None, through)]
 
 
-def _self_judged(context: ReviewContext) -> list[Finding]:
-    """Where something else than the change is judged, or nobody but the change decides, or may."""
-    return [*_astray(context), *_elsewhere(context), *_by_itself(context), *_other_questions(context)]
-
-
-def _astray(context: ReviewContext) -> list[Finding]:
-    """Where files of another commit are judged; traces that are said to be of the change may be all that it brings."""
-    if not context.authority.astray:
+def _wrong_checkout(context: ReviewContext) -> list[Finding]:
+    """Return findings if files of another commit are evaluated, or traces come with the change itself."""
+    if not context.authority.wrong_checkout:
         return []
     of = commit_of(context.report.run or {})
-    is_named = of and any(each.startswith(of) for each in context.authority.commits)
-    message = (
-        f"commit {quoted(context.authority.astray[:12])} is checked out, without the last commit of this pull request"
-    )
-    fix = "Run on pull_request and leave ref out of actions/checkout; docs/forks.md has what forks need."
+    is_named = of and any(commit.startswith(of) for commit in context.authority.commits)
+    commit = quoted(context.authority.wrong_checkout[:12])
+    message = f"the checked-out commit {commit} lacks the last commit of this pull request"
+    fix = "Run on pull_request and remove ref from actions/checkout. For forks, see docs/forks.md."
     return [Finding("change-not-checked-out", "warning" if is_named else "error", message, fix)]
 
 
@@ -181,44 +204,129 @@ def _other_questions(context: ReviewContext) -> list[Finding]:
     qids = context.run.other_questions()
     if not qids:
         return []
-    what = "The trace of 1 question says" if len(qids) == 1 else f"The traces of {len(qids)} questions say"
+    what = f"the traces of {quantity(len(qids), 'question')} were asked another question than the gold has"
     some = ", ".join(map(quoted, qids[:_NAMED])) + (f" and {len(qids) - _NAMED} more" if qids[_NAMED:] else "")
-    message = f"{what} that another question was asked than the gold asks: {some}"
-    fix = "Let the system answer the questions of the gold; q is the question as it was asked."
+    message = f"{what}: {some}"
+    fix = "Let the system answer the questions of the gold set. In a trace, q is the question that was asked."
     return [Finding("other-question", "warning", message, fix, context.head.trace)]
 
 
-def _elsewhere(context: ReviewContext) -> list[Finding]:
+def _foreign_gates_ref(context: ReviewContext) -> list[Finding]:
     if not context.authority.unknown:
         return []
-    message = "gates were taken, as was asked for, from a commit that the base is not known to have held"
-    fix = "Leave gates-ref out, or name what the base holds: a change could name a commit of its own."
+    message = "gates-ref names a commit that is not in the history of the base branch"
+    fix = "Remove gates-ref, or name a commit of the base branch: a pull request could name its own commit."
     return [Finding("gates-from-elsewhere", "warning", f"{message}: {quoted(context.authority.ref, 60)}", fix)]
 
 
-def _by_itself(context: ReviewContext) -> list[Finding]:
+def _without_base_gates(context: ReviewContext) -> list[Finding]:
     if context.authority.gates is None:
-        message = "gates were taken from the change itself, as was asked for: it can move its own goalposts"
-        return [Finding("gates-from-head", "warning", message, "Leave gates-ref out, and the base decides.")]
-    if context.base is None:
-        message = "the base has no gates file of this name, nor one of the usual name: the change's own decide alone"
+        message = "gates-ref: head uses only the gates of the pull request, which can loosen them"
         return [
-            Finding("bootstrap", "warning", message, "They hold for others once they are merged.", context.head.file)
+            Finding("gates-from-head", "warning", message, "Remove gates-ref to use the gates of the base branch too.")
+        ]
+    if context.base is None:
+        message = "the base branch has no gates file of this or the usual name, so only the pull request's gates apply"
+        return [
+            Finding(
+                "bootstrap", "warning", message, "After the merge they apply to other pull requests.", context.head.file
+            )
         ]
     return []
 
 
-def _who(context: ReviewContext) -> Base:
+def _base_of(context: ReviewContext) -> Base:
     authority = context.authority
     kind: Literal["base", "head", "bootstrap"]
     kind = "head" if authority.gates is None else "base" if context.base else "bootstrap"
     return Base(kind, authority.ref, authority.commit, authority.through)
 
 
-def _sorted(found: Sequence[Finding]) -> list[Finding]:
+def _sorted(findings: Sequence[Finding]) -> list[Finding]:
     """Errors first; of what was found twice, the graver one, whatever either advises."""
-    ordered = sorted(set(found), key=lambda each: (each.level, each.code, each.file, each.line, each.message, each.fix))
+    ordered = sorted(
+        set(findings), key=lambda entry: (entry.level, entry.code, entry.file, entry.line, entry.message, entry.fix)
+    )
     first: dict[tuple[object, ...], Finding] = {}
-    for each in ordered:
-        first.setdefault(_apart_from_level(each), each)
+    for finding in ordered:
+        first.setdefault(_without_level(finding), finding)
     return list(first.values())
+
+
+def _override_findings(context: ReviewContext) -> Iterator[Finding]:
+    """Yield a warning for each input that differs from what the base names, and for traces that git tracks."""
+    if meant := _overridden_path(context, "gold", context.options.gold):
+        message = f"an input or option replaces the gold set {quoted(meant)} of the base branch's gates file"
+        yield Finding("gold-overridden", "warning", message, _ONLY, context.head.gold)
+    if meant := _overridden_path(context, "trace", context.options.trace):
+        message = f"an input or option replaces the traces {quoted(meant)} of the base branch's gates file"
+        yield Finding("traces-overridden", "warning", message, _ONLY, context.head.trace)
+    yield from _gates_override(context)
+    yield from _cutoff_override(context)
+    yield from _tracked_traces(context)
+
+
+def _overridden_path(context: ReviewContext, key: str, named: str) -> str | None:
+    """Return the path that the base's gates file states, when the caller names another one.
+
+    A file that states no gold means the usual one, when the base has it.
+    """
+    if context.base is None or not named:
+        return None
+    stated = context.base.stated.get(key)
+    meant = context.authority.inside(in_folder_of(context.base.file, stated or DEFAULT_GOLD))
+    if stated is None and not (key == "gold" and meant and _has_file(context.authority.fork, meant)):
+        return None
+    return None if meant == context.authority.inside(named) else meant
+
+
+def _gates_override(context: ReviewContext) -> Iterator[Finding]:
+    """A gates file of an unusual name or place, though the base has one of the usual name for this gold."""
+    tree, options = context.authority.gates, context.options
+    named = context.authority.inside(options.gates) if options.gates and not options.is_discovered else None
+    if context.base is None or tree is None or named is None:
+        return
+    usual = named.rpartition("/")[2] in GATES_FILES
+    if usual and posixpath.dirname(named) == context.authority.inside(context.options.folder or "."):
+        return
+    candidates = standard_gates_paths(context.authority, context.options.folder, context.head.gold)
+    meant = next((place for place in candidates if _has_file(tree, place)), named)
+    nearer = "/" in meant or _gold_of(context, tree, meant) == context.authority.inside(context.head.gold)
+    if meant != named and (not usual or (nearer and _has_file(tree, named))):
+        message = f"an input or option replaces the gates file {quoted(meant)} of the base branch"
+        yield Finding("gates-overridden", "warning", message, "Remove the input or option gates.", context.head.file)
+
+
+def _gold_of(context: ReviewContext, tree: Tree, gates: str) -> str | None:
+    data = read_regular(tree, gates)
+    policy = None if data is None else policy_of(data, context.authority.outside(gates), ProblemCollector())
+    return gold_named_by(context.authority, policy, tree) if policy else None
+
+
+def _has_file(tree: Tree, path: str) -> bool:
+    try:
+        return bool(tree.files(path))
+    except Irregular:
+        return False
+
+
+def _cutoff_override(context: ReviewContext) -> Iterator[Finding]:
+    stated = context.base.stated.get("k") if context.base else None
+    if context.base and stated is not None and int(stated) != context.base.k:
+        message = f"an input or option sets k to {context.base.k}, but the base branch's gates file sets {stated}"
+        yield Finding("k-overridden", "warning", message, "Set k only in the gates file.", context.head.file)
+
+
+def _tracked_traces(context: ReviewContext) -> Iterator[Finding]:
+    if context.authority.gates is None:
+        return
+    paths = [context.authority.inside(path) for path in (context.head.trace, os.path.realpath(context.head.trace))]
+    if any(path and _has_file(context.authority.after, path) for path in paths):
+        message = "the traces are committed in git, so they may not be from this run"
+        yield Finding(
+            "traces-tracked",
+            "warning",
+            message,
+            "Write the traces in the job, and add the file to .gitignore.",
+            context.head.trace,
+        )

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.common.digests import Digests
-from rag_eval.gates.partial_runs import narrowed
-from rag_eval.governance.base_gates import base_policy
-from rag_eval.governance.base_gold import is_unchanged
-from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.problems import Ledger
-from rag_eval.run.inputs import with_verdicts
-from rag_eval.run.options import headline
+from rag_eval.common.escaping import quoted
+from rag_eval.contract import DEFAULT_GOLD, Limits
+from rag_eval.errors import InputError
+from rag_eval.git.snapshots import NOTHING, Irregular, read
+from rag_eval.readers.gold_file import StoredGold
+from rag_eval.run.base_policy import gold_named_by, has_path, stored_at
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.report import Earlier, Report
-    from rag_eval.contract import Gold
+    from rag_eval.analysis.baseline import Earlier
+    from rag_eval.analysis.gold_impact import Verb
+    from rag_eval.analysis.report import Report
     from rag_eval.gates.policy import Policy
-    from rag_eval.governance.base_policy import Authority
-    from rag_eval.readers.source import Reader
+    from rag_eval.git.snapshots import Tree
+    from rag_eval.readers.gold_file import GoldSet
+    from rag_eval.run.authority import Authority
     from rag_eval.run.options import Options
     from rag_eval.run.scored import ScoredRun
+
+
+_LFS = re.compile(
+    rb"version https://git-lfs\.github\.com/spec/.*?^oid sha256:([0-9a-f]{64})$", re.DOTALL | re.MULTILINE
+)
 
 
 class ReviewContext(NamedTuple):
@@ -61,27 +68,115 @@ class ReviewContext(NamedTuple):
         return self.run.earlier
 
 
-def policy_of_base(authority: Authority, options: Options, head: Policy, reader: Reader) -> Policy | None:
-    """Return the policy of the base branch with the options laid over it, as over that of the pull request.
+class Change(NamedTuple):
+    """A gold item that was added, changed or removed; a mutation asks for something else under the same qid."""
 
-    Files that it names and that no longer exist are taken from the pull request: to remove them is a change of its own.
-    So is gold that the change edits at the base's path, and scores from elsewhere.
+    qid: str
+    verb: Verb
+    mutation: bool
+
+
+class GoldDiff(NamedTuple):
+    """The gold that was scored against the gold of the base.
+
+    ``old`` is None when the base has no gold. ``not_comparable`` says why the two could not be compared.
     """
-    silent = reader._replace(ledger=Ledger())
 
-    def scored() -> dict[str, Gold]:
-        return read_gold(silent, head.gold)
+    changes: tuple[Change, ...] = ()
+    old: GoldSet | None = None
+    new: GoldSet | None = None
+    not_comparable: str = ""
 
-    policy = base_policy(authority, head.file, options.folder, head.gold, scored, is_found=options.is_found)
-    if policy is None:
+
+def compare(context: ReviewContext) -> GoldDiff:
+    """Compare the scored gold with the gold that the base's policy names; InputError when that cannot be read."""
+    authority, base = context.authority, context.base
+    limits = Limits(**(base or context.head).limits)
+    path = gold_path(context, authority.fork)
+    stored = stored_at(authority, authority.fork, path, limits) if path else None
+    if stored is None:
+        new = context.run.gold
+        return GoldDiff(tuple(Change(qid, "added", False) for qid in sorted(new.golds)), None, new)
+    data = None if stored.folder else next(iter(stored.files.values()))
+    committed = _scored_bytes(context)
+    if data is not None and data == committed:
+        return GoldDiff()
+    if data is not None and (pointer := _LFS.match(data)):
+        same = pointer[1].decode() == context.run.gold_sha256
+        return GoldDiff(not_comparable="" if same else f"{quoted(stored.path)} is in Git LFS on the base")
+    old, new = context.run.stored(stored), _scored(context, committed)
+    changed = [qid for qid in sorted(old.golds.keys() | new.golds.keys()) if old.differs(qid, new)]
+    merged = _merged_since(context, new, changed, limits)
+    if merged:
+        changed = [qid for qid in changed if qid not in merged]
+        old = _with_items_of(old, new, merged)
+    return GoldDiff(tuple(_change(qid, old, new) for qid in changed), old, new)
+
+
+def gold_path(context: ReviewContext, tree: Tree) -> str | None:
+    """Return the path of the gold of ``tree``: the caller's when it is there, else the one that the base's gates name.
+
+    Without gates on the base it is the path of the scored gold, else the usual one.
+    """
+    authority = context.authority
+    named = authority.inside(context.options.gold) if context.options.gold else None
+    if named and has_path(tree, named):
+        return named
+    if context.base:
+        return gold_named_by(authority, context.base, tree)
+    usual = authority.inside(os.path.join(context.options.folder, DEFAULT_GOLD))  # noqa: PTH118
+    paths = [path for path in (authority.inside(context.head.gold), usual) if path and has_path(tree, path)]
+    return next(iter(paths), None)
+
+
+def _scored_bytes(context: ReviewContext) -> bytes | None:
+    """Return the scored file as git has it; None when it is a folder or not in git."""
+    path = context.authority.inside(context.head.gold)
+    try:
+        if path is None or not context.authority.after.files(path):
+            return None
+    except Irregular:
         return None
-    gold, trace = options.gold or policy.gold, options.trace or policy.trace
-    verdicts = options.verdicts or policy.verdicts
-    is_same_gold = gold == head.gold or (os.path.lexists(gold) and is_unchanged(authority, gold))
-    policy = narrowed(policy, options.perspectives, options.suite)._replace(
-        k=headline(options.cutoffs, policy.k),
-        gold=gold if is_same_gold else head.gold,
-        trace=trace if os.path.lexists(trace) else head.trace,
-        verdicts=verdicts if os.path.lexists(verdicts) else head.verdicts,
-    )
-    return with_verdicts(policy, reader._replace(ledger=Ledger()), Digests())
+    return read(context.authority.head, path)
+
+
+def _scored(context: ReviewContext, committed: bytes | None) -> GoldSet:
+    """Return the scored gold set, from its committed bytes when a check-out changed them."""
+    run = context.run
+    if committed is None or hashlib.sha256(committed).hexdigest() == run.gold_sha256:
+        return run.gold
+    path = context.head.gold
+    return run.stored(StoredGold(path, path, {path: committed}, limits=Limits(**context.head.limits)))
+
+
+def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str], limits: Limits) -> set[str]:
+    """Return the qids whose items the base has as this change has them, though it had others when the change began.
+
+    They came from an earlier part of the change that was merged already, as stacked pull requests are.
+    """
+    tip = context.authority.used_records
+    path = gold_path(context, tip) if changed and tip is not NOTHING else None
+    stored = stored_at(context.authority, tip, path, limits) if path else None
+    if stored is None:
+        return set()
+    try:
+        now = context.run.stored(stored)
+    except InputError:
+        return set()
+    return {qid for qid in changed if not now.differs(qid, new)}
+
+
+def _with_items_of(old: GoldSet, new: GoldSet, qids: set[str]) -> GoldSet:
+    golds = {qid: gold for qid, gold in old.golds.items() if qid not in qids}
+    hashes = {qid: digest for qid, digest in old.hashes.items() if qid not in qids}
+    both = qids & new.golds.keys()
+    golds |= {qid: new.golds[qid] for qid in both}
+    return old._replace(golds=golds, hashes=hashes | {qid: new.hashes[qid] for qid in both})
+
+
+def _change(qid: str, old: GoldSet, new: GoldSet) -> Change:
+    before, after = old.golds.get(qid), new.golds.get(qid)
+    if before is None or after is None:
+        return Change(qid, "added" if before is None else "removed", False)
+    mutation = (before.question, before.answerable) != (after.question, after.answerable)
+    return Change(qid, "changed", mutation)

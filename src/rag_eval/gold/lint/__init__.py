@@ -1,11 +1,11 @@
-"""CHECKS: what is looked for in a gold set before it judges anything. Advice, found without git, clock or model."""
+"""The checks of ``rag-eval gold lint``. They need no git, clock or model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from rag_eval.gold.lint import answers, citations, questions, substrings, whole
+from rag_eval.gold.lint import items, substrings, whole
 from rag_eval.gold.lint._sample import LintNote, Sample, Seen, watch
 
 __all__ = ["CHECKS", "GoldFinding", "Sample", "Seen", "lint", "watch"]
@@ -22,16 +22,16 @@ CHECKS: dict[str, Callable[[Sample], Iterable[LintNote]]] = {
     "substr-redundant": substrings.redundant,
     "substr-common": substrings.common,
     "substr-near-miss": substrings.near_miss,
-    "no-citation": citations.none,
-    "citation-variant": citations.variant,
-    "citation-ungraded": citations.ungraded,
-    "citation-unseen": citations.unseen,
-    "expected-without-substr": answers.without_substring,
-    "expected-without-phrase": answers.without_phrase,
-    "question-blank": questions.blank,
-    "question-contradiction": questions.contradiction,
-    "question-duplicate": questions.duplicate,
-    "question-near-duplicate": questions.near_duplicate,
+    "no-citation": items.no_citation,
+    "citation-variant": items.citation_variant,
+    "citation-ungraded": items.citation_ungraded,
+    "citation-unseen": items.citation_unseen,
+    "expected-without-substr": items.without_substring,
+    "expected-without-phrase": items.without_phrase,
+    "question-blank": items.blank,
+    "question-contradiction": items.contradiction,
+    "question-duplicate": items.duplicate,
+    "question-near-duplicate": items.near_duplicate,
     "balance": whole.balance,
     "one-class": whole.one_class,
     "clustered-questions": whole.clustered,
@@ -43,7 +43,7 @@ CHECKS: dict[str, Callable[[Sample], Iterable[LintNote]]] = {
 
 
 class GoldFinding(NamedTuple):
-    """Something in a gold set to look at; ``line`` 0 and an empty ``qid`` mean the set as a whole."""
+    """A weakness of a gold set; ``line`` 0 and an empty ``qid`` mean the set as a whole."""
 
     line: int
     code: str

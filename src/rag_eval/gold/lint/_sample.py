@@ -1,4 +1,4 @@
-"""What the checks look at: the items of a gold set, the policy that it is judged by, and what traces have shown."""
+"""Input of the checks: the items of a gold set, its policy, and what traces retrieved and answered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PLAIN = str.maketrans({**_TYPED, **dict.fromkeys("*_`", "")})
 
 
 class LintNote(NamedTuple):
-    """What a check has to say: of one item, or of the set as a whole where ``gold`` is None."""
+    """A message of a check on one item, or on the whole set if ``gold`` is None."""
 
     message: str
     hint: str
@@ -32,7 +32,7 @@ class LintNote(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What traces have shown: the answers that were shipped, lower-cased, by qid, and the ids of all that was found."""
+    """Observations in traces: lower-cased answers by qid, and all retrieved ids."""
 
     answers: Mapping[str, frozenset[str]]
     ids: frozenset[str]
@@ -49,7 +49,7 @@ class Sample:
 
     @cached_property
     def settings(self) -> Settings:
-        """What the scorer would be told."""
+        """Return the scorer's settings."""
         return self.policy.settings
 
     @cached_property
@@ -64,7 +64,7 @@ class Sample:
 
 
 def watch(golds: Mapping[str, Gold], traces: Iterable[Trace], settings: Settings) -> Seen:
-    """What the traces show. Refusals are no answers, failures neither."""
+    """Collect answers and retrieved ids from traces, without refusals and failures."""
     answers: dict[str, set[str]] = {}
     ids: set[str] = set()
     for trace in traces:
@@ -76,22 +76,22 @@ def watch(golds: Mapping[str, Gold], traces: Iterable[Trace], settings: Settings
 
 
 def tidy(text: str) -> str:
-    """``text`` as a keyboard writes it: NFC, plain quotes and dashes, single spaces, nothing unseen, no ligatures."""
+    """Return a text as a keyboard writes it: NFC, plain quotes and dashes, single spaces, no invisible characters."""
     plain = TYPOGRAPHIC.sub(lambda sign: _TYPED.get(sign[0]) or unicodedata.normalize("NFKC", sign[0]), text)
     return " ".join(INVISIBLE.sub("", unicodedata.normalize("NFC", plain)).split())
 
 
 def fold(text: str) -> str:
-    """``text`` without what only looks different: NFKC, case, kinds of quotes and dashes, space, Markdown's marks."""
+    """Return a text without differences of form: NFKC, case, kinds of quotes and dashes, white space, Markdown."""
     plain = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PLAIN)
     return " ".join(plain.casefold().split())
 
 
-def few_or_most(lacking: Sequence[Gold], of: Sequence[Gold], each: LintNote, most: LintNote) -> list[LintNote]:
+def few_or_most(lacking: Sequence[Gold], of: Sequence[Gold], note: LintNote, most: LintNote) -> list[LintNote]:
     """``each`` of every item that lacks something, or ``most`` once where that is more than half of them."""
     if len(lacking) > 1 and 2 * len(lacking) > len(of):
         return [most]
-    return [each._replace(gold=gold) for gold in lacking]
+    return [note._replace(gold=gold) for gold in lacking]
 
 
 def _qid(entry: tuple[Gold, Row]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rag_eval.cases.case import PHRASE_LIMIT
-from rag_eval.common.escaping import quoted
+from rag_eval.common.escaping import quantity, quoted
 from rag_eval.gold.lint._sample import INVISIBLE, TYPOGRAPHIC, LintNote, few_or_most, fold, tidy
 from rag_eval.textual.refusals import recognise
 from rag_eval.textual.tokens import content_words
@@ -31,12 +31,12 @@ def white_space(sample: Sample) -> Iterator[LintNote]:
     for gold, text in sample.labels:
         plain = " ".join(text.split())
         if not plain:
-            yield LintNote(f"the substring {_shown(text)} is nothing but white space", "Name what must be said.", gold)
+            yield LintNote(f"the substring {_shown(text)} is only white space", "Write the required text.", gold)
         elif text != plain and not _covered(text, gold):
-            where = "begins or ends with" if text.strip() != text else "holds"
+            where = "begins or ends with" if text.strip() != text else "contains"
             signs = sorted({f"U+{ord(sign):04X}" for sign in text if sign.isspace() and sign != " "})
             which = f"white space ({', '.join(signs)})" if signs else "white space"
-            message = f"the substring {_shown(text)} {where} {which} that an answer has to repeat to the letter"
+            message = f"the substring {_shown(text)} {where} {which} that an answer must repeat exactly"
             yield LintNote(message, f"Write {quoted(plain)}.", gold)
 
 
@@ -46,15 +46,17 @@ def character(sample: Sample) -> Iterator[LintNote]:
         sign = _odd_sign(text)
         if sign and not _covered(text, gold):
             hint = f"Write {quoted(tidy(text))}, or add it if answers are written both ways."
-            yield LintNote(f"the substring {_shown(text)} holds {sign}, which an answer has to repeat", hint, gold)
+            yield LintNote(
+                f"the substring {_shown(text)} contains {sign}, which an answer must repeat exactly", hint, gold
+            )
 
 
 def long(sample: Sample) -> Iterator[LintNote]:
-    """Nothing but substrings so long that a right answer in other words does not count."""
+    """Find items whose substrings are all so long that a right answer in other words does not count."""
     for gold in sample.answerable:
         shortest = min(map(len, gold.substrings), default=0)
         if shortest > LONG:
-            message = f"its shortest substring has {shortest} characters, which an answer has to repeat to the letter"
+            message = f"its shortest substring has {shortest} characters, which an answer must repeat exactly"
             yield LintNote(message, "Keep the few words that make an answer right.", gold)
 
 
@@ -64,29 +66,31 @@ def refusal(sample: Sample) -> Iterator[LintNote]:
     for gold, text in sample.labels:
         phrase = next((phrase for phrase in sample.settings.phrases if phrase in text), None)
         if text.strip() == token:
-            hint = "Name what must be said, or make the item unanswerable."
+            hint = "Write the required text, or make the item unanswerable."
             yield LintNote(
-                f"the substring {_shown(text)} is the refusal token: no answer that is it counts", hint, gold
+                f"the substring {_shown(text)} is the refusal token: an answer that gives it is a refusal", hint, gold
             )
         elif text in token:
-            message = f"the substring {_shown(text)} is part of the refusal token: a refusal in other words holds it"
-            yield LintNote(message, "Name what only a right answer says.", gold)
+            message = f"the substring {_shown(text)} is part of the refusal token: a longer refusal can contain it"
+            yield LintNote(message, "Write a text that only a right answer contains.", gold)
         elif phrase:
             message = (
-                f"the substring {_shown(text)} holds the refusal phrase {_shown(phrase)}: an answer with it of up to "
-                f"{PHRASE_LIMIT} characters is a refusal"
+                f"the substring {_shown(text)} contains the refusal phrase {_shown(phrase)}: an answer of up to "
+                f"{PHRASE_LIMIT} characters with it is a refusal"
             )
-            yield LintNote(message, "Choose another substring, or drop the phrase.", gold)
+            yield LintNote(message, "Choose another substring, or remove the phrase.", gold)
         elif sample.settings.builtin and (built_in := recognise(text)):
-            message = f"the substring {_shown(text)} is by itself {built_in}: an answer that says no more is a refusal"
-            yield LintNote(message, "Name what only a right answer says.", gold)
+            message = f"the substring {_shown(text)} is {built_in} on its own: an answer of only this text is a refusal"
+            yield LintNote(message, "Write a text that only a right answer contains.", gold)
 
 
 def in_question(sample: Sample) -> Iterator[LintNote]:
     """Substrings that stand in their own question."""
     for gold, text in sample.labels:
         if text.strip() and text in gold.question.lower():
-            message = f"the substring {_shown(text)} stands in the question: an answer that repeats it counts"
+            message = (
+                f"the substring {_shown(text)} is in the question: an answer that only repeats the question contains it"
+            )
             yield LintNote(message, "Add the words that make the answer right.", gold)
 
 
@@ -94,7 +98,7 @@ def stop_words(sample: Sample) -> Iterator[LintNote]:
     """Substrings of nothing but function words and punctuation."""
     for gold, text in sample.labels:
         if text.strip() and not content_words(text):
-            message = f"the substring {_shown(text)} has no word of content: almost any answer holds it"
+            message = f"the substring {_shown(text)} has no content words: almost any answer contains it"
             yield LintNote(message, "Add the words that make the answer right.", gold)
 
 
@@ -103,8 +107,8 @@ def in_citation(sample: Sample) -> Iterator[LintNote]:
     for gold, text in sample.labels:
         name = next((name for name in sorted(gold.citations) if text.strip() and text in name.lower()), None)
         if name:
-            message = f"the substring {_shown(text)} stands in the id {_shown(name)}: citing it in the text is enough"
-            yield LintNote(message, "Choose words that the id does not have.", gold)
+            message = f"the substring {_shown(text)} is in the id {_shown(name)}: a citation in the text contains it"
+            yield LintNote(message, "Choose words that the id does not contain.", gold)
 
 
 def redundant(sample: Sample) -> Iterator[LintNote]:
@@ -112,25 +116,25 @@ def redundant(sample: Sample) -> Iterator[LintNote]:
     for gold, text in sample.labels:
         inner = min((one for one in gold.substrings if one != text and one in text), key=_length, default=None)
         if inner is not None:
-            message = f"the substring {_shown(text)} holds {_shown(inner)}, which is enough: it never decides"
-            yield LintNote(message, f"Drop it, or drop {_shown(inner)} if that says too little.", gold)
+            message = f"the substring {_shown(text)} contains the substring {_shown(inner)}, so it has no effect"
+            yield LintNote(message, f"Remove it, or remove {_shown(inner)} if that is too short.", gold)
 
 
 def common(sample: Sample) -> Iterator[LintNote]:
     """Substrings that at least half of the answers to other questions hold."""
-    told = _answers(sample)
+    answers = _answers(sample)
     owners: dict[str, dict[str, Gold]] = {}
-    for gold, text in sample.labels if told else ():
+    for gold, text in sample.labels if answers else ():
         owners.setdefault(text, {})[gold.qid] = gold
-    each, grams = Counter(qid for qid, _ in told), Counter(gram for _, claim in told for gram in _grams(claim))
+    claims, grams = Counter(qid for qid, _ in answers), Counter(gram for _, claim in answers for gram in _grams(claim))
     for text, golds in owners.items():
-        others = len(told) - sum(each[qid] for qid in golds)
+        others = len(answers) - sum(claims[qid] for qid in golds)
         # What stands in half of the answers has all its parts there: counted once, they spare nearly all the search.
         if others < LEAST_ANSWERS or 2 * min(grams[gram] for gram in _grams(text)) < others:
             continue
-        found = sum(text in claim for qid, claim in told if qid not in golds)
-        if 2 * found >= others:
-            message = f"the substring {_shown(text)} stands in {found} of {others} answers to other questions"
+        matches = sum(text in claim for qid, claim in answers if qid not in golds)
+        if 2 * matches >= others:
+            message = f"the substring {_shown(text)} occurs in {matches} of {others} answers to other questions"
             yield from (
                 LintNote(message, "Add the words that make this answer right.", gold) for gold in golds.values()
             )
@@ -143,18 +147,20 @@ def near_miss(sample: Sample) -> Iterator[LintNote]:
         missed = [fold(claim) for claim in claims if not any(text in claim for text in gold.substrings)]
         for text in dict.fromkeys(gold.substrings):
             if (plain := fold(text)) and any(plain in claim for claim in missed):
-                message = f"an answer holds {_shown(text)} but for white space, quotes, dashes or marks: no match"
-                yield LintNote(message, "Add the form that answers have.", gold)
+                message = (
+                    f"an answer writes {_shown(text)} with other white space, quotes, dashes or Markdown: no match"
+                )
+                yield LintNote(message, "Add the form that answers use.", gold)
 
 
 def none(sample: Sample) -> list[LintNote]:
     """Answerable items for which any claim will do."""
     lacking = [gold for gold in sample.answerable if not gold.substrings]
-    hint = "Name in gold_claim_substr what a right answer says."
-    each = LintNote("it has no substring: any claim with the right citations counts as right", hint)
-    count = f"{len(lacking)} of {len(sample.answerable)} answerable items have no substring"
-    most = LintNote(f"{count}: precision judges their citations, not what they say", hint)
-    return few_or_most(lacking, sample.answerable, each, most)
+    hint = "Add a text of a right answer to gold_claim_substr."
+    note = LintNote("it has no substring: any claim with the right citations counts as right", hint)
+    count = f"no substring in {len(lacking)} of {quantity(len(sample.answerable), 'answerable item')}"
+    most = LintNote(f"{count}: precision judges only their citations", hint)
+    return few_or_most(lacking, sample.answerable, note, most)
 
 
 def _shown(text: str) -> str:
@@ -166,7 +172,7 @@ def _length(text: str) -> tuple[int, str]:
 
 
 def _covered(text: str, gold: Gold) -> bool:
-    """Whether another substring of the item finds what this one means, where it is written plainly."""
+    """Return whether another substring of the item, in plain text, also matches."""
     plain = tidy(text)
     return any(one in plain for one in gold.substrings if one != text)
 
@@ -174,20 +180,20 @@ def _covered(text: str, gold: Gold) -> bool:
 def _odd_sign(text: str) -> str:
     unseen, typed = INVISIBLE.search(text), TYPOGRAPHIC.search(text)
     if unseen:
-        return f"U+{ord(unseen[0]):04X}, which is not seen"
+        return f"U+{ord(unseen[0]):04X}, which is invisible"
     if unicodedata.normalize("NFC", text) != text:
-        return "letters whose accents are signs of their own"
+        return "letters with separate accents"
     if typed:
-        return f"the typographic sign {typed[0]}"
+        return f"the typographic character {typed[0]}"
     # What Turkish İ is lower-cased to; an answer that writes I or i has no such dot.
-    return "İ, which is lower-cased to two signs" if "i\u0307" in text else ""
+    return "İ, which has two characters in lower case" if "i\u0307" in text else ""
 
 
 def _answers(sample: Sample) -> list[tuple[str, str]]:
     """Qid and claim of the answers, sorted; of very many, as many as are enough, evenly taken."""
     seen = sample.seen.answers if sample.seen else {}
-    told = sorted((qid, claim) for qid, claims in seen.items() for claim in claims)
-    return told[:: -(-len(told) // MOST_ANSWERS)] if told else []
+    answers = sorted((qid, claim) for qid, claims in seen.items() for claim in claims)
+    return answers[:: -(-len(answers) // MOST_ANSWERS)] if answers else []
 
 
 def _grams(text: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""What a gold set as a whole cannot judge: classes that are hardly there, and gates that its size cannot express."""
+"""Limits of a gold set as a whole: rare classes, and gates that its size cannot express."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from rag_eval.cases.case import Case
-from rag_eval.common.escaping import quoted
+from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Support, Trace
 from rag_eval.gates.policy import BOUNDS
-from rag_eval.gates.slices import document, expanded, slices_of
+from rag_eval.gates.selection import document, expanded, slices_of
 from rag_eval.gold.lint._sample import LintNote
 from rag_eval.metrics import measure
-from rag_eval.stats.aggregations import FOLDS
+from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.stats.tally import Value, exactly, tally
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ LEAST_ITEMS, LEAST_SLICE = 10, 20
 _FEWEST_CLUSTERS, _CORRELATION, _DESIGN_EFFECT = 10, 0.2, 1.3
 
 
+_BALANCE = {
+    "answerable": "A system that refuses everything would look good. Add questions that the corpus answers.",
+    "unanswerable": "A system that never refuses would look good. Add questions that the corpus does not answer.",
+}
+
+
 class GateResult(NamedTuple):
     """A gate, what it measures, and the value of an ideal run on this gold set."""
 
@@ -49,17 +55,11 @@ def balance(sample: Sample) -> Iterator[LintNote]:
     counts = {"answerable": answerable, "unanswerable": n - answerable}
     for name, count in counts.items() if n >= LEAST_ITEMS else ():
         if count < LEAST_SHARE * n:
-            yield LintNote(f"{count} of {n} items are {name}, less than a tenth", _BALANCE[name])
-
-
-_BALANCE = {
-    "answerable": "A system that refuses everything looks good: add questions that the corpus answers.",
-    "unanswerable": "A system that never refuses looks good: add questions that the corpus does not answer.",
-}
+            yield LintNote(f"less than a tenth of the items are {name}: {count} of {n}", _BALANCE[name])
 
 
 def one_class(sample: Sample) -> Iterator[LintNote]:
-    """Categories and tags that tell whether to refuse."""
+    """Find categories and tags whose items are all answerable or all unanswerable."""
     if {gold.answerable for gold in sample.items} != {True, False}:
         return
     slices: dict[tuple[str, str], list[bool]] = {}
@@ -72,23 +72,23 @@ def one_class(sample: Sample) -> Iterator[LintNote]:
         if len(classes) >= LEAST_SLICE and len(set(classes)) == 1 and len(classes) < len(sample.items):
             only = "answerable" if classes[0] else "unanswerable"
             message = f"all {len(classes)} items of {kind} {quoted(value)} are {only}"
-            yield LintNote(message, "Add some of the other class, or else it cannot be told from a habit.")
+            yield LintNote(
+                message, "Add items of the other class. Otherwise a fixed behaviour answers all of these correctly."
+            )
 
 
 def coarse(sample: Sample) -> Iterator[LintNote]:
-    """Gates on rates that let no single case fail, though their threshold lets a share fail."""
+    """Find gates on rates that fail with a single failed case, although their threshold allows a share to fail."""
     for gate, measured, ideal in _judged(sample):
         limit = Fraction(Decimal(gate.threshold))
         slack = 1 - limit if gate.direction == "min" else limit
         if measured.is_rate and ideal.n and 0 < slack < Fraction(1, ideal.n):
             step = float(Fraction(1, ideal.n))
             message = (
-                f"the gate {gate.written} is about {ideal.n} item(s): none of them may fail, "
-                f"since one moves it by {step:.3g}"
+                f"the gate {gate.written} applies to {quantity(ideal.n, 'item')}: one failed item moves the "
+                f"value by {step:.3g}, so none may fail"
             )
-            yield LintNote(
-                message, f"With {-(-1 // slack)} such items one may fail. Add items, or ask for none to fail."
-            )
+            yield LintNote(message, f"With {-(-1 // slack)} such items one may fail. Add items, or set the limit to 0.")
 
 
 def clustered(sample: Sample) -> Iterator[LintNote]:
@@ -103,19 +103,17 @@ def clustered(sample: Sample) -> Iterator[LintNote]:
     effect = 1 + _CORRELATION * (sum(size * size for size in sizes.values()) / n - 1)
     if effect >= _DESIGN_EFFECT:
         message = (
-            f"{n} questions are about {len(sizes)} documents: intervals may need {effect**0.5:.2f} times their width"
+            f"{n} questions are about {len(sizes)} documents: intervals should be up to {effect**0.5:.2f} times as wide"
         )
-        yield LintNote(
-            message, "Count those of a document together, in the gates file: statistics: {cluster: document}."
-        )
+        yield LintNote(message, "Group the questions by document in the gates file: statistics: {cluster: document}.")
 
 
 def without_items(sample: Sample) -> Iterator[LintNote]:
-    """Gates that no item is for."""
+    """Find gates that apply to no item."""
     for gate, measured, ideal in _judged(sample):
         if not ideal.n and gate.when_no_data == "fail":
-            message = f"the gate {gate.written} has nothing to judge: it is about {measured.metric.applies}"
-            yield LintNote(message, "Add such items, drop the gate, or say when_no_data: skip.")
+            message = f"the gate {gate.written} has no items to judge: it applies to {measured.metric.applies}"
+            yield LintNote(message, "Add such items, remove the gate, or set when_no_data: skip.")
 
 
 def out_of_reach(sample: Sample) -> Iterator[LintNote]:
@@ -124,15 +122,17 @@ def out_of_reach(sample: Sample) -> Iterator[LintNote]:
         return  # one chunk may match several supports: what is ideal then, the gold alone does not say
     for gate, measured, ideal in _judged(sample):
         if measured.metric.depends_on == "ranking" and ideal.number is not None and not gate.keeps(ideal.number):
-            message = f"the gate {gate.written} is out of reach: a run that finds all that is relevant, best first, "
-            yield LintNote(f"{message}gets {float(ideal.number):.3g}", "Lower it, change its k, or label more.")
+            message = f"the gate {gate.written} cannot pass: even an ideal run, with all relevant chunks ranked first, "
+            yield LintNote(
+                f"{message}gets {float(ideal.number):.3g}", "Lower the limit, change k, or label more chunks."
+            )
 
 
 def _judged(sample: Sample) -> list[GateResult]:
     # Metrics of rank want what is cited first, those of gain what is graded highest: the better of the two is ideal.
     orders = [[_ideal(gold, sample.settings, by_grade=order) for gold in sample.items] for order in (False, True)]
     cases = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
-    found = []
+    results = []
     for gate in _bounds(sample):
         measured = measure(gate.name)
         needs = measured.metric.needs
@@ -141,8 +141,8 @@ def _judged(sample: Sample) -> list[GateResult]:
         if measured.metric.perspective == "judge":
             continue  # verdicts are recorded beside the gold
         values = [_mean(measured, [case for case in some if _is_in(gate, case.gold)]) for some in cases]
-        found.append(GateResult(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
-    return found
+        results.append(GateResult(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
+    return results
 
 
 def _bounds(sample: Sample) -> list[Gate]:
@@ -196,9 +196,9 @@ def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
         **(gold.doc_grades or {}),
     }
     ranked = sorted((name for name, grade in docs.items() if grade), key=lambda name: -docs[name])
-    places = [(one.doc_id, one.section) for one in gold.sections or ()]
-    found = [Chunk(f"{doc}#{name}", "", doc, section=name) for doc, name in places]
-    return (*found, *[Chunk(name, "", name) for name in ranked])
+    sections = [(one.doc_id, one.section) for one in gold.sections or ()]
+    chunks = [Chunk(f"{doc}#{name}", "", doc, section=name) for doc, name in sections]
+    return (*chunks, *[Chunk(name, "", name) for name in ranked])
 
 
 def _standing_at(support: Support, place: int) -> Chunk:

@@ -68,26 +68,26 @@ def items(
 
     Only what sign-off rests on is looked at: the qid, the question, whether it is answerable.
     """
-    found: dict[str, Item] = {}
+    by_qid: dict[str, Item] = {}
     problems = []
     asks = "q" if array else "question"
     for line, source, row in rows:
-        wrong = _unusable(row, asks) or _repeated(row["qid"], found)
+        wrong = _unusable(row, asks) or _repeated(row["qid"], by_qid)
         if wrong:
             problems.append(Problem(file, line, "", *wrong))
         else:
-            found[row["qid"]] = Item(digest(source), row[asks], row["answerable"], line, row)
-    return found, problems
+            by_qid[row["qid"]] = Item(digest(source), row[asks], row["answerable"], line, row)
+    return by_qid, problems
 
 
 def changes(base: Mapping[str, Item], head: Mapping[str, Item]) -> list[Change]:
-    """What was added, changed and removed between two states of the gold, sorted by qid."""
+    """Return the items added, changed and removed between two states of the gold, sorted by qid."""
     pairs = ((qid, _hash(base.get(qid)), _hash(head.get(qid))) for qid in sorted(base.keys() | head.keys()))
     return [Change(qid, before, after) for qid, before, after in pairs if before != after]
 
 
 def mutated(before: Item | None, after: Item | None) -> list[str]:
-    """Which of question and answerability differ: then the qid names another question than it did."""
+    """Return which of question and answerability differ, so that the qid names another question."""
     if before is None or after is None:
         return []
     return [name for name in ("question", "answerable") if getattr(before, name) != getattr(after, name)]
@@ -98,48 +98,54 @@ def check(
     head: Side,
     policy: Policy,
     advice: Advice = PLAIN,
-    spent: Records | None = None,
+    used_records: Records | None = None,
     proof: Proof = NO_PROOF,
 ) -> list[Violation]:
-    """What keeps ``head`` from being signed off: the same rules for the hook and for CI, only ``base`` differs.
+    """Return the violations of sign-off in ``head``: the hook and CI use the same rules and differ only in ``base``.
 
     Every item that was added, changed or removed since ``base`` has to be covered by new records whose changes lead
     from the base's hash to the head's. Records on the base never count again and are neither edited nor removed;
-    ``spent`` are records that never count either, though they are not on this base. New records count where ``proof``
-    bears out that their signers stand behind them, as ``policy``, the base's, asks for. Without a base at hand every
-    live item has to be where the records lead.
+    neither do ``used_records``, which are not on this base. New records count if ``proof`` confirms their signers as
+    ``policy``, the base's, requires. Without a base every live item has to be where the records lead.
     """
     if base is None:
         formed = _malformed(head.records, {}, policy, advice)
         # Records of an earlier data set id stay where they are, for they are never removed: they only do not count.
-        return [*(found for found in formed if found.code != "wrong-dataset"), *_unsigned(head, policy, advice)]
-    kept = _kept(base.records, head.records, advice)
+        return [
+            *(violation for violation in formed if violation.code != "wrong-dataset"),
+            *_unsigned(head, policy, advice),
+        ]
+    removed = _removed_or_edited(base.records, head.records, advice)
     formed = _malformed(head.records, base.records, policy, advice)
-    new = fresh(base, head, policy, spent)
+    new = new_records(base, head, policy, used_records)
     refused = identity.refused(new, policy, proof)
     trusted = _without(head, refused)
-    broken = breaches(base, trusted, policy, spent)
-    found = [*kept, *formed, *_refusals(refused, advice)]
-    found += [_breach(change, code, base, head, policy, advice) for change, code in broken]
-    return found + list(_unattested(base, trusted, policy, advice, spent, proof)) if _changed(base, head) else found
+    broken = breaches(base, trusted, policy, used_records)
+    violations = [*removed, *formed, *_refusals(refused, advice)]
+    violations += [_breach(change, code, base, head, policy, advice) for change, code in broken]
+    return (
+        violations + list(_unattested(base, trusted, policy, advice, used_records, proof))
+        if _changed(base, head)
+        else violations
+    )
 
 
-def fresh(base: Side, head: Side, policy: Policy, spent: Records | None = None) -> dict[str, Record]:
+def new_records(base: Side, head: Side, policy: Policy, used_records: Records | None = None) -> dict[str, Record]:
     """The records of the head that may count, by path: well-formed, for this gold, and never used before."""
-    used = {record.text for record in _sound({**(spent or {}), **base.records}).values()}
+    used = {record.text for record in _sound({**(used_records or {}), **base.records}).values()}
     return {path: record for path, record in _counting(head.records, policy).items() if record.text not in used}
 
 
-def breaches(base: Side, head: Side, policy: Policy, spent: Records | None = None) -> list[tuple[Change, str]]:
+def breaches(base: Side, head: Side, policy: Policy, used_records: Records | None = None) -> list[tuple[Change, str]]:
     """The changes that new records do not cover, each with the code of the rule that it breaks."""
-    new_edges = _edges(fresh(base, head, policy, spent).values())
-    old_edges = _edges(_sound({**(spent or {}), **base.records}).values())
-    found = []
+    new_edges = _edges(new_records(base, head, policy, used_records).values())
+    old_edges = _edges(_sound({**(used_records or {}), **base.records}).values())
+    results = []
     for change in changes(base.items, head.items):
         moved = bool(mutated(base.named(change.qid), head.items.get(change.qid)))
         code = _code(change, moved, new_edges.get(change.qid, []), old_edges.get(change.qid, []))
-        found += [(change, code)] if code else []
-    return found
+        results += [(change, code)] if code else []
+    return results
 
 
 def unsigned(head: Side, policy: Policy) -> list[Change]:
@@ -149,19 +155,21 @@ def unsigned(head: Side, policy: Policy) -> list[Change]:
     was put back untold, and the change is from where the records end. Dates tell nothing: who signs can write any.
     """
     edges = _edges(_counting(head.records, policy).values())
-    found = ((qid, item.hash, edges.get(qid, [])) for qid, item in head.items.items())
-    return [Change(qid, _left_for(here, own), here) for qid, here, own in found if not _stands(here, own)]
+    items = ((qid, item.hash, edges.get(qid, [])) for qid, item in head.items.items())
+    return [
+        Change(qid, _next_hashes(here, signed), here) for qid, here, signed in items if not _is_signed(here, signed)
+    ]
 
 
-def _stands(here: str, edges: list[Edge]) -> bool:
-    """Whether some record leads to a hash, and none away from it without others that lead back."""
+def _is_signed(here: str, edges: list[Edge]) -> bool:
+    """Return whether a record leads to a hash, and none away from it without others that lead back."""
     ahead = [after for before, after, _ in edges if before == here]
     back = any(here in _reach(after, edges) for after in ahead)
     return any(after == here for _, after, _ in edges) and (back or not ahead)
 
 
-def _left_for(here: str, edges: list[Edge]) -> str | None:
-    """Where the records that lead away from a hash end; None where none does, or where they remove the item."""
+def _next_hashes(here: str, edges: list[Edge]) -> str | None:
+    """Return the end of the records that lead away from a hash; None if none does, or if they remove the item."""
     ahead = _reach(here, edges) - {here}
     ends = ahead - {before for before, _, _ in edges}
     return min(ends or ahead, key=lambda end: end or "", default=None)
@@ -181,38 +189,39 @@ def _refusals(refused: Mapping[str, tuple[str, str]], advice: Advice) -> Iterato
 
 
 def _unattested(
-    base: Side, head: Side, policy: Policy, advice: Advice, spent: Records | None, proof: Proof
+    base: Side, head: Side, policy: Policy, advice: Advice, used_records: Records | None, proof: Proof
 ) -> Iterator[Violation]:
-    """What the policy asks for beyond records that count: an approving review, and other eyes than the authors'."""
+    """Yield violations beyond records: a missing approving review, or one by an author of the change."""
     if policy.require == "review" and proof.approvals is not None and not identity.approved(policy, proof):
         yield _unapproved(policy, proof)
     if not policy.four_eyes or proof.authors is None:
         return
     for name in identity.unresolved(proof):
-        message = f"{quoted(name)} wrote a part of this, and with which account cannot be told"
-        fix = "# let them add the e-mail address of their commits to their account, or list it under signoff.signers"
+        message = f"{quoted(name)} wrote commits of this change, but the GitHub account is unknown"
+        fix = "# add the e-mail address of these commits to the GitHub account, or to signoff.signers"
         yield Violation("unresolved-author", policy.gold, 0, message, fix)
     if policy.require != "review":
-        yield from _one_pair_of_eyes(base, head, policy, advice, spent, proof)
+        yield from _one_pair_of_eyes(base, head, policy, advice, used_records, proof)
 
 
 def _unapproved(policy: Policy, proof: Proof) -> Violation:
-    asked = ", ".join(identity.reviewers(policy, proof)[:_SHOWN]) or "a signer who wrote no part of it"
-    message = "no signer has approved the last commit" + (" who wrote no part of the change" * policy.four_eyes)
-    return Violation("no-approval", policy.gold, 0, message, f"# let one of these approve the pull request: {asked}")
+    asked = ", ".join(identity.reviewers(policy, proof)[:_SHOWN]) or "a signer who is not an author of the change"
+    who = "no signer other than the authors of the change" if policy.four_eyes else "no signer"
+    fix = f"# ask one of these to approve the pull request: {asked}"
+    return Violation("no-approval", policy.gold, 0, f"{who} has approved the last commit", fix)
 
 
 def _one_pair_of_eyes(
-    base: Side, head: Side, policy: Policy, advice: Advice, spent: Records | None, proof: Proof
+    base: Side, head: Side, policy: Policy, advice: Advice, used_records: Records | None, proof: Proof
 ) -> Iterator[Violation]:
     """The changes that are covered, but not by records of signers who wrote no part of them."""
-    covered = {change.qid for change, _ in breaches(base, head, policy, spent)}
-    own = identity.of_authors(fresh(base, head, policy, spent), policy, proof)
-    for change, _ in breaches(base, _without(head, own), policy, spent):
+    covered = {change.qid for change, _ in breaches(base, head, policy, used_records)}
+    by_authors = identity.of_authors(new_records(base, head, policy, used_records), policy, proof)
+    for change, _ in breaches(base, _without(head, by_authors), policy, used_records):
         if change.qid not in covered:
             line = head.items[change.qid].line if change.qid in head.items else 0
-            message = f"item {quoted(change.qid)} was {change.verb}, and only authors of the change sign that"
-            fix = f"{advice.sign}  # run by a signer who wrote no part of the change"
+            message = f"item {quoted(change.qid)} was {change.verb}, and only authors of the change signed it"
+            fix = f"{advice.sign}  # run by a signer who is not an author of the change"
             yield Violation("four-eyes", policy.gold, line, message, fix)
 
 
@@ -229,26 +238,30 @@ def _code(change: Change, moved: bool, new: list[Edge], old: list[Edge]) -> str 
 
 
 def _reach(start: str | None, edges: list[Edge]) -> set[str | None]:
-    found, rest = {start}, [start]
+    reached, rest = {start}, [start]
     while rest:
         here = rest.pop()
-        ahead = {after for before, after, _ in edges if before == here} - found
-        found |= ahead
+        ahead = {after for before, after, _ in edges if before == here} - reached
+        reached |= ahead
         rest += ahead
-    return found
+    return reached
 
 
 def _edges(records: Iterable[Record]) -> dict[str, list[Edge]]:
-    found: dict[str, list[Edge]] = {}
+    edges: dict[str, list[Edge]] = {}
     for record in records:
         for qid, before, after in record.changes:
-            found.setdefault(qid, []).append((before, after, record.mutates))
-    return found
+            edges.setdefault(qid, []).append((before, after, record.mutates))
+    return edges
 
 
 def _sound(records: Mapping[str, Record | str]) -> dict[str, Record]:
     """The well-formed records under the name that their content gives them; no other file ever counts."""
-    return {path: record for path, record in records.items() if isinstance(record, Record) and _named(path, record)}
+    return {
+        path: record
+        for path, record in records.items()
+        if isinstance(record, Record) and _has_record_name(path, record)
+    }
 
 
 def _counting(records: Mapping[str, Record | str], policy: Policy) -> dict[str, Record]:
@@ -256,23 +269,25 @@ def _counting(records: Mapping[str, Record | str], policy: Policy) -> dict[str, 
     return {path: record for path, record in _sound(records).items() if (record.dataset, record.gold) == ours}
 
 
-def _kept(base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice) -> Iterator[Violation]:
+def _removed_or_edited(
+    base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice
+) -> Iterator[Violation]:
     # A file that is no sound record never counted for anything: it may be fixed or removed.
     for path, record in _sound(base).items():
         if head.get(path) == record:
             continue
         code, verb = ("record-edited", "edited") if path in head else ("record-removed", "removed")
         fix = f"git checkout {advice.restore} -- {shell_line(f':/{path}')}"
-        yield Violation(code, path, 0, f"a record that is already on the base was {verb}; records are only added", fix)
+        yield Violation(code, path, 0, f"a record of the base branch was {verb}, but records may only be added", fix)
 
 
 def _malformed(
     head: Mapping[str, Record | str], base: Mapping[str, Record | str], policy: Policy, advice: Advice
 ) -> Iterator[Violation]:
-    kept = _sound(base)
-    texts = {record.text for record in kept.values()}
+    sound = _sound(base)
+    texts = {record.text for record in sound.values()}
     for path, record in head.items():
-        wrong = None if path in kept or base.get(path) == record else _unfit(path, record, texts, policy)
+        wrong = None if path in sound or base.get(path) == record else _unfit(path, record, texts, policy)
         if wrong:
             yield Violation(wrong[0], path, 0, wrong[1], _again(path, advice))
 
@@ -283,22 +298,22 @@ def _again(path: str, advice: Advice) -> str:
 
 def _unfit(path: str, record: Record | str, on_base: set[str], policy: Policy) -> tuple[str, str] | None:
     if isinstance(record, str):
-        return "malformed-record", f"this is no sign-off record: {record}"
+        return "malformed-record", f"this is not a sign-off record: {record}"
     if record.text in on_base:
-        return "replayed-record", "this repeats a record that is already on the base; a record counts once"
-    if not _named(path, record):
-        return "malformed-record", f"its name does not match what it says, which gives {record.name}"
+        return "replayed-record", "this repeats a record of the base branch, and a record counts only once"
+    if not _has_record_name(path, record):
+        return "malformed-record", f"its name does not match its content. The right name is {record.name}"
     if record.dataset != policy.dataset:
-        return "wrong-dataset", f"it signs data set {quoted(record.dataset)}; here it is {quoted(policy.dataset)}"
+        return "wrong-dataset", f"it signs data set {quoted(record.dataset)}, but this is {quoted(policy.dataset)}"
     return None
 
 
 def _unsigned(head: Side, policy: Policy, advice: Advice) -> Iterator[Violation]:
     led = {(qid, after) for record in _counting(head.records, policy).values() for qid, _, after in record.changes}
     for qid, _, here in unsigned(head, policy):
-        message = f"no record of data set {quoted(policy.dataset)} signs item {quoted(qid)} as it stands"
+        message = f"no record of data set {quoted(policy.dataset)} signs this state of item {quoted(qid)}"
         if (qid, here) in led:
-            message = f"item {quoted(qid)} is as it was before a record changed it, and none signs that it was put back"
+            message = f"item {quoted(qid)} was reverted to an earlier state without a record"
         yield Violation("unsigned-item", policy.gold, head.items[qid].line, message, advice.sign)
 
 
@@ -306,17 +321,17 @@ def _breach(change: Change, code: str, base: Side, head: Side, policy: Policy, a
     qid, item = change.qid, head.items.get(change.qid)
     what = f"item {quoted(qid)} was {change.verb}"
     message = {
-        "unsigned-change": f"{what}, and no new record signs that",
-        "replayed-record": f"{what}, and only a record that is already on the base signs that; a record counts once",
-        "broken-chain": f"{what}, and the new records for it do not lead from the base's item to this one",
-        "mutation": f"{what} so that it asks something else ({', '.join(mutated(base.named(qid), item))} differs); "
-        "give the new question a new qid, or say that it is meant",
+        "unsigned-change": f"{what}, and no new record signs it",
+        "replayed-record": f"{what}, and the only record that signs it was used before: a record counts only once",
+        "broken-chain": f"{what}, but its new records do not lead from the item of the base branch to this one",
+        "mutation": f"{what} and asks another question ({', '.join(mutated(base.named(qid), item))} changed). "
+        "Give the new question a new qid, or sign it with --mutates",
     }[code]
     fix = f"{advice.sign} --mutates" if code == "mutation" else advice.sign
     return Violation(code, policy.gold, item.line if item else 0, message, fix)
 
 
-def _named(path: str, record: Record) -> bool:
+def _has_record_name(path: str, record: Record) -> bool:
     return path.rpartition("/")[2] == record.name
 
 
@@ -326,16 +341,16 @@ def _hash(item: Item | None) -> str | None:
 
 def _unusable(row: Any, asks: str) -> tuple[str, str] | None:
     if not isinstance(row, dict):
-        return f"expected a gold item, an object, and found {quoted(row)}", "Put one JSON object on each line."
+        return f"expected a gold item (an object), but got {quoted(row)}", "Put one JSON object on each line."
     qid = row.get("qid")
     if not isinstance(qid, str) or not 0 < len(qid) <= LONGEST_QID:
-        return "'qid' is no string of 1 to 200 characters", "Give every item its own qid."
+        return "'qid' is not a string of 1 to 200 characters", "Give every item its own qid."
     if not isinstance(row.get(asks), str) or not isinstance(row.get("answerable"), bool):
-        return f"'{asks}' is no string or 'answerable' is not true or false", "Give every item both."
+        return f"'{asks}' is not a string, or 'answerable' is not true or false", "Give every item both."
     return None
 
 
-def _repeated(qid: str, found: Mapping[str, Item]) -> tuple[str, str] | None:
-    if qid not in found:
+def _repeated(qid: str, items: Mapping[str, Item]) -> tuple[str, str] | None:
+    if qid not in items:
         return None
-    return f"the qid {quoted(qid)} stands on line {found[qid].line} already", "Give every item its own qid."
+    return f"the qid {quoted(qid)} is already used on line {items[qid].line}", "Give every item its own qid."

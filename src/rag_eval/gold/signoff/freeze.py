@@ -62,11 +62,11 @@ def text(manifest: Mapping[str, Any]) -> str:
 
 
 def fault(manifest: Mapping[str, Any], tag: str) -> str:
-    """What is wrong with a manifest that keeps its schema, empty where nothing is."""
+    """Describe the fault of a manifest that keeps its schema, empty if it has none."""
     if manifest["tag"] != tag:
-        return f"is the manifest of the tag {quoted(manifest['tag'])}"
+        return f"is the manifest of another tag, {quoted(manifest['tag'])}"
     if manifest["digest"] != digest(manifest["items"].values()):
-        return "was edited: its digest is not that of its items"
+        return "was edited: its digest does not match its items"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Who stands behind a change of the gold: which records may count, who approved, and who may not sign what.
+"""Identities behind a change of the gold: which records count, who approved, and who may not sign what.
 
 Everything is decided from values: what ssh-keygen and GitHub say is handed in as a :class:`Proof`. Accounts are
 compared without regard to case, as GitHub does.
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval.common.escaping import quoted
 
 if TYPE_CHECKING:
-    from rag_eval.github.api import Authorship, Review
     from rag_eval.gold.signoff.policy import Policy
     from rag_eval.readers.signoff_record import Record
 
@@ -23,14 +22,14 @@ _NOREPLY = re.compile(
 
 
 class Author(NamedTuple):
-    """Somebody who wrote a part of the change: the account, None where it cannot be told, and the name to call it."""
+    """An author of the change: the account, None if it is unknown, and a name to show."""
 
     login: str | None
     name: str
 
 
 class Proof(NamedTuple):
-    """What is known of who stands behind a change.
+    """Evidence of the identities behind a change.
 
     ``principals`` are the signers whose keys the base allows and ``signatures`` says of each new record's file why its
     signature does not hold, None where it does; what is not said does not hold. ``latest`` is the newest date that a
@@ -48,44 +47,68 @@ class Proof(NamedTuple):
 NO_PROOF = Proof()
 
 
+class Review(NamedTuple):
+    """One review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING, and the commit that was looked at."""
+
+    id: int
+    user: str
+    state: str
+    commit: str
+
+
+class Authorship(NamedTuple):
+    """Somebody whom a commit names as its author or co-author.
+
+    ``login`` is the account that GitHub knows by the e-mail address; it looks up no co-authors: there it is None.
+    """
+
+    sha: str
+    login: str | None
+    name: str
+    email: str
+    co_author: bool = False
+
+
 def approvals(reviews: Iterable[Review], head: str) -> list[str]:
     """The accounts whose last word on the commit ``head`` is an approval, of ``reviews``, the oldest first.
 
     A comment takes nothing back; a request for changes and a dismissal do, whichever commit they are of.
     """
-    found: dict[str, str] = {}
+    by_person: dict[str, str] = {}
     for review in reviews:
         if review.state in ("CHANGES_REQUESTED", "DISMISSED"):
-            found.pop(_account(review.user), None)
+            by_person.pop(_account(review.user), None)
         elif review.user and review.state == "APPROVED" and review.commit == head:
-            found[_account(review.user)] = review.user
-    return list(found.values())
+            by_person[_account(review.user)] = review.user
+    return list(by_person.values())
 
 
-def authors(opened_by: str, named: Iterable[Authorship], signers: Mapping[str, str]) -> list[Author]:
-    """Who wrote a pull request that the account ``opened_by`` opened, and whose commits name ``named``.
+def authors(opened_by: str, authorships: Iterable[Authorship], signers: Mapping[str, str]) -> list[Author]:
+    """Return the authors of a pull request that ``opened_by`` opened and whose commits name ``authorships``.
 
     An account is told by GitHub, or by ``signers`` from the e-mail address. A co-author, for whom GitHub tells none,
     may also give the address that GitHub hides people's own behind.
     """
-    found = [Author(opened_by or None, opened_by or "who opened the pull request")]
-    for one in named:
+    people = [Author(opened_by or None, opened_by or "who opened the pull request")]
+    for one in authorships:
         logins = [one.login, signers.get(one.email), _hidden(one.email) if one.co_author else None]
         known = [login for login in logins if login]
-        found += [Author(login, one.name or login) for login in known] or [Author(None, one.name or one.email)]
-    return list(dict.fromkeys(found))
+        people += [Author(login, one.name or login) for login in known] or [Author(None, one.name or one.email)]
+    return list(dict.fromkeys(people))
 
 
-def refused(fresh: Mapping[str, Record], policy: Policy, proof: Proof) -> dict[str, tuple[str, str]]:
-    """Which of the new records do not count for want of identity, by path: the code of the rule and what is wrong."""
-    wrong = ((path, _wrong(path, record, policy, proof)) for path, record in fresh.items())
-    return {path: found for path, found in wrong if found}
+def refused(new_records: Mapping[str, Record], policy: Policy, proof: Proof) -> dict[str, tuple[str, str]]:
+    """Return the new records that lack a valid identity, by path: the rule's code and what is wrong."""
+    wrong = ((path, _wrong(path, record, policy, proof)) for path, record in new_records.items())
+    return {path: reason for path, reason in wrong if reason}
 
 
-def of_authors(fresh: Mapping[str, Record], policy: Policy, proof: Proof) -> set[str]:
+def of_authors(new_records: Mapping[str, Record], policy: Policy, proof: Proof) -> set[str]:
     """The paths of the new records that people signed who wrote a part of the change, or whose account is unknown."""
     wrote = _accounts(proof)
-    return {path for path, record in fresh.items() if _account(policy.signers.get(record.signer, "")) in {*wrote, ""}}
+    return {
+        path for path, record in new_records.items() if _account(policy.signers.get(record.signer, "")) in {*wrote, ""}
+    }
 
 
 def unresolved(proof: Proof) -> list[str]:
@@ -94,7 +117,7 @@ def unresolved(proof: Proof) -> list[str]:
 
 
 def approved(policy: Policy, proof: Proof) -> bool:
-    """Whether a listed signer approves, with four eyes one who wrote no part of the change."""
+    """Return whether a listed signer approves; with four eyes, one who wrote no part of the change."""
     return bool(
         {_account(login) for login in proof.approvals or ()} & {_account(one) for one in reviewers(policy, proof)}
     )
@@ -107,7 +130,7 @@ def reviewers(policy: Policy, proof: Proof) -> list[str]:
 
 
 def unchecked(policy: Policy, proof: Proof) -> list[str]:
-    """What the policy asks for and ``proof`` says nothing about, as nouns for "not checked here: …"."""
+    """Return the requirements that ``proof`` does not cover, as nouns for "not checked here: …"."""
     asked = {
         "the approving review": policy.require == "review" and proof.approvals is None,
         "four eyes": policy.four_eyes and proof.authors is None,
@@ -117,14 +140,14 @@ def unchecked(policy: Policy, proof: Proof) -> list[str]:
 
 def _wrong(path: str, record: Record, policy: Policy, proof: Proof) -> tuple[str, str] | None:
     if proof.latest and record.date > proof.latest:
-        return "future-record", f"it is dated {record.date}, more than a day ahead"
+        return "future-record", f"its date {record.date} is more than a day in the future"
     signed = policy.require == "signature"
     if (policy.signers and record.signer not in policy.signers) or (signed and record.signer not in proof.principals):
-        return "unknown-signer", f"{quoted(record.signer)} signed it, who is no signer on the base"
+        return "unknown-signer", f"{quoted(record.signer)} signed it, but is not a signer on the base branch"
     if signed and not record.sig:
-        return "missing-signature", "it has no signature, and the base wants one"
-    reason = proof.signatures.get(path, "it was not checked") if signed else None
-    return ("bad-signature", f"its signature does not hold: {reason}") if reason else None
+        return "missing-signature", "it has no signature, but the base branch requires one"
+    reason = proof.signatures.get(path, "its signature was not checked") if signed else None
+    return ("bad-signature", f"its signature is invalid: {reason}") if reason else None
 
 
 def _accounts(proof: Proof) -> set[str]:
@@ -136,5 +159,5 @@ def _account(login: str) -> str:
 
 
 def _hidden(email: str) -> str | None:
-    found = _NOREPLY.fullmatch(email)
-    return found[1] if found else None
+    match = _NOREPLY.fullmatch(email)
+    return match[1] if match else None

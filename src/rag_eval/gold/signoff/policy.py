@@ -1,4 +1,4 @@
-"""What sign-off asks for, what that proves, and how it is said that something is missing."""
+"""Requirements of sign-off, what they prove, and the messages for what is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LEVELS = ("record", "review", "signature")
 
 
 class Policy(NamedTuple):
-    """What is to be signed off, by whom, and where it is recorded; paths are relative to the root of the repository.
+    """The sign-off policy: files, signers and records; paths are relative to the repository's root.
 
     ``require`` is one of ``LEVELS``. ``signers`` gives the GitHub account of each signer by e-mail address; where it
     names anybody, nobody else signs. ``allowed_signers`` is the path of the file with the signers' keys, if any.
@@ -27,7 +27,7 @@ class Policy(NamedTuple):
     stated: bool = False
     was: str = ""
 
-    def held_to(self, base: Policy) -> Policy:
+    def at_least_as_strict_as(self, base: Policy) -> Policy:
         """The same gold and records under the rules of ``base`` for who signs: a new place brings no new rules."""
         rules = {name: getattr(base, name) for name in ("require", "four_eyes", "allowed_signers", "signers")}
         return self._replace(**rules)
@@ -54,7 +54,7 @@ class Violation(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """What the findings tell people to run: the sign-off, and the commit that records are restored from."""
+    """Advice in findings: the sign-off command, and the commit to restore records from."""
 
     sign: str = "rag-eval gold signoff --reason '…'"
     restore: str = "HEAD"
@@ -64,13 +64,13 @@ PLAIN = Advice()
 
 
 def proves(policy: Policy) -> str:
-    """What a sign-off under ``policy`` proves of who stands behind it, and what it does not: for people to read."""
+    """Describe what a sign-off under ``policy`` proves about its author, and what it does not."""
     return _PROVES[policy.require] + (_FOUR_EYES if policy.four_eyes else "")
 
 
 _PROVES = {
-    "record": "A record proves nobody's identity: whoever can commit can write one in any name.",
+    "record": "A record proves nobody's identity: anyone who can commit can write one in any name.",
     "review": "The approving review proves the account of a signer; the records by themselves prove nobody's identity.",
-    "signature": "Each new record is signed with a key that the base allows its signer.",
+    "signature": "Each new record is signed with a key that the base branch lists for its signer.",
 }
 _FOUR_EYES = " Signers and authors are different accounts; authors are those that the commits name."

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
 from rag_eval.gold.signoff.policy import LEVELS, SETTINGS, Policy
-from rag_eval.readers.limits import MIB, YAML_MIB
 from rag_eval.readers.signoff_record import PATTERNS, matches
+from rag_eval.readers.source import MIB, YAML_MIB
 
 if TYPE_CHECKING:
     from rag_eval.readers.yaml_file import Document
@@ -38,28 +38,28 @@ def signoff_policy(data: bytes, file: str) -> Policy:
     document = _document(data, file)
     top = document.value
     if not isinstance(top, dict):
-        raise _problem(file, "expected 'name: value' pairs", "See the example of eval-gates.yml.", 1)
+        raise _problem(file, "expected 'name: value' pairs", "Write it like: signoff: {require: record}", 1)
     stated = {"gold": top["gold"]} if "gold" in top else {}
     section = top.get("signoff") or {}
-    named = stated | (section if isinstance(section, dict) else {"signoff": section})
-    for name, value in named.items():
+    settings = stated | (section if isinstance(section, dict) else {"signoff": section})
+    for name, value in settings.items():
         _refuse(name, value, file, document.places.get(f"/signoff/{name}", (0, 0))[0])
-    policy = _policy(named, file)._replace(stated="signoff" in top)
+    policy = _policy(settings, file)._replace(stated="signoff" in top)
     for name, value, needed, hint in _NEEDS:
         if getattr(policy, name) == value and not getattr(policy, needed):
             line = document.places.get(f"/signoff/{name}", (0, 0))[0]
             raise _problem(
-                file, f"{name}: {_shown(value)} wants signers, and '{needed}' names none", f"Also {hint}", line
+                file, f"{name}: {_shown(value)} requires signers, but '{needed}' lists none", f"Also {hint}", line
             )
     return policy
 
 
-def _policy(named: dict[str, Any], file: str) -> Policy:
-    policy = Policy()._replace(**named)
+def _policy(settings: dict[str, Any], file: str) -> Policy:
+    policy = Policy()._replace(**settings)
     gold = _path(policy.gold, file)
-    allowed = _path(policy.allowed_signers, file) if "allowed_signers" in named else ""
-    records = _path(policy.records, file) if "records" in named else beside(gold)
-    signers = {email: account["github"] for email, account in named.get("signers", {}).items()}
+    allowed = _path(policy.allowed_signers, file) if "allowed_signers" in settings else ""
+    records = _path(policy.records, file) if "records" in settings else default_records(gold)
+    signers = {email: account["github"] for email, account in settings.get("signers", {}).items()}
     return policy._replace(gold=gold, records=records, allowed_signers=allowed, signers=signers)
 
 
@@ -67,7 +67,7 @@ def _shown(value: str | bool) -> str:
     return value if isinstance(value, str) else str(value).lower()
 
 
-def beside(gold: str) -> str:
+def default_records(gold: str) -> str:
     """The records folder of a gold file that names none: beside it, with its name."""
     return f"{posixpath.splitext(gold)[0]}.signoff"
 
@@ -75,33 +75,35 @@ def beside(gold: str) -> str:
 def _refuse(name: str, value: object, file: str, line: int) -> None:
     if name not in SETTINGS:
         # It may be a rule of a later version: what is not understood is not passed over.
-        raise _problem(file, f"{quoted(name)} is no setting of 'signoff' that this version knows", "Remove it.", line)
+        raise _problem(file, f"{quoted(name)} is not a setting of 'signoff' in this version", "Remove it.", line)
     kind, what, hint = _KINDS.get(name, (str, "a text", "Put it in quotes."))
     if not isinstance(value, kind):
         raise _problem(file, f"'{name}' is {quoted(value)}, not {what}", hint, line)
     if name == "require" and value not in LEVELS:
-        raise _problem(file, f"'require' is {quoted(value)}", f"This version checks: {', '.join(LEVELS)}.", line)
+        raise _problem(
+            file, f"'require' is not a known level: {quoted(value)}", f"Choose one of: {', '.join(LEVELS)}.", line
+        )
     if name == "dataset" and not matches(PATTERNS["dataset"], value):
         hint = "Use up to 64 letters, digits, dots, dashes and underscores."
-        raise _problem(file, f"'dataset' is {quoted(value)}", hint, line)
+        raise _problem(file, f"'dataset' is not a valid name: {quoted(value)}", hint, line)
     for email, account in value.items() if isinstance(value, dict) else ():
         _refuse_signer(email, account, file, line)
 
 
 def _refuse_signer(email: str, account: object, file: str, line: int) -> None:
     if not matches(PATTERNS["signer"], email):
-        hint = "Name one person: no wildcard, no list, no quotes within."
+        hint = "Write one address, without wildcards, lists or quotes."
         raise _problem(file, f"'signers' names {quoted(email)}, which is not one e-mail address", hint, line)
     login = account.get("github") if isinstance(account, dict) and len(account) == 1 else None
     if not matches(LOGIN, login):
-        hint = f"Write {email}: {{github: LOGIN}}, with the login of the account, in quotes where it is a number."
+        hint = f"Write {email}: {{github: LOGIN}}, with the login of the account, in quotes if it is a number."
         raise _problem(file, f"the signer {quoted(email)} has no account", hint, line)
 
 
 def _path(path: str, file: str) -> str:
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
     if not path or joined.startswith(("/", "../")) or joined in (".", "..") or not matches(PATTERNS["gold"], joined):
-        raise _problem(file, f"{quoted(path)} is no path inside the repository", "Write it relative to this file.")
+        raise _problem(file, f"{quoted(path)} is not a path inside the repository", "Write it relative to this file.")
     return joined
 
 

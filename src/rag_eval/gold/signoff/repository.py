@@ -12,15 +12,15 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.escaping import one_line, quoted
-from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, the_one
+from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, only_file
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, read, read_regular
 from rag_eval.gold.signoff import checking, signatures
 from rag_eval.gold.signoff.checking import Advice, Policy, Side
 from rag_eval.gold.signoff.identity import NO_PROOF
-from rag_eval.gold.signoff.policy_file import beside, signoff_policy
+from rag_eval.gold.signoff.policy_file import default_records, signoff_policy
 from rag_eval.readers import strict_json
-from rag_eval.readers.gold_bytes import is_array, sources
+from rag_eval.readers.json_array import is_array, sources
 from rag_eval.readers.signoff_record import Record
 from rag_eval.readers.work_tree import IsFolder
 
@@ -35,20 +35,20 @@ MOST_PROBLEMS = 100
 
 
 class GoldStates(NamedTuple):
-    """What is compared with what."""
+    """The two states that are compared."""
 
     base: Tree
     head: Tree
     name: str = "HEAD"  # the base as it was asked for
-    spent: Tree = NOTHING  # a state beyond the base whose records do not count either
-    whole: bool = False  # there is no base: every live item has to be signed
+    used_records: Tree = NOTHING  # a state beyond the base whose records do not count either
+    has_no_base: bool = False  # there is no base: every live item has to be signed
     restore: str = "HEAD"  # the commit that holds the records of the base
     rules: Tree | None = None  # where the policy that decides stands, if not on the base
     staged: bool = False  # the head is what stands in the index since the last commit
 
 
 class Place(NamedTuple):
-    """Where the caller says that the gold and the gates stand, relative to a folder; None: not said."""
+    """The caller's paths of gold and gates, relative to a folder; None if not given."""
 
     gold: str | None = None
     gates: str | None = None
@@ -56,30 +56,30 @@ class Place(NamedTuple):
 
 
 def between(git: Git, base: str, tip: str, head: Tree | None = None) -> GoldStates:
-    """From where ``tip`` left ``base`` to ``tip``, or to ``head``, which grew out of it.
+    """Return the states from the fork of ``tip`` and ``base`` to ``tip``, or to ``head``, which grew out of it.
 
     What happened on ``base`` since then is not this branch's change, but its rules hold and its records are used up: a
     branch that left early keeps no key that was taken off the list since, and cannot bring a change back under the
     record that it had the first time.
     """
-    ids = [named(git, base), named(git, tip)]
+    ids = [commit_id(git, base), commit_id(git, tip)]
     fork = git.merge_base(*ids)
     rules = git.at(ids[0])
-    spent = NOTHING if fork == ids[0] else rules
-    return GoldStates(git.at(fork), head or git.at(ids[1]), base, spent, restore=fork, rules=rules)
+    used_records = NOTHING if fork == ids[0] else rules
+    return GoldStates(git.at(fork), head or git.at(ids[1]), base, used_records, restore=fork, rules=rules)
 
 
-def named(git: Git, ref: str) -> str:
+def commit_id(git: Git, ref: str) -> str:
     """The id of the commit that ``ref`` names; UsageError where it names none.
 
     No name at all is a mistake and not the wish for no base: what nobody holds a change against always passes.
     """
     if not ref.strip():
-        raise UsageError("--base names no commit: it is empty. Is a variable of the shell not set?")
-    found = git.resolve(ref)
-    if not found:
+        raise UsageError("--base is empty. Check if a shell variable is not set.")
+    commit = git.resolve(ref)
+    if not commit:
         raise UsageError(f"{quoted(ref)} names no commit here. Fetch it first, or correct the name.")
-    return found
+    return commit
 
 
 def policies(frame: GoldStates, place: Place) -> list[Policy]:
@@ -91,27 +91,27 @@ def policies(frame: GoldStates, place: Place) -> list[Policy]:
     """
     head, base = _policy(frame.head, place, one=True), _policy(frame.rules or frame.base, place)
     if place.gates and not (head or base):
-        raise UsageError(f"There is no {quoted(place.gates)} in git. Correct the path, or add the file first.")
+        raise UsageError(f"{quoted(place.gates)} is not in git. Correct the path, or add the file first.")
     first = frame.base is NOTHING and frame.rules is None
     return in_force(None if first else base, head, lambda policy: _overridden(policy, place), first=first)
 
 
 def in_force(
-    base: Policy | None, head: Policy | None, usual: Callable[[Policy], Policy] = lambda policy: policy, *, first: bool
+    base: Policy | None, head: Policy | None, adapt: Callable[[Policy], Policy] = lambda policy: policy, *, first: bool
 ) -> list[Policy]:
-    """The policies that hold, of those that base and head state; ``usual`` fits the default to the place.
+    """The policies that hold, of those that base and head state; ``adapt`` fits the default to the place.
 
     ``first``: there is nothing to change yet, and the head's is the only one.
     """
-    ahead = head or usual(Policy())
+    ahead = head or adapt(Policy())
     if first:
         return [ahead]
-    now = base or usual(Policy())
+    now = base or adapt(Policy())
     now = now if now.stated else now._replace(dataset=ahead.dataset)
     if (now.gold, now.records) == (ahead.gold, ahead.records):
         return [now if base else ahead]
     ahead = ahead._replace(was=now.gold) if now.gold != ahead.gold else ahead
-    return [now, ahead.held_to(now) if base else ahead]
+    return [now, ahead.at_least_as_strict_as(now) if base else ahead]
 
 
 def policy_at(tree: Tree, path: str) -> Policy | None:
@@ -126,26 +126,26 @@ def _policy(tree: Tree, place: Place, *, one: bool = False) -> Policy | None:
     Of two in a folder the first decides, so that a change can fix it; where there must be ``one``, they are refused.
     """
     names = [_path(place, place.gates)] if place.gates else _nearest(tree, place.prefix)
-    found = tree.files(*names)
-    path = next((name for name in names if name in found), None)
+    ids = tree.files(*names)
+    path = next((name for name in names if name in ids), None)
     if one and path and posixpath.basename(path) in GATES_FILES:
-        the_one(
+        only_file(
             [
                 name
                 for name in names
-                if name in found
+                if name in ids
                 and posixpath.dirname(name) == posixpath.dirname(path)
                 and posixpath.basename(name) in GATES_FILES
             ]
         )
-    return _overridden(signoff_policy(tree.contents([found[path]])[found[path]], path), place) if path else None
+    return _overridden(signoff_policy(tree.contents([ids[path]])[ids[path]], path), place) if path else None
 
 
 def _overridden(policy: Policy, place: Place) -> Policy:
     if not place.gold:
         return policy
     gold = _path(place, place.gold)
-    return policy if gold == policy.gold else policy._replace(gold=gold, records=beside(gold))
+    return policy if gold == policy.gold else policy._replace(gold=gold, records=default_records(gold))
 
 
 def _nearest(tree: Tree, prefix: str) -> list[str]:
@@ -167,52 +167,54 @@ def _nearest(tree: Tree, prefix: str) -> list[str]:
 
 def _path(place: Place, path: str) -> str:
     """A path of the caller, relative to the root of the repository as git has it."""
-    found = posixpath.normpath(posixpath.join(place.prefix, path.replace(os.sep, "/")))
-    if found.startswith(("/", "../")) or found in (".", ".."):
-        raise UsageError(f"{quoted(path)} is no path inside the repository. Write it relative to the current folder.")
-    return found
+    joined = posixpath.normpath(posixpath.join(place.prefix, path.replace(os.sep, "/")))
+    if joined.startswith(("/", "../")) or joined in (".", ".."):
+        raise UsageError(
+            f"{quoted(path)} is not a path inside the repository. Write it relative to the current folder."
+        )
+    return joined
 
 
 def findings(frame: GoldStates, policy: Policy, command: str, people: People | None = None) -> list[checking.Violation]:
-    """What keeps the head of ``frame`` from being signed off; ``command`` is the sign-off that would fix it.
+    """Return the violations of sign-off in ``frame``'s head; ``command`` is the sign-off that fixes them.
 
     ``people`` says who approved and who wrote the change; it is asked only where the policy asks for that and the gold
     changed. Without it, that is not checked.
     """
     base, head = sides(frame, policy)
-    used = spent(frame, policy)
-    proof = NO_PROOF if frame.whole else _proof(frame, policy, checking.fresh(base, head, policy, used))
+    used = used_records(frame, policy)
+    proof = NO_PROOF if frame.has_no_base else _proof(frame, policy, checking.new_records(base, head, policy, used))
     if people and asks_for_people(policy) and checking.changes(base.items, head.items):
         approvals, authors = people(policy)
         proof = proof._replace(approvals=approvals, authors=authors)
     advice = Advice(command, frame.restore)
-    otherwise = [] if frame.whole else _read_otherwise(frame, policy, base, head)
-    return otherwise + checking.check(None if frame.whole else base, head, policy, advice, used, proof)
+    otherwise = [] if frame.has_no_base else _read_otherwise(frame, policy, base, head)
+    return otherwise + checking.check(None if frame.has_no_base else base, head, policy, advice, used, proof)
 
 
 def asks_for_people(policy: Policy) -> bool:
-    """Whether a policy asks who approved or who wrote a change, which git alone cannot prove."""
+    """Return whether a policy depends on who approved or wrote a change, which git alone cannot prove."""
     return policy.require == "review" or policy.four_eyes
 
 
-def _proof(frame: GoldStates, policy: Policy, fresh: Mapping[str, Record]) -> Proof:
-    """What the new records prove. The keys are those of where the policy stands: new ones do not count."""
-    if not fresh:
+def _proof(frame: GoldStates, policy: Policy, new_records: Mapping[str, Record]) -> Proof:
+    """Return the evidence in new records. Keys are those of the policy's side: new ones do not count."""
+    if not new_records:
         return NO_PROOF
     rules = frame.rules or frame.base
     rules = frame.head if rules is NOTHING else rules
     allowed = read(rules, policy.allowed_signers) if policy.require == "signature" else None
-    return signatures.proof(fresh, policy, allowed, time.time())
+    return signatures.proof(new_records, policy, allowed, time.time())
 
 
 def untouched(frame: GoldStates, policy: Policy) -> bool:
-    """Whether gold and records are on both sides the same, byte for byte."""
+    """Return whether gold and records are byte for byte the same on both sides."""
     return _files(frame.base, policy) == _files(frame.head, policy)
 
 
-def spent(frame: GoldStates, policy: Policy) -> checking.Records:
+def used_records(frame: GoldStates, policy: Policy) -> checking.Records:
     """The records that are used up though they are not on the base."""
-    return _records(frame.spent, _files(frame.spent, policy), policy)
+    return _records(frame.used_records, _files(frame.used_records, policy), policy)
 
 
 def sides(frame: GoldStates, policy: Policy) -> tuple[Side, Side]:
@@ -222,9 +224,9 @@ def sides(frame: GoldStates, policy: Policy) -> tuple[Side, Side]:
     """
     parsed: dict[bytes, Any] = {}
     # The head first: what a work tree has listed is not asked of an API again.
-    listed = [(tree, _files(tree, policy)) for tree in (frame.head, frame.base)]
+    trees = [(tree, _files(tree, policy)) for tree in (frame.head, frame.base)]
     sides = []
-    for tree, files in reversed(listed):
+    for tree, files in reversed(trees):
         items, problems = _items(tree, files, policy, parsed)
         if problems and tree is frame.head:
             raise InputError(problems[:MOST_PROBLEMS], max(0, len(problems) - MOST_PROBLEMS))
@@ -240,8 +242,8 @@ def _read_otherwise(frame: GoldStates, policy: Policy, base: Side, head: Side) -
     if None in blobs or len({is_array(blob) for blob in blobs if blob is not None}) == 1:
         return []
     same = [qid for qid, item in head.items.items() if qid in base.items and base.items[qid].hash == item.hash]
-    message = "has the bytes that it had, and is read by other fields in this form of the gold"
-    fix = "# leave out the fields of the other form"
+    message = "is unchanged, but in this form of the gold file other fields of it count"
+    fix = "# remove the fields of the other form"
     items = [(qid, head.items[qid].line) for qid in same[:MOST_PROBLEMS]]
     return [
         checking.Violation("unsigned-change", policy.gold, line, f"item {quoted(qid)} {message}", fix)
@@ -260,13 +262,13 @@ def _merged_since(
 
     They came from an earlier part of the change that was merged already, as stacked pull requests are.
     """
-    changed = checking.changes(base, head) if frame.spent is not NOTHING else []
+    changed = checking.changes(base, head) if frame.used_records is not NOTHING else []
     if not changed:
         return base
-    tip = _items(frame.spent, _files(frame.spent, policy), policy, parsed)[0]
+    tip = _items(frame.used_records, _files(frame.used_records, policy), policy, parsed)[0]
     same = {qid for qid, _, after in changed if after == (tip[qid].hash if qid in tip else None)}
-    kept = {qid: item for qid, item in base.items() if qid not in same}
-    return kept | {qid: head[qid] for qid in same & head.keys()}
+    remaining = {qid: item for qid, item in base.items() if qid not in same}
+    return remaining | {qid: head[qid] for qid in same & head.keys()}
 
 
 def _moved_items(frame: GoldStates, policy: Policy, parsed: dict[bytes, Any]) -> Mapping[str, checking.Item]:
@@ -282,16 +284,16 @@ def _moved_items(frame: GoldStates, policy: Policy, parsed: dict[bytes, Any]) ->
 
 def _files(tree: Tree, policy: Policy) -> dict[str, str]:
     try:
-        found = tree.files(policy.gold, f"{policy.records}/")
+        ids = tree.files(policy.gold, f"{policy.records}/")
     except (Irregular, IsFolder) as error:
         if is_folder(error, policy.gold):
             raise UsageError(no_items(policy.gold)) from None
         raise
-    return {path: name for path, name in found.items() if path == policy.gold or path.endswith(".json")}
+    return {path: name for path, name in ids.items() if path == policy.gold or path.endswith(".json")}
 
 
 def is_folder(error: Irregular | IsFolder, path: str) -> bool:
-    """Whether a tree refused ``path`` because it is a folder there."""
+    """Return whether a tree refused ``path`` because it is a folder."""
     if isinstance(error, IsFolder):
         return error.problems[0].file == path
     return error.folder and error.path == path
@@ -299,17 +301,17 @@ def is_folder(error: Irregular | IsFolder, path: str) -> bool:
 
 def no_items(gold: str) -> str:
     """Why a gold set that is a folder is not signed off, and what can be."""
-    said = f"{quoted(gold)} is a folder, and sign-off goes by the items of one file"
-    return f"{said}. Make that of it: rag-eval import labels {one_line(gold, 200)} --out eval/gold.jsonl"
+    reason = f"{quoted(gold)} is a folder, but sign-off needs one file"
+    return f"{reason}. Convert it: rag-eval import labels {one_line(gold, 200)} --out eval/gold.jsonl"
 
 
 def packed(gold: str) -> str:
     """Why a gold set that is packed is not signed off, and what can be."""
-    return f"{quoted(gold)} is packed, and sign-off goes by lines. Keep the gold unpacked in git."
+    return f"{quoted(gold)} is compressed, but sign-off needs plain lines. Keep the gold set uncompressed in git."
 
 
 def is_packed(blob: bytes) -> bool:
-    """Whether a scorer would unpack these bytes."""
+    """Return whether a scorer would unpack these bytes."""
     from rag_eval.readers.source import PACKED  # start-up time
 
     return blob.startswith(PACKED)
@@ -322,14 +324,16 @@ def _items(
         return {}, []
     blob = tree.contents([files[policy.gold]])[files[policy.gold]]
     if blob.startswith(b"version https://git-lfs"):
-        hint = "Sign-off is bound to what git itself holds: keep the gold out of LFS."
-        return {}, [Problem(policy.gold, 0, "", "a Git LFS pointer, not the gold", hint)]
+        hint = "Sign-off needs the content in git: keep the gold set out of LFS."
+        return {}, [Problem(policy.gold, 0, "", "is a Git LFS pointer, not the gold set", hint)]
     rows, unread = _rows(blob, policy.gold, parsed)
     if unread and is_packed(blob):
-        return {}, [Problem(policy.gold, 0, "", "packed, and sign-off goes by lines", "Keep it unpacked in git.")]
+        return {}, [
+            Problem(policy.gold, 0, "", "is compressed, but sign-off needs plain lines", "Keep it uncompressed in git.")
+        ]
     items, problems = checking.items(rows, policy.gold, is_array(blob))
     if not (items or unread or problems):
-        problems = [Problem(policy.gold, 0, "", "no gold items in it", "Add one, or delete the file.")]
+        problems = [Problem(policy.gold, 0, "", "has no gold items", "Add an item, or delete the file.")]
     return items, unread + problems
 
 

@@ -6,7 +6,10 @@ that a key that has expired, or was taken off the list, signs nothing any more.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -18,45 +21,166 @@ from typing import TYPE_CHECKING
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import trust_no_program_here
 from rag_eval.errors import InputError, Problem, RagEvalError
-from rag_eval.gold.signoff.allowed_signers import allowed_signers
 from rag_eval.gold.signoff.identity import Proof
-from rag_eval.readers.signoff_record import NAMESPACE
+from rag_eval.readers.signoff_record import NAMESPACE, PATTERNS, matches
 
 if TYPE_CHECKING:
     from rag_eval.gold.signoff.policy import Policy
     from rag_eval.readers.signoff_record import Record
 
+KEY_TYPES = (
+    "ssh-ed25519",
+    "ssh-rsa",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+)
+EXAMPLE = f'bob@example.org namespaces="{NAMESPACE}" ssh-ed25519 AAAA…'
+_WORD = r'(?:[^ \t"]|"[^"]*")+'
+_LINE = re.compile(rf"({_WORD})(?:[ \t]+({_WORD}))?(?:[ \t]+({_WORD}))?(?:[ \t]+({_WORD}))?")
+_OPTIONS = re.compile(r'[A-Za-z-]+(?:="[^"\\]*")?(?:,[A-Za-z-]+(?:="[^"\\]*")?)*')
+_OPTION = re.compile(r'([A-Za-z-]+)(?:="([^"]*)")?')
+_TIME = re.compile(r"[0-9]{8}(?:[0-9]{4}(?:[0-9]{2})?)?Z?")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
 _INSTALL = "Install OpenSSH and put it on the PATH, on Debian: apt-get install openssh-client"
 _GENERAL = "'Could not verify signature.'"
-_OTHER = "no key that the base allows the signer made it for this text"
+_OTHER = "it is not by a key that the base branch lists for the signer, or not for this text"
 _A_DAY = 86_400.0
 _KEY = "Name the file of your key: --key ~/.ssh/id_ed25519"
 
 
+def allowed_signers(data: bytes, file: str) -> frozenset[str]:
+    """The principals of an allowed-signers file, given by its bytes. :class:`InputError` says all that is wrong."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError([Problem(file, 0, "", "is not UTF-8 text", f"Write lines like: {EXAMPLE}")]) from None
+    signers: set[str] = set()
+    problems, owners = [], dict[str, tuple[str, int]]()
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip(" \t\r") or line.lstrip(" \t").startswith("#"):
+            continue
+        principal, wrong = _read(line.removesuffix("\r").strip(" \t"), number, owners)
+        signers.add(principal)
+        problems += [Problem(file, number, "", *wrong)] if wrong else []
+    if not signers:
+        problems = [Problem(file, 0, "", "lists no signers", f"Write lines like: {EXAMPLE}")]
+    if problems:
+        raise InputError(problems[:100], max(0, len(problems) - 100))
+    return frozenset(signers)
+
+
+def _read(line: str, number: int, owners: dict[str, tuple[str, int]]) -> tuple[str, tuple[str, str] | None]:
+    """The principal of a line and what is wrong with the line; ``owners`` remembers whose key stood where."""
+    words = _LINE.match(line)
+    if words is None or _CONTROL.search(line):
+        return "", ("not a valid line of an allowed-signers file", f"Write it like: {EXAMPLE}")
+    principal, *rest = words.groups()
+    options, kind, key = (None, *rest[:2]) if rest[0] in KEY_TYPES else rest
+    wrong = _wrong_principal(principal) or _wrong_options(options) or _wrong_key(kind, key)
+    return principal, wrong or _repeated(principal, f"{kind} {key}", number, owners)
+
+
+def _wrong_principal(principal: str) -> tuple[str, str] | None:
+    if matches(PATTERNS["signer"], principal):
+        return None
+    hint = "Give every signer a line of its own: no wildcard, no '!', no comma, no quotes."
+    return f"{quoted(principal)} is not one e-mail address", hint
+
+
+def _wrong_options(options: str | None) -> tuple[str, str] | None:
+    needed = f'Write namespaces="{NAMESPACE}" after the address.'
+    if options is None:
+        return "'namespaces' is missing, so the key could sign for any purpose", needed
+    if not _OPTIONS.fullmatch(options):
+        return f"{quoted(options)} is not a list of options, or the key type is unknown", f"Like: {EXAMPLE}"
+    given = [(name.lower(), value) for name, value in _OPTION.findall(options)]
+    names = [name for name, _ in given]
+    wrong = next((reason for name, value in given if (reason := _wrong_option(name, value))), None)
+    if wrong is None and len(set(names)) < len(names):
+        return "an option is repeated", "Write each option once."
+    return wrong or (None if "namespaces" in names else ("'namespaces' is missing", needed))
+
+
+def _wrong_option(name: str, value: str) -> tuple[str, str] | None:
+    if name == "cert-authority":
+        return "'cert-authority' lets an authority name signers", "Name each signer's own key."
+    if name in ("valid-after", "valid-before"):
+        hint = 'Write it like valid-before="20271231Z".'
+        return None if _TIME.fullmatch(value) else (f"{name!r} is {quoted(value)}, not a time", hint)
+    if name != "namespaces":
+        return f"{quoted(name)} is not a known option", "Remove it."
+    spaces = value.split(",")
+    if NAMESPACE in spaces and not any(mark in value for mark in "*?!"):
+        return None
+    return (
+        f"'namespaces' is {quoted(value)}, not that of rag-eval",
+        f'Write it without a wildcard: namespaces="{NAMESPACE}"',
+    )
+
+
+def _wrong_key(kind: str | None, key: str | None) -> tuple[str, str] | None:
+    if kind not in KEY_TYPES:
+        return f"{quoted(kind or '')} is not a known key type", f"Use one of: {', '.join(KEY_TYPES)}."
+    try:
+        blob = base64.b64decode(key or "", validate=True)
+    except (binascii.Error, ValueError):
+        blob = b""
+    if _parts(blob)[:1] == [kind.encode()]:
+        return None
+    return f"the key is not a valid {kind} key", "Copy the whole second word of the .pub file."
+
+
+def _parts(blob: bytes) -> list[bytes]:
+    """Split a key into its parts, type first: each has its length in four bytes in front. Empty if broken."""
+    parts, start = [], 0
+    while start < len(blob):
+        end = start + 4 + int.from_bytes(blob[start : start + 4], "big")
+        parts.append(blob[start + 4 : end])
+        start = end
+    return parts if start == len(blob) and len(parts) > 1 else []
+
+
+def _repeated(principal: str, key: str, number: int, owners: dict[str, tuple[str, int]]) -> tuple[str, str] | None:
+    owner, line = owners.setdefault(key, (principal, number))
+    if line == number:
+        return None
+    if owner == principal:
+        return f"the same key is already on line {line}", "Remove one of the lines."
+    return (
+        f"the key also belongs to {quoted(owner)} on line {line}",
+        "A key belongs to one person: give each their own.",
+    )
+
+
 class SignatureError(RagEvalError):
-    """Nothing can be signed or checked here; the message ends in what to do."""
+    """A signature that cannot be made or checked here; the message ends with the fix."""
 
 
-def proof(fresh: Mapping[str, Record], policy: Policy, allowed: bytes | None, now: float) -> Proof:
-    """What the records themselves prove, at ``now`` in seconds since 1970; who approved and who wrote is not in it.
+def proof(new_records: Mapping[str, Record], policy: Policy, allowed: bytes | None, now: float) -> Proof:
+    """Return the evidence in the records at ``now`` in seconds since 1970, without approvals and authors.
 
-    ``fresh`` are the new records by path, ``allowed`` the bytes of the policy's allowed-signers file as it is on the
-    base, None where it is not there. Raises InputError where that file is missing or has problems, SignatureError where
+    ``new_records`` are by path, ``allowed`` the bytes of the policy's allowed-signers file as it is on the base, None
+    if it is not there. Raises InputError where that file is missing or has problems, SignatureError where
     ssh-keygen cannot be run; only level ``signature`` asks for either.
     """
     latest = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + _A_DAY))
     if policy.require != "signature":
         return Proof(latest=latest)
     if allowed is None:
-        hint = "Merge it first, or correct 'allowed_signers': the base's file decides."
-        raise InputError([Problem(policy.allowed_signers, 0, "", "not on the base", hint)])
+        hint = "Merge it first, or correct 'allowed_signers'. The file of the base branch applies."
+        raise InputError([Problem(policy.allowed_signers, 0, "", "is not on the base branch", hint)])
     principals = allowed_signers(allowed, policy.allowed_signers)
-    asked = {path: record for path, record in fresh.items() if record.signer in principals}
+    asked = {path: record for path, record in new_records.items() if record.signer in principals}
     return Proof(principals, {path: verify(record, allowed, now) for path, record in asked.items()}, latest)
 
 
 def sign(record: Record, key: str) -> Record:
-    """``record`` with the signature of ``key``, the file of a private key, or of a public one whose agent is at hand.
+    """Sign ``record`` with ``key``, the file of a private key, or of a public key that an agent can use.
 
     ssh-keygen may ask for a passphrase at the terminal. Raises SignatureError where it does not sign.
     """
@@ -67,7 +191,7 @@ def sign(record: Record, key: str) -> Record:
         done = _keygen("sign", "-n", NAMESPACE, "-f", key, str(message))
         made = folder / "record.sig"
         if done.returncode or not made.exists():
-            raise SignatureError(f"ssh-keygen does not sign with {quoted(key)}: {_said(done, folder)}. {_KEY}")
+            raise SignatureError(f"ssh-keygen cannot sign with {quoted(key)}: {_output_of(done, folder)}. {_KEY}")
         return record._replace(sig=made.read_text("ascii"))
 
 
@@ -87,8 +211,8 @@ def verify(record: Record, allowed: bytes, now: float | None = None) -> str | No
         at = () if now is None else (f"-Overify-time={time.strftime('%Y%m%d%H%M%S', time.gmtime(now))}",)
         files = ("-f", str(signers), "-I", record.signer, "-n", NAMESPACE, "-s", str(signature))
         done = _keygen("verify", *files, *at, data=record.text.encode())
-        said = _said(done, folder)
-        return (_OTHER if said == _GENERAL else f"ssh-keygen says {said}") if done.returncode else None
+        output = _output_of(done, folder)
+        return (_OTHER if output == _GENERAL else f"ssh-keygen reports: {output}") if done.returncode else None
 
 
 @contextmanager
@@ -97,8 +221,8 @@ def _folder() -> Iterator[Path]:
     try:
         made = TemporaryDirectory(prefix="rag-eval-")
     except OSError as error:
-        why = f"A signature needs a folder for a moment, and none can be made ({error.strerror})"
-        raise SignatureError(f"{why}. Let TMPDIR name one that can be written to.") from None
+        why = f"A temporary folder for the signature cannot be created ({error.strerror})"
+        raise SignatureError(f"{why}. Set TMPDIR to a folder that you can write to.") from None
     with made as name:
         yield Path(name)
 
@@ -117,7 +241,7 @@ def _keygen(verb: str, *words: str, data: bytes | None = None) -> subprocess.Com
         raise SignatureError(f"ssh-keygen cannot be run ({error.strerror}). {_INSTALL}") from None
 
 
-def _said(done: subprocess.CompletedProcess[bytes], folder: Path) -> str:
+def _output_of(done: subprocess.CompletedProcess[bytes], folder: Path) -> str:
     """The first line that says something, with no name of a folder that is gone when it is read."""
     lines = (done.stderr + done.stdout).decode("utf-8", "replace").replace(f"{folder}{os.sep}", "").splitlines()
     first = next((line for line in lines if any(letter.isalpha() for letter in line)), "nothing")

@@ -1,0 +1,304 @@
+"""The runner of the action: its environment and event, the inputs, annotations and outputs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rag_eval.action.base_commit import Trigger
+from rag_eval.analysis.report import CiRun
+from rag_eval.cli.commands._shared import cutoffs
+from rag_eval.common.escaping import quoted
+from rag_eval.errors import RagEvalError, UsageError
+from rag_eval.github.comment import DEFAULT_COMMENT_ID, UNFIT, attempt, fits, of_folder
+from rag_eval.github.workflow import annotation, output
+from rag_eval.readers.source import RELATIVE
+
+_MOST_EVENT = 64 << 20
+"""Bytes of an event file: GitHub sends no event of more than 25 MB."""
+CHOICES = {
+    "comment": ("always", "on-change", "on-failure", "off"),
+    "signoff": ("policy", "require", "off"),
+    "fail_on": ("error", "warning", "never"),
+}
+"""What the inputs that are a choice may be."""
+_TRUE = {"true": True, "false": False}
+_PATHS = ("gold", "trace", "gates", "baseline", "report")
+
+
+class Place(NamedTuple):
+    """The runner's environment, read once."""
+
+    workspace: str
+    event: Mapping[str, Any]
+    api_url: str
+    repository: str
+    run: int
+    run_id: str
+    by: str
+    workflow: str
+    server: str
+    trigger: Trigger
+    output_file: str
+    summary_file: str
+
+    @property
+    def pull_request(self) -> int | None:
+        """The number of the pull request, None for other events; the ref says it best, which no step can change."""
+        named = re.fullmatch(r"refs/pull/([0-9]{1,18})/(?:merge|head)", self.trigger.ref)
+        if named:
+            return int(named[1])
+        pull = self.event.get("pull_request")
+        number = pull.get("number") if isinstance(pull, dict) else None
+        return number if isinstance(number, int) and 0 < number < 10**18 else None
+
+    @property
+    def head(self) -> str:
+        """The commit that the pull request wants merged, else the one that is checked out."""
+        return self.trigger.head
+
+    @property
+    def ci(self) -> CiRun | None:
+        """Return the CI run as a report records it; None outside GitHub."""
+        if not self.repository:
+            return None
+        branch = self.trigger.text_at("pull_request", "head", "ref") or self.trigger.ref.removeprefix("refs/heads/")
+        return CiRun(self.repository, branch, self.head, self.pull_request, self.run or None)
+
+
+def read_place(environ: Mapping[str, str]) -> Place:
+    """The runner's environment; an event that cannot be read counts as none."""
+    environ = {name: text.encode("utf-8", "replace").decode() for name, text in environ.items()}
+    run = environ.get("GITHUB_RUN_NUMBER", "")
+    event = _event(environ.get("GITHUB_EVENT_PATH", ""))
+    names = ("GITHUB_EVENT_NAME", "GITHUB_REF", "GITHUB_SHA", "GITHUB_BASE_REF")
+    name, ref, sha, base_ref = (environ.get(variable_name, "") for variable_name in names)
+    return Place(
+        workspace=environ.get("GITHUB_WORKSPACE") or ".",
+        event=event,
+        api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
+        repository=environ.get("GITHUB_REPOSITORY", ""),
+        run=int(run) if re.fullmatch("[0-9]{1,18}", run) else 0,
+        run_id=(run_id := environ.get("GITHUB_RUN_ID", "")),
+        by=attempt(run_id, environ.get("GITHUB_RUN_ATTEMPT", "")),
+        workflow=environ.get("GITHUB_WORKFLOW_REF", ""),
+        server=environ.get("GITHUB_SERVER_URL", ""),
+        trigger=Trigger(name, event, ref, sha, base_ref),
+        output_file=environ.get("GITHUB_OUTPUT", ""),
+        summary_file=environ.get("GITHUB_STEP_SUMMARY", ""),
+    )
+
+
+def _event(path: str) -> dict[str, Any]:
+    try:
+        event = json.loads(_read(path)) if path else {}
+    except (OSError, ValueError, RecursionError):
+        print(annotation("warning", "The event file cannot be read, so no comment is posted.", title="rag-eval"))
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def _read(path: str) -> bytes:
+    """The bytes of a regular file of bounded size."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(file, "rb") as opened:  # noqa: PTH123 - by its number: what was looked at is what is read
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise ValueError("not a regular file")
+        data = opened.read(_MOST_EVENT + 1)
+    if len(data) > _MOST_EVENT:
+        raise ValueError("too large")
+    return data
+
+
+class Inputs(NamedTuple):
+    """The inputs of the action. Paths are relative to the workspace."""
+
+    gold: str = ""
+    trace: str = ""
+    gates: str = ""
+    gates_ref: str = "base"
+    baseline: str = ""
+    report: str = ""
+    signoff: str = "policy"
+    k: tuple[int, ...] = ()
+    comment: str = "always"
+    comment_id: str = DEFAULT_COMMENT_ID
+    check: bool = False
+    annotations: bool = True
+    summary: bool = True
+    details: bool = False
+    report_dir: str = "rag-eval-report"
+    fail_on: str = "error"
+    github_token: str = ""
+    proxy: str = ""
+    ca_certificates: str = ""
+    working_directory: str = ""
+
+    def __repr__(self) -> str:
+        hidden = {name: "***" if getattr(self, name) else "" for name in ("github_token", "proxy")}
+        shown = {**self._asdict(), **hidden}
+        return f"Inputs({shown})"
+
+
+def read_inputs(environ: Mapping[str, str]) -> Inputs:
+    """The inputs; UsageError names the first one with a value that cannot be."""
+    given: dict[str, Any] = {}
+    for field in Inputs._fields:
+        text = environ.get(variable(field), "").strip()
+        if text:
+            given[field] = _value(field, text)
+    below = given.get("working_directory", "")
+    given |= {name: f"{below}/{given[name]}" for name in _PATHS if below and name in given}
+    return _with_comment_id(given)
+
+
+def legible(environ: Mapping[str, str]) -> Inputs:
+    """Read the valid inputs if one of them is invalid. If the comment input is unreadable, write no comment."""
+    given: dict[str, Any] = {}
+    for field in Inputs._fields:
+        text = environ.get(variable(field), "").strip()
+        try:
+            given |= {field: _value(field, text)} if text else {}
+        except UsageError:
+            given |= {"comment": "off"} if field in ("comment", "comment_id") else {}
+    return _with_comment_id(given)
+
+
+def _with_comment_id(given: Mapping[str, Any]) -> Inputs:
+    """The inputs, with a comment of its own for each working directory where no other is asked for."""
+    return Inputs(**{"comment_id": of_folder(given.get("working_directory", "")), **given})
+
+
+def variable(field: str) -> str:
+    """The environment variable of an input."""
+    return f"INPUT_{field.upper().replace('_', '-')}"
+
+
+def _value(field: str, text: str) -> Any:
+    try:
+        return _PARSERS.get(field, str)(_utf8(text))
+    except ValueError as error:
+        name = field.replace("_", "-")
+        raise UsageError(f"input '{name}': {quoted(text)} {error}") from None
+
+
+def _utf8(text: str) -> str:
+    if any("\ud800" <= letter <= "\udfff" for letter in text):  # what Python makes of other bytes
+        raise ValueError("contains bytes that are not UTF-8")
+    return text
+
+
+def _cutoffs(text: str) -> tuple[int, ...]:
+    import argparse
+
+    try:
+        return cutoffs(text)
+    except argparse.ArgumentTypeError:
+        raise ValueError("is not a list of whole numbers from 1, such as 5 or 1,3,5") from None
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in _TRUE:
+        raise ValueError("is not true or false")
+    return _TRUE[text.lower()]
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"is not one of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+def _path(text: str) -> str:
+    """A path without what leads nowhere: an annotation on ``./eval-gates.yml`` is shown on no line."""
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    return ("/" if text.startswith("/") else "") + "/".join(parts) or "."
+
+
+def _folder(text: str) -> str:
+    path = _path(text).strip("/")
+    return "" if path == "." else path
+
+
+def _certificates(text: str) -> str:
+    import ssl
+
+    try:
+        ssl.create_default_context(cadata=text)
+    except (ssl.SSLError, TypeError, ValueError):
+        raise ValueError("contains no certificates. Pass the text of a PEM file") from None
+    return text
+
+
+def _comment_id(text: str) -> str:
+    if not fits(text):
+        raise ValueError(UNFIT)
+    return text
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "k": _cutoffs,
+    "comment_id": _comment_id,
+    "ca_certificates": _certificates,
+    "working_directory": _folder,
+    **dict.fromkeys(_PATHS, _path),
+    "check": _boolean,
+    "annotations": _boolean,
+    "summary": _boolean,
+    "details": _boolean,
+    **{name: _one_of(*allowed) for name, allowed in CHOICES.items()},
+}
+
+
+def put_outputs(place: Place, outputs: Mapping[str, str]) -> None:
+    """Write the outputs of the step."""
+    if place.output_file:
+        lines = (output(name, value, f"end_{secrets.token_hex(16)}") for name, value in outputs.items())
+        append_text(place.output_file, "".join(lines), "outputs of the step")
+
+
+def append_text(path: str, text: str, what: str) -> None:
+    """Add to a file of the runner. A failure to write it changes no verdict."""
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        print(annotation("notice", f"The {what} cannot be written: {reason}.", title="rag-eval"))
+
+
+def report_folder(inputs: Inputs, place: Place) -> Path:
+    """Return the folder of the report's files."""
+    workspace = real_path(place.workspace)
+    folder = real_path(workspace / inputs.working_directory.strip("/") / inputs.report_dir)
+    if not folder.is_relative_to(workspace):
+        raise RagEvalError(f"input 'report-dir': {quoted(inputs.report_dir)} leads out of the workspace. {RELATIVE}")
+    if any(part.lower() == ".git" for part in folder.relative_to(workspace).parts):
+        what = f"input 'report-dir': {quoted(inputs.report_dir)} is inside .git, where only git may write"
+        raise RagEvalError(f"{what}. Name another folder, such as rag-eval-report.")
+    return folder
+
+
+def real_path(path: str | Path) -> Path:
+    """Return a path with its links followed as far as they lead; ``Path.resolve`` raises for a loop of links."""
+    return Path(os.path.realpath(path))
+
+
+def give_to_owner(folder: Path, workspace: Path) -> None:
+    """Give files that the image wrote as root to the owner of the workspace, so that the next checkout succeeds."""
+    owner = workspace.stat()
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or owner.st_uid == 0:
+        return
+    mine = [folder, *folder.iterdir(), *(parent for parent in folder.parents if parent.is_relative_to(workspace))]
+    for path in mine:
+        if path != workspace and path.lstat().st_uid == 0:
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)

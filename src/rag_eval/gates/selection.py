@@ -1,0 +1,236 @@
+"""The part of a run that is judged: metric groups, suites of questions and slices, and the baseline cut to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_eval.common.escaping import quoted
+from rag_eval.errors import UsageError
+from rag_eval.gates.integrity import HABITS
+from rag_eval.gates.policy import FULL
+from rag_eval.metrics import measure, perspectives_of
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Gold
+    from rag_eval.gates.policy import Gate, Policy
+    from rag_eval.gates.results import Question
+    from rag_eval.metrics import Measure
+
+SMOKE = "smoke"
+_SUITE = re.compile("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)
+_USUAL_SIZE = 50
+
+
+FIELDS = (
+    "category",
+    "difficulty",
+    "tags",
+    "query_type",
+    "multi_hop",
+    "answerable",
+    "doc_type",
+    "document",
+    "attack.category",
+    "attack.kind",
+    "conversation",
+    "turn",
+)
+"""What slices go by, besides ``meta.NAME``.
+
+``doc_type`` is the ending of the gold's documents: ``md``, ``pdf``. ``document`` is the one of the first gold citation.
+"""
+ANY = "*"
+_ENDING = re.compile(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
+
+
+class Scope(NamedTuple):
+    """The metric groups and questions of a partial run.
+
+    ``perspectives`` are those that were measured, none for all. ``questions`` of the ``of`` questions of the gold set
+    are in the ``suite``. ``left_out_gates`` were not judged, for they are of other perspectives.
+    """
+
+    perspectives: tuple[str, ...]
+    suite: str
+    questions: int
+    of: int
+    left_out_gates: tuple[str, ...]
+
+
+def scope_of(policies: Sequence[Policy], questions: int, of: int) -> Scope | None:
+    """Return the scope of a partial run under these policies, None for a whole run."""
+    policy = policies[0]
+    if not policy.perspectives and policy.suite == FULL:
+        return None
+    gates = [
+        gate for policy_in_force in policies for gate in policy_in_force.gates if not is_selected(gate, policy_in_force)
+    ]
+    return Scope(policy.perspectives, policy.suite, questions, of, tuple(dict.fromkeys(gate.label for gate in gates)))
+
+
+def selected_gates(policy: Policy) -> tuple[Gate, ...]:
+    """The gates of a policy that are to be judged."""
+    return tuple(gate for gate in policy.gates if is_selected(gate, policy)) if policy.perspectives else policy.gates
+
+
+def is_selected(gate: Gate, policy: Policy) -> bool:
+    """Return whether a gate is in the requested metric groups."""
+    return not policy.perspectives or measure(gate.name).metric.perspective in policy.perspectives
+
+
+def suite_named(text: str) -> str:
+    """``full``, ``smoke`` or ``smoke:30`` as it is; UsageError for anything else."""
+    if text == FULL or _SUITE.fullmatch(text):
+        return text
+    raise UsageError(f"unknown suite {quoted(text, 40)}. There are: full, smoke, and smoke:N for a sample of N")
+
+
+def in_suite(golds: Mapping[str, Gold], suite: str) -> Mapping[str, Gold]:
+    """The items of a suite, in the order of the gold set; all of them for ``full``.
+
+    ``smoke`` are the items tagged so. Where none is, and for ``smoke:N``, it is a sample.
+    """
+    named = _SUITE.fullmatch(suite)
+    if named is None:
+        return golds
+    tagged = () if named[1] else tuple(qid for qid, gold in golds.items() if SMOKE in (gold.tags or ()))
+    chosen = frozenset(tagged or sample(golds.values(), int(named[1] or _USUAL_SIZE)))
+    return {qid: gold for qid, gold in golds.items() if qid in chosen}
+
+
+def sample(golds: Iterable[Gold], size: int) -> list[str]:
+    """The qids of ``size`` items, or of all where there are no more.
+
+    Answerable, unanswerable and attack items are in it by their shares, each kind at least once; of each kind those
+    whose qid has the smallest hash. So a question more in the gold set changes few members, the order of lines none.
+    """
+    kinds: dict[str, list[str]] = {}
+    for gold in golds:
+        kinds.setdefault("attack" if gold.attack else f"{gold.answerable}", []).append(gold.qid)
+    parts = _shares({kind: len(qids) for kind, qids in kinds.items()}, size)
+    return [qid for kind, qids in sorted(kinds.items()) for qid in sorted(qids, key=_rank)[: parts[kind]]]
+
+
+def _rank(qid: str) -> tuple[str, str]:
+    return sha256(qid.encode("utf-8", "surrogatepass")).hexdigest(), qid
+
+
+def _shares(counts: Mapping[str, int], size: int) -> dict[str, int]:
+    """``size`` over kinds by their counts: whole shares first, at least one each, then by the largest remainder."""
+    total = sum(counts.values())
+    size = min(size, total)
+    parts = {kind: max(1, size * count // total) for kind, count in counts.items()}
+    while sum(parts.values()) < size:
+        short = {kind: counts[kind] * size - parts[kind] * total for kind in counts if parts[kind] < counts[kind]}
+        parts[max(sorted(short), key=short.__getitem__)] += 1
+    while sum(parts.values()) > size and max(parts.values()) > 1:
+        over = {kind: parts[kind] * total - counts[kind] * size for kind in counts if parts[kind] > 1}
+        parts[max(sorted(over), key=over.__getitem__)] -= 1
+    return parts
+
+
+def restrict(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:
+    """The policy for a part of the run; as it is where none is named. UsageError where there is no such part.
+
+    A part of the questions may refuse everything by chance: habits of the whole are warned of then.
+    """
+    if perspectives:
+        policy = policy._replace(perspectives=perspectives_of(perspectives))
+    if suite == policy.suite:
+        return policy
+    warned = {code: "off" if policy.integrity.get(code) == "off" else "warning" for code in HABITS}
+    return policy._replace(suite=suite_named(suite), integrity={**policy.integrity, **warned})
+
+
+def within(measures: tuple[Measure, ...], policy: Policy) -> tuple[Measure, ...]:
+    """The measures of the perspectives that a policy asks for."""
+    wanted = policy.perspectives
+    return tuple(one for one in measures if one.metric.perspective in wanted) if wanted else measures
+
+
+def is_field(name: str) -> bool:
+    """Return whether slices can use the field ``name``."""
+    return name in FIELDS or (name.startswith("meta.") and len(name) > len("meta."))
+
+
+def is_slice(name: str) -> bool:
+    """Return whether ``name`` is a slice: a field, ``=`` and a value."""
+    field, equals, value = name.partition("=")
+    return is_field(field) and bool(equals) and bool(value)
+
+
+def slices_of(gold: Gold, fields: Sequence[str]) -> tuple[str, ...]:
+    """The slices of ``fields`` that an item is in; a list such as tags gives one for each entry."""
+    return tuple(dict.fromkeys(f"{field}={text}" for field in fields for text in _values(gold, field)))
+
+
+def expanded(pattern: str, present: Iterable[str]) -> list[str]:
+    """The slices that a gate on ``category=*`` is about, sorted; a slice without ``*`` is its own.
+
+    Where there is none the pattern stands for itself: no case is in it, so that its gates have no data and do not go.
+    """
+    field, _, value = pattern.partition("=")
+    if value != ANY:
+        return [pattern]
+    return sorted({name for name in present if name.startswith(f"{field}=")}) or [pattern]
+
+
+def _values(gold: Gold, field: str) -> Iterator[str]:
+    value_or_list = _raw_value(gold, field)
+    for value in value_or_list if isinstance(value_or_list, (list, tuple)) else [value_or_list]:
+        if value is not None:
+            yield _text(value)
+
+
+def _raw_value(gold: Gold, field: str) -> Any:
+    if field == "doc_type":
+        return doc_types(gold)
+    if field == "document":
+        return document(gold)
+    noun, _, name = field.partition(".")
+    value = getattr(gold, noun)
+    if not name:
+        return value
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+
+
+def doc_types(gold: Gold) -> tuple[str, ...]:
+    """The endings, in lower case and sorted, of the documents that the gold names, by path or by id."""
+    paths = [support.rel_path for support in gold.supports or ()]
+    docs = [
+        *(section.doc_id for section in gold.sections or ()),
+        *(gold.relevant_docs or ()),
+        *(gold.doc_grades or ()),
+        *(gold.expected_documents or ()),
+    ]
+    endings = (_ENDING.search(name) for name in [*paths, *docs])
+    return tuple(sorted({match[1].lower() for match in endings if match}))
+
+
+def document(gold: Gold) -> str | None:
+    """The document of the first gold citation, its id up to ``#``; without citations the first one that gold names."""
+    if gold.citations:
+        return gold.citations[0].partition("#")[0] or gold.citations[0]
+    named = [
+        *(support.rel_path for support in gold.supports or ()),
+        *(section.doc_id for section in gold.sections or ()),
+        *(gold.relevant_docs or ()),
+        *(gold.doc_grades or ()),
+        *(gold.expected_documents or ()),
+    ]
+    return named[0] if named else None
+
+
+def clusters(cases: Iterable[Question], field: str) -> list[str]:
+    """The cluster of each case: its value of the field, else its own qid."""
+    start = f"{field}="
+    return [next((part for part in case.slices if part.startswith(start)), case.qid) for case in cases]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -1,0 +1,244 @@
+"""Checks of one item or two: citations, expected answers, questions that are asked twice or not at all."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from rag_eval.cases.ranking import evidence_level
+from rag_eval.common.escaping import quantity, quoted
+from rag_eval.gold.lint._sample import LintNote, few_or_most, fold
+from rag_eval.metrics.answers import phrases
+from rag_eval.textual.tokens import tokens
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Gold
+    from rag_eval.gold.lint._sample import Sample
+
+    Stems = frozenset[str]
+
+SHARED = 4, 5
+"""Of all distinct words of two near-duplicates, so many are in both: four in five."""
+
+_STEM = 5
+_FILLERS = frozenset(
+    (
+        "a an the of in on at for to is are was were be been do does did has have had can could will would may i you "
+        "we they he she it me us my your our their his her its this that these those there with by as from and please "
+    ).split()
+)
+
+
+def blank(sample: Sample) -> Iterator[LintNote]:
+    """Questions without a word."""
+    for gold in sample.items:
+        if not tokens(gold.question):
+            yield LintNote("the question has no words", "Write a question, or remove the item.", gold)
+
+
+def contradiction(sample: Sample) -> Iterator[LintNote]:
+    """The same question with other labels."""
+    for first, gold in _repeated(sample.items):
+        differs = _differences(first, gold)
+        if differs:
+            message = f"it asks the same question as {quoted(first.qid)} but differs in {' and '.join(differs)}"
+            yield LintNote(message, "Make the labels agree, or change one of the questions.", gold)
+
+
+def duplicate(sample: Sample) -> Iterator[LintNote]:
+    """The same question with the same labels."""
+    for first, gold in _repeated(sample.items):
+        if not _differences(first, gold):
+            message = f"it asks the same question as {quoted(first.qid)}, so the question counts twice"
+            yield LintNote(message, "Remove one of them.", gold)
+
+
+def near_duplicate(sample: Sample) -> Iterator[LintNote]:
+    """Questions that say hardly more than another one.
+
+    All telling words of one are in the other, and :data:`SHARED` of all their words are shared. Words are compared by
+    their first five letters, those with digits as a whole; all but fillers (a, of, is, …) are telling.
+    """
+    firsts = {_same(gold): gold for gold in reversed(sample.items)}
+    for gold, other in near_duplicates(firsts.values()):
+        message = f"it asks nearly the same question as {quoted(other.qid)}: {quoted(other.question, 100)}"
+        agrees = "" if gold.answerable == other.answerable else " One is answerable and the other is not: check both."
+        yield LintNote(message, f"Remove one of them, or make them differ.{agrees}", gold)
+
+
+def near_duplicates(golds: Iterable[Gold]) -> list[tuple[Gold, Gold]]:
+    """Each near-duplicate with the most alike of the items whose qid comes before its own.
+
+    Exact: the items that have all the telling words of another are the intersection of those that have each of them.
+    """
+    groups: dict[Stems, list[Gold]] = {}
+    for gold in sorted(golds, key=lambda gold: gold.qid):
+        groups.setdefault(_stems(gold.question), []).append(gold)
+    pairs = [(gold, same[0]) for same in groups.values() for gold in same[1:] if _telling(_stems(gold.question))]
+    best: dict[str, tuple[float, str]] = {}
+    firsts = {same[0].qid: (same[0], stems) for stems, same in groups.items()}
+    for one, other, likeness in _contained_questions({qid: stems for qid, (_, stems) in firsts.items()}):
+        early, late = sorted((one, other))
+        best[late] = min(best.get(late, (0.0, "")), (-likeness, early))
+    return pairs + [(firsts[late][0], firsts[early][0]) for late, (_, early) in best.items()]
+
+
+def _contained_questions(stems_by_qid: Mapping[str, Stems]) -> Iterator[tuple[str, str, float]]:
+    """Pairs of which one has all telling words of the other, with the share of words that is in both, if enough."""
+    having: dict[str, set[str]] = {}
+    for qid, stems in stems_by_qid.items():
+        for stem in _telling(stems):
+            having.setdefault(stem, set()).add(qid)
+    share, of = SHARED
+    for qid, stems in stems_by_qid.items():
+        telling = sorted((having[stem] for stem in _telling(stems)), key=len)
+        for other in (telling[0].intersection(*telling[1:]) if telling else set()) - {qid}:
+            both = len(stems & stems_by_qid[other])
+            every = len(stems) + len(stems_by_qid[other]) - both
+            if of * both >= share * every:
+                yield qid, other, both / every
+
+
+def _stems(question: str) -> Stems:
+    return frozenset(token if any(map(str.isdigit, token)) else token[:_STEM] for token in tokens(question))
+
+
+def _telling(stems: Stems) -> Stems:
+    return stems - _FILLERS
+
+
+def _repeated(items: Iterable[Gold]) -> Iterator[tuple[Gold, Gold]]:
+    """The first item that asks a question, with each further one."""
+    firsts: dict[str, Gold] = {}
+    for gold in items:
+        first = firsts.setdefault(_same(gold), gold)
+        if first is not gold and tokens(gold.question):
+            yield first, gold
+
+
+def _same(gold: Gold) -> str:
+    """Normalize a question: ignore case, white space and punctuation at its end."""
+    return " ".join(unicodedata.normalize("NFKC", gold.question).casefold().split()).rstrip(" ?!.")
+
+
+def _differences(one: Gold, other: Gold) -> list[str]:
+    if one.answerable != other.answerable:
+        return ["answerable"]
+    pairs = {
+        "gold_claim_substr": (set(one.substrings), set(other.substrings)),
+        "gold_citations": (set(one.citations), set(other.citations)),
+        "supports": (one.supports, other.supports),
+        "sections": (one.sections, other.sections),
+        "relevant_docs": (set(one.relevant_docs or ()), set(other.relevant_docs or ())),
+        "expected_answer": (one.expected_answer, other.expected_answer),
+    }
+    return [name for name, (mine, its) in pairs.items() if mine != its]
+
+
+def no_citation(sample: Sample) -> list[LintNote]:
+    """Answerable items without any evidence: the scorer then wants an answer that cites nothing."""
+    lacking = [gold for gold in sample.answerable if not evidence_level(gold)]
+    wanted = "precision and chr require an answer without citations"
+    note = LintNote(
+        f"it is answerable but names no evidence: {wanted}",
+        "Name the chunks that contain the answer in gold_citations.",
+    )
+    count = f"no evidence in {len(lacking)} of {quantity(len(sample.answerable), 'answerable item')}"
+    most = LintNote(f"{count}: for these, {wanted}", "Name the chunks that contain the answers in gold_citations.")
+    return few_or_most(lacking, sample.answerable, note, most)
+
+
+def citation_variant(sample: Sample) -> Iterator[LintNote]:
+    """Ids that differ from another one in case, white space or the kind of slash alone."""
+    users = _users(sample)
+    for name, main, where in _spellings(sample, users):
+        message = f"the id {quoted(name)} is {'' if where else 'also '}written {quoted(main)}{where}"
+        yield LintNote(message, "Ids must be identical: use one spelling everywhere.", users[name][0])
+
+
+def citation_ungraded(sample: Sample) -> Iterator[LintNote]:
+    """Gold citations that the item's own grades leave out, or grade 0."""
+    for gold in sample.answerable:
+        grades = gold.relevance_grades or {}
+        for name in gold.citations if grades else ():
+            if not grades.get(name):
+                what = "graded 0 in" if name in grades else "missing from"
+                message = (
+                    f"the gold citation {quoted(name)} is {what} relevance_grades: retrieving it does not raise nDCG"
+                )
+                yield LintNote(message, "Grade it 1 or more, or remove the citation.", gold)
+
+
+def citation_unseen(sample: Sample) -> list[LintNote]:
+    """Gold citations that no trace has retrieved."""
+    users = _users(sample)
+    if sample.seen is None or not users:
+        return []
+    respelled = {name for name, *_ in _spellings(sample, users)}
+    missing = sorted(users.keys() - sample.seen.ids - respelled)
+    if len(missing) > 1 and 2 * len(missing) > len(users):
+        example = f", as in {quoted(min(sample.seen.ids))}" if sample.seen.ids else ""
+        message = (
+            f"{len(missing)} of {len(users)} gold citations were retrieved by no trace, such as {quoted(missing[0])}"
+        )
+        return [LintNote(message, f"Write the ids as the traces do{example}.")]
+    lost = set(missing)
+    return [_lost(gold, sorted(lost & {*gold.citations})) for gold in sample.answerable if lost & {*gold.citations}]
+
+
+def _lost(gold: Gold, lost: list[str]) -> LintNote:
+    all_of = len(gold.citations)
+    which = f"{len(lost)} of its {all_of} gold citations, such as" if all_of > 1 else "its gold citation"
+    return LintNote(
+        f"no trace retrieved {which} {quoted(lost[0])}", "Check the id, and that the chunk is in the index.", gold
+    )
+
+
+def _users(sample: Sample) -> dict[str, list[Gold]]:
+    """The items by the ids that they cite."""
+    users: dict[str, list[Gold]] = {}
+    for gold in sample.answerable:
+        for name in gold.citations:
+            users.setdefault(name, []).append(gold)
+    return users
+
+
+def _spellings(sample: Sample, users: Mapping[str, list[Gold]]) -> list[tuple[str, str, str]]:
+    """Ids that look misspelled, each with the right spelling, and where that was seen.
+
+    Two spellings that were both retrieved are two ids. Else the retrieved one is right, or the one that most items use.
+    """
+    ids = sample.seen.ids if sample.seen else frozenset()
+    by_key: dict[str, set[str]] = {}
+    for name in {*users, *ids}:
+        folded = unicodedata.normalize("NFKC", name).casefold()
+        by_key.setdefault("".join(folded.split()).replace("\\", "/").removeprefix("./"), set()).add(name)
+    uses = Counter({name: len(golds) for name, golds in users.items()})
+    spellings = []
+    for names in by_key.values():
+        wrong = names - ids
+        if len(names) > 1 and wrong:
+            main = min(names & ids or names, key=lambda name: (-uses[name], name))
+            spellings += [(name, main, " in the traces" if main in ids else "") for name in wrong - {main}]
+    return sorted(spellings)
+
+
+def without_substring(sample: Sample) -> Iterator[LintNote]:
+    """Find expected answers that would not count as right."""
+    for gold in sample.answerable:
+        answer = (gold.expected_answer or "").lower()
+        if answer.strip() and gold.substrings and not any(text in answer for text in gold.substrings):
+            nearly = any((plain := fold(text)) and plain in fold(answer) for text in gold.substrings)
+            but = ", unless white space, quotes, dashes and Markdown are ignored" if nearly else ""
+            message = f"expected_answer contains no text of gold_claim_substr{but}"
+            yield LintNote(message, "Correct expected_answer, or add a substring that it contains.", gold)
+
+
+def without_phrase(sample: Sample) -> Iterator[LintNote]:
+    """Find expected answers without a phrase for the metric containment."""
+    for gold in sample.answerable:
+        if gold.expected_answer is not None and not phrases(gold.expected_answer):
+            message = f"expected_answer {quoted(gold.expected_answer, 40)} has no phrase for the metric containment"
+            yield LintNote(message, "Write at least five letters a-z or digits in a row, or leave the field out.", gold)

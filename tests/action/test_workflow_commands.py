@@ -1,0 +1,57 @@
+"""What GitHub's runner is told cannot be turned into something else by what stands in the data."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval.github.workflow import annotation, limit_per_level, output
+
+HOSTILE = st.text(st.sampled_from("ab:,%\n\r#[]\u202e\x1b=`@ "), max_size=40)
+
+
+def test_an_annotation_names_file_line_and_title():
+    line = annotation("error", "too short", "eval/gold.jsonl", 17, "cannot be judged")
+    assert line == "::error file=eval/gold.jsonl,line=17,title=cannot be judged::too short"
+
+
+def test_an_annotation_of_a_whole_file_has_no_line():
+    assert annotation("error", "is empty", "eval/gold.jsonl") == "::error file=eval/gold.jsonl::is empty"
+
+
+def test_a_long_message_is_cut():
+    assert annotation("error", "x" * 4001) == f"::error::{'x' * 4000}"
+    assert annotation("error", "x" * 4000) == f"::error::{'x' * 4000}"
+
+
+def test_an_annotation_without_a_file_has_no_line():
+    assert annotation("notice", "no comment", line=3) == "::notice::no comment"
+
+
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_an_annotation_is_one_line_with_its_own_command_and_properties(message, file, title):
+    line = annotation("warning", message, file, 1, title)
+    command, _, data = line.removeprefix("::").partition("::")
+    assert "\n" not in line
+    assert "\r" not in line
+    assert "##[" not in line
+    assert command.split(" ")[0] == "warning"
+    properties = [part.split("=", 1)[0] for part in command.partition(" ")[2].split(",") if part]
+    assert set(properties) <= {"file", "line", "title"}
+    assert len(data) <= 5000
+
+
+def test_an_output_is_fenced_by_its_delimiter():
+    assert output("verdict", "passed", "end_1") == "verdict<<end_1\npassed\nend_1\n"
+
+
+def test_a_value_that_holds_the_delimiter_is_refused():
+    with pytest.raises(ValueError, match="delimiter"):
+        output("verdict", "x\nend_1\nother<<end_2", "end_1")
+
+
+def test_ten_annotations_of_each_level_are_kept_in_their_order():
+    lines = [annotation(level, str(place), "f", place) for place in range(25) for level in ("error", "warning")]
+    kept = list(limit_per_level([annotation("notice", "first"), *lines]))
+    assert kept == [annotation("notice", "first"), *lines[:20]]

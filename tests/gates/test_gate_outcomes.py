@@ -1,0 +1,179 @@
+"""Every outcome of every kind of gate, and that a report judges itself again the same."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval.gates.outcomes import judge_bound, rejudged
+from rag_eval.gates.policy import merged, verdict
+from runs import evidence, question, questions
+from seams import Gate, Policy, Slices, Statistics, judge_all
+
+
+def bits(hits, n):
+    return questions("precision", [i < hits for i in range(n)])
+
+
+def outcome(gate, after):
+    return judge_bound(gate, evidence(after)).outcome
+
+
+# --- bounds, and bounds with a confidence -----------------------------------------------------------------------------
+
+FLOOR = Gate("precision", "min", "0.80", confidence="0.95")
+
+
+@pytest.mark.parametrize(
+    ("expected", "hits", "n"),
+    [
+        ("passed", 95, 100),  # 0.887 to 0.984
+        ("inconclusive", 85, 100),  # 0.765 to 0.914
+        ("inconclusive", 75, 100),  # 0.653 to 0.831
+        ("failed", 60, 100),  # 0.497 to 0.697
+        ("inconclusive", 10, 10),  # 0.692 to 1
+        ("no_data", 0, 0),
+    ],
+)
+def test_a_floor_with_a_confidence_asks_all_of_the_interval(expected, hits, n):
+    found = judge_bound(FLOOR, evidence(bits(hits, n)))
+    assert found.outcome == expected
+    assert (found.low is None) == (n == 0)
+
+
+@pytest.mark.parametrize(("expected", "hits"), [("passed", 0), ("inconclusive", 3), ("failed", 20)])
+def test_a_ceiling_with_a_confidence_does_so_too(expected, hits):
+    after = questions("under_refusal", [i < hits for i in range(100)])
+    assert outcome(Gate("under_refusal", "max", "0.05", confidence="0.95"), after) == expected
+
+
+@given(st.integers(0, 40), st.integers(1, 40), st.sampled_from(["0.5", "0.80", "0.9"]))
+def test_an_interval_never_contradicts_the_value(hits, n, threshold):
+    after, gate = bits(min(hits, n), n), Gate("precision", "min", threshold)
+    plain, sure = outcome(gate, after), outcome(gate._replace(confidence="0.95"), after)
+    assert sure in (plain, "inconclusive")
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(2, 6), st.sampled_from(["0.5", "0.80", "0.95"]))
+def test_more_cases_of_the_same_rate_never_turn_what_is_settled(hits, n, times, threshold):
+    gate, hits = Gate("precision", "min", threshold, confidence="0.95"), min(hits, n)
+    few, many = outcome(gate, bits(hits, n)), outcome(gate, bits(hits * times, n * times))
+    assert few in (many, "inconclusive")
+
+
+@given(st.integers(1, 400), st.booleans())
+def test_cases_that_are_all_alike_give_a_rate_no_certainty(n, all_right):
+    found = judge_bound(FLOOR, evidence(bits(n if all_right else 0, n)))
+    assert found.high - found.low > 0
+
+
+@given(st.integers(0, 30), st.sampled_from(["0.5", "0.9"]))
+def test_what_is_settled_at_a_high_confidence_is_settled_at_a_low_one(hits, threshold):
+    after, gate = bits(hits, 30), Gate("precision", "min", threshold)
+    sure, easy = (outcome(gate._replace(confidence=level), after) for level in ("0.99", "0.80"))
+    assert sure in (easy, "inconclusive")
+
+
+def test_without_a_confidence_the_value_decides_and_the_usual_interval_is_shown():
+    found = judge_bound(Gate("precision", "min", "0.80"), evidence(bits(8, 10)))
+    assert (found.outcome, found.low < 0.5, found.high > 0.97) == ("passed", True, True)
+
+
+# --- what a threshold asks of n cases ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asks", "gate", "n"),
+    [
+        (27, Gate("precision", "min", "0.867"), 30),
+        (None, Gate("precision", "min", "0.9"), 30),
+        (1, Gate("precision", "max", "0.05"), 30),
+        (None, Gate("precision", "max", "0.1"), 30),
+    ],
+)
+def test_a_threshold_that_n_cannot_express_is_said_in_cases(asks, gate, n):
+    assert judge_bound(gate, evidence(bits(27, n))).asks == asks
+
+
+@given(st.integers(1, 60), st.integers(1, 999), st.integers(0, 60))
+def test_it_takes_as_many_cases_as_are_asked_and_not_one_less(n, thousandths, hits):
+    gate, hits = Gate("precision", "min", f"{thousandths / 1000:.3f}"), min(hits, n)
+    found = judge_bound(gate, evidence(bits(hits, n)))
+    least = found.asks if found.asks is not None else Fraction(thousandths, 1000) * n
+    assert (found.outcome == "passed") == (hits >= least)
+
+
+def test_means_are_not_counted_in_cases():
+    assert judge_bound(Gate("map", "min", "0.867"), evidence(questions("map", [0.5] * 30))).asks is None
+
+
+# --- a policy as a whole ----------------------------------------------------------------------------------------------
+
+GATES = (
+    Gate("precision", "min", "0.5"),
+    Gate("precision", "max_drop", "0.02"),
+    Gate("mrr", "max_drop", "0.02"),
+    Gate("precision", "min", "0.5", slice="tags=*", confidence="0.9"),
+    Gate("under_refusal", "max_rise", "0.1", when_no_data="skip"),
+)
+
+
+def case(qid, drawn):
+    part, right, rank = drawn
+    return question(qid, slices=[f"tags={part}"], precision=right, mrr=rank)
+
+
+drawn = st.tuples(st.sampled_from("ab"), st.none() | st.booleans(), st.none() | st.sampled_from([0.0, 0.5, 1.0]))
+runs = st.lists(drawn, max_size=40).map(lambda rows: [case(f"Q{i}", row) for i, row in enumerate(rows)])
+policies = st.builds(
+    lambda gates, least, alpha, means, test: Policy(
+        gates=tuple(gates), slices=Slices(("tags",), least), statistics=Statistics(alpha, "holm", means, test)
+    ),
+    st.lists(st.sampled_from(GATES), unique=True),
+    st.sampled_from([1, 10]),
+    st.sampled_from(["0.05", "0.5"]),
+    st.sampled_from(["warn", "fail", "pass"]),
+    st.sampled_from(["paired", "none"]),
+)
+
+
+@given(policies, runs, st.none() | runs, st.integers(0, 1))
+def test_a_policy_is_judged_in_its_order_and_completeness_last(policy, after, before, missing):
+    found = judge_all(policy, evidence(after, before, missing=missing))
+    names = list(dict.fromkeys((one.name, one.direction, one.slice.partition("=")[0]) for one in found))
+    asked = list(dict.fromkeys((one.name, one.direction, one.slice.partition("=")[0]) for one in policy.gates))
+    assert names == [*asked, *((f"completeness.{name}", "max", "") for name in ("missing", "duplicate", "unknown"))]
+    assert (verdict(found) == "failed") == any(one.blocks for one in found)
+
+
+@given(policies, runs, st.none() | runs)
+def test_judged_again_everything_comes_out_the_same(policy, after, before):
+    now = evidence(after, before)
+    found = judge_all(policy, now)
+    assert [rejudged(one, evidence(after)) for one in found] == found
+    both = merged(found, judge_all(policy._replace(gates=GATES[:1]), now))
+    assert [rejudged(one, evidence(after)) for one in both] == both
+
+
+@given(policies, runs, runs)
+def test_outcomes_that_were_edited_are_not_believed(policy, after, before):
+    found = judge_all(policy, evidence(after, before))
+    edited = [one._replace(outcome="passed") for one in found]
+    assert [rejudged(one, evidence(after)).outcome for one in edited] == [one.outcome for one in found]
+
+
+@given(runs, runs)
+def test_the_gates_of_the_base_keep_the_level_of_the_base(after, before):
+    """The change turns alpha down: what the base's level says of the base's gates is not forgotten."""
+    now = evidence(after, before)
+    strict, lax = (judge_all(Policy(gates=GATES, statistics=Statistics(alpha)), now) for alpha in ("0.5", "0.0001"))
+    both = merged(strict, lax)
+    assert [rejudged(one, evidence(after)).outcome for one in both] == [one.outcome for one in both]
+
+
+@given(policies, runs, runs)
+def test_the_order_of_cases_does_not_matter(policy, after, before):
+    assert judge_all(policy, evidence(after, before)) == judge_all(policy, evidence(after[::-1], before[::-1]))

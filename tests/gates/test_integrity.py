@@ -1,0 +1,390 @@
+"""Runs that gates cannot judge are found, honest ones are not, and a gate that guards against it decides instead."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import rag_eval
+from cases import ROOT, gold_row, trace_row, write_rows
+from rag_eval.analysis.report import integrity_findings
+from rag_eval.contract import Answer
+from rag_eval.gates.integrity import LEVELS, Origin, Run, findings, provenance, vacuous
+from rag_eval.scoring.case_scorer import LEAST_CITED, LEAST_POOL
+from rag_eval.scoring.scorer import Outcome
+from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures
+from seams import score_rows as score
+
+REFUSED = "not in context"
+
+
+def case(label, habit=0):
+    return Outcome((), label, "", "", habit), 1
+
+
+def cases_of(**counts):
+    """So many cases of each label."""
+    return [case(label) for label, count in counts.items() for _ in range(count)]
+
+
+def found(cases, gates=(), pool=0, levels=None, guards=None):
+    return [(one.code, one.level) for one in findings(Run(cases, gates, pool, guards), levels or {})]
+
+
+def gold(number, **fields):
+    citations = [f"c{number}"] if fields.get("answerable", True) else []
+    row = gold_row(qid=f"Q{number}", question=f"Question {number}?", gold_citations=citations, **fields)
+    return Gold.from_row(row, number + 1)
+
+
+def trace(number, claim="kept for 30 days", citations=(), retrieved=()):
+    answer = {"claim": claim, "citations": list(citations)}
+    row = trace_row(qid=f"Q{number}", retrieved_ids=list(retrieved), answer_json=answer)
+    return Trace.from_row(row, f"Q{number}", number + 1)
+
+
+def card(pairs):
+    return score(pairs, measures((1, 5), []), Settings())
+
+
+def of_run(pairs, *gates, **said):
+    """The findings of scored pairs under gates that any value keeps."""
+    scored = card(pairs)
+    return found(scored.cases.outcome_counts(), gates, scored.pool, **said)
+
+
+@pytest.mark.parametrize("code", LEVELS)
+def test_every_finding_is_documented(code):
+    assert f"| `{code}` |" in (ROOT / "docs" / "findings.md").read_text("utf-8")
+
+
+# --- one kind of answer throughout -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [
+        ({"OVER_REFUSAL_EVIDENCE_PRESENT": 3}, "refuses-everything"),
+        ({"OVER_REFUSAL_NOT_RETRIEVED": 2, "OVER_REFUSAL_EVIDENCE_PRESENT": 1, "REFUSAL_OK": 5}, "refuses-everything"),
+        ({"OVER_REFUSAL_NOT_RETRIEVED": 3, "HALLUCINATION": 1}, "refuses-everything"),
+        ({"OVER_REFUSAL_NOT_RETRIEVED": 27, "NOT_CITED": 3}, "refuses-everything"),
+        ({"OVER_REFUSAL_NOT_RETRIEVED": 3, "MISSING": 4, "ERROR": 2, "ATTACK": 2}, "refuses-everything"),
+        ({"HALLUCINATION": 3}, "answers-everything"),
+        ({"HALLUCINATION": 3, "OK": 9, "OVER_REFUSAL_NOT_RETRIEVED": 1, "MISSING": 1}, "answers-everything"),
+    ],
+)
+def test_one_kind_of_answer_throughout_is_found(counts, code):
+    assert found(cases_of(**counts)) == [(code, "error")]
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {},
+        {"OVER_REFUSAL_NOT_RETRIEVED": 2, "REFUSAL_OK": 9},
+        {"OVER_REFUSAL_NOT_RETRIEVED": 26, "NOT_CITED": 3},
+        {"HALLUCINATION": 2, "OK": 9},
+        {"HALLUCINATION": 30, "REFUSAL_OK": 1},
+        {"OK": 9, "REFUSAL_OK": 9},
+        {"MISSING": 9, "ERROR": 9, "ATTACK": 9},
+    ],
+)
+def test_few_cases_or_one_that_differs_are_no_habit(counts):
+    assert found(cases_of(**counts)) == []
+
+
+def test_both_kinds_can_be_found_at_once():
+    """Whoever refuses what has an answer and answers what has none has it the wrong way round."""
+    codes = [code for code, _ in found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3, HALLUCINATION=3))]
+    assert codes == ["refuses-everything", "answers-everything"]
+
+
+@pytest.mark.parametrize("gate", ["over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable"])
+def test_a_gate_that_sees_refusals_decides_about_them(gate):
+    assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3), [gate]) == [("refuses-everything", "warning")]
+    assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3), ["precision"]) == [("refuses-everything", "error")]
+
+
+@pytest.mark.parametrize("gate", ["under_refusal", "abstention_accuracy"])
+def test_a_gate_that_sees_answers_decides_about_them(gate):
+    assert found(cases_of(HALLUCINATION=3), [gate]) == [("answers-everything", "warning")]
+    assert found(cases_of(HALLUCINATION=3), ["over_refusal"]) == [("answers-everything", "error")]
+
+
+# --- padding ---------------------------------------------------------------------------------------------------------
+
+
+def padded(answers, cited, length):
+    """``answers`` questions of which the first ``cited`` cite all of ``length`` retrieved chunks, the rest one."""
+    for number in range(answers):
+        ids = [f"c{number}", *(f"x{i}" for i in range(length - 1))]
+        yield gold(number), trace(number, citations=ids if number < cited else ids[:1], retrieved=ids)
+
+
+@pytest.mark.parametrize(
+    ("answers", "cited", "length", "expected"),
+    [
+        (3, 3, LEAST_CITED, True),
+        (3, 3, LEAST_CITED - 1, False),
+        (2, 2, LEAST_CITED, False),
+        (10, 9, LEAST_CITED, True),
+        (10, 8, LEAST_CITED, False),
+        (20, 18, 12, True),
+        (20, 17, 12, False),
+    ],
+)
+def test_answers_that_cite_all_of_a_long_list_are_padded(answers, cited, length, expected):
+    wanted = [("padded-citations", "error")] if expected else []
+    assert of_run(padded(answers, cited, length), "chr") == wanted
+
+
+def test_to_cite_more_than_was_retrieved_is_padding_too():
+    pairs = [(g, replace(t, answer_json=Answer(t.claim, (*t.citations, "invented")))) for g, t in padded(4, 4, 6)]
+    assert of_run(pairs, "chr") == [("padded-citations", "error")]
+
+
+@pytest.mark.parametrize("gate", ["precision", "hit_precision", "chr", "chr_answerable", "citation_recall"])
+def test_padded_citations_are_grave_where_a_gate_counts_hits(gate):
+    assert of_run(padded(4, 4, 6), gate) == [("padded-citations", "error")]
+    assert of_run(padded(4, 4, 6), gate, "citation_precision") == [("padded-citations", "warning")]
+    assert of_run(padded(4, 4, 6), "mrr") == [("padded-citations", "warning")]
+
+
+def test_refusals_and_missing_answers_do_not_hide_padded_citations():
+    refusals = [(gold(number, answerable=False), trace(number, REFUSED)) for number in range(50, 70)]
+    silent = [(gold(number), Trace.missing(f"Q{number}")) for number in range(70, 80)]
+    assert of_run([*padded(4, 4, 6), *refusals, *silent], "chr") == [("padded-citations", "error")]
+
+
+def pooled(answers, length, other=0):
+    """Questions that all retrieve the same ``length`` chunks, in orders of their own; ``other`` have another list."""
+    pool = [f"c{i}" for i in range(length)]
+    for number in range(answers):
+        ids = [f"y{i}" for i in range(length)] if number < other else pool[number:] + pool[:number]
+        yield gold(number), trace(number, citations=[f"c{number}"], retrieved=ids)
+
+
+@pytest.mark.parametrize(
+    ("answers", "length", "other", "expected"),
+    [
+        (3, LEAST_POOL + 1, 0, True),
+        (3, LEAST_POOL, 0, False),
+        (2, LEAST_POOL + 1, 0, False),
+        (30, 40, 0, True),
+        (30, 40, 1, False),
+    ],
+)
+def test_the_same_long_list_for_every_question_is_padding(answers, length, other, expected):
+    wanted = [("padded-retrieval", "warning")] if expected else []
+    assert of_run(pooled(answers, length, other), "precision") == wanted
+
+
+@pytest.mark.parametrize(
+    ("gate", "level"),
+    [
+        ("recall@25", "error"),
+        ("recall_all@30", "error"),
+        ("recall_any@1000", "error"),
+        ("citation_validity", "error"),
+        ("recall@24", "warning"),
+        ("recall_all@5", "warning"),
+        ("ndcg@30", "warning"),
+        ("mrr", "warning"),
+    ],
+)
+def test_padded_retrieval_is_grave_where_a_gate_cannot_fail_by_it(gate, level):
+    assert of_run(pooled(5, 25), gate) == [("padded-retrieval", level)]
+
+
+def test_a_refusal_over_the_same_list_is_part_of_the_habit_and_an_error_is_not():
+    refused = [(gold(number), trace(number, REFUSED, retrieved=[f"c{i}" for i in range(25)])) for number in (8, 9)]
+    assert [code for code, _ in of_run([*pooled(5, 25), *refused], "mrr")] == ["padded-retrieval"]
+    silent = [(gold(number), Trace.missing(f"Q{number}")) for number in (10, 11)]
+    assert [code for code, _ in of_run([*pooled(5, 25), *refused, *silent], "mrr")] == ["padded-retrieval"]
+    other = [(gold(12), trace(12, REFUSED, retrieved=["c1"]))]
+    assert of_run([*pooled(5, 25), *refused, *other], "mrr") == []
+
+
+# --- laws ------------------------------------------------------------------------------------------------------------
+
+labels = st.sampled_from(sorted(MEANING))
+made_cases = st.lists(st.tuples(labels, st.integers(0, 3)), max_size=12).map(lambda rows: [case(*row) for row in rows])
+gate_names = st.sets(st.sampled_from(["precision", "chr", "over_refusal", "under_refusal", "citation_precision"]))
+
+
+@given(made_cases, gate_names, st.randoms(use_true_random=False))
+def test_the_order_of_cases_does_not_matter(cases, gates, chance):
+    shuffled = chance.sample(cases, len(cases))
+    assert findings(Run(cases, gates, 25), {}) == findings(Run(shuffled, gates, 25), {})
+
+
+@given(st.integers(0, 30), st.integers(1, 30), st.randoms(use_true_random=False))
+def test_the_order_of_traces_does_not_matter(other, answers, chance):
+    pairs = list(pooled(answers, 25, min(other, answers)))
+    before = of_run(pairs, "citation_validity")
+    chance.shuffle(pairs)
+    assert of_run(pairs, "citation_validity") == before
+
+
+@given(made_cases, gate_names, st.dictionaries(st.sampled_from(sorted(LEVELS)), st.sampled_from(["warning", "off"])))
+def test_a_level_turns_its_own_finding_down_and_no_other(cases, gates, levels):
+    before, after = found(cases, gates, 25), found(cases, gates, 25, levels)
+    told = [(code, "warning" if code in levels else level) for code, level in before if levels.get(code) != "off"]
+    assert after == told
+
+
+@given(made_cases, gate_names, gate_names)
+def test_what_a_change_brings_along_guards_nothing(cases, base, head):
+    """Under two policies each finding is at least as grave as under either alone."""
+    both = dict(found(cases, base | head, 25, guards=base & head))
+    for gates in (base, head):
+        alone = dict(found(cases, gates, 25))
+        assert alone.keys() == both.keys()
+        assert [code for code, level in alone.items() if level == "error" and both[code] == "warning"] == []
+
+
+def test_a_guard_that_only_the_change_has_does_not_excuse_it():
+    refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
+    base = Policy(gates=(Gate("precision", "min", "0.8"),))
+    head = Policy(gates=(*base.gates, Gate("over_refusal", "max", "1")))
+    assert [one.level for one in integrity_findings(refusing, head)] == ["warning"]
+    assert [one.level for one in integrity_findings(refusing, head, base)] == ["error"]
+    assert [one.level for one in integrity_findings(refusing, head, head)] == ["warning"]
+
+
+REFUSE = "Make the system refuse questions without an answer."
+
+
+@pytest.mark.parametrize(
+    ("claims", "guard", "gated", "bare"),
+    [
+        ([REFUSED] * 4, "over_refusal", "Fix the system.", "Gate over_refusal, or fix the system."),
+        (
+            [],
+            "under_refusal",
+            "Make the system refuse questions without an answer.",
+            "Gate under_refusal. Make the system refuse questions without an answer.",
+        ),
+    ],
+)
+def test_nobody_is_advised_to_gate_what_is_gated(claims, guard, gated, bare):
+    answered = [(gold(number, answerable=False), trace(number, "It is so.")) for number in range(4)]
+    cases = card([(gold(number), trace(number, claim)) for number, claim in enumerate(claims)] or answered)
+    ungated, guarded = Policy(), Policy(gates=(Gate(guard, "max", "0.1"),))
+    assert [[one.fix for one in integrity_findings(cases, policy)] for policy in (ungated, guarded)] == [
+        [bare],
+        [gated],
+    ]
+
+
+def test_a_gate_that_only_warns_guards_nothing():
+    refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
+    policy = Policy(gates=(Gate("over_refusal", "max", "0.1", severity="warning"),))
+    assert [one.level for one in integrity_findings(refusing, policy)] == ["error"]
+
+
+@pytest.mark.parametrize(("one", "other", "level"), [("off", "error", "error"), ("off", "warning", "warning")])
+def test_of_two_policies_the_graver_level_holds(one, other, level):
+    refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
+    policies = [Policy(integrity={"refuses-everything": level}) for level in (one, other)]
+    assert [found.level for found in integrity_findings(refusing, *policies)] == [level]
+    assert [found.level for found in integrity_findings(refusing, *reversed(policies))] == [level]
+
+
+def test_off_in_every_policy_is_off():
+    refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
+    assert integrity_findings(refusing, Policy(integrity={"refuses-everything": "off"})) == []
+
+
+# --- gold that says nothing of the right answer ----------------------------------------------------------------------
+
+
+def said_of(golds, level="warning"):
+    return [
+        (one.level, one.message.partition(" have")[0]) for one in vacuous(golds, "g.jsonl", {"vacuous-gold": level})
+    ]
+
+
+NOTHING = {"gold_claim_substr": [], "gold_citations": []}
+
+
+def item(number, **fields):
+    return Gold.from_row(gold_row(qid=f"Q{number}", **fields), number)
+
+
+def test_gold_by_which_no_answer_could_be_wrong_is_told():
+    golds = [item(1, gold_citations=["c"]), item(2, **NOTHING), item(3, **NOTHING), item(4, answerable=False)]
+    assert said_of(golds) == [("warning", "2 of 3 answerable items")]
+    assert said_of(golds, "error") == [("error", "2 of 3 answerable items")]
+    assert said_of(golds, "off") == []
+
+
+@pytest.mark.parametrize(
+    "fields", [{"gold_claim_substr": ["30 days"]}, {"gold_citations": ["c"]}, {"answerable": False}]
+)
+def test_gold_that_says_something_is_not(fields):
+    assert said_of([item(1, **{**NOTHING, **fields})]) == []
+
+
+@pytest.mark.parametrize(("level", "code"), [("", 0), ("warning", 0), ("error", 1)])
+def test_a_run_tells_of_gold_that_says_nothing(tmp_path, level, code):
+    write_rows(tmp_path / "gold.jsonl", [gold_row(qid=f"Q{number}", **NOTHING) for number in (1, 2)])
+    write_rows(tmp_path / "trace.jsonl", [trace_row(qid="Q1", answer_json={"claim": "", "citations": []})])
+    gates = (
+        "version: 1\ngold: gold.jsonl\ntrace: trace.jsonl\ncompleteness: {missing: 1}\ngates: {precision: {min: 1}}\n"
+    )
+    (tmp_path / "gates.yml").write_text(gates + (f"integrity: {{vacuous-gold: {level}}}\n" if level else ""))
+    paths = [tmp_path / name for name in ("gold.jsonl", "trace.jsonl", "gates.yml")]
+    report = rag_eval.score(*paths)
+    (finding,) = report.findings
+    assert (finding.code, finding.level) == ("vacuous-gold", level or "warning")
+    assert (report.exit_code, report.metrics["precision"].exact) == (code, "1")
+    assert rag_eval.score(*paths, perspectives="retrieval").findings == ()
+
+
+# --- where the traces come from --------------------------------------------------------------------------------------
+
+COMMIT, GOLD = "0123456789abcdef" * 2 + "01234567", "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("about", "codes"),
+    [
+        ({}, []),
+        ({"gold_sha256": GOLD, "system_commit": COMMIT}, []),
+        ({"gold_sha256": GOLD.upper(), "system_commit": COMMIT.upper()}, []),
+        ({"system_commit": COMMIT[:7]}, []),
+        ({"system_commit": ""}, []),
+        ({"system_commit": f"{COMMIT}\n"}, []),
+        ({"system_commit": f"{COMMIT}-dirty"}, []),
+        ({"system_commit": f" {COMMIT[:7]}-dirty\r\n"}, []),
+        ({"system_commit": f"v1.2-rc1-15-g{COMMIT[:9]}"}, []),
+        ({"system_commit": f"v1.2-15-g{COMMIT[:9]}-dirty"}, []),
+        ({"system_commit": f"v1.2-15-g{'f' * 9}-dirty"}, ["stale-traces"]),
+        ({"system_commit": f"v1.2-15-g{COMMIT[:6]}"}, ["stale-traces"]),
+        ({"system_commit": f"{'f' * 40}-dirty\n"}, ["stale-traces"]),
+        ({"system_commit": "v1.2.3-final"}, ["stale-traces"]),
+        ({"system_commit": "f" * 40}, ["stale-traces"]),
+        ({"system_commit": COMMIT + "0"}, ["stale-traces"]),
+        ({"gold_sha256": "cd" * 32}, ["other-gold"]),
+        ({"gold_sha256": "cd" * 32, "system_commit": "f" * 7}, ["other-gold", "stale-traces"]),
+    ],
+)
+def test_run_json_is_held_against_commit_and_gold(about, codes):
+    said = provenance(Origin("runs/run.json", about, [GOLD], {COMMIT, "e" * 40}), LEVELS)
+    assert [one.code for one in said] == codes
+    assert {(one.level, one.file) for one in said} <= {("error", "runs/run.json")}
+
+
+def test_where_any_commit_may_be_scored_no_trace_is_stale():
+    assert provenance(Origin("runs/run.json", {"system_commit": "f" * 40}, [GOLD]), LEVELS) == []
+
+
+@pytest.mark.parametrize(("level", "levels"), [("warning", ["warning"]), ("off", [])])
+@pytest.mark.parametrize("code", ["stale-traces", "other-gold"])
+def test_levels_turn_provenance_down_too(code, level, levels):
+    about = {"stale-traces": {"system_commit": "f" * 40}, "other-gold": {"gold_sha256": "cd" * 32}}[code]
+    said = provenance(Origin("run.json", about, [GOLD], {COMMIT}), {**LEVELS, code: level})
+    assert [one.level for one in said] == levels

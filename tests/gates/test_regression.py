@@ -1,0 +1,405 @@
+"""Regression gates beside scipy and statsmodels: margin, paired test, correction, and what could have been seen."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from depth import examples
+from rag_eval.analysis.baseline import ungated_regressions
+from rag_eval.gates.regression import compared
+from rag_eval.stats.power import fail_probability, noise_bound
+from runs import evidence, question, questions
+from seams import Baseline, Completeness, Evidence, Gate, Policy, Slices, Statistics, judge_all, measure
+from swapping import by_swapping
+
+DROP = Gate("precision", "max_drop", "0.02")
+
+
+def judged(after, before, *gates, contracts=None, **chance):
+    policy = Policy(gates=gates, slices=Slices((), 1), completeness={}, statistics=Statistics(**chance))
+    return judge_all(policy, evidence(after, before, contracts))
+
+
+def one(name, pairs, gate=None, **chance):
+    """The outcome of one gate on pairs (before, after) of a metric's scores."""
+    before, after = (questions(name, side) for side in zip(*pairs, strict=True))
+    (found,) = judged(after, before, gate or Gate(name, "max_drop", "0.02"), **chance)
+    return found
+
+
+def turned(worse, better, same):
+    return [(1, 0)] * worse + [(0, 1)] * better + [(1, 1)] * same
+
+
+# --- the test ---------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 40))
+def test_p_of_a_rate_is_that_of_scipys_binomial_test(worse, better, same):
+    if worse + better + same:
+        found = one("precision", turned(worse, better, same)).comparison
+        both = worse + better
+        expected = stats.binomtest(worse, both, 0.5, alternative="greater").pvalue if both else 1.0
+        assert found.p == pytest.approx(expected, rel=1e-9)
+        assert found.regression == pytest.approx((worse - better) / (both + same), abs=1e-11)
+
+
+shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+
+
+@examples(30)
+@given(st.lists(st.tuples(shares, shares), min_size=2, max_size=8))
+def test_p_of_a_mean_is_that_of_scipys_permutation_test(pairs):
+    before, after = map(np.array, zip(*pairs, strict=True))
+
+    def difference(x, y, axis=-1):
+        return np.mean(x, axis=axis) - np.mean(y, axis=axis)
+
+    found = one("map", pairs).comparison
+    expected = stats.permutation_test(
+        (before, after), difference, permutation_type="samples", alternative="greater", n_resamples=np.inf
+    ).pvalue
+    assert found.p == pytest.approx(expected, rel=1e-9)
+
+
+maybe = st.none() | st.integers(0, 1)
+
+
+@examples(40)
+@given(st.lists(st.tuples(maybe, maybe), min_size=2, max_size=8))
+def test_a_case_to_which_the_metric_no_longer_applies_counts_by_what_it_moves(pairs):
+    sides = [[score for score in side if score is not None] for side in zip(*pairs, strict=True)]
+    if all(sides):
+        assert one("precision", pairs).comparison.p == pytest.approx(by_swapping(pairs), rel=1e-9)
+
+
+def test_to_refuse_what_was_wrong_is_a_gain_in_precision_and_counts():
+    """Ten wrong answers become refusals, to which precision does not apply: nothing got worse."""
+    found = one("precision", [(0, None)] * 10 + [(1, 1)] * 10)
+    assert (found.outcome, found.comparison.regression, found.comparison.n) == ("passed", -0.5, 20)
+    back = one("precision", [(None, 0)] * 10 + [(1, 1)] * 10)
+    assert (back.outcome, back.comparison.regression) == ("failed", 0.5)
+    assert back.comparison.p < 0.05
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_a_rise_of_what_should_be_low_is_the_mirror_image_of_a_drop(pairs):
+    drop = one("precision", pairs).comparison
+    rise = one(
+        "under_refusal", [(not a, not b) for a, b in pairs], Gate("under_refusal", "max_rise", "0.02")
+    ).comparison
+    assert (rise.p, rise.adjusted, rise.mde, rise.needed) == (drop.p, drop.adjusted, drop.mde, drop.needed)
+    assert rise.regression == pytest.approx(drop.regression, abs=1e-11)
+
+
+def test_the_same_runs_give_the_same_p_in_any_order():
+    chance = np.random.default_rng(1)
+    pairs = [tuple(row) for row in chance.random((60, 2)).round(3).tolist()]
+    assert one("map", pairs) == one("map", pairs[::-1])
+
+
+# --- the outcome ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "worse", "better", "same"),
+    [
+        ("passed", 0, 0, 100),
+        ("passed", 2, 0, 98),  # the margin to the letter
+        ("passed", 0, 9, 91),
+        ("inconclusive", 3, 0, 97),  # p = 1/8
+        ("inconclusive", 4, 0, 96),  # p = 1/16
+        ("failed", 5, 0, 95),  # p = 1/32
+        ("inconclusive", 10, 5, 85),
+    ],
+)
+def test_a_drop_fails_where_it_exceeds_the_margin_and_chance_does_not_explain_it(outcome, worse, better, same):
+    assert one("precision", turned(worse, better, same)).outcome == outcome
+
+
+def test_a_significant_drop_within_the_margin_passes():
+    found = one("precision", turned(10, 0, 990))
+    assert (found.outcome, found.comparison.p < 0.001) == ("passed", True)
+
+
+@pytest.mark.parametrize(("gate", "chance"), [("none", "regression"), ("", "none")])
+def test_without_a_test_the_margin_alone_decides(gate, chance):
+    found = one("precision", turned(3, 0, 97), DROP._replace(test=gate), test=chance)
+    assert (found.outcome, found.comparison.p, found.comparison.adjusted) == ("failed", None, None)
+    assert one("precision", turned(2, 0, 98), DROP._replace(test=gate), test=chance).outcome == "passed"
+
+
+def test_a_gate_may_ask_for_the_test_that_the_rest_goes_without():
+    found = one("precision", turned(3, 0, 97), DROP._replace(test="regression"), test="none")
+    assert (found.outcome, found.comparison.p) == ("inconclusive", 1 / 8)
+
+
+@pytest.mark.parametrize(("alpha", "outcome"), [("0.05", "inconclusive"), ("0.0625", "failed")])
+def test_alpha_is_the_level(alpha, outcome):
+    found = one("precision", turned(4, 0, 96), alpha=alpha)
+    assert (found.outcome, found.comparison.alpha) == (outcome, float(alpha))
+
+
+@pytest.mark.parametrize(
+    ("why", "before", "contracts"),
+    [
+        ("there is no baseline", None, None),
+        (
+            "the baseline has no value of it, or defines it differently",
+            questions("precision", [1]),
+            {"precision": "x"},
+        ),
+        ("the baseline has no value of it, or defines it differently", questions("mrr", [1]), None),
+        ("no case is in both runs with the same gold item", questions("precision", [1], gold="other"), None),
+        ("no case is in both runs with the same gold item", [question("Q7", precision=1)], None),
+    ],
+)
+def test_where_nothing_can_be_compared_the_gate_fails_and_says_why(why, before, contracts):
+    (found,) = judged(questions("precision", [1]), before, DROP, contracts=contracts)
+    assert (found.outcome, found.blocks, found.why, found.comparison) == ("no_data", True, why, None)
+    (skipped,) = judged(questions("precision", [1]), before, DROP._replace(when_no_data="skip"), contracts=contracts)
+    assert not skipped.blocks
+
+
+# --- several tests ----------------------------------------------------------------------------------------------------
+
+NAMES = ("precision", "chr", "map", "under_refusal")
+EVERY = (
+    *(Gate(name, "max_drop", "0.02") for name in NAMES[:3]),
+    Gate("under_refusal", "max_rise", "0.02"),
+    Gate("precision", "max_drop", "0", slice="tags=*"),
+    Gate("map", "max_drop", "0.1", slice="tags=a"),
+    Gate("chr", "max_drop", "0.1", test="none"),
+)
+scores = st.fixed_dictionaries({name: st.booleans() for name in NAMES})
+rows = st.lists(st.tuples(st.sampled_from("abc"), scores, scores), min_size=1, max_size=30)
+
+
+def two_runs(rows):
+    sides = ([(part, side) for part, *both in rows for side in [both[place]]] for place in (0, 1))
+    return ([question(f"Q{i}", slices=[f"tags={part}"], **own) for i, (part, own) in enumerate(side)] for side in sides)
+
+
+def stepped_down(tests):
+    """Tarone's and Holm's adjustment of (p, smallest possible p), as plainly as it can be said."""
+    found, left = {}, sorted(tests)
+    while left:
+        p = left[0][0]
+        rivals = sum(smallest <= p for _, smallest in left)
+        found[left.pop(0)] = max([*found.values(), min(1.0, rivals * p)])
+    return found
+
+
+@examples(25)
+@given(rows)
+def test_all_tests_of_a_run_are_corrected_together(rows):
+    before, after = two_runs(rows)
+    found = [(each, each.comparison) for each in judged(after, before, *EVERY) if each.comparison]
+    made = [(gate, each) for gate, each in found if each.p is not None]
+    holms = multipletests([each.p for _, each in made], 0.05, "holm")[1]
+    assert all(each.p <= each.adjusted <= most + 1e-12 for (_, each), most in zip(made, holms, strict=True))
+    assert sum(each.p is None for _, each in found) == 1  # the one that goes without
+
+    def moves(gate):
+        sign = -1 if gate.name == "under_refusal" else 1
+        both = [(n, a, b) for n, (a, b) in enumerate(zip(before, after, strict=True)) if gate.slice in ("", *a.slices)]
+        steps = ((n, sign * (a.scores[gate.name] - b.scores[gate.name])) for n, a, b in both)
+        return frozenset(step for step in steps if step[1])
+
+    distinct = {moves(gate): each.p for gate, each in made}
+    expected = stepped_down([(p, 0.5 ** len(moved)) for moved, p in distinct.items()])
+    for gate, each in made:
+        assert each.adjusted == pytest.approx(expected[each.p, 0.5 ** len(moves(gate))], rel=1e-12)
+
+
+@examples(30)
+@given(rows)
+def test_without_correction_each_stands_alone(rows):
+    before, after = two_runs(rows)
+    for each in judged(after, before, *EVERY, correction="none"):
+        (alone,) = judged(after, before, each.gate, correction="none")
+        assert alone == each
+
+
+@examples(30)
+@given(rows)
+def test_a_further_gate_never_makes_another_one_fail(rows):
+    before, after = two_runs(rows)
+    few, more = judged(after, before, *EVERY[:2]), judged(after, before, *EVERY)
+    assert not [a for a, b in zip(few, more, strict=False) if a.outcome != "failed" and b.outcome == "failed"]
+
+
+# --- what could have been seen ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gates", [1, 10])
+def test_the_minimum_detectable_effect_is_seen_four_times_in_five(gates):
+    names = ["precision", *[f"recall_any@{k}" for k in range(1, gates)]]
+    pairs = [(number in (0, 1, 2), number in (3, 4)) if number < 5 else (True, True) for number in range(200)]
+    before, after = columns(names, lambda n, place, side: pairs[(n + 7 * place) % 200][side], 200)
+    found = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])[0].comparison
+    at = [
+        fail_probability(200, noise_bound(5, 200), drop, Fraction(2, 100), 0.05 / gates)
+        for drop in (found.mde, found.mde - 0.001)
+    ]
+    assert at[0] >= 0.8 > at[1]
+
+
+def columns(names, score, n):
+    """Two runs of n cases; ``score`` gives that of a case, of a metric by its place, on a side."""
+    return [
+        [
+            question(f"Q{number}")._replace(
+                scores={name: float(score(number, place, side)) for place, name in enumerate(names)}
+            )
+            for number in range(n)
+        ]
+        for side in (0, 1)
+    ]
+
+
+def test_copies_of_a_gate_are_one_test():
+    pairs = turned(6, 0, 94)
+    before, after = (questions("precision", side) for side in zip(*pairs, strict=True))
+    found = judged(after, before, *[DROP._replace(line=line) for line in range(10)])
+    assert {(one.comparison.p, one.comparison.adjusted, one.outcome) for one in found} == {(1 / 64, 1 / 64, "failed")}
+
+
+def test_identical_columns_have_identical_figures():
+    """A rate, a share and a mean of the same scores of 0 and 1 are one column."""
+    names, pairs = ["precision", "recall@5", "map"], turned(6, 2, 92)
+    before, after = columns(names, lambda n, _, side: pairs[n][side], 100)
+    found = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])
+    assert len({one.comparison for one in found}) == 1
+
+
+def test_tests_that_cannot_be_significant_do_not_count():
+    """Nine columns with two moved cases each, one for the worse: p cannot be below 1/4."""
+    names = ["precision", *[f"recall_any@{k}" for k in range(1, 10)]]
+
+    def score(n, place, side):
+        if not place:
+            return n >= 6 or side == 0
+        return side == 0 if n == 10 * place else side == 1 if n == 10 * place + 1 else True
+
+    before, after = columns(names, score, 100)
+    found = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])
+    assert (found[0].comparison.p, found[0].comparison.adjusted, found[0].outcome) == (1 / 64, 1 / 64, "failed")
+    assert [one.comparison.p for one in found[1:]] == [3 / 4] * 9
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 60))
+def test_an_interval_leaves_out_0_exactly_if_the_exact_test_is_significant_on_that_side(worse, better, same):
+    if worse + better + same:
+        found = one("precision", turned(worse, better, same)).comparison
+        assert (found.low > 0) == (found.p <= 0.025)
+        assert found.low <= found.regression <= found.high
+
+
+@pytest.mark.parametrize(
+    ("outcome", "worse", "better", "same"),
+    [("passed", 0, 0, 300), ("failed", 0, 0, 30), ("failed", 2, 2, 96), ("passed", 2, 2, 996), ("failed", 60, 2, 938)],
+)
+def test_non_inferiority_passes_only_if_the_drop_is_ruled_out(outcome, worse, better, same):
+    found = one("precision", turned(worse, better, same), DROP._replace(test="non_inferiority"))
+    assert found.outcome == outcome
+    assert (found.comparison.high <= 0.02) == (outcome == "passed")
+    assert (found.comparison.test, found.comparison.p, found.blocks) == ("non_inferiority", None, outcome == "failed")
+    assert one("precision", turned(worse, better, same), test="non_inferiority").outcome == outcome
+
+
+@given(st.integers(0, 10), st.integers(0, 10), st.integers(1, 80))
+def test_where_the_margin_is_out_of_sight_it_is_said_how_many_cases_would_show_it(worse, better, same):
+    found = one("precision", turned(worse, better, same)).comparison
+    if found.mde is None or found.mde > 0.05:  # twice the margin, or 0.05
+        assert found.needed is None or found.needed > worse + better + same
+    else:
+        assert found.needed is None
+
+
+def test_means_have_a_minimum_detectable_effect_too():
+    pairs = [(0.5 + 0.1 * (i % 3), 0.5 + 0.1 * (i % 2)) for i in range(200)]
+    found = one("map", pairs).comparison
+    assert 0.04 < found.mde < 0.08
+
+
+# --- what is not known is not none ------------------------------------------------------------------------------------
+
+
+def test_what_never_moved_is_taken_for_a_rate_at_its_worst():
+    """Thirty graded scores that stayed as they are could well have shown a drop: as those of 0 and 1 would."""
+    graded, rates = one("mrr", [(0.5, 0.5)] * 30).comparison, one("precision", [(1, 1)] * 30).comparison
+    assert (graded.mde, graded.needed) == (rates.mde, rates.needed)
+    assert 0 < graded.mde < 0.3
+
+
+def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():
+    rows = [((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 30
+    gates = [Gate("injection_auc", "max_drop", "0.05"), *[Gate("precision", "max_drop", "0.02")] * 20]
+    column = measure("injection_auc").column
+    before, after = (
+        [
+            question(f"Q{n}", precision=1)._replace(scores={"precision": 1.0, column: row[side]})
+            for n, row in enumerate(rows)
+        ]
+        for side in (0, 1)
+    )
+    contracts = {"injection_auc": "c", "precision": "c"}
+    now = Evidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), contracts, Baseline(before, contracts))
+    found = next(compared(gates, now, Statistics(alpha="0.01")))
+    assert (found.comparison.regression, found.outcome) == (1.0, "failed")
+
+
+# --- metrics without a gate -------------------------------------------------------------------------------------------
+
+
+def unguarded(columns, *gates):
+    """What a report says of columns of (before, after)."""
+    sides = [
+        [question(f"Q{n}")._replace(scores={name: own[n][side] for name, own in columns.items()}) for n in range(60)]
+        for side in (0, 1)
+    ]
+    now = Evidence(sides[1], {}, Completeness(60, 60, 0, 0, 0, 0), dict.fromkeys(WATCHED, "c"),
+                   Baseline(sides[0], dict.fromkeys(WATCHED, "c")))  # fmt: skip
+    return list(ungated_regressions([next(compared([gate], now, Statistics())) for gate in gates], WATCHED, now, 0.05))
+
+
+WATCHED = (
+    "precision",
+    "mrr",
+    "recall@3",
+    "recall@5",
+    "latency_total_ms.p95",
+    "latency_total_ms.max",
+)
+
+
+def test_a_latency_that_tripled_is_named_with_the_gate_that_would_have_seen_it():
+    slower = {"latency_total_ms": [(100.0 + n, 300.0 + 3 * n) for n in range(60)], "mrr": [(0.5, 0.5)] * 60}
+    (found,) = unguarded(slower)
+    assert (found.code, found.level) == ("ungated-regression", "warning")
+    assert "latency_total_ms" in found.message
+    assert "max_rise: " in found.fix
+    assert ".max" not in found.message  # a maximum estimates nothing
+
+
+def test_cutoffs_of_one_metric_are_named_once_and_gated_metrics_never():
+    fallen = [(1.0, 0.0)] * 12 + [(1.0, 1.0)] * 48
+    columns = {"precision": fallen, "recall@3": fallen, "recall@5": [*fallen[:11], *[(1.0, 1.0)] * 49]}
+    (found,) = unguarded(columns, Gate("precision", "max_drop", "0.5"))
+    assert "recall@3 from 1 to 0.8" in found.message
+    assert "recall@5" not in found.message
+    assert "precision" not in found.message
+    assert "recall@3: {max_drop: 0.02}" in found.fix
+
+
+def test_what_chance_may_explain_is_not_named():
+    assert unguarded({"precision": [(1.0, 0.0)] * 4 + [(1.0, 1.0)] * 56}) == []
+    assert unguarded({"mrr": [(0.0, 1.0)] * 30 + [(1.0, 1.0)] * 30}) == []

@@ -1,0 +1,318 @@
+"""Git objects as they are, in every place where git may be asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from gitrepo import Repo
+from rag_eval.git.snapshots import Irregular
+from seams import Git, GitError
+
+
+@pytest.fixture
+def repo(tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    repo = Repo.create(tmp_path / "repo", None)
+    repo.write("a/one.txt", "one\n")
+    repo.write("a/two.txt", "two\n")
+    repo.write("a/deep/three.txt", "three\n")
+    repo.git("add", ".")
+    repo.commit("first")
+    return repo
+
+
+def test_the_index_and_a_commit_are_read_apart(repo):
+    git = Git(str(repo.path))
+    head = git.resolve("HEAD")
+    repo.write("a/one.txt", "staged\n")
+    repo.git("add", "a/one.txt")
+    repo.write("a/one.txt", "only in the work tree\n")
+    assert git.blob("a/one.txt") == b"staged\n"
+    assert git.blob("a/one.txt", head) == b"one\n"
+    assert git.blob("a/one.txt", None) is None
+
+
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+def test_a_file_that_is_but_announced_is_not_there_and_an_empty_one_is(tmp_path, repo, form):
+    """`git add -N` lists it as an empty file, and the next commit leaves it out."""
+    own = Repo(tmp_path / form)
+    own.path.mkdir()
+    own.git("init", "-q", f"--object-format={form}")
+    for name in ("announced", "empty"):
+        own.write(name, "to come" if name == "announced" else "")
+    own.git("add", "empty")
+    own.git("add", "-N", "announced")
+    git = Git(str(own.path))
+    assert list(git.files("announced", "empty")) == ["empty"]
+    own.git("add", "announced")
+    assert list(git.files("announced", "empty")) == ["announced", "empty"]
+
+
+@pytest.mark.parametrize("at", ["the index", "HEAD"])
+def test_a_folder_means_the_files_directly_in_it(repo, at):
+    git = Git(str(repo.path))
+    at = at if at == "the index" else git.resolve(at)
+    assert sorted(git.files("a/", at=at)) == ["a/one.txt", "a/two.txt"]
+    assert git.files("nothing/", "nor.this", at=at) == {}
+
+
+@pytest.mark.parametrize("at", ["the index", "HEAD"])
+def test_no_path_is_a_pattern(repo, at):
+    git = Git(str(repo.path))
+    at = at if at == "the index" else git.resolve(at)
+    assert git.files("a/*.txt", "*", ":(glob)**", ":/a/one.txt", at=at) == {}
+
+
+@pytest.mark.parametrize("way", ["GLOB", "NOGLOB", "ICASE"])
+def test_no_way_to_read_patterns_that_the_environment_has_is_taken(repo, monkeypatch, way):
+    monkeypatch.setenv(f"GIT_{way}_PATHSPECS", "1")
+    assert list(Git(str(repo.path)).files("a/one.txt", "A/ONE.txt", "a/*.txt")) == ["a/one.txt"]
+
+
+@pytest.mark.parametrize("at", ["the index", "HEAD"])
+def test_a_folder_in_the_place_of_a_file_is_refused(repo, at):
+    git = Git(str(repo.path))
+    at = at if at == "the index" else git.resolve(at)
+    with pytest.raises(Irregular, match="'a/deep' is a folder"):
+        git.files("a/deep", at=at)
+
+
+@pytest.mark.parametrize("at", ["the index", "HEAD"])
+def test_a_path_in_a_submodule_is_refused(repo, at):
+    repo.git("update-index", "--add", "--cacheinfo", f"160000,{repo.git('rev-parse', 'HEAD')},a/other")
+    repo.commit("with a submodule")
+    git = Git(str(repo.path))
+    at = at if at == "the index" else git.resolve(at)
+    with pytest.raises(Irregular, match="'a/other' is a submodule"):
+        git.files("a/other/deep/gold.jsonl", at=at)
+    assert git.files("a/one.txt/x", "b/c", at=at) == {}
+
+
+def test_a_link_in_the_place_of_a_file_is_refused(repo):
+    (repo.path / "link").symlink_to("a/one.txt")
+    repo.git("add", "link")
+    with pytest.raises(Irregular, match="'link' is a symbolic link"):
+        Git(str(repo.path)).blob("link")
+
+
+@pytest.mark.parametrize("path", ["a/one.txt", "a/two words; 'ö' $x*.txt"])
+def test_a_merge_conflict_is_refused_and_the_way_that_is_shown_mends_it(repo, path):
+    repo.git("checkout", "-q", "-b", "other")
+    for branch, text in (("other", "theirs\n"), ("main", "ours\n")):
+        repo.git("checkout", "-q", branch)
+        repo.write(path, text)
+        repo.git("add", ".")
+        repo.git("commit", "-qm", branch)
+    assert repo.run("git", "merge", "-q", "other")[0] != 0
+    with pytest.raises(GitError, match="has a merge conflict") as refused:
+        Git(str(repo.path)).blob(path)
+    command = str(refused.value).partition("then: ")[2]
+    subprocess.run(["sh", "-c", command], cwd=repo.path / "a", check=True)
+    assert Git(str(repo.path)).blob(path) is not None
+
+
+def test_many_blobs_are_read_byte_for_byte_in_one_go(repo):
+    contents = {"x/crlf": b"a\r\nb\r\n", "x/empty": b"", "x/zero": b"\0\n\0", "x/blob 3": b"0123 blob 7\n"}
+    for path, data in contents.items():
+        repo.write(path, data)
+    repo.git("add", ".")
+    git = Git(str(repo.path))
+    files = git.files("x/")
+    blobs = git.contents(files.values())
+    assert {path: blobs[name] for path, name in files.items()} == contents
+    assert git.contents([]) == {}
+
+
+def test_an_object_that_is_not_here_is_an_error_with_a_way_out(repo):
+    with pytest.raises(GitError, match=r"not in this clone.*git fsck"):
+        Git(str(repo.path)).contents(["0" * 39 + "1"])
+
+
+def test_a_sub_folder_knows_the_root_and_its_own_place(repo):
+    git = Git(str(repo.path / "a/deep"))
+    assert (os.path.realpath(git.top), git.prefix) == (os.path.realpath(repo.path), "a/deep/")
+    assert git.blob("a/one.txt") == b"one\n"
+
+
+def test_a_root_with_a_line_break_in_its_name_is_found_too(tmp_path, repo):
+    own = Repo.create(tmp_path / "two\nlines", None)
+    own.write("a/one.txt", "one\n")
+    own.git("add", ".")
+    for folder, prefix in ((own.path, ""), (own.path / "a", "a/")):
+        git = Git(str(folder))
+        assert (git.top, git.prefix, git.blob("a/one.txt")) == (str(own.path), prefix, b"one\n")
+
+
+def test_a_linked_work_tree_has_its_own_index_and_head(repo):
+    repo.git("worktree", "add", "-q", "-b", "side", "../side")
+    side = Repo(repo.path.parent / "side")
+    side.write("a/one.txt", "side\n")
+    side.git("add", ".")
+    assert Git(str(side.path)).blob("a/one.txt") == b"side\n"
+    assert Git(str(repo.path)).blob("a/one.txt") == b"one\n"
+
+
+def test_the_index_of_the_environment_is_honoured(repo, monkeypatch):
+    other = repo.path.parent / "other-index"
+    repo.write("a/one.txt", "in the other index\n")
+    repo.git("read-tree", "HEAD", GIT_INDEX_FILE=str(other))
+    repo.git("add", "a/one.txt", GIT_INDEX_FILE=str(other))
+    assert Git(str(repo.path)).blob("a/one.txt") == b"one\n"
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other))
+    assert Git(str(repo.path)).blob("a/one.txt") == b"in the other index\n"
+
+
+@pytest.mark.parametrize(
+    "ref", ["nope", "--all", "-h", "--output=x", "HEAD:a/one.txt", "", "HEAD^{tree}", "HEAD..HEAD"]
+)
+def test_what_names_no_commit_resolves_to_nothing(repo, ref):
+    assert Git(str(repo.path)).resolve(ref) is None
+
+
+@pytest.mark.parametrize("ref", ["HEAD", "main", "refs/heads/main"])
+def test_a_name_of_a_commit_resolves_to_its_id(repo, ref):
+    assert Git(str(repo.path)).resolve(ref) == repo.git("rev-parse", "HEAD")
+
+
+def test_before_the_first_commit_there_is_no_head_and_an_index(tmp_path, repo):
+    fresh = Repo.create(tmp_path / "fresh", None)
+    fresh.write("x", "x\n")
+    fresh.git("add", "x")
+    git = Git(str(fresh.path))
+    assert (git.resolve("HEAD"), git.blob("x")) == (None, b"x\n")
+
+
+def test_a_last_commit_that_cannot_be_read_is_not_taken_for_none(tmp_path, repo):
+    assert Git(str(Repo.create(tmp_path / "fresh", None).path)).last() is None
+    git = Git(str(repo.path))
+    last = git.last()
+    (repo.path / ".git/objects" / last[:2] / last[2:]).unlink()
+    with pytest.raises(GitError, match="last commit cannot be read"):
+        git.last()
+
+
+@pytest.mark.parametrize("bad", ["main", "--help", "abc", "HEAD"])
+def test_only_object_ids_go_where_ids_are_meant(repo, bad):
+    git = Git(str(repo.path))
+    for ask in (lambda: git.files("a/", at=bad), lambda: git.contents([bad]), lambda: git.merge_base(bad, bad)):
+        with pytest.raises(GitError, match="is not an object id"):
+            ask()
+
+
+def test_the_merge_base_is_where_two_branches_parted(repo):
+    fork = repo.git("rev-parse", "HEAD")
+    for branch in ("left", "right"):
+        repo.git("checkout", "-q", "-b", branch, fork)
+        repo.write(branch, branch)
+        repo.git("add", ".")
+        repo.commit(branch)
+    git = Git(str(repo.path))
+    assert git.merge_base(git.resolve("left"), git.resolve("right")) == fork
+
+
+def test_unrelated_histories_are_an_error_that_thinks_of_shallow_clones(repo):
+    repo.git("checkout", "-q", "--orphan", "island")
+    repo.commit("island")
+    git = Git(str(repo.path))
+    with pytest.raises(GitError, match="git fetch --unshallow"):
+        git.merge_base(git.resolve("main"), git.resolve("island"))
+
+
+def test_the_email_is_the_configured_one_or_none(repo):
+    assert Git(str(repo.path)).email() == "ann@example.org"
+    repo.git("config", "--unset", "user.email")
+    assert Git(str(repo.path)).email() is None
+
+
+def test_staging_converts_nothing(repo):
+    repo.git("config", "core.autocrlf", "true")
+    repo.write(".gitignore", "new/\n")
+    git = Git(str(repo.path))
+    git.stage("new/file.json", b"a\nb\r\n")
+    assert git.blob("new/file.json") == b"a\nb\r\n"
+
+
+def test_a_partial_clone_is_told_how_to_get_the_rest(tmp_path, repo):
+    repo.git("config", "uploadpack.allowFilter", "true")
+    url = f"file://{repo.path}"
+    repo.git("clone", "-q", "--filter=blob:none", "--no-checkout", url, str(tmp_path / "part"))
+    part = Repo(tmp_path / "part")
+    git = Git(str(part.path))
+    with pytest.raises(GitError, match="partial clone") as told:
+        git.blob("a/one.txt", git.resolve("HEAD"))
+    part.git(*str(told.value).rpartition("git ")[2].split())
+    assert git.blob("a/one.txt", git.resolve("HEAD")) == b"one\n"
+
+
+def test_outside_a_repository_the_error_says_where_to_go(tmp_path, repo):
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(GitError, match=r"not a git repository.*inside the repository"):
+        Git(str(tmp_path / "plain"))
+
+
+def test_without_git_the_error_says_so(repo, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(GitError, match="Install git"):
+        Git(str(repo.path))
+
+
+def test_a_git_that_writes_paths_of_another_system_is_told_from_none(repo, tmp_path, monkeypatch):
+    (tmp_path / "git").write_text("#!/bin/sh\nprintf '/cygdrive/c/work\\n\\n'\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(GitError, match=r"the root '/cygdrive/c/work'.*not that of Cygwin"):
+        Git(str(repo.path)).names()
+
+
+def test_a_nul_is_refused_before_git_sees_it(repo):
+    with pytest.raises(GitError, match="NUL"):
+        Git(str(repo.path)).files("a\0b")
+
+
+@pytest.fixture
+def trap(repo):
+    """A script that leaves a trace when it is run, as every hook and as the file-system monitor."""
+    script = repo.path.parent / "trap.sh"
+    script.write_text(f"#!/bin/sh\ntouch '{repo.path.parent}/sprung'\nexit 1\n")
+    script.chmod(0o755)
+    hooks = repo.path / ".git/hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("post-index-change", "reference-transaction"):
+        (hooks / name).symlink_to(script)
+    repo.git("config", "core.fsmonitor", str(script))
+    return script
+
+
+def test_the_trap_springs_for_plain_git(repo, trap):
+    repo.run("git", "add", "--refresh", ".")
+    assert (trap.parent / "sprung").exists()
+
+
+def test_staging_runs_no_hook_and_no_monitor(repo, trap):
+    git = Git(str(repo.path))
+    git.stage("b.txt", b"b\n")
+    assert git.blob("b.txt") == b"b\n"
+    assert not (trap.parent / "sprung").exists()
+
+
+def test_reading_runs_nothing_that_is_configured(repo, trap):
+    for key in ("filter.x.clean", "filter.x.smudge", "diff.x.textconv", "diff.x.command"):
+        repo.git("config", key, str(trap))
+    repo.write(".gitattributes", "* filter=x diff=x\n")
+    git = Git(str(repo.path))
+    assert git.blob("a/one.txt") == git.blob("a/one.txt", git.resolve("HEAD")) == b"one\n"
+    assert sorted(git.files("a/")) == ["a/one.txt", "a/two.txt"]
+    assert not (trap.parent / "sprung").exists()
+
+
+def test_a_replaced_object_is_not_believed(repo):
+    git = Git(str(repo.path))
+    one, two = (git.files(f"a/{name}.txt")[f"a/{name}.txt"] for name in ("one", "two"))
+    repo.git("replace", one, two)
+    assert git.contents([one]) == {one: b"one\n"}

@@ -1,0 +1,372 @@
+"""The same files, whoever holds them: git's objects, a commit read by its id, the work tree, a folder function."""
+
+from __future__ import annotations
+
+import os
+import random
+import zlib
+
+import pytest
+
+from gitrepo import Repo
+from rag_eval.git import commit_objects
+from rag_eval.git.snapshots import NOTHING, CommitTree, Entry, Irregular, blob_id, differing, read
+from rag_eval.readers.work_tree import WorkTree
+from seams import Git, GitError, InputError
+
+SEEDS = range(8)
+NAMES = ["a", "b", "ab", "A", "gold.jsonl", "ä ö", "-x", "*", "a.b", "line\nbreak"]
+CONTENTS = [b"", b"one\n", b"two\r\n", b"\0\xff binary", b"x" * 5000]
+
+
+@pytest.fixture
+def repo(tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    repo = Repo.create(tmp_path / "repo", None)
+    repo.git("config", "core.autocrlf", "false")
+    return repo
+
+
+def made_files(chance, most=14):
+    """Files by path, at most three folders deep; no path is both a file and a folder."""
+    found = {}
+    for _ in range(chance.randint(1, most)):
+        parts = [chance.choice(NAMES) for _ in range(chance.randint(1, 4))]
+        path, above = "/".join(parts), {"/".join(parts[:i]) for i in range(1, len(parts))}
+        if not above & found.keys() and not any(other.startswith(f"{path}/") for other in found):
+            found[path] = chance.choice(CONTENTS)
+    return found
+
+
+def commit(repo, files, message="files"):
+    """Let the commit hold exactly these files; its id."""
+    repo.git("rm", "-r", "-q", "--cached", "--ignore-unmatch", ".")
+    for path in sorted(repo.path.iterdir()):
+        if path.name != ".git":
+            repo.run("rm", "-rf", "--", str(path))
+    for path, data in files.items():
+        repo.write(path, data)
+    repo.git("add", "--all", "--force", ".")
+    repo.git("commit", "-q", "--allow-empty", "-m", message)
+    return repo.git("rev-parse", "HEAD")
+
+
+def plain(files):
+    """A tree over a folder function of our own, which names folders by their path."""
+    blobs = {blob_id(data): data for data in files.values()}
+
+    def folder(name):
+        rows = {}
+        for path, data in files.items():
+            if path.startswith(name):
+                first, _, below = path[len(name) :].partition("/")
+                rows[first] = Entry("40000", f"{name}{first}/") if below else Entry("100644", blob_id(data))
+        return rows
+
+    return CommitTree("", folder, blobs.__getitem__)
+
+
+def trees(repo, files, at):
+    git = Git(str(repo.path))
+    return {
+        "git": git.at(at),
+        "by id": commit_objects.snapshot(git, at),
+        "work tree": WorkTree(str(repo.path)),
+        "plain": plain(files),
+    }
+
+
+def folders_of(files):
+    parts = [path.split("/") for path in files]
+    return sorted({"/".join(part[:i]) for part in parts for i in range(1, len(part))})
+
+
+def asked(chance, files):
+    """Paths that are there, folders, and paths that are not there, also below files and beside folders."""
+    there, folders = sorted(files), folders_of(files)
+    missing = [f"{chance.choice(there)}/below", "nowhere", "nowhere/", "a/nothing"]
+    wanted = [*there, *(f"{folder}/" for folder in folders), *(path for path in missing if path not in folders)]
+    return chance.sample(wanted, chance.randint(1, len(wanted)))
+
+
+def expected(files, paths):
+    found = {}
+    for path in paths:
+        own = [name for name in files if name == path or f"{name.rpartition('/')[0]}/" == path]
+        found.update({name: blob_id(files[name]) for name in own})
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_tree_gives_the_same_files(repo, seed):
+    chance = random.Random(seed)
+    files = made_files(chance)
+    held = trees(repo, files, commit(repo, files))
+    for _ in range(4):
+        paths = asked(chance, files)
+        wanted = expected(files, paths)
+        for name, tree in held.items():
+            assert tree.files(*paths) == wanted, name
+            blobs = tree.contents(wanted.values())
+            assert {path: blobs[wanted[path]] for path in wanted} == {path: files[path] for path in wanted}, name
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_snapshot_gives_the_same_entries(repo, seed):
+    files = made_files(random.Random(seed))
+    held = trees(repo, files, commit(repo, files))
+    for folder in ("", *(f"{folder}/" for folder in folders_of(files)), "nowhere/"):
+        entries = held["git"].entries(folder)
+        assert held["by id"].entries(folder) == entries
+        assert held["plain"].entries(folder).keys() == entries.keys()
+        for name, object_id in entries.items():
+            kind = "tree" if f"{folder}{name}" in folders_of(files) else "blob"
+            assert repo.git("cat-file", "-t", object_id) == kind
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_trees_differ_where_their_files_do(repo, seed):
+    """Nothing is named but what differs, nothing that is to be skipped, and nothing at all when nothing differs."""
+    chance = random.Random(seed)
+    before = made_files(chance)
+    after = dict(before)
+    for path in chance.sample(sorted(before), chance.randint(0, len(before))):
+        after[path] = chance.choice(CONTENTS)
+    after.update({f"new/{name}": b"new" for name in chance.sample(["x", "y", "z"], chance.randint(0, 3))})
+    skip = [*chance.sample(sorted(after), min(2, len(after))), *(f"{one}/" for one in folders_of(after)[:1])]
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    meant = {
+        path for path in changed if path not in skip and not path.startswith(tuple(x for x in skip if x[-1] == "/"))
+    }
+    git, ids = Git(str(repo.path)), (commit(repo, before), commit(repo, after))
+    for one, other in (map(git.at, ids), (commit_objects.snapshot(git, each) for each in ids)):
+        found = differing(one, other, skip, most=99)
+        assert [path for path in found if not any(f"{each}/".startswith(f"{path}/") for each in meant)] == []
+        assert [each for each in meant if not any(f"{each}/".startswith(f"{path}/") for path in found)] == []
+        assert differing(one, other, skip, most=2) == found[:2]
+        assert differing(one, one, [], most=99) == []
+
+
+def test_before_the_first_commit_there_is_nothing(repo):
+    at = commit(repo, {"a/b": b"one", "c": b"two"})
+    assert (NOTHING.files("a/", "c"), NOTHING.entries(""), NOTHING.contents([])) == ({}, {}, {})
+    assert differing(NOTHING, Git(str(repo.path)).at(at), []) == ["a", "c"]
+
+
+def test_one_file_is_read_by_its_path(repo):
+    files = {"a/b": b"one"}
+    for name, tree in trees(repo, files, commit(repo, files)).items():
+        assert (read(tree, "a/b"), read(tree, "a/c"), read(tree, "x/y")) == (b"one", None, None), name
+
+
+def test_folders_are_asked_for_once(repo):
+    calls = []
+
+    def folder(name):
+        calls.append(name)
+        return {"root": {"a": Entry("40000", "A"), "x": Entry("100644", "X")}, "A": {"b": Entry("100755", "B")}}[name]
+
+    tree = CommitTree("root", folder, lambda name: calls.append(name) or name.encode())
+    for _ in range(3):
+        assert tree.files("a/b", "x") == {"a/b": "B", "x": "X"}
+        assert tree.contents(["B", "X"]) == {"B": b"B", "X": b"X"}
+    assert calls == ["root", "A", "B", "X"]
+
+
+# --- what is no file -------------------------------------------------------------------------------------------------
+
+
+def irregular(repo):
+    """A link to a file, a link to a folder, a submodule and a folder, each where a file could stand."""
+    repo.write("real/file", "one\n")
+    (repo.path / "link").symlink_to("real/file")
+    (repo.path / "far").symlink_to("real")
+    (repo.path / "loop").symlink_to("loop")
+    repo.git("add", "--all", ".")
+    (repo.path / "module").mkdir()
+    repo.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},module")
+    repo.commit("irregular")
+    return repo.git("rev-parse", "HEAD")
+
+
+def refused_in_the_work_tree(repo, path, where, why=""):
+    with pytest.raises(InputError) as refused:
+        WorkTree(str(repo.path)).files(path)
+    (problem,) = refused.value.problems
+    assert (problem.file, why in problem.message) == (where, True)
+
+
+@pytest.mark.parametrize("path", ["link", "loop", "real", "module"])
+def test_what_stands_in_the_place_of_a_file_and_is_none_is_refused(repo, path):
+    at, git = irregular(repo), Git(str(repo.path))
+    for tree in (git.at(at), commit_objects.snapshot(git, at)):
+        with pytest.raises(Irregular, match=f"'{path}' is a "):
+            tree.files(path)
+    refused_in_the_work_tree(repo, path, path)
+
+
+def test_a_link_among_the_files_of_a_folder_is_refused(repo):
+    repo.write("records/one.json", "{}")
+    (repo.path / "records/two.json").symlink_to("one.json")
+    commit_id = (repo.git("add", "."), repo.commit("link"), repo.git("rev-parse", "HEAD"))[-1]
+    git = Git(str(repo.path))
+    for tree in (git.at(commit_id), commit_objects.snapshot(git, commit_id)):
+        with pytest.raises(Irregular, match="symbolic link"):
+            tree.files("records/")
+    refused_in_the_work_tree(repo, "records/", "records/two.json", "symbolic link")
+
+
+@pytest.mark.parametrize("path", ["far/file", "far/"])
+def test_no_file_is_found_through_a_link(repo, path):
+    at, git = irregular(repo), Git(str(repo.path))
+    with pytest.raises(Irregular, match="'far' is a symbolic link"):
+        commit_objects.snapshot(git, at).files(path)
+    refused_in_the_work_tree(repo, path, "far", "symbolic link")
+
+
+def test_git_itself_has_nothing_behind_a_link(repo):
+    at, git = irregular(repo), Git(str(repo.path))
+    assert git.at(at).files("far/file") == {}
+
+
+def test_a_pipe_is_no_file_and_is_not_waited_for(repo):
+    os.mkfifo(repo.path / "pipe")
+    refused_in_the_work_tree(repo, "pipe", "pipe", "is not a regular file")
+
+
+def test_the_work_tree_names_files_as_git_does_and_keeps_what_it_listed(repo):
+    repo.write("a", "before\n")
+    tree = WorkTree(str(repo.path))
+    (object_id,) = tree.files("a").values()
+    assert object_id == repo.git("hash-object", "--no-filters", "a")
+    repo.write("a", "after\n")
+    assert tree.contents([object_id]) == {object_id: b"before\n"}
+    assert (tree.content_of(object_id), tree.content_of("0" * 40)) == (b"before\n", None)
+
+
+# --- a checkout that others can write to -----------------------------------------------------------------------------
+
+
+def loose(repo, object_id):
+    return repo.path / ".git/objects" / object_id[:2] / object_id[2:]
+
+
+def put(repo, object_id, kind, data):
+    """Let the object file hold something else than its name says."""
+    file = loose(repo, object_id)
+    file.chmod(0o644)
+    file.write_bytes(zlib.compress(b"%s %d\0" % (kind, len(data)) + data))
+
+
+def everything(tree, folder=""):
+    """All that a tree holds, by path."""
+    found = {}
+    for name in tree.entries(folder):
+        below = tree.entries(f"{folder}{name}/")
+        found |= everything(tree, f"{folder}{name}/") if below else {f"{folder}{name}": read(tree, f"{folder}{name}")}
+    return found
+
+
+@pytest.mark.parametrize("kind", ["commit", "tree", "blob"])
+def test_an_object_that_was_rewritten_is_refused(repo, kind):
+    at = commit(repo, {"eval/gold.jsonl": b"hard\n", "eval-gates.yml": b"min: 0.8\n"})
+    easy = commit(repo, {"eval/gold.jsonl": b"easy\n", "eval-gates.yml": b"min: 0.1\n"})
+    path = {"commit": "", "tree": "^{tree}", "blob": ":eval-gates.yml"}[kind]
+    old, new = (repo.git("rev-parse", f"{one}{path}") for one in (at, easy))
+    git = Git(str(repo.path))
+    put(repo, old, kind.encode(), git.raw(kind, new))
+    with pytest.raises(GitError, match=r"does not match its id|does not have commit"):  # git itself checks commits
+        everything(commit_objects.snapshot(Git(str(repo.path), foreign=True), at))
+
+
+def test_nothing_but_the_id_says_which_commit_it_is(repo):
+    """Refs, replacements, grafts and the index may be anybody's: the commit is what its id says."""
+    files = {"eval/gold.jsonl": b"hard\n", "eval-gates.yml": b"min: 0.8\n"}
+    first, at = commit(repo, {"other": b"x"}), commit(repo, files)
+    easy = commit(repo, {"eval/gold.jsonl": b"easy\n", "eval-gates.yml": b"min: 0.1\n"})
+    strict, loose_one = (repo.git("rev-parse", f"{one}:eval-gates.yml") for one in (at, easy))
+    repo.git("replace", strict, loose_one)
+    repo.git("replace", at, easy)
+    for ref in ("refs/heads/main", f"refs/heads/{at}", f"refs/tags/{at}"):
+        repo.git("update-ref", ref, easy)
+    repo.write(".git/info/grafts", f"{at} {easy}\n")
+    git = Git(str(repo.path), foreign=True)
+    assert everything(commit_objects.snapshot(git, at)) == files
+    assert commit_objects.parents(git, at) == [first]
+
+
+def test_a_shallow_clone_still_says_who_the_parents_are(repo, tmp_path):
+    first = commit(repo, {"a": b"1"})
+    second = commit(repo, {"a": b"2"})
+    repo.git("clone", "-q", "--depth", "1", f"file://{repo.path}", str(tmp_path / "shallow"))
+    git = Git(str(tmp_path / "shallow"), foreign=True)
+    assert commit_objects.parents(git, second) == [first]
+    with pytest.raises(GitError, match="does not have commit"):
+        commit_objects.snapshot(git, first)
+
+
+def test_a_repository_named_by_sha256_is_read_too(tmp_path, repo):
+    other = Repo(tmp_path / "long")
+    other.path.mkdir()
+    other.git("init", "-q", "-b", "main", "--object-format=sha256")
+    other.git("config", "user.email", "ann@example.org")
+    other.git("config", "user.name", "Ann")
+    files = {"a/b": b"one", "c": b"two"}
+    at = commit(other, files)
+    assert len(at) == 64
+    assert everything(commit_objects.snapshot(Git(str(other.path)), at)) == files
+
+
+# --- where a change began --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def forked(repo):
+    """main and pr with a commit in common; its id, and those of both tips."""
+    fork = commit(repo, {"gold": b"one"}, "fork")
+    repo.git("checkout", "-q", "-b", "pr")
+    commit(repo, {"gold": b"one", "mine": b"1"}, "first of pr")
+    commit(repo, {"gold": b"two", "mine": b"2"}, "second of pr")
+    repo.git("checkout", "-q", "main")
+    commit(repo, {"gold": b"one", "theirs": b"1"}, "first of main")
+    commit(repo, {"gold": b"one", "theirs": b"2"}, "second of main")
+    return fork, repo.git("rev-parse", "main"), repo.git("rev-parse", "pr")
+
+
+def test_the_merge_base_is_that_of_git(repo, forked):
+    fork, main, pr = forked
+    git = Git(str(repo.path), foreign=True)
+    assert commit_objects.merge_base(git, main, pr) == commit_objects.merge_base(git, pr, main) == fork
+    assert commit_objects.merge_base(git, fork, pr) == fork
+    assert commit_objects.merge_base(git, pr, pr) == pr
+
+
+def test_a_merge_on_the_way_is_followed(repo, forked):
+    _, main, pr = forked
+    repo.git("checkout", "-q", "pr")
+    repo.git("merge", "-q", "--no-edit", "-X", "ours", main)
+    tip = repo.git("rev-parse", "pr")
+    assert commit_objects.merge_base(Git(str(repo.path)), main, tip) == main
+    assert commit_objects.merge_base(Git(str(repo.path)), pr, tip) == pr
+
+
+@pytest.mark.parametrize("where", ["graft", "commit"])
+def test_a_change_cannot_pretend_to_have_begun_later(repo, forked, where):
+    """The second commit of pr, or what leads to it, is said to descend from main, where its gold already stands."""
+    fork, main, pr = forked
+    first = repo.git("rev-parse", f"{pr}~1")
+    if where == "graft":
+        repo.write(".git/info/grafts", f"{pr} {main}\n")
+    else:
+        data = Git(str(repo.path)).raw("commit", first)
+        put(repo, first, b"commit", data.replace(fork.encode(), main.encode()))
+    git = Git(str(repo.path), foreign=True)
+    assert git.merge_base(main, pr) == main  # this is what git is made to believe
+    if where == "graft":
+        assert commit_objects.merge_base(git, main, pr) == fork
+        return
+    with pytest.raises(GitError, match="does not match its id"):
+        commit_objects.merge_base(git, main, pr)

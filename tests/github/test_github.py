@@ -1,0 +1,538 @@
+from __future__ import annotations
+
+import base64
+import logging
+import socket
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+
+from fake_github import BOT, Answer, FakeGitHub, Fault
+from rag_eval.github import http_client
+from seams import GitHub, GitHubError, MissingExtra, Network, UsageError
+
+pytest.importorskip("urllib3")
+
+TOKEN = "ghs_secret0123456789"
+
+
+class Clock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self):
+        self.time, self.slept = 1_000.0, []
+
+    def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.time += seconds
+
+    def network(self, patience=300.0):
+        return Network(patience=patience, sleep=self.sleep, now=lambda: self.time)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def github(fake, clock):
+    return GitHub(fake.url, TOKEN, "octo/hello", clock.network())
+
+
+def nothing():
+    return None
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["Link header", "no Link header"])
+@pytest.mark.parametrize("many", [0, 1, 99, 100, 101, 250])
+def test_comments_of_all_pages_are_listed(fake, github, many, links):
+    fake.links = links
+    for i in range(many):
+        fake.add_comment(2, f"comment {i}", "someone")
+    assert [comment.body for comment in github.comments(2)] == [f"comment {i}" for i in range(many)]
+
+
+def test_smaller_pages_than_asked_for_are_followed(fake, github):
+    fake.page_size = 30
+    for i in range(70):
+        fake.add_comment(2, f"comment {i}", "someone")
+    assert len(list(github.comments(2))) == 70
+
+
+def test_endless_pages_are_an_error(fake, github, monkeypatch):
+    monkeypatch.setattr(fake, "answer", lambda _: Answer(200, [], {"Link": '<x>; rel="next"'}))
+    with pytest.raises(GitHubError, match="too many"):
+        list(github.comments(2))
+
+
+def test_a_comment_of_a_deleted_account_has_no_author(fake, github):
+    fake.add_comment(2, "hello")["user"] = None
+    assert [comment.author for comment in github.comments(2)] == [""]
+
+
+def test_create_and_update(fake, github):
+    made = github.create_comment(2, "first", nothing)
+    changed = github.update_comment(made.id, "second \U0001f600")
+    assert (made.author, made.body, changed.id) == (BOT, "first", made.id)
+    assert [row["body"] for row in fake.comments[2]] == ["second \U0001f600"]
+
+
+def test_an_enterprise_server_has_a_path_of_its_own(clock):
+    with FakeGitHub(prefix="/api/v3").serving() as fake:
+        fake.add_pull(2, "1" * 40, "2" * 40)
+        made = GitHub(fake.url + "/", TOKEN, "octo/hello", clock.network()).create_comment(2, "hello", nothing)
+        assert [row["id"] for row in fake.comments[2]] == [made.id]
+        assert fake.writes == ["POST /api/v3/repos/octo/hello/issues/2/comments"]
+
+
+@pytest.mark.parametrize("path", ["", "../../../user", "a/../b", "./a", "/a", "a//b"])
+def test_a_path_cannot_leave_the_repository(fake, github, path):
+    with pytest.raises(UsageError, match="not the path"):
+        github.last_change(path, "a" * 40)
+    assert fake.seen == []
+
+
+@pytest.mark.parametrize("ref", ["", "a b", "a..b", "a\nb", "a?b", "HEAD~1", "a\\b"])
+def test_a_ref_that_git_would_refuse_is_not_asked_for(fake, github, ref):
+    with pytest.raises(UsageError, match="not the name of a branch"):
+        github.commit(ref)
+    assert fake.seen == []
+
+
+def test_a_branch_is_resolved_to_its_commit(fake, github):
+    fake.commits["release/1.x"] = "a" * 40
+    assert github.commit("release/1.x") == "a" * 40
+    fake.commits["main"] = "<html>"
+    with pytest.raises(GitHubError, match="not the hash"):
+        github.commit("main")
+
+
+def test_a_token_that_may_not_ask_writes_as_the_bot(fake, github):
+    assert github.login() == BOT
+    fake.graphql = False
+    assert github.login() == BOT
+
+
+@pytest.mark.parametrize(("status", "asks"), [(401, True), (403, True), (404, True), (400, False), (405, False)])
+def test_only_a_refused_token_asks_for_its_name_otherwise(clock, status, asks):
+    with FakeGitHub(author="my-app[bot]").serving() as fake:
+        fake.faults = [Fault("GET /user", status, times=9)]
+        client = GitHub(fake.url, TOKEN, "octo/hello", clock.network())
+        if asks:
+            assert client.login() == "my-app[bot]"
+        else:
+            with pytest.raises(GitHubError):
+                client.login()
+        assert any(seen.target == "/graphql" for seen in fake.seen) is asks
+
+
+@pytest.mark.parametrize(("prefix", "asked"), [("", "/graphql"), ("/api/v3", "/api/graphql"), ("/x", "/x/graphql")])
+def test_the_token_of_an_app_is_told_its_name_beside_the_rest_api(clock, prefix, asked):
+    with FakeGitHub(author="my-app[bot]", prefix=prefix).serving() as fake:
+        assert GitHub(fake.url, TOKEN, "octo/hello", clock.network()).login() == "my-app[bot]"
+        assert [seen.target for seen in fake.seen] == [f"{prefix}/user", asked]
+
+
+@pytest.mark.parametrize(
+    "raw", [b"[]", b"{}", b'{"data": null, "errors": []}', b'{"data": {"viewer": null}}', b"<html>", b'{"data": []}']
+)
+def test_a_name_that_is_not_told_is_the_bot_s(fake, github, raw):
+    fake.faults = [Fault("graphql", 200, raw=raw)]
+    assert github.login() == BOT
+
+
+def test_the_token_goes_to_no_other_host_for_its_name(fake, github):
+    fake.faults = [Fault("graphql", 307, {"Location": "http://127.0.0.9:1/x"})]
+    assert github.login() == BOT
+
+
+def test_a_persons_token_writes_as_that_person(clock):
+    with FakeGitHub(author="alice").serving() as fake:
+        assert GitHub(fake.url, TOKEN, "octo/hello", clock.network()).login() == "alice"
+
+
+def test_a_want_of_permission_is_said_at_once_with_what_to_do(fake, github, clock):
+    fake.faults = [Fault("POST", 403, message="Resource not accessible by integration")]
+    with pytest.raises(GitHubError, match="`pull-requests: write`") as refused:
+        github.create_comment(2, "hello", nothing)
+    assert "Resource not accessible by integration" in str(refused.value)
+    assert (refused.value.status, clock.slept, len(fake.writes)) == (403, [], 1)
+
+
+def test_what_runs_for_forks_are_given_is_not_said_to_be_kept_from_them(fake, github):
+    fake.faults = [Fault("", 403, message="Resource not accessible by integration", times=2)]
+    with pytest.raises(GitHubError, match=r"`contents: read` under permissions\. GitHub says"):
+        github.commit("main")
+    with pytest.raises(GitHubError, match="Dependabot never get it"):
+        github.update_comment(1, "hello")
+
+
+def test_a_locked_conversation_is_no_want_of_permission(fake, github, clock):
+    fake.faults = [Fault("POST", 403, message="Unable to create comment because issue is locked.")]
+    with pytest.raises(GitHubError, match="Could not comment: the conversation is locked") as refused:
+        github.create_comment(2, "hello", nothing)
+    assert ("permissions" in str(refused.value), clock.slept) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("fault", "slept"),
+    [
+        (Fault("", 403, {"Retry-After": "7"}), [7]),
+        (Fault("", 429, {"Retry-After": "0"}), [1]),
+        (Fault("", 403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1042"}), [42]),
+        (Fault("", 429, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}), [1]),
+        (Fault("", 429, {"X-RateLimit-Remaining": "12", "X-RateLimit-Reset": "1042"}), [60]),
+        (Fault("", 403, message="You have exceeded a secondary rate limit.", times=2), [60, 120]),
+        (Fault("", 429, {"Retry-After": "soon"}), [60]),
+        (Fault("", 502, times=3), [1, 2, 4]),
+        (Fault("", 503, {"Retry-After": "5"}), [5]),
+    ],
+)
+def test_what_passes_is_waited_for(fake, github, clock, fault, slept):
+    fake.faults = [fault]
+    assert list(github.comments(2)) == []
+    assert clock.slept == slept
+
+
+def test_patience_is_for_all_requests_together(fake, clock):
+    github = GitHub(fake.url, TOKEN, "octo/hello", clock.network(patience=100))
+    fake.faults = [Fault("", 429, {"Retry-After": "60"}, times=9)]
+    with pytest.raises(
+        GitHubError, match=r"Could not read the comments: GitHub's rate limit lasts another 60 s"
+    ) as given_up:
+        list(github.comments(2))
+    assert (given_up.value.status, clock.slept) == (429, [60])
+
+
+def test_a_limit_that_lasts_longer_is_not_slept_out(fake, github, clock):
+    fake.faults = [Fault("", 403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "4600"})]
+    with pytest.raises(GitHubError, match="another 3600 s"):
+        list(github.comments(2))
+    assert clock.slept == []
+
+
+def test_a_server_that_stays_down_is_given_up(fake, github, clock):
+    fake.faults = [Fault("", 500, times=99, message="boom\n::error::x")]
+    with pytest.raises(
+        GitHubError, match=r"answered 500 \(6 attempts at most\)\. GitHub says 'boom ::error::x'"
+    ) as down:
+        list(github.comments(2))
+    assert (down.value.status, len(fake.seen), clock.slept) == (500, 6, [1, 2, 4, 8, 16])
+
+
+def test_a_server_that_cannot_be_reached_has_status_0(clock):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with pytest.raises(GitHubError, match="could not be reached") as gone:
+        GitHub(f"http://127.0.0.1:{port}", TOKEN, "octo/hello", clock.network()).update_comment(1, "hello")
+    assert gone.value.status == 0
+    assert len(clock.slept) == 5
+
+
+def test_a_lost_answer_does_not_make_a_second_comment(fake, github):
+    fake.faults = [Fault("POST", 502, done=True)]
+    made = github.create_comment(2, "hello", lambda: next(iter(github.comments(2)), None))
+    assert [row["id"] for row in fake.comments[2]] == [made.id]
+    assert len(fake.writes) == 1
+
+
+@pytest.mark.parametrize("content", [b"<html>", b'{"a": 1}', b"[1]", b'[{"id": "x"}]', b"[" * 9999])
+def test_an_answer_of_something_else_is_an_error_of_ours(fake, github, monkeypatch, content):
+    monkeypatch.setattr(fake, "answer", lambda _: Answer(200, raw=content))
+    with pytest.raises(GitHubError, match="a proxy changed it"):
+        list(github.comments(2))
+
+
+class Redirecting:
+    """A server that sends everyone on, and remembers the tokens that it was shown."""
+
+    def __init__(self, status):
+        self.status, self.location, self.tokens = status, "", []
+
+    def __enter__(self):
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                server.tokens.append(self.headers["Authorization"])
+                self.send_response(server.status)
+                self.send_header("Location", server.location)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *args):
+                """Say nothing."""
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+        self.port = self._server.server_port
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize(
+    "location",
+    ["http://localhost:{same}/user", "http://127.0.0.1:{other}/user", "https://127.0.0.1:{same}/", "//x.test:y/"],
+)
+def test_the_token_does_not_follow_to_another_host(clock, status, location):
+    with Redirecting(status) as other, Redirecting(status) as server:
+        server.location = location.format(same=server.port, other=other.port)
+        with pytest.raises(GitHubError, match="another host"):
+            GitHub(f"http://127.0.0.1:{server.port}", TOKEN, "octo/hello", clock.network()).login()
+    assert (other.tokens, server.tokens) == ([], [f"Bearer {TOKEN}"])
+
+
+def test_a_redirect_on_the_same_host_is_followed_but_not_for_ever(clock):
+    with Redirecting(301) as server:
+        server.location = "/repositories/1"
+        with pytest.raises(GitHubError, match="in a loop"):
+            GitHub(f"http://127.0.0.1:{server.port}", TOKEN, "octo/hello", clock.network()).login()
+    assert len(server.tokens) == 4
+
+
+def test_a_write_is_not_repeated_by_a_redirect_that_does_not_keep_its_method(fake, github):
+    fake.faults = [Fault("PATCH", 302, {"Location": "/user"})]
+    with pytest.raises(GitHubError, match="answered 302"):
+        github.update_comment(1, "hello")
+    assert len(fake.seen) == 1
+
+
+def test_the_token_is_in_one_header_and_nowhere_else(fake, clock, caplog):
+    caplog.set_level(logging.DEBUG)
+    github = GitHub(fake.url, f" {TOKEN}\n", "octo/hello", clock.network())
+    fake.faults = [Fault("PATCH", 404), Fault("POST", 422), Fault("GET", 401)]
+    said = [repr(github), str(github), caplog.text]
+    for ask in (lambda: github.update_comment(1, "x"), lambda: github.create_comment(2, "x", nothing)):
+        with pytest.raises(GitHubError) as refused:
+            ask()
+        said += [str(refused.value), repr(refused.value)]
+    with pytest.raises(GitHubError) as refused:
+        list(github.comments(2))
+    said += [str(refused.value), caplog.text, *(seen.target for seen in fake.seen)]
+    assert {seen.headers["authorization"] for seen in fake.seen} == {f"Bearer {TOKEN}"}
+    assert "PATCH" in caplog.text, "urllib3's own log was not looked at"
+    assert TOKEN not in "\n".join(said)
+
+
+def test_without_a_token_none_is_sent(fake, clock):
+    assert list(GitHub(fake.url, "", "octo/hello", clock.network()).comments(2)) == []
+    assert "authorization" not in fake.seen[0].headers
+    with pytest.raises(GitHubError, match="Pass github-token") as refused:
+        GitHub(fake.url, "", "octo/hello", clock.network()).create_comment(2, "x", nothing)
+    assert refused.value.status == 401
+
+
+@pytest.mark.parametrize("token", ["ghs_a b", "ghs_a\r\nX-Header: 1", "ghs_\u20ac", "ghs_\x00"])
+def test_a_token_that_cannot_be_one_is_refused_without_being_shown(token):
+    with pytest.raises(UsageError, match="github-token") as refused:
+        GitHub("https://api.github.test", token, "octo/hello")
+    assert "ghs_" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "api.github.test",
+        "ftp://github.test",
+        "https://",
+        "https://u:secret@github.test",
+        "https://github.test/?a=1",
+        "https://x:y",
+        "http://[::1",
+    ],
+)
+def test_an_address_that_cannot_be_one_is_refused(address):
+    with pytest.raises(UsageError, match="not the address of GitHub's API") as refused:
+        GitHub(address, TOKEN, "octo/hello", Network.from_environ({"HTTPS_PROXY": "http://p.test:1"}, address))
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "octo", "octo/hello/x", "../user", "octo/..", "octo/he?llo", "octo/hello\n", "\u0661/a"]
+)
+def test_a_repository_that_cannot_be_one_is_refused(name):
+    with pytest.raises(UsageError, match="owner/name"):
+        GitHub("https://api.github.test", TOKEN, name)
+
+
+@pytest.mark.parametrize(
+    ("environ", "proxy"),
+    [
+        ({}, None),
+        ({"HTTPS_PROXY": "http://proxy.test:8080"}, "http://proxy.test:8080"),
+        ({"https_proxy": "http://proxy.test:8080", "HTTP_PROXY": "http://wrong.test"}, "http://proxy.test:8080"),
+        ({"HTTPS_PROXY": "http://proxy.test:8080", "NO_PROXY": "localhost, .github.test"}, None),
+        ({"HTTPS_PROXY": "http://proxy.test:8080", "NO_PROXY": "hub.test"}, "http://proxy.test:8080"),
+        ({"HTTPS_PROXY": "http://proxy.test:8080", "no_proxy": "*"}, None),
+        ({"HTTPS_PROXY": ""}, None),
+        ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": "api.github.test:443"}, None),
+        ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": ".github.test:443"}, None),
+        ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": "*.github.test"}, None),
+        ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": "api.github.test:8443, 10.0.0.0/8, ::/0"}, "http://p.test:1"),
+    ],
+)
+def test_proxies_are_taken_from_the_environment(environ, proxy):
+    assert Network.from_environ(environ, "https://api.github.test").proxy == proxy
+
+
+@pytest.mark.parametrize(
+    ("host", "no_proxy", "direct"),
+    [
+        ("10.1.2.3", "10.0.0.0/8", True),
+        ("10.1.2.3", "10.1.2.3", True),
+        ("10.1.2.3", "10.1.2.3:443", True),
+        ("10.1.2.3", "11.0.0.0/8", False),
+        ("10.1.2.3:8443", "10.1.2.3:8443", True),
+        ("10.1.2.3:8443", "10.1.2.3:443", False),
+        ("[fd00::7]", "fd00::/8", True),
+        ("[fd00::7]", "[fd00::7]:443", True),
+        ("[fd00::7]", "fd00::7", True),
+        ("[fd00::7]", "fe80::/10", False),
+        ("localhost", "127.0.0.0/8,/,:,[,::1", False),
+    ],
+)
+def test_hosts_without_a_proxy_may_be_addresses_and_networks(host, no_proxy, direct):
+    environ = {"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": no_proxy}
+    assert (Network.from_environ(environ, f"https://{host}/api/v3").proxy is None) == direct
+
+
+def test_a_proxy_is_gone_through_with_its_own_login(fake):
+    network = Network(proxy=fake.url.replace("http://", "http://me:pass@"))
+    GitHub("http://api.github.test", TOKEN, "octo/hello", network).login()
+    assert fake.seen[0].target == "http://api.github.test/user"
+    assert fake.seen[0].headers["proxy-authorization"].startswith("Basic ")
+
+
+def test_a_proxy_needs_no_scheme_and_its_login_may_hold_any_sign(fake):
+    network = Network(proxy=fake.url.replace("http://", "us%40er:p%3Ass%25@"))
+    GitHub("http://api.github.test", TOKEN, "octo/hello", network).login()
+    login = base64.b64encode(b"us@er:p:ss%").decode()
+    assert fake.seen[0].headers["proxy-authorization"] == f"Basic {login}"
+
+
+@pytest.mark.parametrize("address", ["socks5://me:secret@proxy.test:1", "http://[::1", "http://me:secret@[::1"])
+def test_what_is_no_address_of_a_proxy_is_told_without_its_login(address):
+    with pytest.raises(UsageError, match="HTTPS_PROXY is not the address") as caught:
+        GitHub("http://api.github.test", TOKEN, "octo/hello", Network(proxy=address)).login()
+    assert "secret" not in str(caught.value)
+
+
+def test_a_connection_that_is_not_safe_is_given_up_at_once(fake, clock):
+    network = clock.network()._replace(
+        ca_bundle=Network.from_environ({"REQUESTS_CA_BUNDLE": "/nowhere.pem"}, "").ca_bundle
+    )
+    with pytest.raises(GitHubError, match="REQUESTS_CA_BUNDLE"):
+        GitHub(fake.url.replace("http://", "https://"), TOKEN, "octo/hello", network).login()
+    assert (fake.seen, clock.slept) == ([], [])
+
+
+def test_without_urllib3_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "urllib3", None)
+    with pytest.raises(MissingExtra, match=r"\[action\]"):
+        GitHub("https://api.github.test", TOKEN, "octo/hello")
+
+
+@pytest.mark.parametrize("how", ["cut", "hung up"])
+def test_an_answer_that_breaks_off_is_asked_for_again(fake, github, clock, how):
+    fake.add_comment(2, "hello " * 1000)
+    fake.faults = [Fault("GET", 200, raw=b'[{"id": 1}]' * 999, how=how, times=2)]
+    assert len(list(github.comments(2))) == 1
+    assert (len(fake.seen), clock.slept) == (3, [1, 2])
+
+
+def test_a_cut_answer_to_a_write_does_not_write_again(fake, github):
+    fake.faults = [Fault("POST", 201, done=True, how="cut")]
+    made = github.create_comment(2, "hello", lambda: next(iter(github.comments(2)), None))
+    assert [row["id"] for row in fake.comments[2]] == [made.id]
+
+
+def test_an_answer_in_drops_is_given_up(fake, clock):
+    def now():
+        clock.time += 1  # each look at the clock is a second later
+        return clock.time
+
+    fake.faults = [Fault("GET", 200, raw=b"[" + b" " * 500 + b"]", how="in drops", times=9)]
+    with pytest.raises(GitHubError, match="took longer than 60 s") as slow:
+        list(GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=now)).comments(2))
+    assert slow.value.status == 0
+    assert len(fake.seen) < 6
+    assert clock.time - 1_000 < 400
+
+
+def test_good_answers_that_take_for_ever_end_too(fake, clock, monkeypatch):
+    monkeypatch.setattr(fake, "answer", lambda _: Answer(200, [], {"Link": '<x>; rel="next"'}))
+    network = clock.network()._replace(now=lambda: clock.sleep(10) or clock.time)
+    with pytest.raises(GitHubError, match="GitHub is too slow"):
+        list(GitHub(fake.url, TOKEN, "octo/hello", network).comments(2))
+
+
+def test_an_answer_without_end_is_not_kept(fake, github, monkeypatch):
+    monkeypatch.setattr(http_client, "MOST_BYTES", 1 << 20)
+    fake.faults = [Fault("GET", 200, raw=b"[" + b" " * (2 << 20) + b"]")]
+    with pytest.raises(GitHubError, match="more than 1 MiB"):
+        list(github.comments(2))
+    assert list(github.comments(2)) == []
+
+
+@pytest.mark.parametrize("how", ["silent", "headers in drops"])
+def test_headers_that_do_not_end_are_given_up(fake, clock, how):
+    fake.faults = [Fault("GET", 200, how=how, times=2)]
+    network = clock.network()._replace(headers_seconds=0.3)
+    began = time.monotonic()
+    assert list(GitHub(fake.url, TOKEN, "octo/hello", network).comments(2)) == []
+    assert (len(fake.seen), clock.slept) == (3, [1, 2])
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("fault", [Fault("", 503, times=99), Fault("", 200, how="hung up", times=99)])
+def test_an_outage_is_waited_out_once_and_not_by_every_request(fake, github, clock, fault):
+    fake.faults = [fault]
+    github.limit_outage(16)
+    for _ in range(3):
+        with pytest.raises(GitHubError):
+            list(github.comments(2))
+    assert clock.slept == [1, 2, 4, 8]
+    assert len(fake.seen) == 7
+    fault.times = 0
+    assert list(github.comments(2)) == []
+    fault.times = 1
+    assert list(github.comments(2)) == []
+
+
+def test_a_name_server_that_does_not_answer_is_given_up(clock, monkeypatch):
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(3))
+    network = clock.network()._replace(headers_seconds=0.05)
+    began = time.monotonic()
+    with pytest.raises(GitHubError, match="could not be reached"):
+        GitHub("http://api.github.test", TOKEN, "octo/hello", network).login()
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 422, 500])
+def test_a_message_that_echoes_the_token_is_shown_without_it(fake, github, status):
+    fake.faults = [Fault("", status, message=f"Bad token: Bearer {TOKEN}!", times=9)]
+    with pytest.raises(GitHubError, match=r"\*\*\*!") as refused:
+        list(github.comments(2))
+    assert TOKEN not in str(refused.value)
+
+
+def test_a_body_in_drops_is_an_outage_too(fake, clock):
+    fake.faults = [Fault("GET", 200, raw=b" " * 4_000, how="in drops", times=9)]
+    github = GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=time.monotonic))
+    github.limit_outage(1)
+    began = time.monotonic()
+    with pytest.raises(GitHubError, match="could not be reached"):
+        list(github.comments(2))
+    assert time.monotonic() - began < 5

@@ -1,0 +1,283 @@
+"""What GitHub is asked about git objects, pull requests and reviews, against a real repository behind the fake."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+
+import pytest
+
+from fake_github import Answer, Fault
+from gitrepo import Repo
+from rag_eval.github.api import TreeEntry
+from rag_eval.gold.signoff.identity import Authorship, Review, approvals, authors
+from seams import GitHub, GitHubError, Network, UsageError
+
+pytest.importorskip("urllib3")
+
+GOLD = "eval/gold.jsonl"
+ANN = {"GIT_AUTHOR_NAME": "Ann", "GIT_AUTHOR_EMAIL": "ann@example.org"}
+BOB = {"GIT_AUTHOR_NAME": "Bob", "GIT_AUTHOR_EMAIL": "bob@example.org"}
+
+
+@pytest.fixture
+def github(fake):
+    return GitHub(fake.url, "token", "octo/hello", Network(sleep=lambda _: None))
+
+
+@pytest.fixture
+def repo(fake, tmp_path):
+    made = Repo.create(tmp_path / "repo", None)
+    fake.repository_at(made.path).accounts["ann@example.org"] = "ann"
+    commit(made, {GOLD: "first"})
+    return made
+
+
+def commit(repo, files, message="a change", **env):
+    for path, data in files.items():
+        repo.write(path, data)
+    repo.git("add", "--all")
+    repo.git("commit", "-q", "--allow-empty", "-m", message, **env)
+    return repo.git("rev-parse", "HEAD")
+
+
+def pull(fake, repo, base):
+    fake.add_pull(2, repo.git("rev-parse", "HEAD"), base)
+    return repo.git("rev-parse", "HEAD")
+
+
+# --- git objects -----------------------------------------------------------------------------------------------------
+
+
+def test_parents_come_in_git_s_order(repo, github):
+    root = repo.git("rev-parse", "HEAD")
+    repo.git("checkout", "-q", "-b", "side")
+    side = commit(repo, {"one.txt": "1"})
+    repo.git("checkout", "-q", "main")
+    main = commit(repo, {"two.txt": "1"})
+    repo.git("merge", "-q", "--no-edit", "side")
+    assert github.parents(repo.git("rev-parse", "HEAD")) == [main, side]
+    assert github.parents(root) == []
+    assert github.merge_base("main", "side") == side
+    assert github.merge_base(main, side) == root
+    assert github.commit("side") == side
+
+
+def test_a_comparison_is_asked_for_one_commit(fake, repo, github):
+    github.merge_base("main", "main")
+    assert fake.seen[-1].query == {"per_page": "1"}
+
+
+def test_branches_without_a_common_ancestor_are_an_error(repo, github):
+    repo.git("checkout", "-q", "--orphan", "other")
+    commit(repo, {"x": "1"})
+    with pytest.raises(GitHubError, match="compare 'main' with 'other'") as missing:
+        github.merge_base("main", "other")
+    assert missing.value.status == 404
+
+
+def test_a_tree_is_listed_by_its_hash_and_by_a_commits(repo, github):
+    (repo.path / "link").symlink_to("elsewhere")
+    head = commit(repo, {"a b": "1", "eval/é": "2"})
+    root = github.tree(head)
+    assert github.tree(repo.git("rev-parse", "HEAD^{tree}")) == root
+    assert [(one.path, one.mode, one.type) for one in root] == [
+        ("a b", "100644", "blob"),
+        ("eval", "040000", "tree"),
+        ("link", "120000", "blob"),
+    ]
+    below = github.tree(root[1].sha)
+    assert [one.path for one in below] == ["gold.jsonl", "é"]
+    assert below[0] == TreeEntry("gold.jsonl", "100644", "blob", repo.git("rev-parse", f"HEAD:{GOLD}"))
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\x00\r\n", b"{}\n", b'{"content": "e30=", "encoding": "base64"}'])
+def test_a_blob_comes_as_its_bytes(fake, repo, github, data):
+    commit(repo, {GOLD: data})
+    assert github.blob(repo.git("rev-parse", f"HEAD:{GOLD}")) == data
+    assert fake.seen[-1].headers["accept"] == "application/vnd.github.raw+json"
+
+
+def test_a_blob_of_a_repository_with_longer_hashes(fake, github, monkeypatch):
+    monkeypatch.setattr(fake, "answer", lambda _: Answer(200, raw=b"one"))
+    assert github.blob(hashlib.sha256(b"blob 3\0one").hexdigest()) == b"one"
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"firsT", b"first\n", b'{"content": "Zmlyc3Q=", "encoding": "base64"}', b"<html>"]
+)
+def test_other_bytes_than_the_hash_says_are_never_given(fake, repo, github, monkeypatch, raw):
+    monkeypatch.setattr(fake, "answer", lambda _: Answer(200, raw=raw))
+    with pytest.raises(GitHubError, match="does not match its hash"):
+        github.blob(repo.git("rev-parse", f"HEAD:{GOLD}"))
+
+
+def test_a_tree_in_part_is_refused(fake, repo, github, monkeypatch):
+    whole = fake.git.tree
+    monkeypatch.setattr(fake.git, "tree", lambda sha: {**whole(sha), "truncated": True})
+    with pytest.raises(GitHubError, match="only a part"):
+        github.tree(repo.git("rev-parse", "HEAD"))
+
+
+def test_the_default_branch(fake, github):
+    fake.default_branch = "trunk/1"
+    assert github.default_branch() == "trunk/1"
+
+
+@pytest.mark.parametrize("sha", ["", "main", "a" * 39, "A" * 40, "../../user", f"{'a' * 40}\n"])
+def test_what_is_no_hash_is_not_asked_for(fake, github, sha):
+    for ask in (github.parents, github.tree, github.blob, lambda sha: github.commits_touching((GOLD,), sha, 2)):
+        with pytest.raises((UsageError, GitHubError)):
+            ask(sha)
+    assert [
+        seen.target for seen in fake.seen if "/git/" in seen.target or "commits?" in seen.target.split("pulls")[0]
+    ] == []
+
+
+EVERY = {
+    "parents": lambda github: github.parents("a" * 40),
+    "tree": lambda github: github.tree("a" * 40),
+    "merge_base": lambda github: github.merge_base("main", "side"),
+    "default_branch": lambda github: github.default_branch(),
+    "opened_by": lambda github: github.opened_by(2),
+    "reviews": lambda github: github.reviews(2),
+    "commits_touching": lambda github: github.commits_touching((GOLD,), "a" * 40, 2),
+}
+
+
+@pytest.mark.parametrize("ask", EVERY.values(), ids=EVERY)
+@pytest.mark.parametrize(
+    "raw",
+    [b"<html>", b"7", b'"x"', b"[[]]", b'{"parents": [{"sha": "x"}], "tree": 1, "truncated": false}', b"[{}]", b"null"],
+)
+def test_an_answer_of_something_else_is_an_error_of_ours(fake, github, monkeypatch, ask, raw):
+    monkeypatch.setattr(fake, "answer", lambda _: Answer(200, raw=raw))
+    with pytest.raises(GitHubError, match="a proxy changed it"):
+        ask(github)
+
+
+@pytest.mark.parametrize("ask", EVERY.values(), ids=EVERY)
+def test_faults_that_pass_are_waited_out_and_others_told(fake, repo, github, ask):
+    fake.faults = [Fault("", 502), Fault("", 403)]
+    with pytest.raises(GitHubError, match=r"the job needs `(contents|pull-requests): read`") as refused:
+        ask(github)
+    assert (refused.value.status, len(fake.seen)) == (403, 2)
+
+
+# --- pull requests ---------------------------------------------------------------------------------------------------
+
+
+def test_who_opened_a_pull_request(fake, github):
+    fake.add_pull(7, "a" * 40, "b" * 40, fork="someone/hello")
+    assert github.opened_by(7) == "octocat"
+    fake.pulls[7]["user"] = None
+    assert github.opened_by(7) == ""
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["Link header", "no Link header"])
+@pytest.mark.parametrize("many", [0, 1, 100, 101])
+def test_reviews_of_all_pages_are_listed(fake, github, many, links):
+    fake.links = links
+    made = [fake.add_review(2, f"user{n}", "a" * 40, "COMMENTED") for n in range(many)]
+    assert [one.id for one in github.reviews(2)] == [row["id"] for row in made]
+
+
+def test_a_review_of_a_deleted_account_or_of_no_commit(fake, github):
+    fake.add_review(2, "bob", "a" * 40).update(user=None, commit_id=None)
+    (review,) = github.reviews(2)
+    assert review == Review(review.id, "", "APPROVED", "")
+
+
+def test_only_the_commits_of_the_pull_request_that_touch_the_path_count(fake, repo, github):
+    base = commit(repo, {GOLD: "second"})
+    commit(repo, {"README": "no gold"}, **BOB)
+    touching = commit(repo, {GOLD: "third"}, **ANN)
+    by_bob = commit(repo, {"eval/other.jsonl": "x"}, **BOB)
+    head = pull(fake, repo, base)
+    ann = Authorship(touching, "ann", "Ann", "ann@example.org")
+    assert github.commits_touching((GOLD,), head, 2) == [ann]
+    bob = Authorship(by_bob, None, "Bob", "bob@example.org")
+    assert github.commits_touching((GOLD, "eval/other.jsonl"), head, 2) == [ann, bob]
+    assert github.commits_touching(("eval/nothing",), head, 2) == []
+
+
+def test_a_deletion_and_an_evil_merge_touch_the_path_too(fake, repo, github):
+    base = repo.git("rev-parse", "HEAD")
+    repo.git("checkout", "-q", "-b", "side")
+    commit(repo, {GOLD: "side"}, **ANN)
+    repo.git("checkout", "-q", "main")
+    commit(repo, {"README": "x"})
+    repo.git("merge", "-q", "--no-commit", "side")
+    evil = commit(repo, {GOLD: "neither"}, **BOB)
+    repo.git("rm", "-q", GOLD)
+    gone = commit(repo, {}, **BOB)
+    found = github.commits_touching((GOLD,), pull(fake, repo, base), 2)
+    assert {one.sha for one in found} >= {evil, gone}
+    assert {one.name for one in found} == {"Ann", "Bob"}
+
+
+def test_co_authors_are_authors(fake, repo, github):
+    base = repo.git("rev-parse", "HEAD")
+    message = "x\n\nCo-authored-by: Bob B. <bob@example.org>\r\nCO-AUTHORED-BY:nobody\n\nnot co-authored-by: Eve <e@x>"
+    sha = commit(repo, {GOLD: "two"}, message, **ANN)
+    found = github.commits_touching((GOLD,), pull(fake, repo, base), 2)
+    assert found == [
+        Authorship(sha, "ann", "Ann", "ann@example.org"),
+        Authorship(sha, None, "Bob B.", "bob@example.org", co_author=True),
+        Authorship(sha, None, "nobody", "", co_author=True),
+    ]
+
+
+def test_what_github_says_is_what_sign_off_asks_for(fake, repo, github):
+    base = repo.git("rev-parse", "HEAD")
+    commit(repo, {GOLD: "two"}, "x\n\nCo-authored-by: Cy <7+cy@users.noreply.github.com>", **ANN)
+    commit(repo, {GOLD: "three"}, **BOB)
+    head = pull(fake, repo, base)
+    for login, state, sha in (("cy", "APPROVED", base), ("dee", "APPROVED", head), ("dee", "COMMENTED", head)):
+        fake.add_review(2, login, sha, state)
+    named = github.commits_touching((GOLD,), head, 2)
+    assert {one.login for one in authors(github.opened_by(2), named, {})} == {"octocat", "ann", "cy", None}
+    assert {one.login for one in authors("dee", named, {"bob@example.org": "bob"})} == {"dee", "ann", "cy", "bob"}
+    assert approvals(github.reviews(2), head) == ["dee"]
+
+
+@pytest.mark.parametrize("size", [7, 100])
+def test_commits_of_all_pages_are_looked_at(fake, repo, github, size):
+    fake.page_size = size
+    base = repo.git("rev-parse", "HEAD")
+    import_commits(repo, 120)
+    found = github.commits_touching((GOLD,), pull(fake, repo, base), 2)
+    assert len({one.sha for one in found}) == 120
+
+
+def test_as_many_commits_as_github_lists_are_too_many(fake, repo, github):
+    base = repo.git("rev-parse", "HEAD")
+    import_commits(repo, 249)
+    assert len(github.commits_touching((GOLD,), pull(fake, repo, base), 2)) == 249
+    import_commits(repo, 1)
+    with pytest.raises(GitHubError, match="Split the pull request"):
+        github.commits_touching((GOLD,), pull(fake, repo, base), 2)
+
+
+def test_a_pull_request_is_judged_by_the_commits_up_to_the_head_that_is_meant(fake, repo, github):
+    base = repo.git("rev-parse", "HEAD")
+    old = commit(repo, {GOLD: "two"})
+    commit(repo, {GOLD: "three"})
+    pull(fake, repo, base)
+    assert len(github.commits_touching((GOLD,), repo.git("rev-parse", "HEAD"), 2)) == 2
+    with pytest.raises(GitHubError, match="has newer commits"):
+        github.commits_touching((GOLD,), "f" * 40, 2)
+    assert len(github.commits_touching((GOLD,), old, 2)) == 1
+
+
+def import_commits(repo, many):
+    """Commits that each change the gold, made by one process."""
+    start = repo.git("rev-parse", "HEAD")
+    stream = []
+    for n in range(many):
+        text = f"{start} {n}"
+        parent = f"from {start}\n" if n == 0 else ""
+        stream += [f"commit refs/heads/main\ncommitter Ann <ann@example.org> {1_800_000_000 + n} +0000\n"]
+        stream += [f"data 2\nx\n{parent}", f"M 100644 inline {GOLD}\ndata {len(text)}\n{text}\n"]
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=repo.path, input="".join(stream).encode(), check=True)
+    repo.git("reset", "-q", "--hard")

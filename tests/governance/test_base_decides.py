@@ -1,0 +1,722 @@
+"""`rag-eval score --base` in real repositories: both sides' gates hold, and every move of a goalpost is named."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+
+import pytest
+
+from project import (
+    GATES,
+    GOLD,
+    GOLDS,
+    TRACES,
+    Project,
+    apart,
+    besides_tracked,
+    gates,
+    gold_of,
+    json_lines,
+    trace_of,
+    wrong,
+)
+from seams import RENDERERS, Contract, from_json, main, render, score_files
+
+SIGNED = "signoff: {require: record}\n"
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        apart(patch)
+        yield Project.made(tmp_path_factory.mktemp("begun") / "repo")
+
+
+@pytest.fixture
+def project(begun, tmp_path, monkeypatch):
+    apart(monkeypatch)
+    own = begun.copied(tmp_path / "repo")
+    monkeypatch.chdir(own.path)
+    return own
+
+
+@pytest.fixture
+def score(capsys, tmp_path):
+    """``rag-eval score --base main``: the report, with the exit code and what was said on the function.
+
+    Every report is held to its schema, comes back whole, and is judged again as it was the first time.
+    """
+
+    def score(*words, base="main"):
+        score.code = main(["score", f"--base={base}", "--format", "json", "--quiet", *words])
+        out, score.said = capsys.readouterr()
+        if score.code == 2:
+            return None
+        (tmp_path / "report.json").write_text(out, encoding="utf-8")
+        report = json.loads(out)
+        assert list(Contract("report").faults(report)) == []
+        assert [render(from_json(report), form) for form in RENDERERS if form == "json"] == [out]
+        assert main(["gate", str(tmp_path / "report.json"), "--format", "json", "--quiet"]) == score.code
+        assert capsys.readouterr().out == out
+        return report
+
+    return score
+
+
+def findings(report):
+    return besides_tracked(report["findings"])
+
+
+def codes(report, level=None):
+    return [one["code"] for one in findings(report) if level in (None, one["level"])]
+
+
+def policy(report):
+    return {one["key"]: (one["kind"], one["lets_through"]) for one in report["policy_changes"]}
+
+
+def broken(report):
+    """Name and origin of the gates that do not hold."""
+    return [(one["name"], one["origin"]) for one in report["gates"] if one["outcome"] != "passed"]
+
+
+def test_nothing_changed_is_nothing_said(project, score):
+    project.change()
+    report = score()
+    assert (score.code, codes(report), policy(report), report["gold_changes"]) == (0, [], {}, [])
+    assert {one["origin"] for one in report["gates"]} == {"both"}
+    assert report["base"] == {
+        "kind": "base",
+        "ref": "main",
+        "commit": project.git("rev-parse", "main"),
+        "through": "git",
+    }
+
+
+# --- gates -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_loosened_gate_still_holds_as_the_base_has_it(project, score):
+    project.change(gates=gates(precision="{min: 0.2}"), trace=wrong(1, 2))
+    report = score()
+    assert (score.code, broken(report)) == (1, [("precision", "base")])
+    assert policy(report) == {"gates.precision.min": ("looser", ["precision"])}
+
+
+def test_what_breaks_the_base_s_limit_is_explained_though_the_change_s_own_would_allow_it(project, score):
+    rightly_cited = {"claim": "It is a year.", "citations": ["c1"]}
+    project.change(gates=gates(precision="{min: 0.2}"), trace=[trace_of(1, answer_json=rightly_cited), *TRACES[1:]])
+    [cause] = score()["diagnosis"]
+    assert cause["cause"].startswith("Claim wording: 1 answer cites the right evidence")
+
+
+def test_a_loosened_gate_that_lets_nothing_through_is_listed_and_passes(project, score):
+    project.change(gates=gates(precision="{min: 0.2}"))
+    report = score()
+    assert (score.code, policy(report)) == (0, {"gates.precision.min": ("looser", [])})
+
+
+def test_a_tightened_gate_holds_at_once(project, score):
+    project.change(gates=gates(precision="{min: 1.0}"), trace=[trace_of(n) for n in range(1, 9)])
+    assert policy(score()) == {"gates.precision.min": ("stricter", [])}
+    project.put(gates=gates(precision="{min: 0.9}", chr="{min: 1}"), trace=wrong(4))
+    report = score()
+    assert (score.code, broken(report)) == (1, [("precision", "head"), ("chr", "head"), ("precision", "base")])
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"precision": ""}, "gates.precision"),
+        ({"precision": "{min: 0.8, severity: warning}"}, "gates.precision.severity"),
+    ],
+)
+def test_a_gate_that_goes_or_only_warns_still_holds_for_this_change(project, score, changed, key):
+    project.change(gates=gates(chr="{min: 0.1}", **changed), trace=wrong(1, 2))
+    report = score()
+    assert score.code == 1
+    assert ("precision", "base") in broken(report)
+    assert policy(report)[key] == ("looser", ["precision"])
+
+
+def test_more_missing_traces_are_not_allowed_by_the_change_itself(project, score):
+    project.change(gates=gates("completeness: {missing: 9}\n"), trace=TRACES[:-1])
+    report = score()
+    assert (score.code, broken(report)) == (1, [("completeness.missing", "base")])
+    assert policy(report) == {"completeness.missing": ("looser", ["completeness.missing"])}
+
+
+def test_what_the_base_means_by_k_is_what_its_gates_are_judged_by(project, score):
+    """Labels of the base's k, values of the base's cutoffs: its recall at 1 is not the head's."""
+    late = [trace_of(n, retrieved_ids=["c9", f"c{n}"]) for n in range(1, 9)]
+    project.put(gates="version: 1\nk: 1\ngates:\n  recall@1: {min: 0.9}\n", trace=late)
+    project.done("k is 1")
+    project.change(gates="version: 1\nk: 2\ngates:\n  recall@2: {min: 0.9}\n")
+    report = score()
+    assert (score.code, broken(report)) == (1, [("recall@1", "base")])
+    assert policy(report)["gates.recall@1"] == ("looser", ["recall@1"])
+    assert policy(report)["k"][0] == "looser"
+
+
+def test_another_refusal_token_changes_no_verdict_of_the_base(project, score):
+    """The change declares a wrong answer to be a refusal; the base does not know that one."""
+    said = {"claim": "as you like", "citations": []}
+    hallucinated = [trace_of(n, answer_json=said) if n > 4 else trace_of(n) for n in range(1, 9)]
+    project.put(gates=gates(under_refusal="{max: 0.1}"))
+    project.done("gate refusals")
+    project.change(gates=gates('refusal: {token: "as you like"}\n', under_refusal="{max: 0.1}"), trace=hallucinated)
+    report = score()
+    assert score.code == 1
+    assert ("under_refusal", "base") in broken(report)
+    assert policy(report)["refusal.token"] == ("looser", ["precision", "under_refusal"])
+
+
+def index_gated(project, bound="{max: 0.05}"):
+    """One document in a hundred is empty, and the base allows for five."""
+    project.put(gates=gates(index_empty_docs=bound))
+    project.done("gate the index")
+    project.write("runs/run.json", json.dumps({"index": {"documents": 100, "documents_without_chunks": 1}}))
+
+
+def test_what_run_json_says_has_the_same_value_under_the_bases_meaning(project, score):
+    index_gated(project)
+    project.change(gates=gates(index_empty_docs="{max: 0.05}").replace("k: 3", "k: 2"))
+    report = score()
+    assert (score.code, broken(report), policy(report)) == (0, [], {"k": ("looser", [])})
+    assert {(one["value"], one["origin"]) for one in report["gates"] if one["name"] == "index_empty_docs"} == {
+        (0.01, "both")
+    }
+
+
+def test_what_run_json_says_turns_no_gate_with_the_gold(project, score):
+    index_gated(project)
+    project.change(gates=gates(index_empty_docs="{max: 0.05}"), gold=[*GOLDS[:7], gold_of(8, tags=["new"])])
+    report = score()
+    assert (len(report["gold_changes"]), report["gate_turns"]) == (1, [])
+
+
+def test_traces_that_only_the_base_names_have_their_own_run_json(project, score):
+    skipping = "{max: 0.05, when_no_data: skip}"
+    index_gated(project, skipping)
+    project.change(gates=gates("trace: kept/trace.jsonl\n", index_empty_docs=skipping))
+    project.write("kept/trace.jsonl", json_lines(TRACES))
+    project.write("runs/run.json", json.dumps({"index": {"documents": 100, "documents_without_chunks": 60}}))
+    report = score()
+    assert (score.code, broken(report)) == (1, [("index_empty_docs", "head"), ("index_empty_docs", "base")])
+    assert policy(report)["trace"] == ("looser", ["index_empty_docs"])
+
+
+def test_traces_that_only_the_base_names_are_held_to_the_gold_that_they_are_scored_with(project, score):
+    project.change(gates=gates("trace: kept/trace.jsonl\n"))
+    project.write("kept/trace.jsonl", json_lines(TRACES))
+    project.write("runs/run.json", json.dumps({"gold_sha256": "0" * 64}))
+    (found,) = score()["findings"]
+    assert (found["code"], found["level"], found["file"]) == ("other-gold", "warning", "runs/run.json")
+    assert found["message"].endswith("as set by the gates file of the base branch")
+    data = (project.path / GOLD).read_bytes()
+    project.write("runs/run.json", json.dumps({"gold_sha256": hashlib.sha256(data).hexdigest()}))
+    assert codes(score()) == []
+
+
+def test_a_case_that_must_pass_is_held_to_what_the_base_takes_for_right(project, score):
+    """The baseline has a refusal there; the change declares what it says now to be one too."""
+    said = {"claim": "Hard to say: it is a year.", "citations": []}
+    must = "must_pass: [Q8]\nbaseline: {report: eval/baseline.json}\n"
+    project.write("eval/baseline.json", render(score_files(gates=GATES), "json"))
+    project.put(gates=gates(must))
+    project.done("must pass")
+    hallucinated = [*TRACES[:7], trace_of(8, answer_json=said)]
+    project.change(gates=gates(f'{must}refusal: {{phrases: ["hard to say"]}}\n'), trace=hallucinated)
+    report = score()
+    assert (score.code, codes(report, "error")) == (1, ["must-pass-broken"])
+    (found,) = (one for one in report["findings"] if one["level"] == "error")
+    assert found["message"] == (
+        "Q8 must pass (Q8) and passed in the baseline, but now fails: HALLUCINATION; "
+        "as set by the gates file of the base branch"
+    )
+    assert policy(report)["refusal.phrases"] == ("looser", ["must-pass-broken"])
+
+
+def test_the_same_habit_is_said_once(project, score):
+    """Of either side's traces, in other numbers."""
+    refusing = [trace_of(n, answer_json={"claim": "not in context", "citations": []}) for n in range(1, 9)]
+    project.change(gates=gates("trace: kept/trace.jsonl\n"), trace=refusing)
+    project.write("kept/trace.jsonl", json_lines(refusing[1:]))
+    (found,) = (one for one in score()["findings"] if one["code"] == "refuses-everything")
+    assert found["message"].startswith("all 3 answerable questions")
+
+
+def test_a_gates_file_of_another_name_does_not_escape(project, score):
+    project.change(gates=None)
+    project.write("easy.yml", gates(precision="{min: 0}"))
+    project.put(trace=wrong(1, 2, 3))
+    project.done("another name")
+    report = score("--gates", "easy.yml")
+    assert (score.code, broken(report)) == (1, [("precision", "base")])
+    assert policy(report)["the gates file"] == ("looser", ["precision"])
+
+
+def test_a_deleted_gates_file_still_decides(project, score):
+    project.put(gates=gates(precision="{min: 0.99}"))
+    project.done("strict")
+    project.change(gates=None, trace=wrong(1))
+    report = score()
+    assert score.code == 1
+    assert ("precision", "base") in broken(report)
+    assert policy(report)["the gates file"][0] == "looser"
+
+
+def test_gates_in_a_folder_that_becomes_a_link_are_still_the_bases(project, score):
+    project.git("mv", GATES, "conf.yml")
+    project.write("conf/gates.yml", gates("gold: ../eval/gold.jsonl\ntrace: ../runs/trace.jsonl\n"))
+    project.git("rm", "-q", "--cached", "conf.yml")
+    (project.path / "conf.yml").unlink()
+    project.done("gates in a folder")
+    project.branch("pr")
+    project.git("mv", "conf", "strict")
+    project.write(
+        "easy/gates.yml", gates("gold: ../eval/gold.jsonl\ntrace: ../runs/trace.jsonl\n", precision="{min: 0}")
+    )
+    (project.path / "conf").symlink_to("easy")
+    project.put(trace=wrong(1, 2, 3))
+    project.done("a link")
+    report = score("--gates", "conf/gates.yml")
+    assert (score.code, report["base"]["kind"], broken(report)) == (1, "base", [("precision", "base")])
+
+
+def test_gates_from_outside_of_the_repository_do_not_escape_the_usual_ones(project, score, tmp_path):
+    (tmp_path / "easy.yml").write_text(gates(precision="{min: 0}"), encoding="utf-8")
+    project.change(trace=wrong(1, 2, 3))
+    report = score("--gates", "../easy.yml", "--gold", GOLD, "--trace", "runs/trace.jsonl")
+    assert (score.code, broken(report)) == (1, [("precision", "base")])
+    assert policy(report)["the gates file"] == ("looser", ["precision"])
+
+
+def in_folders(project, *folders):
+    """The gates of main stand in folders, and none at the root."""
+    lines = "gold: ../eval/gold.jsonl\ntrace: ../runs/trace.jsonl\n"
+    project.put(gates=None)
+    for folder in folders:
+        project.write(f"{folder}/eval-gates.yml", gates(lines))
+        project.write(f"{folder}/sub/notes.md", "as they are\n")
+    project.done("gates in folders")
+    project.branch("pr")
+    (project.path / "notes.md").symlink_to("eval")
+    return gates(lines, precision="{min: 0}")
+
+
+@pytest.mark.parametrize("name", ["eval-gates.yml", "eval-gates.yaml"])
+def test_gates_that_move_with_their_folder_are_still_the_bases(project, score, name):
+    easy = in_folders(project, "rag")
+    project.git("mv", "rag", "moved")
+    (project.path / "moved/eval-gates.yml").rename(project.path / "moved" / name)
+    project.write(f"moved/{name}", easy)
+    project.put(trace=wrong(1, 2, 3))
+    project.done("moved")
+    report = score("--gates", f"moved/{name}")
+    assert (score.code, report["base"]["kind"], broken(report)) == (1, "base", [("precision", "base")])
+    assert policy(report)["the gates file"] == ("looser", ["precision"])
+
+
+def test_first_gates_of_a_folder_beside_those_of_another_are_bootstrap(project, score):
+    easy = in_folders(project, "rag")
+    project.write("other/eval-gates.yml", easy)
+    project.done("another")
+    report = score("--gates", "other/eval-gates.yml")
+    assert (score.code, report["base"]["kind"]) == (0, "bootstrap")
+
+
+@pytest.fixture
+def service(tmp_path, monkeypatch):
+    """A project in a folder of its repository, beside the gates of another one."""
+    apart(monkeypatch)
+    made = Project.made(tmp_path / "many", below="apps/search/")
+    made.write("apps/help/eval-gates.yml", gates(precision="{min: 0}"))
+    made.write("eval-gates.yml", gates(precision="{min: 0}"))
+    made.done("another, and one for all")
+    monkeypatch.chdir(made.path)
+    return made
+
+
+EASY = "gold: ../apps/search/eval/gold.jsonl\ntrace: ../apps/search/runs/trace.jsonl\n"
+
+
+def test_gates_above_the_gold_decide_where_the_caller_comes_to_name_others(service, score):
+    service.branch("pr")
+    service.write("ci/gates.yml", gates(EASY, precision="{min: 0}"))
+    service.put(trace=wrong(1, 2, 3))
+    service.done()
+    report = score("--gates", "ci/gates.yml")
+    assert (score.code, report["base"]["kind"], broken(report)) == (1, "base", [("precision", "base")])
+    assert policy(report)["the gates file"] == ("looser", ["precision"])
+
+
+def test_no_gates_are_looked_for_behind_a_link_of_the_base(service, score):
+    """The base has a link in place of the folder that the gold is in now."""
+    service.git("rm", "-q", "-r", "apps/search", GATES)
+    (service.path / "apps/search").symlink_to("help")
+    service.done("a link")
+    service.branch("pr")
+    (service.path / "apps/search").unlink()
+    service.write("ci/gates.yml", gates(EASY))
+    service.put(gold=GOLDS, trace=TRACES)
+    service.done()
+    report = score("--gates", "ci/gates.yml")
+    assert (score.code, report["base"]["kind"]) == (0, "bootstrap")
+
+
+def test_which_of_several_gates_that_go_would_decide_cannot_be_told(project, score):
+    easy = in_folders(project, "rag", "tag")
+    project.git("rm", "-q", "-r", "rag", "tag")
+    project.write("other/eval-gates.yml", easy)
+    project.done("others")
+    score("--gates", "other/eval-gates.yml")
+    assert (score.code, "'rag/eval-gates.yml', 'tag/eval-gates.yml'" in score.said) == (2, True)
+
+
+def test_the_first_gates_are_named_bootstrap(project, score):
+    project.git("rm", "-q", GATES)
+    project.done("no gates")
+    project.change(gates=gates(precision="{min: 0.1}"), trace=wrong(1, 2))
+    report = score()
+    assert (score.code, report["base"]["kind"], policy(report)) == (0, "bootstrap", {})
+    assert {one["origin"] for one in report["gates"]} == {"head"}
+
+
+def test_a_base_whose_gates_cannot_be_read_is_no_pass(project, score):
+    project.put(gates="version: 1\ngates: {precision: {mni: 0.8}}\n")
+    project.done("broken")
+    project.change(gates=gates())
+    assert score() is None
+    assert score.code == 2
+    assert "eval-gates.yml of main:2" in score.said
+    assert "gates-ref: head" in score.said
+
+
+@pytest.mark.parametrize("base", ["no-such-branch", "--all", "main:eval-gates.yml", "main..pr", "main\nx"])
+def test_a_base_that_is_no_commit_is_refused(project, score, base):
+    score(base=base)
+    assert score.code == 2
+    assert "names no commit here" in score.said
+
+
+@pytest.mark.parametrize("words", [("--format", "json"), ("--format", "scores")])
+@pytest.mark.parametrize("base", ["", " "])
+def test_an_empty_base_is_not_no_base(project, score, base, words):
+    """As an unset variable of the shell leaves it."""
+    project.change(trace=wrong(1, 2))
+    score(*words, base=base)
+    assert score.code == 2
+    assert "--base" in score.said
+
+
+def test_what_only_one_side_guards_against_is_found_once(project, score):
+    refused = [trace_of(number, answer_json={"claim": "not in context", "citations": []}) for number in range(1, 9)]
+    project.change(gates=gates(over_refusal="{max: 0.1}"), trace=refused)
+    report = score()
+    assert codes(report).count("refuses-everything") == codes(report, "error").count("refuses-everything") == 1
+
+
+def test_the_integrity_of_the_base_holds(project, score):
+    """The change declares a habit harmless and brings a gate that guards nothing."""
+    said = {"claim": "not in context", "citations": []}
+    refusing = [trace_of(n, answer_json=said) for n in range(1, 9)]
+    project.put(gates=gates(precision="{min: 0.8, when_no_data: skip}"))
+    project.done("skip")
+    lines = "integrity: {refuses-everything: 'off'}\n"
+    project.change(
+        gates=gates(lines, precision="{min: 0.8, when_no_data: skip}", over_refusal="{max: 1}"), trace=refusing
+    )
+    report = score()
+    assert (score.code, codes(report, "error")) == (1, ["refuses-everything"])
+    assert policy(report)["integrity.refuses-everything"] == ("looser", ["refuses-everything"])
+    assert policy(report)["gates.over_refusal"] == ("stricter", [])
+
+
+# --- gold ------------------------------------------------------------------------------------------------------------
+
+
+def fitted():
+    """Question 1 asks for what the traces wrongly say."""
+    return [gold_of(1, gold_claim_substr=["a year"], gold_citations=["c9"]), *GOLDS[1:]]
+
+
+def test_gold_that_is_fitted_to_the_answers_is_shown_with_flips_and_turned_gates(project, score):
+    project.put(gates=gates(precision="{min: 0.9}"))
+    project.done("strict")
+    project.change(gold=fitted(), trace=wrong(1))
+    report = score()
+    assert score.code == 0  # nothing asks for a sign-off yet
+    assert codes(report) == ["gold-fits-output", "gold-not-governed", "gold-turns-gates"]
+    (change,) = report["gold_changes"]
+    assert (change["qid"], change["verb"], change["before"], change["after"]) == ("Q1", "changed", "NOT_CITED", "OK")
+    turn = next(one for one in report["gate_turns"] if one["name"] == "precision")
+    assert (turn["before"], turn["after"], turn["value_before"], turn["value_after"]) == ("failed", "passed", 0.75, 1.0)
+
+
+@pytest.mark.parametrize("side", ["base", "head"])
+def test_where_either_side_asks_for_it_unsigned_gold_fails(project, score, side):
+    if side == "base":
+        project.put(gates=gates(SIGNED))
+        project.done("ask for a sign-off")
+    project.change(gates=gates(SIGNED), gold=fitted())
+    report = score()
+    assert score.code == 1
+    assert "unsigned-change" in codes(report, "error")
+
+
+def test_the_command_that_is_advised_runs_nothing_that_a_branch_is_named(project, score):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.git("branch", "x;touch${IFS}y")
+    project.change(gold=fitted())
+    (fix,) = {one["fix"] for one in score(base="x;touch${IFS}y")["findings"] if one["code"] == "unsigned-change"}
+    assert fix == "rag-eval gold signoff --base 'x;touch${IFS}y' --reason '…'"
+
+
+def test_a_sign_off_policy_that_goes_still_holds(project, score):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.change(gates=gates(), gold=fitted())
+    report = score()
+    assert (score.code, "unsigned-change" in codes(report, "error")) == (1, True)
+    assert policy(report)["signoff"] == ("looser", ["unsigned-change"])
+
+
+def test_a_sign_off_policy_that_goes_with_its_file_still_holds(project, score):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.change(gates=None, gold=fitted())
+    report = score()
+    assert (score.code, "unsigned-change" in codes(report, "error")) == (1, True)
+    assert policy(report)["signoff"] == ("looser", ["unsigned-change"])
+
+
+def test_signed_gold_passes_and_stays_visible(project, score, capsys):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.change(gold=fitted(), trace=wrong(1))
+    assert main(["gold", "signoff", "--base", "main", "--reason", "the manual says so"]) == 0
+    assert "Signed by ann@example.org" in capsys.readouterr().out
+    project.done("signed")
+    report = score()
+    assert (score.code, codes(report, "error")) == (0, [])
+    assert [one["qid"] for one in report["gold_changes"]] == ["Q1"]
+
+
+def test_questions_that_fail_and_are_dropped_are_named(project, score):
+    project.change(gold=GOLDS[1:], trace=wrong(1))
+    report = score()
+    (change,) = report["gold_changes"]
+    assert (change["verb"], change["before"]) == ("removed", "NOT_CITED")
+    assert "failing-items-removed" in codes(report, "warning")
+
+
+def test_of_questions_that_are_dropped_and_not_answered_any_more_it_is_said_that_nobody_knows(project, score):
+    project.put(gates=gates(precision="{min: 0.9}"))
+    project.done("strict")
+    project.change(gold=GOLDS[1:], trace=TRACES[1:])
+    report = score()
+    (change,) = report["gold_changes"]
+    assert (score.code, change["verb"], change["before"]) == (0, "removed", None)
+    assert codes(report, "warning") == ["gold-not-governed", "removed-items-unseen"]
+    assert report["gate_turns"] == []  # what nobody is asked any more is no missing answer
+
+
+def test_a_question_that_asks_something_else_is_a_mutation(project, score):
+    project.change(gold=[gold_of(1, question="Who?"), *GOLDS[1:]])
+    assert [one["mutation"] for one in score()["gold_changes"]] == [True]
+
+
+def test_gold_that_moves_is_no_way_out(project, score):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.change(gates=gates(f"gold: eval/easy.jsonl\n{SIGNED}"))
+    project.write("eval/easy.jsonl", json_lines(GOLDS[4:]))
+    project.put(trace=TRACES[4:])
+    project.done("easier gold")
+    report = score()
+    assert score.code == 1
+    assert policy(report)["gold"][0] == "looser"
+    assert "unsigned-change" in codes(report, "error")
+
+
+def test_another_gold_than_the_bases_named_by_the_caller_is_said(project, score):
+    project.put(gates=gates(f"gold: {GOLD}\n"))
+    project.done("named")
+    project.change()
+    project.write("eval/easy.jsonl", json_lines(GOLDS[4:]))
+    project.put(trace=TRACES[4:])
+    project.done("easier gold")
+    assert "gold-overridden" in codes(score("--gold", "eval/easy.jsonl"), "warning")
+
+
+@pytest.mark.parametrize(("stated", "level"), [("", "warning"), (SIGNED, "error")])
+@pytest.mark.parametrize("where", ["outside", "untracked"])
+def test_gold_that_git_does_not_hold_is_said(project, score, tmp_path, stated, level, where):
+    project.put(gates=gates(stated))
+    project.done("policy")
+    project.change()
+    place = tmp_path / "gold.jsonl" if where == "outside" else project.path / "untracked.jsonl"
+    place.write_text(json_lines(GOLDS), encoding="utf-8")
+    report = score("--gold", str(place))
+    assert "gold-not-in-git" in codes(report, level)
+    assert score.code == (level == "error")
+
+
+def test_changes_of_main_since_the_fork_are_not_this_branchs(project, score):
+    project.change(trace=TRACES)
+    project.git("checkout", "-q", "main")
+    project.put(gold=fitted(), gates=gates(precision="{min: 0.7}"))
+    project.done("main goes on")
+    project.git("checkout", "-q", "pr")
+    report = score()
+    assert (report["gold_changes"], policy(report)) == ([], {})
+    assert report["notes"] == [
+        {
+            "file": GATES,
+            "line": 0,
+            "message": "'main' has changed 'gates.precision.min' since this branch left it, and its version applies. "
+            "Rebase to get it",
+            "times": 1,
+        }
+    ]
+
+
+def test_what_the_change_touches_itself_is_its_own_whatever_main_did(project, score):
+    project.change(gates=gates(precision="{min: 0.5}", chr="{min: 0.1}"))
+    project.git("checkout", "-q", "main")
+    project.put(gates=gates(precision="{min: 0.9}", over_refusal="{max: 0.5}"))
+    project.done("main goes on")
+    project.git("checkout", "-q", "pr")
+    report = score()
+    assert policy(report) == {"gates.precision.min": ("looser", []), "gates.chr": ("stricter", [])}
+    (note,) = report["notes"]
+    assert note["message"].startswith("'main' has changed 'gates.over_refusal' since")
+
+
+def test_a_gate_that_main_has_tightened_since_decides_though_the_change_did_nothing(project, score):
+    project.put(gates=gates(precision="{min: 0.7}"))
+    project.done("less")
+    project.change(trace=wrong(1))
+    project.git("checkout", "-q", "main")
+    project.put(gates=gates(precision="{min: 0.9}"))
+    project.done("main goes on")
+    project.git("checkout", "-q", "pr")
+    report = score()
+    assert (score.code, broken(report), policy(report)) == (1, [("precision", "base")], {})
+
+
+def test_keys_that_main_has_changed_since_are_not_this_branchs(project, score):
+    names = ["ann", "bob", "cleo", "dora"]
+    line = 'NAME@example.org namespaces="gold-signoff@rag-eval-action" ssh-ed25519 AAAA-NAME\n'
+
+    def signers(*some):
+        project.write("signers", "".join(line.replace("NAME", name) for name in some))
+
+    project.put(gates=gates("signoff: {require: signature, allowed_signers: signers}\n"))
+    signers(*names[:2])
+    project.done("keys")
+    project.branch("pr")
+    signers("bob", "cleo")
+    project.done("Cleo for Ann")
+    project.git("checkout", "-q", "main")
+    signers("ann", "dora")
+    project.done("Dora for Bob")
+    project.git("checkout", "-q", "pr")
+    changed = {(one["kind"], (one["old"] or one["new"])[1:4]) for one in score()["policy_changes"]}
+    assert changed == {("looser", "cle"), ("stricter", "ann")}
+
+
+def packed(project, stated=""):
+    """Gold that is packed on main, and a branch that packs other gold under the same name."""
+
+    def pack(rows):
+        (project.path / "eval/gold.jsonl.gz").write_bytes(gzip.compress(json_lines(rows).encode(), mtime=0))
+
+    pack(GOLDS)
+    project.put(gates=gates(f"gold: eval/gold.jsonl.gz\n{stated}"))
+    project.done("packed")
+    project.change()
+    pack([gold_of(1, tags=["new"]), *GOLDS[1:]])
+    project.done("other gold")
+
+
+def test_packed_gold_is_compared_and_said_not_to_be_governed(project, score):
+    packed(project)
+    report = score()
+    (found,) = findings(report)
+    assert (score.code, found["code"], found["level"]) == (0, "gold-not-in-items", "warning")
+    assert [(one["qid"], one["verb"]) for one in report["gold_changes"]] == [("Q1", "changed")]
+    assert "is compressed, but sign-off needs plain lines" in found["message"]
+    assert found["fix"] == "Keep the gold set uncompressed in git."
+
+
+@pytest.mark.parametrize("words", [("score",), ("gold", "check"), ("gold", "diff")])
+def test_packed_gold_is_not_judged_where_sign_off_is_asked_for(project, capsys, words):
+    packed(project, "signoff: {require: record}\n")
+    code = main([*words, "--base", "main"])
+    assert (code, "is compressed, but sign-off needs plain lines" in capsys.readouterr().err) == (2, True)
+
+
+# --- places ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_project_below_the_root_is_found_from_its_folder(tmp_path, monkeypatch, score):
+    apart(monkeypatch)
+    project = Project.made(tmp_path / "mono", below="apps/bot/")
+    project.change(gates=gates(precision="{min: 0.1}"), gold=fitted(), trace=wrong(1, 2))
+    monkeypatch.chdir(project.path / "apps" / "bot")
+    report = score()
+    assert (score.code, broken(report)) == (1, [("precision", "base")])
+    assert [one["qid"] for one in report["gold_changes"]] == ["Q1"]
+    from_root = main(["score", "--base", "main", "--quiet", "--gates", "eval-gates.yml"])
+    assert from_root == 1
+
+
+def test_a_linked_work_tree_is_held_against_the_base_too(project, score, tmp_path, monkeypatch):
+    project.git("worktree", "add", "-q", "-b", "pr", str(tmp_path / "linked"))
+    linked = Project(tmp_path / "linked")
+    linked.below = ""
+    linked.put(gates=gates(precision="{min: 0.1}"), trace=wrong(1, 2))
+    monkeypatch.chdir(linked.path)
+    report = score()
+    assert (score.code, broken(report)) == (1, [("precision", "base")])
+
+
+def test_what_is_not_committed_yet_counts(project, score):
+    """The work tree is scored, so its gates and gold are held against the base."""
+    project.branch("pr")
+    project.put(gates=gates(precision="{min: 0.1}"), gold=fitted())
+    report = score()
+    assert policy(report) == {"gates.precision.min": ("looser", ["precision"])}
+    assert [one["qid"] for one in report["gold_changes"]] == ["Q1"]
+
+
+def test_outside_of_a_repository_there_is_no_base(tmp_path, monkeypatch, score):
+    apart(monkeypatch)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    score()
+    assert score.code == 2
+    assert "not a git repository" in score.said
+
+
+def test_judged_by_other_gates_no_base_has_a_say(project, score, tmp_path, capsys):
+    project.change(gates=gates(precision="{min: 0.2}"), trace=wrong(1, 2))
+    (tmp_path / "base.json").write_text(json.dumps(score()), encoding="utf-8")
+    (tmp_path / "easy.yml").write_text(gates(precision="{min: 0.1}"), encoding="utf-8")
+    words = ["gate", str(tmp_path / "base.json"), "--gates", str(tmp_path / "easy.yml"), "--format", "json"]
+    assert main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["base"], report["policy_changes"], broken(report)) == (None, [], [])
+
+
+@pytest.mark.parametrize("form", RENDERERS)
+def test_every_rendering_says_the_same_of_both_runs(project, score, form):
+    project.change(gates=gates(precision="{min: 0.2}"), gold=fitted(), trace=wrong(1, 2))
+    report = from_json(score())
+    again = from_json(score())
+    assert render(report, form) == render(again, form)

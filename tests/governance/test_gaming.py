@@ -1,0 +1,120 @@
+"""Every known way to pass without being right ends in a finding of its own, and stops doing so without the attack."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from gaming.honest import build
+from gaming.play import play, scenarios
+from sshkeys import Keys
+
+SCENARIOS = scenarios()
+NAMED = {
+    "baseline-named-by-the-workflow",
+    "four-eyes-on-a-push",
+    "gates-from-an-earlier-commit-of-the-change",
+    "gates-from-the-change",
+    "gates-from-the-change-by-its-branch",
+    "gates-limits-below-the-old-gold",
+    "gates-named-by-the-workflow",
+    "gates-of-another-system-named",
+    "gold-as-label-folder",
+    "gold-compressed-and-widened",
+    "gold-compressed-without-failing",
+    "gold-emptied-of-labels",
+    "gold-emptied-to-stop-words",
+    "gold-failing-dropped-signed-by-the-author",
+    "gold-failing-touched",
+    "gold-fits-the-output",
+    "gold-half-of-it-named",
+    "gold-moved-to-an-array",
+    "gold-renamed-and-failing-dropped",
+    "gold-renamed-and-widened",
+    "gold-unanswerable-made-attacks",
+    "k-named-by-the-workflow",
+    "must-pass-widened",
+    "run-json-left-out",
+    "signoff-off-in-the-workflow",
+    "traces-committed",
+    "traces-named-by-the-workflow",
+    "traces-of-an-easier-question",
+    "traces-redirected-and-not-written",
+}
+"""What people may mean: it passes, and is said in so many words."""
+
+EVERY = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("honest") / "base")
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    return Keys(tmp_path_factory.mktemp("keys"))
+
+
+@pytest.fixture(scope="module")
+def controls():
+    """The endings of controls that were played: many scenarios share theirs, the honest base as it is."""
+    return {}
+
+
+@pytest.fixture
+def played(tmp_path, base, keys):
+    """Play a scenario with the given steps; the ending."""
+
+    def run(scenario, steps, **inputs):
+        if scenario.needs and shutil.which(scenario.needs) is None:
+            pytest.skip(f"{scenario.needs} is not installed")
+        return play(scenario, steps, tmp_path, base, keys, inputs)
+
+    return run
+
+
+def test_every_attack_is_stopped_but_for_the_few_that_are_named():
+    assert {one.name for one in SCENARIOS if one.expect["exit"] == 0} == NAMED
+    assert {one.expect["exit"] for one in SCENARIOS} == {0, 1, 2}
+
+
+@EVERY
+def test_an_attack_ends_in_its_own_finding(scenario, played):
+    ending = played(scenario, scenario.attack)
+    assert ending.code == scenario.expect["exit"], ending.said
+    assert ending.shows(scenario.finding), (ending.stops, ending.warnings, ending.said)
+    if ending.code == 1:
+        assert ending.stops == scenario.stops, ending.said
+    elif ending.code == 2:
+        assert not ending.report, "what cannot be judged leaves no verdict behind"
+    else:
+        assert ending.stops == set(), ending.said
+    for key in scenario.expect.get("changes", ()):
+        assert ending.change(key)["kind"] == "looser", ending.report["policy_changes"]
+
+
+@EVERY
+def test_the_same_without_the_attack_passes(scenario, played, controls):
+    alike = json.dumps([scenario.base, scenario.pull_request, scenario.control])
+    ending = controls[alike] = controls.get(alike) or played(scenario, scenario.control)
+    assert (ending.code, ending.stops) == (0, set()), ending.said
+    assert not ending.shows(scenario.finding), ending.said
+
+
+@pytest.mark.parametrize(
+    "scenario", [one for one in SCENARIOS if one.name in NAMED and ":" not in one.finding], ids=lambda one: one.name
+)
+def test_what_is_only_named_fails_where_warnings_do(scenario, played):
+    ending = played(scenario, scenario.attack, **{"fail-on": "warning"})
+    assert (ending.code, ending.stops) == (1, set()), ending.said
+
+
+@pytest.mark.parametrize(
+    "scenario", [one for one in SCENARIOS if one.unguarded is not None], ids=lambda scenario: scenario.name
+)
+def test_the_attack_would_pass_where_nobody_held_it_against_the_base(scenario, played):
+    ending = played(scenario, scenario.attack, **scenario.unguarded)
+    assert (ending.code, ending.stops) == (0, set()), ending.said
