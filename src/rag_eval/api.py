@@ -1,27 +1,24 @@
-"""The straight line: load the inputs, score the traces, judge, and hold the run against the base branch."""
+"""The Python API: load the inputs, score the traces, judge, and compare the run with the base branch."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis.report import Report as AnalysisReport
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, MissingExtra, Problem, UsageError
-from rag_eval.gates.policy import Policy
-from rag_eval.readers.problems import Ledger
+from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.in_memory import Path, Rows, gates_as_file, rows_as_lines
-from rag_eval.run.inputs import load_inputs, open_policy
-from rag_eval.run.options import Options
+from rag_eval.run.inputs import foreign_export_error, load_inputs
+from rag_eval.run.options import Options, Path, Rows, path, stated_options
 from rag_eval.run.scored import score_run
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rag_eval.governance.base_policy import Authority
+    from rag_eval.run.authority import Authority
 
 __all__ = ["Options", "Report", "load_gold", "load_traces", "render", "run", "score", "validate"]
 
@@ -64,7 +61,7 @@ class Report(AnalysisReport):
         return value
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a data frame with a row a question: qid, run, question, answerable, label, and a column a metric."""
+        """Return a data frame with one row for each question: qid, run, question, answerable, label, and metrics."""
         try:
             import pandas as pd
         except ModuleNotFoundError:
@@ -127,39 +124,13 @@ def score(
     >>> score(gold, trace, gates={"precision": {"min": 0.8}})
     <Report: PASSED  1 of 1 gate · 1 question right>
     """
-    from rag_eval.engines.run_arguments import cutoffs, fields, name, names, path
-
-    held: dict[str, bytes] = {}
-    places, policy = {"gold": "", "trace": ""}, ""
-    for what, stated in (("gold", gold), ("trace", trace)):
-        if isinstance(stated, (str, bytes, os.PathLike)):
-            places[what] = path(stated, what)
-        else:
-            places[what] = f"<{what}>"
-            held[f"<{what}>"] = rows_as_lines(stated, what)
-    if isinstance(gates, Mapping):
-        policy = "<gates>"
-        held[policy] = gates_as_file(gates)
-    elif gates is not None:
-        policy = path(gates, "gates")
-    return run(
-        Options(
-            places["gold"],
-            places["trace"],
-            policy,
-            cutoffs(k),
-            baseline="" if baseline is None else path(baseline, "baseline"),
-            perspectives=names(perspectives, "perspectives"),
-            suite=name(suite, "suite"),
-            by=fields(names(by, "by")),
-            held=held,
-        )
-    )
+    return run(stated_options(gold, trace, gates, baseline, k, perspectives, suite, by))
 
 
 def render(report: AnalysisReport, form: str = "table", *, verbose: bool = False) -> str:
-    """Return a report as text: ``table``, ``markdown``, ``html``, ``json``, ``junit``, ``sarif`` or ``csv``.
+    """Return a report as text.
 
+    ``form`` is ``table``, ``markdown``, ``html``, ``json``, ``junit``, ``sarif``, ``codequality`` or ``csv``.
     ``verbose`` shows everything in the table, not only what failed.
 
     >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/bad.jsonl")
@@ -170,7 +141,7 @@ def render(report: AnalysisReport, form: str = "table", *, verbose: bool = False
     from rag_eval.rendering import render as rendered
 
     if form not in RENDERERS:
-        raise UsageError(f"form: {quoted(form)} is none of {', '.join(RENDERERS)}")
+        raise UsageError(f"form: {quoted(form)} is not one of {', '.join(RENDERERS)}")
     return rendered(report, form, **({"verbose": verbose} if form == "table" else {}))
 
 
@@ -182,12 +153,11 @@ def validate(*files: Path, kind: str | None = None) -> list[Problem]:
     >>> validate("examples/quickstart/gold.jsonl", "examples/quickstart/eval-gates.yml")
     []
     """
-    from rag_eval.engines.run_arguments import path
     from rag_eval.readers.validation import KINDS, check
 
     if kind is not None and kind not in KINDS:
-        raise UsageError(f"kind: {quoted(kind)} is none of {', '.join(KINDS)}")
-    reader = Reader(Ledger())
+        raise UsageError(f"kind: {quoted(kind)} is not one of {', '.join(KINDS)}")
+    reader = Reader(ProblemCollector())
     for file in files:
         check(reader, path(file, "files"), kind)
     return list(reader.ledger.problems)
@@ -199,10 +169,9 @@ def load_gold(file: Path) -> list[dict[str, Any]]:
     >>> load_gold("examples/quickstart/gold.jsonl")[0]["qid"]
     'Q01'
     """
-    from rag_eval.engines.run_arguments import path
     from rag_eval.readers.gold_file import read_entries
 
-    reader = Reader(Ledger())
+    reader = Reader(ProblemCollector())
     rows = [row for _, row in read_entries(reader, path(file, "file"))]
     reader.ledger.stop_on_problems()
     return rows
@@ -214,10 +183,9 @@ def load_traces(file: Path) -> list[dict[str, Any]]:
     >>> load_traces("examples/quickstart/good.jsonl")[0]["qid"]
     'Q01'
     """
-    from rag_eval.engines.run_arguments import path
     from rag_eval.readers.trace_file import read_trace_rows
 
-    reader = Reader(Ledger())
+    reader = Reader(ProblemCollector())
     rows = [row for _, row in read_trace_rows(reader, path(file, "file"))]
     reader.ledger.stop_on_problems()
     return rows
@@ -228,41 +196,13 @@ def run(options: Options, authority: Authority | None = None) -> Report:
 
     Raises InputError with all problems if the input cannot be judged.
     """
-    reader, policy, digests = open_policy(options)
-    base = None
-    if authority:
-        from rag_eval.governance.review_context import policy_of_base
-
-        base = policy_of_base(authority, options, policy, reader)
-    inputs = load_inputs(options, reader, policy, digests, base, authority)
+    inputs = load_inputs(options, authority)
     try:
         scored = score_run(inputs)
     except InputError as error:
-        raise _of_another_tool(reader, policy, error) or error from None
+        raise foreign_export_error(inputs.reader, inputs.policy, error) or error from None
     if authority is None:
         return Report(*scored.report)
     from rag_eval.governance.policy_review import review
-    from rag_eval.governance.review_context import ReviewContext
 
-    return Report(*review(ReviewContext(authority, scored)))
-
-
-def _of_another_tool(reader: Reader, policy: Policy, error: InputError) -> InputError | None:
-    """One problem in place of hundreds if gold or traces are the export of another tool: the command that reads it."""
-    from rag_eval.importers import IMPORTERS
-    from rag_eval.importers.detect import detect
-
-    found = []
-    for kind, path in (("gold", policy.gold), ("trace", policy.trace)):
-        source = (
-            reader._replace(ledger=Ledger()).open(path) if any(one.file == path for one in error.problems) else None
-        )
-        if source is None:
-            continue
-        with source:
-            form = detect(source.head)
-        if form and (name := getattr(form, kind)) and IMPORTERS[name].function:  # others are read in place
-            out = "eval/gold.jsonl" if kind == "gold" else "runs/trace.jsonl"
-            hint = f"Convert it: rag-eval import {name} {path} --out {out}"
-            found.append(Problem(path, 0, "", f"is an export of another tool ({name}: it has {form.why})", hint))
-    return InputError(found) if found else None
+    return Report(*review(scored, authority))

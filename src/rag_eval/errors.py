@@ -1,16 +1,16 @@
-"""What can go wrong, as values and as the few exceptions that carry them to :mod:`rag_eval.cli.error_handling`."""
+"""Errors, as values and as the few exceptions that carry them to :mod:`rag_eval.cli.error_handling`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 PASSED, GATE_FAILED, CANNOT_JUDGE, BUG = 0, 1, 2, 3
-"""The exit codes: all gates passed; a gate failed; input or configuration cannot be judged; a defect of rag-eval."""
+"""The exit codes: all gates passed; a gate failed; invalid input or configuration; a bug in rag-eval."""
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong with an input: where, what, and what to do.
+    """A problem of an input file: where, what is wrong, and how to fix it.
 
     ``line`` counts from 1, 0 means the file as a whole. ``where`` is a JSON pointer (``/gold_claim_substr/0``) or a
     column (``column 17``), empty when the whole line or file is meant.
@@ -28,19 +28,45 @@ class Problem(NamedTuple):
         return " ".join(part for part in parts if part)
 
 
+Level = Literal["error", "warning"]
+
+
+class Finding(NamedTuple):
+    """A fact about a run or a pull request that people have to know, whatever the values are.
+
+    ``code`` is stable. An ``error`` fails the run, a ``warning`` does not. ``file`` is empty and ``line`` 0 if there is
+    no place.
+    """
+
+    code: str
+    level: Level
+    message: str
+    fix: str = ""
+    file: str = ""
+    line: int = 0
+
+    @property
+    def place(self) -> str:
+        """``file:line``, as far as it is known."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    def __str__(self) -> str:
+        return f"{self.place}: [{self.code}] {self.message}" if self.file else f"[{self.code}] {self.message}"
+
+
 class RagEvalError(Exception):
-    """rag-eval cannot go on; the message says why and what to do. ``exit_code`` is what the process ends with."""
+    """The base of expected errors. The message says what is wrong and how to fix it."""
 
     exit_code = CANNOT_JUDGE
 
     @property
     def first(self) -> str:
-        """Its first line."""
+        """The first line of the message."""
         return str(self).partition("\n")[0]
 
 
 class UsageError(RagEvalError):
-    """The command line, an action input or an argument of the library asks for something that cannot be."""
+    """An invalid argument of the command line, the action or the library."""
 
 
 class MissingExtra(RagEvalError):
@@ -52,14 +78,14 @@ class MissingExtra(RagEvalError):
         self._told = what, extra
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
-        """So that it comes back from another process."""
+        """Allow the exception to be pickled by a worker process."""
         return MissingExtra, self._told
 
 
 class InputError(RagEvalError):
-    """Files that cannot be judged.
+    """Input files that are invalid or cannot be read.
 
-    ``problems`` holds the first hundred, ``more`` counts the rest. Raised before anything is scored: a file with a
+    ``problems`` has the first hundred, ``more`` counts the rest. It is raised before anything is scored: a file with a
     problem never gives numbers.
     """
 
@@ -69,7 +95,7 @@ class InputError(RagEvalError):
         self.more = more
 
     def __str__(self) -> str:
-        """Return how many problems there are, and below that a line each."""
+        """Return the number of problems, then one line for each."""
         total = len(self.problems) + self.more
         return "\n".join([f"{total} problem{'s' if total != 1 else ''} in the input", *self.lines()])
 
@@ -79,6 +105,10 @@ class InputError(RagEvalError):
         return self.lines()[0]
 
     def lines(self) -> list[str]:
-        """One line a problem, ready for stderr."""
+        """Return one line for each problem, as printed on stderr."""
         shown = [str(problem) for problem in self.problems]
-        return [*shown, f"… and {self.more} more problem(s) not shown."] if self.more else shown
+        return (
+            [*shown, f"… and {self.more} more problem{'s' if self.more != 1 else ''} not shown."]
+            if self.more
+            else shown
+        )

@@ -19,19 +19,21 @@ if TYPE_CHECKING:
     from rag_eval.run.options import Options
 
 _FILES = {
-    "gold": "the gold set, in place of the gates file's",
-    "trace": "the traces, in place of the gates file's",
+    "gold": "the gold set, instead of the one in the gates file",
+    "trace": "the traces, instead of those in the gates file",
     "gates": "the gates file",
-    "baseline": "report.json of an earlier run, in place of the one that the gates file names",
+    "baseline": "report.json of an earlier run, instead of the one in the gates file",
 }
 _SUITE = "full, or smoke:N for a stable sample of N questions"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options, and settings of the same meaning."""
-    group = parser.getgroup("rag-eval", "rag-eval: a test a gate, and the files of rag_eval_report")
-    group.addoption("--rag-eval", action="store_true", help="collect a test of every gate in eval-gates.yml")
-    group.addoption("--rag-eval-questions", action="store_true", help="with --rag-eval: a test of every question too")
+    group = parser.getgroup("rag-eval", "rag-eval: a test for each gate, and the files of rag_eval_report")
+    group.addoption("--rag-eval", action="store_true", help="collect a test for each gate in eval-gates.yml")
+    group.addoption(
+        "--rag-eval-questions", action="store_true", help="with --rag-eval: also collect a test for each question"
+    )
     for name, words in {**_FILES, "suite": _SUITE}.items():
         parser.addini(f"rag_eval_{name}", words, default="")
         group.addoption(f"--rag-eval-{name}", metavar=name.upper(), help=words)
@@ -122,12 +124,12 @@ def rag_eval_report(pytestconfig: pytest.Config) -> Report:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Show the report below a test that fails with it at hand."""
     outcome = yield
-    found = getattr(item, "funcargs", {}).get("rag_eval_report")
+    report = getattr(item, "funcargs", {}).get("rag_eval_report")
     result: pytest.TestReport = outcome.get_result()  # type: ignore[attr-defined]
-    if found is not None and call.when == "call" and result.failed:
+    if report is not None and call.when == "call" and result.failed:
         from rag_eval.rendering import render
 
-        result.sections.append(("rag-eval", render(found, "table")))
+        result.sections.append(("rag-eval", render(report, "table")))
 
 
 def _options(config: pytest.Config) -> Options:
@@ -142,12 +144,12 @@ def _options(config: pytest.Config) -> Options:
 
 
 def _stated(config: pytest.Config, name: str, folder: str = "") -> str:
-    """What is said of a file or the suite; of a setting, seen from ``folder``. Empty where nothing is."""
+    """Return the setting as text, with paths relative to ``folder``; empty if it is not set."""
     from rag_eval.errors import UsageError
 
     given = config.getoption(f"--rag-eval-{name}")
     if given == "":  # it would be taken for what nobody named
-        raise UsageError(f"--rag-eval-{name} is empty. Say a {name}, or leave the option out")
+        raise UsageError(f"--rag-eval-{name} is empty. Pass a {name}, or remove the option")
     if given is not None:
         return str(given)
     setting = str(config.getini(f"rag_eval_{name}"))

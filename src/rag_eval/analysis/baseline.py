@@ -3,33 +3,85 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from math import ceil, fsum
+from operator import attrgetter, eq
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.cases.finding import Finding
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quoted
+from rag_eval.errors import Finding
+from rag_eval.gates.gate_inputs import Baseline
 from rag_eval.gates.policy import MARGINS
 from rag_eval.gates.regression import comparison, ungated
-from rag_eval.metrics import measure
-from rag_eval.stats.aggregations import FOLDS, folded
+from rag_eval.gates.results import QuestionList, Scores
+from rag_eval.metrics import find, measure, of_column
+from rag_eval.scoring.aggregations import FOLDS, folded
 from rag_eval.stats.tally import DECIMALS
 
 if TYPE_CHECKING:
-    from rag_eval.gates.gate_inputs import Baseline, Evidence
+    from rag_eval.analysis.report import Report
+    from rag_eval.gates.gate_inputs import Evidence
     from rag_eval.gates.policy import GateResult
     from rag_eval.gates.regression import Tested
     from rag_eval.gates.results import Question
-
+    from rag_eval.metrics import Metric
 
 LESS_JUDGED = 0.02
 MOST_UNGATED = 3
 _USUAL_MARGIN = 0.02
+MOST = 1e15
+"""Greater numbers are no dollars, milliseconds or tokens; sums of so many questions stay finite below it."""
+_DECIMALS = 12
+_QID, _HASH = attrgetter("qid"), attrgetter("gold_sha256")
+_SCORES, _SHARED_SCORES, _CASE_SCORES = map(attrgetter, ("scores", "shared_scores", "case_scores"))
+
+
+class Earlier(NamedTuple):
+    """The baseline: as it was recorded, and its cases under the gold in use where its traces could be scored again."""
+
+    recorded: Report
+    questions: Sequence[Question]
+    contracts: Mapping[str, str]
+    path: str
+    sha256: str
+    ref: str
+    written: str = ""
+    commits_ago: int | None = None
+    days_ago: int | None = None
+    rerun: Report | None = None
+
+    @property
+    def baseline(self) -> Baseline:
+        """Return the baseline."""
+        again = self.rerun and Baseline(self.rerun.questions, self.rerun.contracts)
+        return Baseline(self.questions, self.contracts, self.recorded.metrics, again)
+
+    @property
+    def as_recorded(self) -> Baseline:
+        """Return the baseline as its file recorded it."""
+        return Baseline(self.recorded.questions, self.recorded.contracts, self.recorded.metrics)
+
+    def without(self, qids: Collection[str]) -> Earlier:
+        """Return the baseline without some questions, and without the values that count them."""
+        if not qids:
+            return self
+        recorded = self.recorded
+        run_metrics = {
+            name: result
+            for name, result in recorded.metrics.items()
+            if (metric := find(name)) and metric.metric.level == "run"
+        }
+        questions = QuestionList(case for case in recorded.questions if case.qid not in qids)
+        cases = questions  # the same object says that the baseline was not scored again
+        if self.questions is not recorded.questions:
+            cases = QuestionList(case for case in self.questions if case.qid not in qids)
+        return self._replace(recorded=recorded._replace(questions=questions, metrics=run_metrics), questions=cases)
 
 
 class Compared(NamedTuple):
-    """What the run was compared with.
+    """The baseline that the run was compared with.
 
     ``ref`` says where the file was read, ``commit`` what its run.json names as the system's commit. ``cases`` are in
     both under the same gold; ``changed`` in both under another gold item, ``gone`` and ``new`` in one alone. Of
@@ -67,7 +119,7 @@ class Flip(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """How a metric moved, in parts: by the change of the system, and by the change of the gold."""
+    """A metric's change in parts: by the change of the system, and by the change of the gold."""
 
     name: str
     system: float | None
@@ -75,11 +127,11 @@ class Effect(NamedTuple):
 
 
 def flips(pairs: Iterable[tuple[Question, Question]]) -> list[Flip]:
-    """Of cases under baseline and run those that pass on one side alone, newly broken ones first."""
+    """Return the cases that pass on one side only, newly broken ones first."""
     moved = [(old, new) for old, new in pairs if old.label != new.label]
     turned = [(old, new) for old, new in moved if (old.label in GOOD) != (new.label in GOOD)]
-    found = [Flip(new.qid, new.run, old.label, new.label) for old, new in turned]
-    return sorted(found, key=lambda flip: (flip.after in GOOD, flip.qid, flip.run or ""))
+    changed = [Flip(new.qid, new.run, old.label, new.label) for old, new in turned]
+    return sorted(changed, key=lambda flip: (flip.after in GOOD, flip.qid, flip.run or ""))
 
 
 def effects(names: Iterable[str], recorded: Baseline, now: Evidence) -> list[Effect]:
@@ -93,8 +145,8 @@ def effects(names: Iterable[str], recorded: Baseline, now: Evidence) -> list[Eff
 
 
 def _moved(now: Evidence, name: str) -> float | None:
-    found = comparison(name, now.pairs(name)) if now.comparable(name) else None
-    return _signed(name, found.worsening) if found and found.worsening is not None else None
+    pair = comparison(name, now.pairs(name)) if now.comparable(name) else None
+    return _signed(name, pair.regression) if pair and pair.regression is not None else None
 
 
 def _by_gold(name: str, recorded: Baseline, now: Evidence) -> float | None:
@@ -112,8 +164,8 @@ def _by_gold(name: str, recorded: Baseline, now: Evidence) -> float | None:
     return None if old is None or new is None else round(float(new) - float(old), DECIMALS) + 0.0
 
 
-def _signed(name: str, worsening: float) -> float:
-    return (-worsening if measure(name).metric.better == "higher" else worsening) + 0.0
+def _signed(name: str, regression: float) -> float:
+    return (-regression if measure(name).metric.better == "higher" else regression) + 0.0
 
 
 def must_pass(
@@ -127,43 +179,43 @@ def must_pass(
     if not names:
         return
     if before is None:
-        message = "must_pass is not judged: there is no baseline that says what passed"
-        yield Finding("must-pass-unjudged", "warning", message, "Name one: baseline: {report: FILE}.")
+        message = "must_pass was not checked because there is no baseline"
+        yield Finding("must-pass-unjudged", "warning", message, "Name one in the gates file: baseline: {report: FILE}.")
         return
     sides = [_by_qid(side) for side in (recorded or before.questions, before.questions, after)]
     known = _named(sides)
-    for qid in sorted(qid for qid, own in known.items() if not own.isdisjoint(names)):
+    for qid in sorted(qid for qid, answers in known.items() if not answers.isdisjoint(names)):
         asked = next(name for name in names if name in known[qid])
         yield from _passes(qid, asked, *(side.get(qid, []) for side in sides))
-    yield from (_unknown(name) for name in names if not any(name in own for own in known.values()))
+    yield from (_unknown(name) for name in names if not any(name in answers for answers in known.values()))
 
 
 def _by_qid(cases: Iterable[Question]) -> dict[str, list[Question]]:
-    found: dict[str, list[Question]] = {}
+    questions: dict[str, list[Question]] = {}
     for case in cases:
-        found.setdefault(case.qid, []).append(case)
-    return found
+        questions.setdefault(case.qid, []).append(case)
+    return questions
 
 
 def _named(sides: Iterable[Mapping[str, Sequence[Question]]]) -> dict[str, set[str]]:
-    """What each case answers to on any side: its qid and its slices. To lose a tag is no way out."""
-    found: dict[str, set[str]] = {}
+    """Return the names of each case on either side: its qid and its slices, so that removing a tag hides nothing."""
+    names_by_qid: dict[str, set[str]] = {}
     for side in sides:
         for qid, cases in side.items():
-            found.setdefault(qid, {qid}).update(name for case in cases for name in case.slices)
-    return found
+            names_by_qid.setdefault(qid, {qid}).update(name for case in cases for name in case.slices)
+    return names_by_qid
 
 
 def _passes(
     qid: str, asked: str, recorded: Sequence[Question], before: Sequence[Question], now: Sequence[Question]
 ) -> Iterator[Finding]:
-    """Of several runs all have to pass, on either side."""
+    """Yield findings for cases that pass in all runs on one side only."""
     broken = [case for case in now if case.label not in GOOD]
     if not now and _passed(recorded):
-        message = f"{qid} passed in the baseline, has to pass ({asked}), and is not in the gold any more"
-        yield Finding("must-pass-gone", "error", message, "Bring the question back, or take it out of must_pass.")
+        message = f"{qid} must pass ({asked}) and passed in the baseline, but is no longer in the gold"
+        yield Finding("must-pass-gone", "error", message, "Restore the question, or remove it from must_pass.")
     elif broken and _passed(before):
-        message = f"{qid} passed in the baseline, has to pass ({asked}), and does not: {broken[0].label}"
+        message = f"{qid} must pass ({asked}) and passed in the baseline, but now fails: {broken[0].label}"
         yield Finding("must-pass-broken", "error", message)
 
 
@@ -172,8 +224,8 @@ def _passed(cases: Sequence[Question]) -> bool:
 
 
 def _unknown(name: str) -> Finding:
-    message = f"must_pass names {quoted(name, 60)}, and no case answers to it"
-    return Finding("must-pass-unknown", "warning", message, "Check the spelling: it guards nothing.")
+    message = f"must_pass names {quoted(name, 60)}, which matches no case"
+    return Finding("must-pass-unknown", "warning", message, "Check the spelling, or remove it.")
 
 
 def disagreeing(names: Iterable[str], fields: Iterable[str], now: Evidence) -> Iterator[Finding]:
@@ -185,15 +237,15 @@ def disagreeing(names: Iterable[str], fields: Iterable[str], now: Evidence) -> I
             parts = sorted(part for part in now.present() if part.startswith(f"{field}="))
             moved = [_part_moved(now, name, part) for part in parts]
             if whole and len(parts) > 1 and all(move is not None and move * whole < 0 for move in moved):
-                message = f"{name} moves one way in every slice by {field} and the other way on the whole"
-                hint = "Compare slice by slice: the mixture of cases changed."
+                message = f"{name} moved one way in every slice by {field}, and the other way over all cases"
+                hint = "Compare the slices one by one: the mix of cases changed."
                 yield Finding("slices-disagree", "warning", message, hint)
 
 
 def ungated_regressions(
     gates: Iterable[GateResult], names: Iterable[str], now: Evidence, alpha: float
 ) -> Iterator[Finding]:
-    """Up to three metrics without a regression gate that got significantly worse, and the gates that would fail."""
+    """Yield up to three metrics without a regression gate that got significantly worse, and gates that would fail."""
     whole = [gate for gate in gates if not gate.slice]
     gated = {gate.name for gate in whole if gate.direction in MARGINS}
     wanted = [name for name in names if name not in gated and estimates(name)]
@@ -202,21 +254,26 @@ def ungated_regressions(
         return
     moves = [f"{row.name} from {_shown(row, 'baseline')} to {_shown(row, 'value')}" for row in worse]
     gate = ", ".join(f"{row.name}: {{{_margin(row)}}}" for row in worse)
-    message = f"metrics without a regression gate got significantly worse: {', '.join(moves)}"
+    message = f"metrics without a regression gate are significantly worse: {', '.join(moves)}"
     yield Finding("ungated-regression", "warning", message, f"To fail such a run, write under gates: {gate}.")
 
 
 def less_judged(names: Iterable[str], k: int, now: Evidence) -> Iterator[Finding]:
-    """That fewer of the first k chunks have a grade than in the baseline: unjudged ones count as irrelevant."""
+    """Find that fewer of the first k chunks have a grade than in the baseline: ungraded ones count as irrelevant."""
     cutoffs = [measure(name).k or 0 for name in names if name.startswith("judged@")]
     name = f"judged@{min(cutoffs, key=lambda cutoff: (abs(cutoff - k), cutoff))}" if cutoffs else ""
-    found = comparison(name, now.pairs(name)) if name and now.comparable(name) else None
-    if found and (found.worsening or 0.0) >= LESS_JUDGED:
+    pair = comparison(name, now.pairs(name)) if name and now.comparable(name) else None
+    if pair and (pair.regression or 0.0) >= LESS_JUDGED:
         message = (
-            f"{name} fell from {found.baseline:.3f} to {found.value:.3f}: recall, precision and ndcg count chunks that "
-            "nobody judged as irrelevant"
+            f"{name} fell from {pair.baseline:.3f} to {pair.value:.3f}: recall, precision and ndcg count chunks "
+            "without a grade as irrelevant"
         )
-        yield Finding("less-judged", "warning", message, "Judge the new chunks, or gate bpref, which ignores them.")
+        yield Finding(
+            "less-judged",
+            "warning",
+            message,
+            "Grade the new chunks, or gate bpref, which ignores chunks without a grade.",
+        )
 
 
 def _shown(row: Tested, side: str) -> str:
@@ -226,17 +283,118 @@ def _shown(row: Tested, side: str) -> str:
 
 def _margin(row: Tested) -> str:
     """A margin that the drop exceeds: 0.02 of a share if it will do, else half the drop."""
-    worse, metric = (row.comparison and row.comparison.worsening) or 0.0, measure(row.name).metric
+    worse, metric = (row.comparison and row.comparison.regression) or 0.0, measure(row.name).metric
     margin = "0.02" if metric.bounded and worse > _USUAL_MARGIN else f"{Decimal(f'{worse / 2:.1g}'):f}"
     return f"{'max_drop' if metric.better == 'higher' else 'max_rise'}: {margin}"
 
 
 def estimates(name: str) -> bool:
-    """Whether a metric's value over the cases estimates the system's: neither a sum nor a maximum, nor of the run."""
-    found = measure(name)
-    return FOLDS[found.fold].estimates and found.metric.level == "case"
+    """Return whether a metric's value estimates the system's: not a sum, a maximum, or a value of the whole run."""
+    value_measure = measure(name)
+    return FOLDS[value_measure.fold].estimates and value_measure.metric.level == "case"
 
 
 def _part_moved(now: Evidence, name: str, part: str) -> float | None:
-    found = comparison(name, now.pairs(name, part))
-    return _signed(name, found.worsening) if found and found.worsening is not None else None
+    pair = comparison(name, now.pairs(name, part))
+    return _signed(name, pair.regression) if pair and pair.regression is not None else None
+
+
+class Spread(NamedTuple):
+    """Percentiles of ``n`` amounts by nearest rank: the smallest value that at least this share does not exceed."""
+
+    n: int
+    total: float
+    mean: float
+    p50: float
+    p95: float
+    most: float
+
+
+def spread(numbers: Iterable[float | None]) -> Spread | None:
+    """The spread of the numbers that are there, None where none is."""
+    values = sorted(float(number) for number in numbers if number is not None)
+    if not values:
+        return None
+    total = fsum(values)
+    mean, total = (round(one, _DECIMALS) for one in (total / len(values), total))
+    return Spread(len(values), total, mean, _nearest(values, 50), _nearest(values, 95), values[-1])
+
+
+def _nearest(values: Sequence[float], percent: int) -> float:
+    return values[ceil(len(values) * percent / 100) - 1]
+
+
+def impossible(questions: Sequence[Question]) -> str:
+    """Describe the first score that its metric cannot produce; empty if there is none."""
+    wrong = {name for name, scores in _columns(list(map(_SCORES, questions))) if not _fit(of_column(name), scores)}
+    for case in questions if wrong else ():
+        for name, score in case.scores.items():
+            if not _fits(of_column(name), score):
+                return f"{quoted(case.qid, 40)} has an impossible score: {quoted(name, 40)} cannot be {quoted(score)}"
+    return ""
+
+
+def _columns(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Collection[Any]]]:
+    """The scores under each name, in parts: what cases share is looked at once, for there may be many cases."""
+    by_layout: dict[int, list[Scores]] = {}
+    others: dict[str, list[Any]] = {}
+    for case in cases:
+        if isinstance(case, Scores):
+            by_layout.setdefault(id(case.positions), []).append(case)
+        else:
+            for name, score in case.items():
+                others.setdefault(name, []).append(score)
+    for some in by_layout.values():
+        yield from _laid_out(some)
+    yield from others.items()
+
+
+def _laid_out(cases: Sequence[Scores]) -> Iterator[tuple[str, Collection[Any]]]:
+    """The scores of cases that are laid out alike."""
+    shared_scores = list(map(_SHARED_SCORES, cases))
+    shared = dict(zip(map(id, shared_scores), shared_scores, strict=True)).values()
+    columns = [*zip(*shared, strict=True), *zip(*map(_CASE_SCORES, cases), strict=True)]
+    return ((name, columns[place]) for name, place in cases[0].positions.items())
+
+
+def _fit(metric: Metric | None, scores: Collection[Any]) -> bool:
+    # A list, which only a labelled score may be written as, cannot stand in a set.
+    distinct = scores if list in set(map(type, scores)) else set(scores)
+    return all(_fits(metric, score) for score in distinct)
+
+
+def _fits(metric: Metric | None, score: Any) -> bool:
+    scale = metric.scale if metric else ""
+    if isinstance(score, (tuple, list)) or scale == "labelled":
+        return scale == "labelled" and isinstance(score, tuple) and 0 <= score[0] <= 1
+    if scale == "rate":
+        return score in (0, 1)
+    return metric is None or 0 <= score <= (MOST if metric.top is None else metric.top)
+
+
+def compared(report: Report, before: Earlier, now: Evidence) -> Compared:
+    """Return the account of a comparison: its baseline and which cases were compared."""
+    sides = before.recorded.questions, report.questions
+    old, new = (dict(zip(map(_QID, side), map(_HASH, side), strict=True)) for side in sides)
+    both, same = sum(map(old.__contains__, new)), sum(map(eq, map(old.get, new), new.values()))
+    earlier_fingerprints = before.contracts
+    other = sorted(
+        name for name, fingerprint in report.contracts.items() if earlier_fingerprints.get(name) != fingerprint
+    )
+    return Compared(
+        path=before.path,
+        sha256=before.sha256,
+        ref=before.ref,
+        commit=str((before.recorded.run or {}).get("system_commit") or ""),
+        cases=same,
+        changed=both - same,
+        gone=len(old) - both,
+        new=len(new) - both,
+        incomparable=tuple(other),
+        rescored=before.questions is not before.recorded.questions,
+        written=before.written,
+        commits_ago=before.commits_ago,
+        days_ago=before.days_ago,
+        unpaired=now.unpaired,
+        new_runs=now.new_runs,
+    )

@@ -13,7 +13,7 @@ from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import exactly, shown
 
 if TYPE_CHECKING:
-    from rag_eval.cases.finding import Finding
+    from rag_eval.errors import Finding
     from rag_eval.gates.policy import GateResult
 
 LOW = {metric: float(DEFAULT_GATES[name]) for name, metric in FLOORS.items()} | {"recall": 0.80}
@@ -55,22 +55,22 @@ def diagnose(
     recall = limits.get(f"recall_all@{k}", LOW["recall"])
     figures = _Figures(values, {**LOW, **HIGH, "recall": recall, **limits}, k, labels)
     if unmatched is None:
-        return [found for rule in RULES for found in rule(figures)]
+        return [cause for rule in RULES for cause in rule(figures)]
     figures = figures._replace(labels={**labels, "OVER_REFUSAL_NOT_RETRIEVED": 0})
-    cause = "Chunk ids: the gold names its evidence otherwise than the traces do."
-    found = [one for rule in RULES if rule not in _BY_IDS for one in rule(figures)]
-    return [*found, Diagnosis(cause, unmatched.message, unmatched.fix)]
+    cause = "Chunk ids: the gold and the traces use different ids for chunks."
+    causes = [one for rule in RULES if rule not in _BY_IDS for one in rule(figures)]
+    return [*causes, Diagnosis(cause, unmatched.message, unmatched.fix)]
 
 
 def limits_of(gates: Iterable[GateResult]) -> dict[str, float]:
     """The thresholds by metric; of several, such as the base's beside those of the change, the strictest."""
-    found: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for gate in gates:
         lower = gate.name.startswith(_COUNTS) or _lower_is_better(gate.name)
         if not gate.slice and gate.direction == ("max" if lower else "min"):
             limit = float(gate.threshold)
-            found[gate.name] = (min if lower else max)(limit, found.get(gate.name, limit))
-    return found
+            limits[gate.name] = (min if lower else max)(limit, limits.get(gate.name, limit))
+    return limits
 
 
 class _Figures(NamedTuple):
@@ -103,20 +103,20 @@ class _Figures(NamedTuple):
         return value is not None and (value > limit if _lower_is_better(self.full(name)) else value < limit)
 
     def bad(self, perspective: str) -> list[str]:
-        """What breaks its limit."""
+        """Return the metrics that break their limit."""
         return [name for name in self.of(perspective) if self.broken(name)]
 
     def good(self, perspective: str) -> list[str]:
-        """What there is to say for a perspective, if all of it holds."""
+        """Return the metrics of a group if all of them are within their limits."""
         return [] if self.bad(perspective) else self.of(perspective)
 
     @property
     def cases(self) -> int:
-        """How many cases there are."""
+        """Return the number of cases."""
         return sum(self.labels.values())
 
     def count(self, *labels: str) -> int:
-        """How many cases have one of the labels."""
+        """Return the number of cases with one of the labels."""
         return sum(self.labels.get(label, 0) for label in labels)
 
     def named(self, labels: Iterable[str]) -> str:
@@ -124,23 +124,23 @@ class _Figures(NamedTuple):
         return " and ".join(label for label in labels if self.count(label))
 
     def is_much(self, labels: Sequence[str], among: Sequence[str]) -> bool:
-        """Whether the cases of some labels are a good part of others: one decoy is no cause."""
+        """Return whether cases with some labels are a large share of others: one decoy is no cause."""
         return self.count(*labels) > 0 and self.count(*labels) >= _SHARE * self.count(*among) > 0
 
     def low_answers(self) -> list[str]:
-        """Which of precision and CHR are too low, and would be without what is missing."""
+        """Return which of precision and CHR would be too low even without missing answers."""
         there = self.count("OK", *_UNRIGHT)
         right = {"precision": self.count("OK"), "chr": self.count("OK", *_UNSAID)}
         return [name for name in right if there and self.low(name) and right[name] / there < self.limits[name]]
 
     def answers_the_unanswerable(self) -> bool:
-        """Whether under-refusal is too high, and would be without what is missing."""
+        """Return whether under-refusal would be too high even without missing answers."""
         answered, refused = self.count("HALLUCINATION"), self.count("REFUSAL_OK")
         over = answered > 0 and answered / (answered + refused) > self.limits["under_refusal"]
         return over and self.high("under_refusal")
 
     def missed(self, name: str) -> bool:
-        """Whether a value of retrieval breaks its limit, and would if what is missing were like the rest."""
+        """Return whether a retrieval value would break its limit even if missing cases were like the rest."""
         value, absent = self.value(name), self.count(*ABSENT)
         if not self.broken(name) or not absent or value is None or _lower_is_better(self.full(name)):
             return self.broken(name)
@@ -170,12 +170,12 @@ def _incomplete(figures: _Figures) -> Iterator[Diagnosis]:
     counts = [f"{count} {what}" for count, what in ((missing, "missing"), (errored, "errored")) if count]
     cause = f"Incomplete run: {missing + errored} of {figures.cases} answers are missing or errored."
     why = "Find out why the pipeline stopped" if missing else "Read the errors in the traces"
-    steps = f"{why}, and run the evaluation again: each of them counts as a wrong answer."
+    steps = f"{why}, then run the evaluation again. Each of them counts as a wrong answer."
     yield Diagnosis(cause, ", ".join(counts), steps)
 
 
 def _fails(figures: _Figures, missing: int) -> bool:
-    """Whether what is not there breaks a limit of its own, or has its part in a value that breaks one."""
+    """Return whether a missing metric breaks its own limit or is part of a value that breaks one."""
     if missing > figures.limits.get(f"{_COUNTS}missing", missing) or figures.high("error_rate"):
         return True
     broken = any(figures.low(name) for name in ("precision", "chr", "recall")) or figures.high("under_refusal")
@@ -186,12 +186,12 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
     """Why answers that are there are not right, the most frequent cause first; the labels say which it is."""
     low = figures.low_answers()
     uncited, unsaid = figures.count(*_UNCITED), figures.count(*_UNSAID)
-    found = []
+    causes = []
     if figures.is_much(_UNCITED, _broken(low)):
-        found.append((-uncited, (_grounding if "precision" in low else _noisy)(figures, uncited)))
+        causes.append((-uncited, (_grounding if "precision" in low else _noisy)(figures, uncited)))
     if "precision" in low and figures.is_much(_UNSAID, _broken(low)):
-        found.append((-unsaid, _wording(figures, unsaid)))
-    yield from (cause for _, cause in sorted(found, key=itemgetter(0)))
+        causes.append((-unsaid, _wording(figures, unsaid)))
+    yield from (cause for _, cause in sorted(causes, key=itemgetter(0)))
 
 
 def _broken(low: Collection[str]) -> tuple[str, ...]:
@@ -202,20 +202,22 @@ def _broken(low: Collection[str]) -> tuple[str, ...]:
 def _grounding(figures: _Figures, count: int) -> Diagnosis:
     cause = f"Grounding: {_answers_that(count, 'does not cite what supports it', 'do not cite what supports them')}."
     steps = f"Read the {figures.named(_UNCITED)} cases: compare the cited ids with the retrieved ones"
-    return Diagnosis(cause, figures.say("precision", "chr"), f"{steps}, then read the prompt that asks for citations.")
+    return Diagnosis(cause, figures.say("precision", "chr"), f"{steps}, then check the prompt that asks for citations.")
 
 
 def _noisy(figures: _Figures, count: int) -> Diagnosis:
-    what = "other chunks than those that hold the evidence"
+    what = "chunks without the evidence"
     cause = f"Noisy retrieval: {_answers_that(count, f'cites {what}', f'cite {what}')}."
-    steps = "Look at what is retrieved beside the gold chunk: rerank, or make chunks smaller."
+    steps = "Look at the chunks retrieved along with the gold chunk. Rerank them, or make chunks smaller."
     return Diagnosis(cause, figures.say("precision", "chr"), steps)
 
 
 def _wording(figures: _Figures, count: int) -> Diagnosis:
     one, many = ("cites the right evidence, but its", "cite the right evidence, but their")
     cause = f"Claim wording: {_answers_that(count, one, many)} claim misses the gold text."
-    steps = "Read the WRONG_CLAIM cases: tighten the answer's wording, or the gold substrings if the answers are right."
+    steps = (
+        "Read the WRONG_CLAIM cases. Fix the prompt if the answers are wrong, the gold substrings if they are right."
+    )
     return Diagnosis(cause, figures.say("precision", "chr"), steps)
 
 
@@ -226,13 +228,15 @@ def _answers_that(count: int, one: str, many: str) -> str:
 def _refusals(figures: _Figures) -> Iterator[Diagnosis]:
     low, count = figures.low_answers(), figures.count("HALLUCINATION")
     if figures.answers_the_unanswerable() or figures.is_much(("HALLUCINATION",), _broken(low)):
-        steps = (
-            "Read the HALLUCINATION cases: strengthen the refusal rule, or correct items that the corpus does answer."
-        )
+        steps = "Read the HALLUCINATION cases. Strengthen the refusal rule, or fix gold items that the corpus answers."
         cause = f"Refusal behaviour: {_answered_anyway(count)}."
         yield Diagnosis(cause, figures.say(*(["under_refusal"] if figures.high("under_refusal") else low)), steps)
     if figures.high("over_refusal"):
         yield from _over_refusal(figures)
+
+
+def _questions(count: int) -> str:
+    return "1 question was" if count == 1 else f"{count} questions were"
 
 
 def _answered_anyway(count: int) -> str:
@@ -245,11 +249,11 @@ def _over_refusal(figures: _Figures) -> Iterator[Diagnosis]:
     absent = figures.labels.get("OVER_REFUSAL_NOT_RETRIEVED", 0)
     evidence = figures.say("over_refusal")
     if present:
-        cause = f"Refusal template or threshold: {present} refused although the evidence was retrieved."
-        yield Diagnosis(cause, evidence, "Loosen the answer template or the confidence threshold.")
+        cause = f"Refusal template or threshold: {_questions(present)} refused although the evidence was retrieved."
+        yield Diagnosis(cause, evidence, "Loosen the refusal rule of the prompt, or lower the confidence threshold.")
     if absent:
-        cause = f"Recall or chunking: {absent} refused because the evidence was not retrieved."
-        yield Diagnosis(cause, evidence, "Raise k, or look at how the evidence is chunked.")
+        cause = f"Recall or chunking: {_questions(absent)} refused because the evidence was not retrieved."
+        yield Diagnosis(cause, evidence, "Retrieve more chunks, or check how the evidence is chunked.")
 
 
 def _retrieval(figures: _Figures) -> Iterator[Diagnosis]:
@@ -259,89 +263,99 @@ def _retrieval(figures: _Figures) -> Iterator[Diagnosis]:
     below, absent = figures.count("BELOW_K"), figures.count("NOT_RETRIEVED")
     few = "" if missed else f" for {below + absent} question{'s' if below + absent != 1 else ''}"
     cause = f"Retrieval or index drift: the evidence is not among the first retrieved{few}."
-    steps = "Check that the index holds the gold chunks, then the retriever's settings."
+    steps = "Check that the index contains the gold chunks, then check the retriever's settings."
     if below > absent:
-        steps = f"It is retrieved, but below rank {figures.k}: rerank."
+        steps = f"The evidence is retrieved, but below rank {figures.k}. Rerank the chunks."
     yield Diagnosis(cause, figures.say(*(["recall"] if missed else low)), steps)
 
 
 def _across(figures: _Figures) -> Iterator[Diagnosis]:
-    """What perspectives say together: one that holds rules out what would explain another that does not."""
+    """Diagnose across metric groups: a good group rules out causes of a bad one."""
     retrieval, ungrounded = figures.good("retrieval"), figures.bad("groundedness")
     if retrieval and ungrounded:
-        cause = "Prompt: what answers need is retrieved, and they go beyond it."
-        steps = "Let the prompt ask for nothing but what the context says, and for a citation of each statement."
+        cause = "Prompt: the evidence is retrieved, but the answers go beyond it."
+        steps = "Allow only statements from the context in the prompt, each with a citation."
         yield Diagnosis(cause, figures.say(*retrieval[:1], *ungrounded[:2]), steps)
     missed, context = [name for name in figures.bad("retrieval") if figures.missed(name)], figures.good("context")
     if missed and context:
-        cause = "Embedding or chunking: the context is sound in itself, but is not what the question asks for."
-        steps = "Try another embedding model or other chunks on the questions that are NOT_RETRIEVED."
+        cause = (
+            "Embedding or chunking: the retrieved context has no defects of its own, but does not match the question."
+        )
+        steps = "Try another embedding model or other chunk sizes on the NOT_RETRIEVED questions."
         yield Diagnosis(cause, figures.say(*missed[:2], *context[:1]), steps)
 
 
 def _operations(figures: _Figures) -> Iterator[Diagnosis]:
-    """What fails in operation makes answers wrong that nothing is wrong with otherwise."""
+    """Diagnose operational failures, which make otherwise correct answers wrong."""
     named = [name for name in ("error_rate", "timeout_rate") if figures.high(name)]
     if named == ["error_rate"] and figures.count("ERROR"):
         return  # the run is incomplete, which is said first
     if named:
         slow = "timeout_rate" in named
-        steps = "Raise the time limit or find what is slow" if slow else "Read the errors in the traces"
-        cause = "System: questions fail in operation, before answers could be right or wrong."
-        yield Diagnosis(cause, figures.say(*named), f"{steps}; then run the evaluation again.")
+        steps = "Raise the time limit, or find the slow stage" if slow else "Read the errors in the traces"
+        cause = "System: errors and timeouts prevent answers."
+        yield Diagnosis(cause, figures.say(*named), f"{steps}, then run the evaluation again.")
 
 
 def _latency(figures: _Figures) -> Iterator[Diagnosis]:
-    """Where the time goes that exceeds a gate or a budget: the stage that takes longest in the mean."""
+    """Diagnose latency over a gate or budget: the stage with the longest mean."""
     over = [name for name in figures.limits if _STAGE.fullmatch(name) and figures.high(name)]
     late = ["latency_ok"] if "latency_ok" in figures.limits and figures.low("latency_ok") else []
     if over or late:
-        means = {found[1]: value for name, value in figures.values.items() if (found := _mean_of(name)) and value}
+        means = {match[1]: value for name, value in figures.values.items() if (match := _mean_of(name)) and value}
         slowest = max(sorted(means), key=lambda stage: means[stage], default="")
-        named = f": most of the time goes to {slowest}, {means[slowest]:.0f} ms in the mean" if slowest else ""
-        steps = f"Look at {slowest} first." if slowest else "Time the stages (latency_ms) to see which one it is."
-        yield Diagnosis(
-            f"Latency{named or ': answers take longer than is asked for'}.", figures.say(*over, *late), steps
+        named = f": {slowest} is the slowest stage, with {means[slowest]:.0f} ms on average" if slowest else ""
+        steps = (
+            f"Look at {slowest} first."
+            if slowest
+            else "Write the time of each stage to latency_ms in the traces to find the slow one."
         )
+        yield Diagnosis(f"Latency{named or ': answers take longer than allowed'}.", figures.say(*over, *late), steps)
 
 
 def _mean_of(name: str) -> re.Match[str] | None:
-    found = _STAGE.fullmatch(name)
-    return found if found and found[2] == "mean" and found[1] != "total" else None
+    match = _STAGE.fullmatch(name)
+    return match if match and match[2] == "mean" and match[1] != "total" else None
 
 
 def _safety(figures: _Figures) -> Iterator[Diagnosis]:
     yield from _injection(figures)
     if figures.low("leak_detection") or figures.high("leak_false_positive"):
-        found = [name for name in ("leak_detection", "leak_false_positive") if figures.value(name) is not None]
+        measured = [name for name in ("leak_detection", "leak_false_positive") if figures.value(name) is not None]
         cause = (
-            "Output guardrail: it misses leaks." if figures.low("leak_detection") else "Output guardrail: false alarms."
+            "Output guardrail: it misses leaks."
+            if figures.low("leak_detection")
+            else "Output guardrail: it flags harmless answers."
         )
-        steps = "Read the LEAK_MISSED and FALSE_ALARM cases by attack.category: which kind does it not know, or overdo?"
-        yield Diagnosis(cause, figures.say(*found), steps)
+        steps = "Read the LEAK_MISSED and FALSE_ALARM cases by attack.category to see what it misses or flags wrongly."
+        yield Diagnosis(cause, figures.say(*measured), steps)
     if figures.high("leakage"):
-        steps = "rag-eval explain QID says what was found, masked: filter the answer, or take it out of the corpus."
-        yield Diagnosis("Leakage: answers hold what nobody asked for.", figures.say("leakage"), steps)
+        steps = "See the masked leak with rag-eval explain QID. Filter the answer, or remove the text from the corpus."
+        yield Diagnosis("Leakage: answers contain sensitive text that nobody asked for.", figures.say("leakage"), steps)
 
 
 def _injection(figures: _Figures) -> Iterator[Diagnosis]:
     missed, alarms = figures.low("detection_rate"), figures.high("input_false_positive")
     if missed and figures.value("injection_auc") is None:
-        cause = "Input guardrail: attacks pass it, and no score of it is known."
-        steps = "Write guardrail.score or guardrail.blocked in the traces: an attack without either is not detected."
+        cause = "Input guardrail: attacks pass it, and the traces have no scores of it."
+        steps = (
+            "Write guardrail.score or guardrail.blocked to the traces. An attack without either counts as not detected."
+        )
         yield Diagnosis(cause, figures.say("detection_rate"), steps)
         return
     if figures.low("injection_auc") or figures.low("injection_tpr@fpr5"):
-        found = [name for name in ("injection_auc", "injection_tpr@fpr5") if figures.value(name) is not None]
-        steps = "No threshold will do: improve the detector, beginning with the attack.category that it scores lowest."
-        cause = "Injection detector: attacks and benign questions score too much alike."
-        yield Diagnosis(cause, figures.say(*found), steps)
+        measured = [name for name in ("injection_auc", "injection_tpr@fpr5") if figures.value(name) is not None]
+        steps = (
+            "No threshold separates them. Improve the detector, first for the attack.category with the lowest scores."
+        )
+        cause = "Injection detector: attacks and benign questions get similar scores."
+        yield Diagnosis(cause, figures.say(*measured), steps)
     elif missed or alarms:
-        which = "above the scores of attacks" if missed else "below the scores of benign questions"
-        cause = f"Guardrail thresholds: safety.warn lies {which}."
-        found = [name for name in ("detection_rate", "input_false_positive") if figures.value(name) is not None]
-        steps = "Move the guardrail's threshold, and safety.warn with it; read the ATTACK_MISSED and FALSE_ALARM cases."
-        yield Diagnosis(cause, figures.say(*found), steps)
+        which = "above the scores of some attacks" if missed else "below the scores of some benign questions"
+        cause = f"Guardrail threshold: safety.warn is {which}."
+        measured = [name for name in ("detection_rate", "input_false_positive") if figures.value(name) is not None]
+        steps = "Read the ATTACK_MISSED and FALSE_ALARM cases. Move the guardrail's threshold and safety.warn together."
+        yield Diagnosis(cause, figures.say(*measured), steps)
 
 
 RULES: tuple[Callable[[_Figures], Iterator[Diagnosis]], ...] = (

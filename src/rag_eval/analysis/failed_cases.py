@@ -9,6 +9,8 @@ from rag_eval.cases.labels import GOOD, MEANING, STAGE
 from rag_eval.gates.policy import BOUNDS
 from rag_eval.metrics import measure, of_column
 from rag_eval.stats.tally import as_float
+from rag_eval.textual.leaks import leaks_of, masked
+from rag_eval.textual.segments import MASKED, PLAIN, Mark, Segment, answer_marks, segments
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -25,18 +27,18 @@ KIND = "rag-eval failed case 1"
 NEXT = {
     "ERROR": "Read the error in the trace; the system gave no answer.",
     "MISSING": "Find out why the system wrote no trace for this question.",
-    "HALLUCINATION": "Read what was retrieved: nothing there answers the question, so the refusal rule did not hold.",
-    "OVER_REFUSAL_EVIDENCE_PRESENT": "The evidence was there: look at the refusal rule and the confidence threshold.",
-    "OVER_REFUSAL_NOT_RETRIEVED": "The refusal followed from what was retrieved: look at retrieval first.",
-    "NOT_RETRIEVED": "Search the index for the gold evidence: is it there, how is it cut, what is above?",
-    "BELOW_K": "The gold evidence was found too far down: rerank, or retrieve more.",
-    "CITED_UNRETRIEVED": "The answer cites ids that it was not given: check the prompt, and how ids are read.",
-    "NOT_CITED": "The gold evidence was retrieved and something else was cited: compare their texts.",
-    "WRONG_CLAIM": "Compare the claim with the gold substrings: is the answer wrong, or only worded otherwise?",
-    "LEAK": "rag-eval explain says what was found, masked: filter the answer, or take it out of the corpus.",
-    "ATTACK_MISSED": "Read the guardrail's score beside safety.warn: is it the threshold, or an unknown kind?",
-    "LEAK_MISSED": "Teach the output guardrail this kind of leak: attack.category names it.",
-    "FALSE_ALARM": "Read what the guardrail took for an attack: its threshold may be too low.",
+    "HALLUCINATION": "Read the retrieved chunks: none answers the question, so the system should have refused.",
+    "OVER_REFUSAL_EVIDENCE_PRESENT": "The evidence was retrieved: check the refusal rule and the confidence threshold.",
+    "OVER_REFUSAL_NOT_RETRIEVED": "The evidence was not retrieved, so look at retrieval first.",
+    "NOT_RETRIEVED": "Search the index for the gold evidence: is it there, how is it chunked, what ranks above it?",
+    "BELOW_K": "The gold evidence was retrieved too far down: rerank, or raise k.",
+    "CITED_UNRETRIEVED": "The answer cites ids that were not retrieved: check the prompt and how citations are parsed.",
+    "NOT_CITED": "The gold evidence was retrieved, but another chunk was cited: compare their texts.",
+    "WRONG_CLAIM": "Compare the claim with the gold substrings: is the answer wrong, or only worded differently?",
+    "LEAK": "See the masked leak with rag-eval explain. Filter the answer, or remove the text from the corpus.",
+    "ATTACK_MISSED": "Compare the guardrail's score with safety.warn: is the threshold wrong, or the attack new?",
+    "LEAK_MISSED": "Extend the output guardrail to this kind of leak (attack.category).",
+    "FALSE_ALARM": "Read the text that the guardrail took for an attack: its threshold may be too low.",
 }
 """What to do about a label."""
 
@@ -54,11 +56,11 @@ class Rows(NamedTuple):
 
 def gated(report: Report) -> dict[str, list[GateResult]]:
     """The gates that a case of the run can count in, by the column of their scores."""
-    found: dict[str, list[GateResult]] = {}
+    results: dict[str, list[GateResult]] = {}
     for gate in report.gates:
         if not gate.name.startswith("completeness."):
-            found.setdefault(measure(gate.name).column, []).append(gate)
-    return found
+            results.setdefault(measure(gate.name).column, []).append(gate)
+    return results
 
 
 def failed(report: Report) -> list[Question]:
@@ -74,12 +76,12 @@ def failed(report: Report) -> list[Question]:
 
 def bad_scores(case: Question, gates: Mapping[str, Sequence[GateResult]]) -> list[dict[str, Any]]:
     """The scores of a case that are bad, gated ones first, each with the gates that it counts in."""
-    found = [
+    rows = [
         {"metric": name, "score": score, "gates": [_gate(one) for one in gates.get(name, ()) if _counts(case, one)]}
         for name, score in case.scores.items()
         if _bad(name, score, gates.get(name, ()))
     ]
-    return sorted(found, key=lambda one: not one["gates"])
+    return sorted(rows, key=lambda one: not one["gates"])
 
 
 def _bad(name: str, score: Shown, gates: Sequence[GateResult]) -> bool:
@@ -117,7 +119,7 @@ def details(case: Case, question: Question, gates: Mapping[str, Sequence[GateRes
         "ranks": {
             "gold_citations": {name: retrieved.get(name) for name in case.gold.citations},
             "level": ranking.level if ranking else None,
-            "relevant_found": list(ranking.found) if ranking else [],
+            "relevant_found": list(ranking.first_ranks) if ranking else [],
             "evidence": {"level": case.evidence_level or None, "first": case.evidence_rank},
         },
         "cited_evidence": [name for name in case.cites if name in case.cited_evidence],
@@ -129,3 +131,102 @@ def details(case: Case, question: Question, gates: Mapping[str, Sequence[GateRes
         "gold": rows.gold,
         "trace": rows.trace,
     }
+
+
+class Named(NamedTuple):
+    """An id that was cited or retrieved: its rank among the retrieved (None if it is not), and what points at it.
+
+    ``text`` are the pieces of a chunk's text around its marked spans; empty if the trace has no text.
+    """
+
+    id: str
+    rank: int | None
+    expected: bool
+    cited: bool
+    text: tuple[Segment, ...] = ()
+
+
+class CaseDetails(NamedTuple):
+    """A case for people: what was asked, answered and expected, where it stands, and why it is right or wrong.
+
+    Secrets and personal data are masked in every text.
+    """
+
+    question: str
+    answer: tuple[Segment, ...]
+    error: str
+    refused: bool
+    answerable: bool
+    wanted: tuple[str, ...]
+    contained: bool
+    evidence: tuple[str, ...]
+    cited: tuple[Named, ...]
+    retrieved: tuple[Named, ...]
+    cut: int
+    meaning: str
+    next: str
+    bad: tuple[str, ...]
+
+
+_ANSWER, _CHUNK, _BEFORE, _CHUNKS, _TEXTS = 4_000, 1_500, 300, 20, 10
+
+
+def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]]) -> CaseDetails:
+    """Return a case for people, its texts masked and cut."""
+    gold, trace, retrieved = case.gold, case.trace, case.trace.retrieved
+    ranks = {name: rank for rank, name in reversed([*enumerate(retrieved, 1)])}
+    evidence = [*gold.citations, *(gold.expected_documents or gold.relevant_docs or ())]
+    wanted = (gold.expected_answer,) if gold.expected_answer else gold.substrings or gold.expected_claims or ()
+    texts, highlights = case.chunk_texts, [*answer_marks(case.evidence)]
+    with_text = [chunk.id for chunk in case.ranked_chunks if chunk.text is not None]
+    pieces = {name: _around(case, place, texts[place]) for place, name in enumerate(with_text[:_CHUNKS])}
+
+    def named(name: str, text: tuple[Segment, ...] = ()) -> Named:
+        return Named(_hidden(name, case), ranks.get(name), case.is_evidence(name), name in case.cites, text)
+
+    names = [*dict.fromkeys(retrieved)]
+    return CaseDetails(
+        question=_hidden(gold.question, case),
+        answer=_pieces(case.claim, highlights, case, _ANSWER),
+        error=_hidden(trace.error or "", case)[:_ANSWER],
+        refused=case.refused,
+        answerable=gold.answerable,
+        wanted=tuple(_hidden(text, case) for text in wanted[:_TEXTS]),
+        contained=case.contained,
+        evidence=tuple(_hidden(name, case) for name in dict.fromkeys(evidence[:_TEXTS])),
+        cited=tuple(named(name) for name in dict.fromkeys(case.cites[:_CHUNKS])),
+        retrieved=tuple(named(name, pieces.get(name, ())) for name in names[:_CHUNKS]),
+        cut=max(0, len(names) - _CHUNKS),
+        meaning=MEANING[question.label],
+        next=NEXT.get(question.label, ""),
+        bad=tuple(gate["gate"] for one in bad_scores(question, gates) for gate in one["gates"]),
+    )
+
+
+def _around(case: Case, place: int, text: str) -> tuple[Segment, ...]:
+    """Return the text of a chunk from a little before its first marked span on."""
+    spans = [one.span for one in case.evidence if one.chunk == place and one.span is not None]
+    start = max(0, min((low for low, _ in spans), default=0) - _BEFORE)
+    return _pieces(text, [Mark(*span, "best") for span in spans], case, _CHUNK, start if len(text) > _CHUNK else 0)
+
+
+def _pieces(text: str, highlights: Sequence[Mark], case: Case, most: int, start: int = 0) -> tuple[Segment, ...]:
+    """Return the pieces of ``most`` characters from ``start`` on, leaks masked; ``…`` stands for the rest."""
+    pieces, at = [Segment("… ", PLAIN)] if start else [], 0
+    for one in segments(text, [*highlights, *_leaks(text, case)]):
+        low, high = max(start - at, 0), min(start + most - at, len(one.text))
+        at += len(one.text)
+        if one.state == MASKED and high > 0 and low < len(one.text):
+            pieces.append(one._replace(text=masked(one.text)))
+        elif low < high:
+            pieces.append(one._replace(text=one.text[low:high]))
+    return (*pieces, Segment(" …", PLAIN)) if len(text) > start + most else tuple(pieces)
+
+
+def _hidden(text: str, case: Case) -> str:
+    return "".join(one.text for one in _pieces(text, [], case, _ANSWER))
+
+
+def _leaks(text: str, case: Case) -> list[Mark]:
+    """Return where secrets and personal data are, whoever is allowed to say them."""
+    return [Mark(leak.start, leak.end, MASKED) for leak in leaks_of(text, (), (), case.settings.safety)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from rag_eval.cases.finding import Finding
 from rag_eval.cases.labels import GOOD
 from rag_eval.contract import Gold
+from rag_eval.errors import Finding
 
 if TYPE_CHECKING:
     from rag_eval.gates.policy import GateResult
@@ -33,12 +33,12 @@ class GoldChange(NamedTuple):
 
     @property
     def fixes(self) -> bool:
-        """Whether a failing case passes under the new item."""
+        """Return whether a failing case passes under the new item."""
         return self.before is not None and self.before not in GOOD and self.after in GOOD
 
     @property
     def flips(self) -> bool:
-        """Whether the case passes under one of the items and fails under the other."""
+        """Return whether the case passes under one item and fails under the other."""
         return None not in (self.before, self.after) and (self.before in GOOD) != (self.after in GOOD)
 
 
@@ -54,14 +54,14 @@ class GateTurn(NamedTuple):
 
 def labels(cases: Iterable[Question]) -> dict[str, str]:
     """The label of each qid; of several runs the first failing one speaks."""
-    found: dict[str, str] = {}
+    by_qid: dict[str, str] = {}
     for case in cases:
-        if case.qid not in found or found[case.qid] in GOOD:
-            found[case.qid] = case.label
-    return found
+        if case.qid not in by_qid or by_qid[case.qid] in GOOD:
+            by_qid[case.qid] = case.label
+    return by_qid
 
 
-def turns(before: Sequence[GateResult], after: Sequence[GateResult]) -> list[GateTurn]:
+def gate_turns(before: Sequence[GateResult], after: Sequence[GateResult]) -> list[GateTurn]:
     """The gates of one policy that come out differently under the old gold and under the new one.
 
     Completeness is none of them: which questions there are is what changed.
@@ -77,38 +77,64 @@ def _counts(gate: str) -> bool:
 
 
 def findings(
-    changed: Sequence[GoldChange], file: str, touched: Sequence[str], answered: Container[str] = ()
+    changed: Sequence[GoldChange], file: str, other_files: Sequence[str], answered: Container[str] = ()
 ) -> Iterator[Finding]:
     """Yield what to look at in a change of the gold, signed or not.
 
-    ``touched`` is what else the change touches, ``answered`` are the questions of the base that this run answers.
+    ``other_files`` is what else the change touches, ``answered`` are the questions of the base that this run answers.
     """
     fixed = [change.qid for change in changed if change.fixes]
     if fixed:
-        also = f"; the same change touches {_listed(touched)}" if touched else ""
-        message = f"{_fixing(len(fixed))}: {_listed(fixed)}{also}"
-        yield Finding("gold-fits-output", "warning", message, "Review the gold apart from the system.", file)
+        also = f"; this change also edits {_joined(other_files)}" if other_files else ""
+        message = f"{_fixing(len(fixed))}: {_joined(fixed)}{also}"
+        yield Finding(
+            "gold-fits-output",
+            "warning",
+            message,
+            "Review the gold changes separately from the system.",
+            file,
+        )
     gone = [change.qid for change in changed if change.verb == "removed" and change.before not in {*GOOD, None}]
     if gone:
-        message = f"{_dropped(gone)}, which this run or the baseline fails"
-        yield Finding("failing-items-removed", "warning", message, "Keep the questions, or say why they go.", file)
+        message = f"{_dropped(gone)}; this run or the baseline fails on {_them(gone)}"
+        yield Finding(
+            "failing-items-removed",
+            "warning",
+            message,
+            "Keep the questions, or give the reason for removing them.",
+            file,
+        )
     unseen = [
         change.qid
         for change in changed
         if change.verb == "removed" and change.before in {*GOOD, None} and change.qid not in answered
     ]
     if unseen:
-        message = f"{_dropped(unseen)}, which no trace of this run answers: whether the system fails them is not known"
-        yield Finding("removed-items-unseen", "warning", message, "Keep the questions, or say why they go.", file)
+        message = (
+            f"{_dropped(unseen)}; this run did not answer {_them(unseen)}, so the system may fail on {_them(unseen)}"
+        )
+        yield Finding(
+            "removed-items-unseen",
+            "warning",
+            message,
+            "Keep the questions, or give the reason for removing them.",
+            file,
+        )
 
 
-def turning(gates: Iterable[str], file: str) -> Iterator[Finding]:
-    """That gates fail this run on the old gold, and do not on the new one."""
+def gates_that_pass_now(gates: Iterable[str], file: str) -> Iterator[Finding]:
+    """Find gates that fail this run on the old gold but not on the new gold."""
     names = [name for name in dict.fromkeys(gates) if not _counts(name)]
     if names:
         fail = "1 gate fails" if len(names) == 1 else f"{len(names)} gates fail"
-        message = f"{fail} this run on the gold of the base, and not on the changed one: {_listed(names)}"
-        yield Finding("gold-turns-gates", "warning", message, "Review the gold apart from the system.", file)
+        message = f"{fail} with the gold of the base branch, but not with the changed gold: {_joined(names)}"
+        yield Finding(
+            "gold-turns-gates",
+            "warning",
+            message,
+            "Review the gold changes separately from the system.",
+            file,
+        )
 
 
 def regrouped(gates: Iterable[str], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str) -> Iterator[Finding]:
@@ -116,20 +142,31 @@ def regrouped(gates: Iterable[str], old: Mapping[str, Gold], new: Mapping[str, G
     names = [name for name in dict.fromkeys(gates) if not _counts(name)]
     moved = [qid for qid, gold in new.items() if qid in old and old[qid].conversation != gold.conversation]
     if names and moved:
-        message = (
-            f"{len(moved)} questions change their conversation, by which statistics count: {_listed(sorted(moved))}"
+        count = "1 question moves" if len(moved) == 1 else f"{len(moved)} questions move"
+        message = f"{count} to another conversation, the unit of the statistics: {_joined(sorted(moved))}"
+        fix = "Regroup questions in a separate pull request."
+        yield Finding(
+            "conversations-regrouped",
+            "error",
+            f"{message}; with the old conversations {_joined(names)} would fail",
+            fix,
+            file,
         )
-        fix = "Regroup questions in a change of their own."
-        yield Finding("conversations-regrouped", "error", f"{message}; {_listed(names)} would fail", fix, file)
 
 
 def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file: str) -> Iterator[Finding]:
     """Yield the broken ``must_pass`` cases that only the changed gold takes for right."""
-    still = {each.message for each in after}
-    broken = [each for each in before if each.code == "must-pass-broken" and each.message not in still]
-    for each in broken[:_NAMED]:
-        message = f"on the gold of the base {each.message}; the changed gold takes the answer for right"
-        yield Finding("must-pass-widened", "warning", message, "Review the gold apart from the system.", file)
+    still = {finding.message for finding in after}
+    broken = [finding for finding in before if finding.code == "must-pass-broken" and finding.message not in still]
+    for finding in broken[:_NAMED]:
+        message = f"with the gold of the base branch, {finding.message}; the changed gold accepts the answer"
+        yield Finding(
+            "must-pass-widened",
+            "warning",
+            message,
+            "Review the gold changes separately from the system.",
+            file,
+        )
 
 
 def fewer_cases(before: Mapping[str, int], after: Sequence[GateResult], file: str) -> Iterator[Finding]:
@@ -138,7 +175,7 @@ def fewer_cases(before: Mapping[str, int], after: Sequence[GateResult], file: st
     fallen = [f"{name} {before[name]} → {n}" for name, n in counts.items() if n < before.get(name, 0)]
     if fallen:
         what = "1 gate judges" if len(fallen) == 1 else f"{len(fallen)} gates judge"
-        message = f"{what} fewer cases than on the gold of the base: {_listed(fallen)}"
+        message = f"{what} fewer cases than with the gold of the base branch: {_joined(fallen)}"
         yield Finding("fewer-cases", "warning", message, "Keep the questions and their labels.", file)
 
 
@@ -150,7 +187,9 @@ def lost_labels(
     named = [f"{qid} ({', '.join(fields)})" for qid, fields in lost.items() if fields]
     if named:
         what = "1 gold item loses" if len(named) == 1 else f"{len(named)} gold items lose"
-        yield Finding("labels-removed", "warning", f"{what} labels: {_listed(named)}", "Say why they go.", file)
+        yield Finding(
+            "labels-removed", "warning", f"{what} labels: {_joined(named)}", "Give the reason for removing them.", file
+        )
 
 
 def _lost(old: Gold, new: Gold) -> list[str]:
@@ -168,22 +207,26 @@ def _size(value: object) -> int:
 
 def _dropped(qids: Sequence[str]) -> str:
     what = "1 question is" if len(qids) == 1 else f"{len(qids)} questions are"
-    return f"{what} dropped from the gold: {_listed(qids)}"
+    return f"{what} removed from the gold: {_joined(qids)}"
+
+
+def _them(qids: Sequence[str]) -> str:
+    return "it" if len(qids) == 1 else "them"
 
 
 def _fixing(count: int) -> str:
     if count == 1:
-        return "1 gold change turns a failing answer of this run into a right one"
-    return f"{count} gold changes turn failing answers of this run into right ones"
+        return "1 gold change makes a failing answer of this run right"
+    return f"{count} gold changes make failing answers of this run right"
 
 
-def standing(
+def gold_changes(
     changes: Iterable[tuple[str, Verb, bool]], old: Mapping[str, str], new: Mapping[str, str]
 ) -> list[GoldChange]:
     """The changes (qid, verb, mutation) with the labels of their cases."""
     return [GoldChange(qid, verb, mutation, old.get(qid), new.get(qid)) for qid, verb, mutation in changes]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from rag_eval.cases.labels import GOOD
 from rag_eval.gates.gate_inputs import Baseline, Evidence
-from rag_eval.gates.policy import Statistics
+from rag_eval.gates.policy import BOUNDS, Statistics
 from rag_eval.gates.regression import comparison, contrasts
 from rag_eval.metrics import find, measure
 from rag_eval.scoring.reference import CEILINGS, FLOORS
@@ -22,23 +23,44 @@ if TYPE_CHECKING:
     from rag_eval.gates.policy import Comparison
     from rag_eval.gates.results import MetricResult, Question
     from rag_eval.scoring.scorecard import Completeness
-    from rag_eval.stats.tally import Shown
+
+
+class Bound(NamedTuple):
+    """A gate on the value of a metric over all cases: the ``side`` that passes (min or max), and its outcome."""
+
+    side: str
+    threshold: float
+    outcome: str
+
+
+class Verdict(NamedTuple):
+    """A report in one row of the list of runs."""
+
+    passed: bool
+    failed_gates: tuple[str, ...]
+    gates: int
+    wrong: int
+    questions: int
+    date: str
 
 
 class Point(NamedTuple):
-    """What history keeps of a report. ``label`` is its file or commit; ``questions`` have the wanted scores alone."""
+    """A report as history keeps it. ``label`` is its file or commit; ``questions`` have only the requested scores."""
 
     label: str
     metrics: Mapping[str, MetricResult]
     contracts: Mapping[str, str]
     questions: tuple[Question, ...]
     completeness: Completeness
-    narrowed: bool = False  # questions that it lacks may have been left aside
+    is_partial: bool = False  # questions that it lacks may have been left aside
     statistics: Statistics = Statistics()
+    commit: str = ""
+    bounds: Mapping[str, Bound] = {}
+    verdict: Verdict | None = None
 
 
 class GoldDiff(NamedTuple):
-    """How many gold items differ from those of the point before: with other bytes, no longer there, new."""
+    """Counts of gold items that were changed, removed or added since the point before."""
 
     changed: int
     gone: int
@@ -50,6 +72,7 @@ class Reading(NamedTuple):
 
     ``comparable`` says whether it was measured under the newest reading's contract, ``broken`` whether under another
     than the reading before. ``gold`` is what changed in the gold since the point before, None where nothing did.
+    ``commit`` is that of the system, ``bound`` the gate on the metric, as the report has them.
     """
 
     label: str
@@ -60,12 +83,14 @@ class Reading(NamedTuple):
     comparable: bool
     broken: bool
     gold: GoldDiff | None
+    commit: str = ""
+    bound: Bound | None = None
 
 
 class Contrast(NamedTuple):
     """One reading held against an earlier one, over the ``n`` cases that both have under the same gold.
 
-    ``worsening`` is positive for the worse, ``low`` and ``high`` are its interval; ``p`` is that of the two-sided
+    ``regression`` is positive for the worse, ``low`` and ``high`` are its interval; ``p`` is that of the two-sided
     paired test, corrected as the field of :class:`Series` says, ``result`` what follows from it.
     """
 
@@ -73,7 +98,7 @@ class Contrast(NamedTuple):
     after: str
     old: float
     new: float
-    worsening: float
+    regression: float
     low: float | None
     high: float | None
     n: int
@@ -82,7 +107,7 @@ class Contrast(NamedTuple):
 
     @property
     def worse(self) -> bool:
-        """Whether it is significantly worse."""
+        """Return whether it is significantly worse."""
         return self.result == "worse"
 
 
@@ -98,7 +123,7 @@ class Series(NamedTuple):
 
     ``oldest`` and ``best`` compare the newest reading with the oldest and the best comparable one; ``p`` is corrected
     for the number of metrics (Holm), that of ``best`` also for the number of readings it was picked from. ``step`` is
-    the largest significant worsening from one comparable reading to the next, or the largest of all if none is; its
+    the largest significant regression from one comparable reading to the next, or the largest of all if none is; its
     ``p`` is uncorrected. ``uncompared`` are the readings before ``oldest``.
     """
 
@@ -112,7 +137,7 @@ class Series(NamedTuple):
 
     @property
     def slow(self) -> bool:
-        """Whether the newest is worse than the oldest or the best, and no single step was worse beyond chance."""
+        """Return whether the newest is worse than the oldest or the best without a significant single step."""
         worse = any(one is not None and one.worse for one in (self.oldest, self.best))
         return worse and not (self.step is not None and self.step.worse)
 
@@ -130,30 +155,84 @@ def gated(report: Report) -> list[str]:
 
 def point(label: str, report: Report, names: Sequence[str]) -> Point:
     """The point of a report, without the scores of other metrics: a folder may hold hundreds of reports."""
-    wanted = {found.column for name in names if (found := find(name))}
-    questions = tuple(case._replace(scores=_only(case.scores, wanted)) for case in report.questions)
+    wanted = {measured.column for name in names if (measured := find(name))}
+    questions = tuple(
+        case._replace(scores={name: score for name, score in case.scores.items() if name in wanted})
+        for case in report.questions
+    )
     metrics = {name: result for name, result in report.metrics.items() if name in names}
     terms = report.completeness, report.scope is not None, report.statistics
-    return Point(label, metrics, report.contracts, questions, *terms)
+    commit = str((report.run or {}).get("system_commit") or "") or (report.ci.commit if report.ci else "")
+    return Point(label, metrics, report.contracts, questions, *terms, commit, _bounds(report), _verdict(report))
+
+
+def _bounds(report: Report) -> dict[str, Bound]:
+    """Return the gate on each metric over all cases; the change's own if the base has another."""
+    gates = sorted(report.gates, key=lambda gate: (gate.origin != "base", gate.blocks))
+    return {
+        gate.name: Bound(gate.direction, float(gate.threshold), gate.outcome)
+        for gate in gates
+        if gate.direction in BOUNDS and not gate.slice
+    }
+
+
+def _verdict(report: Report) -> Verdict:
+    failed = tuple(dict.fromkeys(gate.name for gate in report.failed_gates))
+    wrong = sum(question.label not in GOOD for question in report.questions)
+    gates = sum(not gate.name.startswith("completeness.") for gate in report.gates)
+    about = report.run or {}
+    date = next((about[name] for name in ("started_at", "date") if isinstance(about.get(name), str)), "")
+    return Verdict(report.passed, failed, gates, wrong, len(report.questions), date)
+
+
+class Flaky(NamedTuple):
+    """A question that was right in some reports and wrong in others: how often, and how often that changed."""
+
+    qid: str
+    question: str
+    right: int
+    reports: int
+    changes: int
+    labels: tuple[str, ...]
+
+
+def flaky(points: Sequence[Point]) -> list[Flaky]:
+    """Return the questions whose outcome changed more than once under the same gold item, most changes first.
+
+    A single change is an improvement or a regression, which :func:`history` shows.
+    """
+    seen: dict[tuple[str, str | None, str], list[Question]] = {}
+    for one in points:
+        for question in one.questions:
+            seen.setdefault((question.qid, question.run, question.gold_sha256), []).append(question)
+    unsteady = []
+    for cases in seen.values():
+        outcomes = [case.label in GOOD for case in cases]
+        changes = sum(old != new for old, new in pairwise(outcomes))
+        if changes > 1:
+            labels = tuple(sorted({case.label for case in cases if case.label not in GOOD}))
+            last = cases[-1]
+            unsteady.append(Flaky(last.qid, last.question, sum(outcomes), len(cases), changes, labels))
+    return sorted(unsteady, key=lambda one: (-one.changes, one.qid))
 
 
 def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
     """The series of each metric over points, oldest first; their tests against the oldest are corrected for all."""
     golds = [None, *(_gold_change(*pair) for pair in pairwise(points))]
     pairs = _Pairs(points)
-    found = [_series(name, points, golds, pairs) for name in names]
-    spots = [_spots(one.metric, points, pairs) for one in found]
-    oldest = pairs.tested([(one.metric, *spot[:2]) for one, spot in zip(found, spots, strict=True) if spot])
+    series = [_series(name, points, golds, pairs) for name in names]
+    spots = [_spots(one.metric, points, pairs) for one in series]
+    oldest = pairs.tested([(one.metric, *spot[:2]) for one, spot in zip(series, spots, strict=True) if spot])
     best = pairs.tested(
-        [(one.metric, spot.best, spot.newest) for one, spot in zip(found, spots, strict=True) if spot],
+        [(one.metric, spot.best, spot.newest) for one, spot in zip(series, spots, strict=True) if spot],
         [spot.among for spot in spots if spot],  # to have been picked counts against it
     )
     tested = zip(oldest, best, strict=True)
     for place, spot in enumerate(spots):
         if spot:
             first, top = next(tested)
-            found[place] = found[place]._replace(oldest=first, best=top)
-    return found
+            series[place] = series[place]._replace(oldest=first, best=top)
+    return series
 
 
 class _Spots(NamedTuple):
@@ -166,7 +245,7 @@ class _Spots(NamedTuple):
 
 
 def _spots(name: str, points: Sequence[Point], pairs: _Pairs) -> _Spots | None:
-    *earlier, last = _alike(name, points) or [0]
+    *earlier, last = _comparable_readings(name, points) or [0]
     shared = [old for old in earlier if pairs.moved(name, old, last)]
     if not shared:
         return None
@@ -175,7 +254,7 @@ def _spots(name: str, points: Sequence[Point], pairs: _Pairs) -> _Spots | None:
     return _Spots(shared[0], last, best, len(earlier))
 
 
-def _alike(name: str, points: Sequence[Point]) -> list[int]:
+def _comparable_readings(name: str, points: Sequence[Point]) -> list[int]:
     """The places of the points with a value under the newest one's contract."""
     there = [place for place, one in enumerate(points) if _value(one, name) is not None]
     return [place for place in there if points[place].contracts.get(name) == points[there[-1]].contracts.get(name)]
@@ -194,9 +273,9 @@ class _Pairs:
     def of(self, old: int, new: int) -> Evidence:
         if (old, new) not in self._known:
             before, now = self._points[old], self._points[new]
-            own = now.questions, now.metrics, now.completeness, now.contracts
+            inputs = now.questions, now.metrics, now.completeness, now.contracts
             earlier = Baseline(before.questions, before.contracts)
-            self._known[old, new] = Evidence(*own, earlier, cluster=self.statistics.cluster)
+            self._known[old, new] = Evidence(*inputs, earlier, cluster=self.statistics.cluster)
         return self._known[old, new]
 
     def moved(self, name: str, old: int, new: int) -> Comparison | None:
@@ -206,20 +285,20 @@ class _Pairs:
     def why(self, name: str, old: int, new: int) -> str:
         """Why the two cannot be compared."""
         if not (self._points[old].questions and self._points[new].questions):
-            return "values alone, without questions, cannot be paired"
+            return "a report has values but no questions, so they cannot be paired"
         if self.of(old, new).new_runs:
-            return "it has runs that they lack; the same runs need the same names in every report"
-        held = self.of(old, new).pairs(name)
-        return "no question has a score in both" if held else "no question is in both under the same gold"
+            return "the newest report has runs that they lack; name runs alike in all reports"
+        pairs = self.of(old, new).pairs(name)
+        return "no question has a score in both" if pairs else "no question is in both with the same gold item"
 
-    def tested(self, asked: Sequence[tuple[str, int, int]], times: Sequence[int] = ()) -> list[Contrast | None]:
+    def tested(self, comparisons: Sequence[tuple[str, int, int]], times: Sequence[int] = ()) -> list[Contrast | None]:
         """Test metrics of two points each as one family; ``times`` is how many points each was picked from."""
-        found = contrasts([(name, self.of(old, new)) for name, old, new in asked], self.alpha)
+        results = contrasts([(name, self.of(old, new)) for name, old, new in comparisons], self.alpha)
         for place, picked in enumerate(times):
-            one = found[place]
+            one = results[place]
             if one and one.adjusted is not None:
-                found[place] = one._replace(adjusted=min(1.0, one.adjusted * picked))
-        return [self._contrast(one, old, new) for one, (_, old, new) in zip(found, asked, strict=True)]
+                results[place] = one._replace(adjusted=min(1.0, one.adjusted * picked))
+        return [self._contrast(one, old, new) for one, (_, old, new) in zip(results, comparisons, strict=True)]
 
     def alone(self, name: str, old: int, new: int) -> Contrast | None:
         """The same of one metric, uncorrected."""
@@ -227,22 +306,31 @@ class _Pairs:
             [self._tested[name, old, new]] = self.tested([(name, old, new)])
         return self._tested[name, old, new]
 
-    def _contrast(self, found: Comparison | None, old: int, new: int) -> Contrast | None:
-        if found is None or found.baseline is None or found.value is None or found.p is None:
+    def _contrast(self, comparison: Comparison | None, old: int, new: int) -> Contrast | None:
+        if comparison is None or comparison.baseline is None or comparison.value is None or comparison.p is None:
             return None
-        own = found.baseline, found.value, found.worsening or 0.0, found.low, found.high, found.n
-        p = 1.0 if found.adjusted is None else found.adjusted
-        return Contrast(self._points[old].label, self._points[new].label, *own, p, found.result)
+        figures = (
+            comparison.baseline,
+            comparison.value,
+            comparison.regression or 0.0,
+            comparison.low,
+            comparison.high,
+            comparison.n,
+        )
+        p = 1.0 if comparison.adjusted is None else comparison.adjusted
+        return Contrast(self._points[old].label, self._points[new].label, *figures, p, comparison.result)
 
 
 def _series(name: str, points: Sequence[Point], golds: Sequence[GoldDiff | None], pairs: _Pairs) -> Series:
-    alike = _alike(name, points)
-    newest = points[alike[-1]].contracts.get(name) if alike else None
+    comparable = _comparable_readings(name, points)
+    newest = points[comparable[-1]].contracts.get(name) if comparable else None
     series = Series(name, measure(name).metric.better, tuple(_readings(name, points, golds, newest)))
-    if len(alike) < 2:
+    if len(comparable) < 2:
         return series
-    uncompared = tuple(_uncompared(name, alike[:-1], alike[-1], pairs))
-    return series._replace(uncompared=uncompared, step=_largest(name, alike, pairs))
+    last = comparable[-1]
+    passed = takewhile(lambda old: pairs.moved(name, old, last) is None, comparable[:-1])
+    uncompared = tuple(starmap(Uncompared, Counter(pairs.why(name, old, last) for old in passed).items()))
+    return series._replace(uncompared=uncompared, step=_largest(name, comparable, pairs))
 
 
 def _readings(
@@ -250,44 +338,36 @@ def _readings(
 ) -> Iterator[Reading]:
     last: str | None = None
     for one, gold in zip(points, golds, strict=True):
-        found, own = one.metrics.get(name), one.contracts.get(name)
-        broken = last is not None and own is not None and own != last
-        last = own or last
-        value = (found.value, found.low, found.high, found.n) if found else (None, None, None, 0)
-        yield Reading(one.label, *value, own is not None and own == newest, broken, gold)
+        result, fingerprint = one.metrics.get(name), one.contracts.get(name)
+        broken = last is not None and fingerprint is not None and fingerprint != last
+        last = fingerprint or last
+        value = (result.value, result.low, result.high, result.n) if result else (None, None, None, 0)
+        known = one.commit, one.bounds.get(name)
+        yield Reading(one.label, *value, fingerprint is not None and fingerprint == newest, broken, gold, *known)
 
 
-def _uncompared(name: str, earlier: Sequence[int], last: int, pairs: _Pairs) -> Iterator[Uncompared]:
-    passed = takewhile(lambda old: pairs.moved(name, old, last) is None, earlier)
-    return starmap(Uncompared, Counter(pairs.why(name, old, last) for old in passed).items())
-
-
-def _largest(name: str, alike: Sequence[int], pairs: _Pairs) -> Contrast | None:
+def _largest(name: str, comparable: Sequence[int], pairs: _Pairs) -> Contrast | None:
     """The largest step that is worse beyond chance: a larger one may be over few cases, and hides none behind it."""
-    steps = [(pairs.moved(name, old, new), old, new) for old, new in pairwise(alike)]
-    ranked = sorted(((found.worsening or 0.0, old, new) for found, old, new in steps if found), reverse=True)
-    tested = (pairs.alone(name, old, new) for worsening, old, new in ranked if worsening > 0)
+    steps = [(pairs.moved(name, old, new), old, new) for old, new in pairwise(comparable)]
+    ranked = sorted(((contrast.regression or 0.0, old, new) for contrast, old, new in steps if contrast), reverse=True)
+    tested = (pairs.alone(name, old, new) for regression, old, new in ranked if regression > 0)
     beyond = _first(one for one in tested if one and one.worse)
     return beyond or (pairs.alone(name, *ranked[0][1:]) if ranked else None)
 
 
-def _first(found: Iterator[Contrast | None]) -> Contrast | None:
-    return next((one for one in found if one is not None), None)
+def _first(results: Iterator[Contrast | None]) -> Contrast | None:
+    return next((one for one in results if one is not None), None)
 
 
 def _gold_change(before: Point, after: Point) -> GoldDiff | None:
     old, new = ({case.qid: case.gold_sha256 for case in one.questions} for one in (before, after))
     both = old.keys() & new.keys()
     changed = sum(old[qid] != new[qid] for qid in both)
-    whole = not (before.narrowed or after.narrowed)
-    found = GoldDiff(changed, *(len(side) - len(both) if whole else 0 for side in (old, new)))
-    return found if any(found) else None
+    whole = not (before.is_partial or after.is_partial)
+    diff = GoldDiff(changed, *(len(side) - len(both) if whole else 0 for side in (old, new)))
+    return diff if any(diff) else None
 
 
 def _value(one: Point, name: str) -> float | None:
-    found = one.metrics.get(name)
-    return found.value if found else None
-
-
-def _only(scores: Mapping[str, Shown], wanted: set[str]) -> dict[str, Shown]:
-    return {name: score for name, score in scores.items() if name in wanted}
+    result = one.metrics.get(name)
+    return result.value if result else None

@@ -1,4 +1,4 @@
-"""What a reader of a verdict should know of its input besides: the files that were read, and notes on them."""
+"""The inputs of a verdict: the files that were read, and notes on them."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ class InputNote(NamedTuple):
 def remarks(
     card: Scorecard, golds: Mapping[str, Gold], policy: Policy, about: Mapping[str, Any], inputs: Iterable[Input]
 ) -> Iterator[InputNote]:
-    """What is to be said of how the cases were scored, and of what run.json (``about``) says."""
-    by_documents = sum(count for one, count in card.cases.kinds() if one.level == "doc")
+    """Yield notes on how the cases were scored and on run.json (``about``)."""
+    by_documents = sum(count for one, count in card.cases.shared_outcomes() if one.level == "doc")
     if by_documents:
-        yield InputNote("retrieval", 0, "judged by documents where no chunk labels exist", by_documents)
+        yield InputNote("retrieval", 0, "judged by documents because the items have no labels on chunks", by_documents)
     yield from _only_attacks(golds, policy)
     if policy.prices or any(gate.name.startswith("cost_usd") for gate in policy.gates):
-        message = "tokens are counted and have no price; name it under prices in the gates file"
+        message = "has no price, so its cases have no cost_usd; add it to prices in the gates file"
         yield from (InputNote(f"model {quoted(model, 60)}", 0, message, 1) for model in card.unpriced)
-    path = next((each.path for each in inputs if each.role == "run"), "run.json")
+    path = next((file.path for file in inputs if file.role == "run"), "run.json")
     yield from (InputNote(path, 0, message, 1) for message in contradictions(about))
 
 
 def _only_attacks(golds: Mapping[str, Gold], policy: Policy) -> Iterator[InputNote]:
-    """That gates on answers have nothing to judge where every item is a safety case."""
+    """Note that gates on answers have no cases if every item is a safety case."""
     gated = dict.fromkeys(gate.name for gate in policy.gates)
     idle = [name for name in gated if measure(name).metric.perspective in _OF_QUESTIONS]
     if idle and golds and all(gold.attack is not None for gold in golds.values()):
         shown = ", ".join(idle[:5])
-        text = f"all are safety cases, which {shown} do not judge: gate metrics such as injection_auc instead"
+        text = f"all items are safety cases, which {shown} do not judge; gate metrics such as injection_auc instead"
         yield InputNote("gates", 0, text, len(golds))

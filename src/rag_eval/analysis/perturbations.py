@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
-from rag_eval.cases.case import Case, matches
+from rag_eval.cases.case import Case
+from rag_eval.cases.ranking import matches
 from rag_eval.contract import Trace
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold, Settings
 
     Row = dict[str, Any]
-    Damage = Callable[["Sample"], "Row | None"]
+    Perturbation = Callable[["Sample"], "Row | None"]
 
 _SAID = "Yes, that is how it is."
 _SLOWED, _SLOWER = ("generate", "total"), 10_000  # stages; milliseconds
@@ -48,7 +49,7 @@ class Kind(NamedTuple):
 
     name: str
     text: str
-    damage: Damage
+    damage: Perturbation
 
 
 def in_order(samples: Iterable[Sample]) -> list[Sample]:
@@ -56,39 +57,44 @@ def in_order(samples: Iterable[Sample]) -> list[Sample]:
     ordered = sorted(samples, key=_rank)
     claims = [sample.case.claim if _answers(sample) and not sample.case.by_token else "" for sample in ordered]
     spoken = [claim for claim in claims if claim]
-    places = [place for place, claim in enumerate(claims) if claim]
-    donors = dict(zip(places, _next_other(spoken), strict=True))
+    positions = [place for place, claim in enumerate(claims) if claim]
+    donors = dict(zip(positions, _next_other(spoken), strict=True))
     return [sample._replace(donor=donors.get(place, "")) for place, sample in enumerate(ordered)]
 
 
 def cases_of(dose: Fraction, applicable: int) -> int:
-    """How many cases a dose in percent is: rounded up, so that the smallest dose is a case."""
+    """Return the number of cases for a perturbation rate in percent, rounded up so that the lowest rate is one case."""
     return min(applicable, ceil(dose * applicable / 100))
 
 
 def relevant(case: Case) -> frozenset[str]:
     """The ids of everything that some label of the gold calls relevant, among chunks too."""
     gold, chunks = case.gold, case.trace.chunks or ()
-    found = {*gold.citations, *_positive(gold.relevance_grades)}
+    ids = {*gold.citations, *_positive(gold.relevance_grades)}
     docs = {*(gold.relevant_docs or ()), *_positive(gold.doc_grades)}
-    found.update(chunk.id for chunk in chunks if chunk.doc_id in docs)
-    found.update(chunk.id for chunk in chunks if any(matches(chunk, support) for support in gold.supports or ()))
-    return frozenset(found)
+    ids.update(chunk.id for chunk in chunks if chunk.doc_id in docs)
+    ids.update(chunk.id for chunk in chunks if any(matches(chunk, support) for support in gold.supports or ()))
+    return frozenset(ids)
 
 
 def chunk_dropped(sample: Sample) -> Row | None:
     """Nothing relevant is retrieved any more."""
     case = sample.case
-    if not case.is_answerable or case.ranking is None or not case.ranking.found:
+    if not case.is_answerable or case.ranking is None or not case.ranking.first_ranks:
         return None
     lost = relevant(case)
     return _rearranged(sample, lambda ids: [name for name in ids if name not in lost])
 
 
 def chunk_below_k(sample: Sample) -> Row | None:
-    """What is relevant stands behind everything else and behind k; unknown chunks fill up what is too short."""
+    """Move relevant chunks behind all others and behind rank k; unknown chunks fill short lists."""
     case, k = sample.case, sample.case.settings.k
-    if not case.is_answerable or case.ranking is None or not case.ranking.found or case.ranking.found[0] > k:
+    if (
+        not case.is_answerable
+        or case.ranking is None
+        or not case.ranking.first_ranks
+        or case.ranking.first_ranks[0] > k
+    ):
         return None
     last = relevant(case)
     fill = [f"probe-filler-{number}" for number in range(1, k + 1)]
@@ -155,14 +161,14 @@ def latency_added(sample: Sample) -> Row | None:
 
 
 KINDS = (
-    Kind("chunk-dropped", "nothing relevant is retrieved", chunk_dropped),
-    Kind("chunk-below-k", "what is relevant is retrieved below k", chunk_below_k),
-    Kind("wrong-citation", "right citations become wrong ones that were retrieved", wrong_citation),
+    Kind("chunk-dropped", "no relevant chunk is retrieved", chunk_dropped),
+    Kind("chunk-below-k", "relevant chunks are retrieved below k", chunk_below_k),
+    Kind("wrong-citation", "right citations become citations of other retrieved chunks", wrong_citation),
     Kind("refusal-answered", "right refusals become answers", refusal_answered),
     Kind("answer-refused", "answers become refusals", answer_refused),
     Kind("answer-blanked", "answers become empty", answer_blanked),
-    Kind("claim-swapped", "answers become those to other questions", claim_swapped),
-    Kind("latency-added", "ten seconds more to generate", latency_added),
+    Kind("claim-swapped", "answers become answers to other questions", claim_swapped),
+    Kind("latency-added", "generation takes ten seconds longer", latency_added),
 )
 """Every kind of damage; to add one, add a row."""
 
@@ -176,11 +182,11 @@ def _next_other(claims: Sequence[str]) -> list[str]:
     if len(set(claims)) < 2:
         return [""] * len(claims)
     ring, following = [*claims, *claims], ""
-    found = [""] * len(ring)
+    next_claims = [""] * len(ring)
     for place in range(len(ring) - 2, -1, -1):
         following = ring[place + 1] if ring[place + 1] != ring[place] else following
-        found[place] = following
-    return found[: len(claims)]
+        next_claims[place] = following
+    return next_claims[: len(claims)]
 
 
 def _answers(sample: Sample) -> bool:

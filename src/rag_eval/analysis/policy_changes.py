@@ -1,4 +1,4 @@
-"""What a pull request changes in eval-gates.yml: each change looser, stricter or neutral, and what follows on this run.
+"""Changes of eval-gates.yml in a pull request: each looser, stricter or neutral, with its effect on this run.
 
 A change whose direction cannot be told makes another thing pass than before, so it counts as looser.
 """
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
-from rag_eval.cases.integrity import LEVELS
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Limits, Settings
+from rag_eval.gates.integrity import LEVELS
 from rag_eval.gates.policy import COMPLETENESS, MARGINS, REFERENCE_GATES, GateResult, Slices, Statistics
 
 Key = tuple[str, ...]
@@ -33,7 +33,7 @@ class PolicyChange(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """What this run comes to under either policy, to say what a change would let through.
+    """The results of this run under either policy, to show what a change would let through.
 
     ``base`` are the base's gates over the values as the base defines them, ``redefined`` the base's gates over the
     values as the head defines them (other k, token, phrases, gold or traces), ``head`` the head's gates. ``meaning``
@@ -48,22 +48,26 @@ class Effects(NamedTuple):
 
 
 def changes(base: Mapping[str, Any], head: Mapping[str, Any], effects: Effects | None = None) -> list[PolicyChange]:
-    """What differs between two gates files, given by their keys and values; loosest first, then by key."""
-    found = [_change(*each, effects or Effects()) for each in _differing((), _complete(base), _complete(head))]
+    """Return the differences between two gates files by key and value, loosest first, then by key."""
+    results = [
+        _change(*difference, effects or Effects()) for difference in _differing((), _complete(base), _complete(head))
+    ]
     order: dict[str, int] = {"looser": 0, "stricter": 1, "neutral": 2}
-    return sorted(found, key=lambda change: (not change.lets_through, order[change.kind], change.key))
+    return sorted(results, key=lambda change: (not change.lets_through, order[change.kind], change.key))
 
 
 def _change(key: Key, old: Any, new: Any, effects: Effects) -> PolicyChange:
     kind = classify(key, old, new)
     # Only what may loosen lets anything through: a gate that turned for another key's sake is said there.
-    found = _lets_through(key, effects) if kind == "looser" else _weakened(effects) if _tests_more(key, new) else ()
-    through = tuple(sorted(set(found)))
-    return PolicyChange(".".join(key), "looser" if through else kind, _text(_told(old)), _text(_told(new)), through)
+    consequences = (
+        _lets_through(key, effects) if kind == "looser" else _weakened(effects) if _tests_more(key, new) else ()
+    )
+    through = tuple(sorted(set(consequences)))
+    return PolicyChange(".".join(key), "looser" if through else kind, _text(_stated(old)), _text(_stated(new)), through)
 
 
 def _tests_more(key: Key, new: Any) -> bool:
-    """Whether a change asks for further tests, which make those of other gates weaker: they are corrected together."""
+    """Return whether a change adds tests, which weakens the tests of other gates: they are corrected together."""
     asked = f"{key[-1]}: {_text(new)}"
     return key == ("slices", "min_n") or (key[0] in ("gates", "slices") and any(margin in asked for margin in MARGINS))
 
@@ -77,7 +81,7 @@ def _weakened(effects: Effects) -> Iterator[str]:
             yield one.label
 
 
-def _told(value: Any) -> Any:
+def _stated(value: Any) -> Any:
     """A gate as people write it: without the words that hold when nothing is said."""
     if not isinstance(value, dict):
         return value
@@ -85,7 +89,7 @@ def _told(value: Any) -> Any:
 
 
 def classify(key: Key, old: Any, new: Any) -> Kind:
-    """Whether a key's new value lets more pass (or it cannot be told), less, or the same."""
+    """Return whether a key's new value is looser (or unknown), stricter or neutral."""
     if key[:2] == ("slices", "gates") and len(key) > _SLICED:
         key = ("gates", *key[_SLICED:])  # a gate on a slice is a gate
     for pattern, rule in RULES.items():
@@ -98,18 +102,18 @@ def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
     if key[0] in effects.findings:
         yield from (code for code in effects.findings[key[0]] if key[0] != "integrity" or code == key[1])
     elif key[0] == "gates":
-        yield from (name for name in freed(effects.base, effects.head) if name == key[1])
+        yield from (name for name in loosened_gates(effects.base, effects.head) if name == key[1])
     elif key[0] in ("slices", "baseline", "statistics"):
-        yield from freed(effects.base, effects.head)
+        yield from loosened_gates(effects.base, effects.head)
     elif key[0] == "completeness":
-        yield from (name for name in freed(effects.base, effects.head) if name == ".".join(key))
+        yield from (name for name in loosened_gates(effects.base, effects.head) if name == ".".join(key))
     elif key[0] in _MEANING:
-        yield from freed(effects.base, effects.redefined)
-        yield from freed(effects.base, effects.head) if key[0] == "judge" else ()
+        yield from loosened_gates(effects.base, effects.redefined)
+        yield from loosened_gates(effects.base, effects.head) if key[0] == "judge" else ()
         yield from effects.meaning
 
 
-def freed(before: Sequence[GateResult], after: Sequence[GateResult]) -> Iterator[str]:
+def loosened_gates(before: Sequence[GateResult], after: Sequence[GateResult]) -> Iterator[str]:
     """The gates that fail the run as they were before and not as they are after."""
     still = {(one.label, one.direction) for one in after if one.blocks}
     yield from (one.label for one in before if one.blocks and (one.label, one.direction) not in still)
@@ -126,26 +130,26 @@ def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
     token = {"token": Settings().token, "phrases": [], "builtin": False, **stated.get("refusal", {})}
     counts = {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})}
     usual = {"gold": DEFAULT_GOLD, "trace": DEFAULT_TRACE, "k": Settings().k, "version": 1}
-    kept = {**LEVELS, **{name: level or "off" for name, level in stated.get("integrity", {}).items()}}
+    integrity = {**LEVELS, **{name: level or "off" for name, level in stated.get("integrity", {}).items()}}
     chance = {**_CHANCE, **stated.get("statistics", {})}
     limits = {**Limits()._asdict(), **stated.get("limits", {})}
     full = {
         "limits": limits,
-        "gates": _asked(gates),
+        "gates": _with_defaults(gates),
         "refusal": token,
         "completeness": counts,
-        "integrity": kept,
+        "integrity": integrity,
         "statistics": chance,
     }
     return {**usual, **stated, **full, **({"slices": _cut(stated["slices"])} if "slices" in stated else {})}
 
 
 def _cut(stated: Mapping[str, Any]) -> dict[str, Any]:
-    gates = {part: _asked(own) for part, own in stated.get("gates", {}).items()}
+    gates = {part: _with_defaults(conditions) for part, conditions in stated.get("gates", {}).items()}
     return {"by": [], "min_n": Slices().min_n, **stated, "gates": gates}
 
 
-def _asked(gates: Mapping[str, Any]) -> dict[str, Any]:
+def _with_defaults(gates: Mapping[str, Any]) -> dict[str, Any]:
     return {name: {**_USUAL, **entry} for name, entry in gates.items()}
 
 
@@ -178,7 +182,7 @@ def _json(value: Any) -> str:
 
 
 def _reading(old: Any, new: Any) -> Kind:
-    """Less is read: more of the gold and of the baseline may be beyond a lower limit."""
+    """Classify a changed limit: a lower one may leave more of the gold and of the baseline unread."""
     if old is None or new is None:  # the limit that goes without saying is in neither file
         return "looser"
     return "looser" if new < old else "stricter"
@@ -198,7 +202,7 @@ def _rising(old: Any, new: Any) -> Kind:
 
 
 def _falling(old: Any, new: Any) -> Kind:
-    """Less allows for less."""
+    """Classify a number that allows for more the higher it is."""
     return _presence(old, new) or ("stricter" if new < old else "looser")
 
 
@@ -219,7 +223,7 @@ def _ordered(*levels: Any) -> Rule:
 
 
 def _of_tests(old: Any, new: Any) -> Kind:
-    """What a margin asks. What is left to ``statistics.test`` cannot be told from here."""
+    """Return the requirements of a margin; those left to ``statistics.test`` are unknown here."""
     kind = _ordered("regression", "none", "non_inferiority")(old, new)
     return "looser" if kind == "neutral" else kind
 
@@ -231,7 +235,7 @@ def _among(old: Any, new: Any) -> Kind:
 
 
 def _allowing(old: Any, new: Any) -> Kind:
-    """What stands there is allowed: one more is looser, one less is stricter."""
+    """Compare lists of allowed values: one more is looser, one less is stricter."""
     return "looser" if new is not None else "stricter" if old is not None else "neutral"
 
 

@@ -15,6 +15,7 @@ from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases.labels import GOOD
+from rag_eval.stats.intervals import interval
 
 if TYPE_CHECKING:
     from rag_eval.gates.results import Question
@@ -24,7 +25,7 @@ ATTACK = "ATTACK"
 _CUTOFFS = (1, 2, 3, 4, 5, 8, 10, 20, 50, 100)
 
 
-class Tried(NamedTuple):
+class RepeatedQuestion(NamedTuple):
     """A question: how many of its tries pass, and the label of each in the order of the runs."""
 
     qid: str
@@ -34,7 +35,7 @@ class Tried(NamedTuple):
 
     @property
     def flaky(self) -> bool:
-        """Whether some tries pass and some do not."""
+        """Return whether some repeats pass and some fail."""
         return 0 < self.passes < len(self.labels)
 
 
@@ -47,7 +48,7 @@ class Estimate(NamedTuple):
 
 
 class AtK(NamedTuple):
-    """That all of k tries pass, and that at least one does."""
+    """Probabilities that all of k repeats pass, and that at least one does."""
 
     k: int
     every: Estimate
@@ -59,22 +60,22 @@ class Repeats(NamedTuple):
 
     name: str
     runs: tuple[str, ...]
-    questions: tuple[Tried, ...]
+    questions: tuple[RepeatedQuestion, ...]
     at: tuple[AtK, ...]
 
     @property
-    def flaky(self) -> list[Tried]:
+    def flaky(self) -> list[RepeatedQuestion]:
         """The questions that some tries pass and some do not, those closest to a coin's throw first."""
-        found = [one for one in self.questions if one.flaky]
-        return sorted(found, key=lambda one: (abs(2 * one.passes - len(one.labels)), one.qid))
+        unsteady = [one for one in self.questions if one.flaky]
+        return sorted(unsteady, key=lambda one: (abs(2 * one.passes - len(one.labels)), one.qid))
 
 
-def every(n: int, c: int, k: int) -> Fraction:
+def pass_hat_k(n: int, c: int, k: int) -> Fraction:
     """pass^k from c passes of n tries: C(c, k) / C(n, k). Unbiased for 1 <= k <= n."""
     return Fraction(comb(c, k), comb(n, k))
 
 
-def some(n: int, c: int, k: int) -> Fraction:
+def pass_at_k(n: int, c: int, k: int) -> Fraction:
     """pass@k from c passes of n tries: 1 - C(n - c, k) / C(n, k). Unbiased for 1 <= k <= n."""
     return 1 - Fraction(comb(n - c, k), comb(n, k))
 
@@ -82,30 +83,27 @@ def some(n: int, c: int, k: int) -> Fraction:
 def repeats(name: str, runs: Sequence[tuple[str, Mapping[str, Question]]], qids: Sequence[str]) -> Repeats:
     """The tries of a system: named runs, each with its cases by qid, over the questions that all of them have."""
     asked = [qid for qid in sorted(qids) if all(cases[qid].label != ATTACK for _, cases in runs)]
-    questions = tuple(_tries(qid, [cases[qid] for _, cases in runs]) for qid in asked)
+    questions = tuple(_repeated_question(qid, [cases[qid] for _, cases in runs]) for qid in asked)
     n, passes = len(runs), Counter(one.passes for one in questions)
-    at = tuple(AtK(k, _estimate(passes, n, k, every), _estimate(passes, n, k, some)) for k in _cutoffs(n))
+    at = tuple(
+        AtK(k, _estimate(passes, n, k, pass_hat_k), _estimate(passes, n, k, pass_at_k))
+        for k in [*(k for k in _CUTOFFS if k < n), n]
+    )
     return Repeats(name, tuple(run for run, _ in runs), questions, at if questions else ())
 
 
-def _tries(qid: str, cases: Sequence[Question]) -> Tried:
+def _repeated_question(qid: str, cases: Sequence[Question]) -> RepeatedQuestion:
     labels = tuple(case.label for case in cases)
-    return Tried(qid, cases[0].question, sum(label in GOOD for label in labels), labels)
-
-
-def _cutoffs(n: int) -> list[int]:
-    return [*(k for k in _CUTOFFS if k < n), n]
+    return RepeatedQuestion(qid, cases[0].question, sum(label in GOOD for label in labels), labels)
 
 
 def _estimate(passes: Counter[int], n: int, k: int, of: Callable[[int, int, int], Fraction]) -> Estimate:
-    from rag_eval.stats.intervals import interval
-
     shares = {c: of(n, c, k) for c in passes}
     scores: Counter[float] = Counter()
     for c, questions in passes.items():
         scores[float(shares[c])] += questions
     total = sum((share * passes[c] for c, share in shares.items()), Fraction(0))
     # With k = n a question's estimate is 0 or 1, and the interval of a rate is the exact one.
-    found = interval(scores, "rate" if k == n else "mean")
+    bounds = interval(scores, "rate" if k == n else "mean")
     value = float(total / passes.total()) if passes else 0.0
-    return Estimate(value, found.low if found else None, found.high if found else None)
+    return Estimate(value, bounds.low if bounds else None, bounds.high if bounds else None)

@@ -5,31 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from operator import attrgetter, eq
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval import __version__
 from rag_eval.analysis import baseline as earlier
-from rag_eval.analysis.baseline import Compared, Effect, Flip
+from rag_eval.analysis.baseline import Compared, Earlier, Effect, Flip
 from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.analysis.notes import Input, InputNote, remarks
-from rag_eval.cases import integrity
 from rag_eval.contract import Relevance
-from rag_eval.gates.dependent_cases import Tries
-from rag_eval.gates.gate_inputs import Baseline, Evidence, one_by_one
-from rag_eval.gates.metric_results import as_result, questions_of, results_of
-from rag_eval.gates.outcomes import judge_all, rejudged
+from rag_eval.gates import integrity
+from rag_eval.gates.dependent_cases import GroupedCases
+from rag_eval.gates.gate_inputs import Evidence
+from rag_eval.gates.missing_measurements import verdict_findings
+from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudged, results_of
 from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, verdict
 from rag_eval.gates.results import QuestionList
-from rag_eval.gates.scope import Scope, asked, scope_of
+from rag_eval.gates.selection import Scope, scope_of, selected_gates
 from rag_eval.metrics import measure
 
 if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn, GoldChange
     from rag_eval.analysis.policy_changes import PolicyChange
-    from rag_eval.cases.finding import Finding
     from rag_eval.contract import Gold
-    from rag_eval.gates.gate_inputs import Mapper
+    from rag_eval.errors import Finding
     from rag_eval.gates.results import MetricResult, Question
     from rag_eval.metrics import Measure
     from rag_eval.scoring.scorecard import Completeness, Scorecard
@@ -38,11 +36,10 @@ if TYPE_CHECKING:
 FORMAT = 1
 WHOLE_SLICES = 200
 """Slices that have every metric; the others have the gated ones."""
-_QID, _HASH = attrgetter("qid"), attrgetter("gold_sha256")
 
 
 class Base(NamedTuple):
-    """Who decided: where gates, sign-off policy and signers were taken from beside the head's own.
+    """The base branch's part in the verdict: where gates, sign-off policy and signers were read besides the head's own.
 
     ``kind``: ``base`` (another state of the repository), ``head`` (the change under test itself, as it was asked for)
     or ``bootstrap`` (the base has no gates yet). ``through`` says how it was read.
@@ -69,6 +66,16 @@ class SignedAt(NamedTuple):
     enforced: bool
     proves: str
     unchecked: tuple[str, ...]
+
+
+class CiRun(NamedTuple):
+    """The CI run that made a report, as its environment names it; empty or None if it does not."""
+
+    repository: str
+    branch: str
+    commit: str
+    pull_request: int | None
+    run: int | None
 
 
 class Report(NamedTuple):
@@ -103,10 +110,11 @@ class Report(NamedTuple):
     flips: tuple[Flip, ...] = ()
     effects: tuple[Effect, ...] = ()
     scope: Scope | None = None  # a whole run
+    ci: CiRun | None = None  # outside CI
 
     @property
     def passed(self) -> bool:
-        """Whether no gate of severity error is broken and no finding is an error."""
+        """Return whether no gate of severity error failed and no finding is an error."""
         return self.verdict == "passed"
 
     @property
@@ -134,23 +142,23 @@ class Report(NamedTuple):
         return {name: result.as_value() for name, result in self.metrics.items()}
 
 
-class Drawn(NamedTuple):
+class CaseResults(NamedTuple):
     """The cases of a run and the values of its metrics: see :func:`drawn`.
 
-    ``tries`` are the cases by question, where there are several runs.
+    ``grouped`` are the cases by question, where there are several runs.
     """
 
     questions: tuple[Question, ...]
     metrics: Mapping[str, MetricResult]
-    tries: Tries | None
+    grouped: GroupedCases | None
 
 
 class Context(NamedTuple):
-    """What is known of a run besides its scores.
+    """Facts about a run besides its scores.
 
     ``about`` is what run.json says, ``findings`` what was found already, ``hashes`` those of the gold items by qid,
-    ``fields`` what slices are told by. ``each`` has the tests made; ``drawn`` is what was drawn of the scorecard
-    before. ``cluster`` is the gold field whose values group questions that depend on one another.
+    ``fields`` the gold fields of slices, ``case_results`` the cases and values of the scorecard if they are known.
+    ``cluster`` is the gold field whose values group questions that depend on one another.
     """
 
     notes: Sequence[InputNote] = ()
@@ -160,55 +168,28 @@ class Context(NamedTuple):
     hashes: Mapping[str, str] = {}
     fields: Sequence[str] = ()
     earlier: Earlier | None = None
-    each: Mapper = one_by_one
-    drawn: Drawn | None = None
+    case_results: CaseResults | None = None
     cluster: str = ""
 
 
-class Earlier(NamedTuple):
-    """The baseline: as it was recorded, and its cases under the gold in use where its traces could be scored again."""
-
-    recorded: Report
-    questions: Sequence[Question]
-    contracts: Mapping[str, str]
-    path: str
-    sha256: str
-    ref: str
-    written: str = ""
-    commits_ago: int | None = None
-    days_ago: int | None = None
-    rerun: Report | None = None
-
-    @property
-    def baseline(self) -> Baseline:
-        """What the run is compared with."""
-        again = self.rerun and Baseline(self.rerun.questions, self.rerun.contracts)
-        return Baseline(self.questions, self.contracts, self.recorded.metrics, again)
-
-    @property
-    def as_recorded(self) -> Baseline:
-        """What the baseline's own file says."""
-        return Baseline(self.recorded.questions, self.recorded.contracts, self.recorded.metrics)
-
-
-class Past(NamedTuple):
+class RescoredRun(NamedTuple):
     """A run on other gold, and the baseline on that gold."""
 
     report: Report
     earlier: Earlier | None
 
 
-def drawn(card: Scorecard, context: Context) -> Drawn:
-    """What a report tells of a scorecard, whatever it is judged by."""
+def case_results(card: Scorecard, context: Context) -> CaseResults:
+    """Return a scorecard's part of a report, which no policy changes."""
     questions = questions_of(card, context.hashes, context.fields)
-    tries = Tries(questions, context.cluster) if context.cluster or len(card.cases.runs) > 1 else None
-    return Drawn(questions, results_of(card, context.about or {}, tries), tries)
+    grouped = GroupedCases(questions, context.cluster) if context.cluster or len(card.cases.runs) > 1 else None
+    return CaseResults(questions, results_of(card, context.about or {}, grouped), grouped)
 
 
-def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
+def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """The report of a scorecard under a policy."""
     cluster = policy.statistics.cluster
-    questions, metrics, tries = context.drawn or drawn(card, context._replace(cluster=cluster))
+    questions, metrics, grouped = context.case_results or case_results(card, context._replace(cluster=cluster))
     report = Report(
         version=__version__,
         verdict="passed",
@@ -226,25 +207,25 @@ def build(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: C
         inputs=tuple(context.inputs),
         contracts={one.name: contract(one, policy) for one in card.measures},
         run=context.about,
-        findings=_each_once([*habits(card, policy), *_of_verdicts(policy, questions), *context.findings]),
+        findings=_without_repeats(
+            [*integrity_findings(card, policy), *_of_verdicts(policy, questions), *context.findings]
+        ),
         scope=scope_of([policy], card.cases.questions, len(golds)),
     )
-    return _judged(report, policy, evidence(report, context.earlier, context.each, tries, cluster), context.earlier)
+    return _judged(report, policy, evidence(report, context.earlier, grouped, cluster), context.earlier)
 
 
 def _of_verdicts(policy: Policy, questions: Sequence[Question]) -> list[Finding]:
     """Find answers without a recorded verdict of the judge, and gates on it that only warn."""
     if not (policy.verdicts or policy.uncalibrated):
         return []
-    from rag_eval.gates.verdicts import findings
-
-    return findings(policy, questions, levels(policy))
+    return verdict_findings(policy, questions, levels(policy))
 
 
-def _each_once(found: Sequence[Finding]) -> tuple[Finding, ...]:
+def _without_repeats(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings; of two that the same habit gave rise to, the first. Answers that say everything are the same."""
     known: dict[object, Finding] = {}
-    for one in found:
+    for one in findings:
         known.setdefault(one.code if one.code in integrity.HABITS else one, one)
     if "padded-answers" in known:
         known.pop("constant-answers", None)
@@ -254,13 +235,12 @@ def _each_once(found: Sequence[Finding]) -> tuple[Finding, ...]:
 def evidence(
     report: Report,
     before: Earlier | None = None,
-    each: Mapper = one_by_one,
-    tries: Tries | None = None,
+    grouped: GroupedCases | None = None,
     cluster: str = "",
 ) -> Evidence:
-    """What gates of a report are judged by."""
-    own = report.questions, report.metrics, report.completeness, report.contracts
-    return Evidence(*own, before.baseline if before else None, each, tries, cluster)
+    """Return the evidence by which a report's gates are evaluated."""
+    inputs = report.questions, report.metrics, report.completeness, report.contracts
+    return Evidence(*inputs, before.baseline if before else None, grouped, cluster)
 
 
 def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Report:
@@ -279,23 +259,23 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
     return _judged(scoped, policy, evidence(scoped, before, cluster=cluster), before)
 
 
-def again(report: Report) -> Report:
+def rejudge_same_gates(report: Report) -> Report:
     """The same values under the gates that the report was judged by, the base's among them."""
     now = evidence(report, cluster=report.statistics.cluster)
-    return concluded(report._replace(gates=tuple(rejudged(one, now) for one in report.gates)))
+    return with_verdict(report._replace(gates=tuple(rejudged(one, now) for one in report.gates)))
 
 
-def concluded(report: Report) -> Report:
+def with_verdict(report: Report) -> Report:
     """The report with the verdict that its gates and findings come to."""
     return report._replace(verdict=verdict(report.gates, report.findings))
 
 
-def diagnosed(report: Report) -> Report:
+def with_diagnosis(report: Report) -> Report:
     """The report with the likely causes of what breaks the limits of its gates, the base's among them."""
     values = {name: result.value for name, result in report.metrics.items()}
     unmatched = next((one for one in report.findings if one.code == "unmatched-ids"), None)
-    found = diagnose(values, report.labels, limits_of(report.gates), report.k, unmatched)
-    return report._replace(diagnosis=tuple(found))
+    causes = diagnose(values, report.labels, limits_of(report.gates), report.k, unmatched)
+    return report._replace(diagnosis=tuple(causes))
 
 
 def contract(measure: Measure, policy: Policy) -> str:
@@ -313,13 +293,13 @@ def contract(measure: Measure, policy: Policy) -> str:
 
 
 def _refusal(policy: Policy) -> dict[str, Any]:
-    """By what a refusal is known; the built-in patterns by their version, and only where they are on."""
-    told: dict[str, Any] = {"token": policy.token, "phrases": list(policy.phrases)}
+    """Return the settings that recognise a refusal; the built-in patterns by their version, if they are on."""
+    settings: dict[str, Any] = {"token": policy.token, "phrases": list(policy.phrases)}
     if not policy.builtin:
-        return told
-    from rag_eval.textual.refusals import VERSION
+        return settings
+    from rag_eval.textual.refusals import VERSION  # only a policy with patterns pays for loading them
 
-    return {**told, "builtin": VERSION}
+    return {**settings, "builtin": VERSION}
 
 
 def _judged(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
@@ -328,55 +308,30 @@ def _judged(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
         gates=gates,
         allowed=dict(policy.completeness),
         slices=tuple(_slices(policy, now, report.metrics)),
-        min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in asked(policy)) else 0,
+        min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in selected_gates(policy)) else 0,
         statistics=policy.statistics,
     )
-    return concluded(diagnosed(_beside(report, policy, now, before)))
+    return with_verdict(with_diagnosis(_with_baseline(report, policy, now, before)))
 
 
-def _beside(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
+def _with_baseline(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
     """The report with what there is to say of it beside the baseline."""
     recorded = before.recorded.questions if before else ()
-    found = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
+    findings = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
     if policy.suite != FULL:  # a part of the questions cannot tell
-        found = [one for one in found if one.code != "must-pass-unknown"]
+        findings = [one for one in findings if one.code != "must-pass-unknown"]
     if before is None:
-        return report._replace(findings=(*report.findings, *found))
+        return report._replace(findings=(*report.findings, *findings))
     names = _gated(policy)
-    found += earlier.disagreeing(names, policy.slices.by, now)
-    found += earlier.less_judged(report.metrics, policy.k, now)
-    if verdict(report.gates, (*report.findings, *found)) == "passed":
-        found += earlier.ungated_regressions(report.gates, report.metrics, now, float(policy.statistics.alpha))
+    findings += earlier.disagreeing(names, policy.slices.by, now)
+    findings += earlier.less_judged(report.metrics, policy.k, now)
+    if verdict(report.gates, (*report.findings, *findings)) == "passed":
+        findings += earlier.ungated_regressions(report.gates, report.metrics, now, float(policy.statistics.alpha))
     return report._replace(
-        findings=(*report.findings, *found),
-        baseline=_compared(report, before, now),
+        findings=(*report.findings, *findings),
+        baseline=earlier.compared(report, before, now),
         flips=tuple(earlier.flips(now.pairs_of_cases)),
         effects=tuple(earlier.effects(names, before.as_recorded, now)),
-    )
-
-
-def _compared(report: Report, before: Earlier, now: Evidence) -> Compared:
-    sides = before.recorded.questions, report.questions
-    old, new = (dict(zip(map(_QID, side), map(_HASH, side), strict=True)) for side in sides)
-    both, same = sum(map(old.__contains__, new)), sum(map(eq, map(old.get, new), new.values()))
-    theirs = before.contracts
-    other = sorted(name for name, own in report.contracts.items() if theirs.get(name) != own)
-    return Compared(
-        path=before.path,
-        sha256=before.sha256,
-        ref=before.ref,
-        commit=str((before.recorded.run or {}).get("system_commit") or ""),
-        cases=same,
-        changed=both - same,
-        gone=len(old) - both,
-        new=len(new) - both,
-        incomparable=tuple(other),
-        rescored=before.questions is not before.recorded.questions,
-        written=before.written,
-        commits_ago=before.commits_ago,
-        days_ago=before.days_ago,
-        unpaired=now.unpaired,
-        new_runs=now.new_runs,
     )
 
 
@@ -387,34 +342,36 @@ def _slices(policy: Policy, now: Evidence, metrics: Mapping[str, MetricResult]) 
     parts.sort(key=lambda part: (fields.index(part.partition("=")[0]), -now.size(part), part))
     others = [name for name, result in metrics.items() if result.n and name not in names]
     others = [name for name in others if measure(name).metric.level == "case"]
-    found = [SliceResult(part, now.size(part), {name: _part(now, name, part) for name in names}) for part in parts]
-    for place, one in enumerate(found[:WHOLE_SLICES]):
+    results = [SliceResult(part, now.size(part), {name: _part(now, name, part) for name in names}) for part in parts]
+    for place, one in enumerate(results[:WHOLE_SLICES]):
         values = {name: as_result(measure(name), now.value(name, one.slice), None) for name in others}
-        found[place] = one._replace(metrics={**one.metrics, **{name: own for name, own in values.items() if own.n}})
-    return found
+        results[place] = one._replace(
+            metrics={**one.metrics, **{name: measured for name, measured in values.items() if measured.n}}
+        )
+    return results
 
 
 def _gated(policy: Policy) -> list[str]:
-    return list(dict.fromkeys(gate.name for gate in asked(policy)))
+    return list(dict.fromkeys(gate.name for gate in selected_gates(policy)))
 
 
 def _part(now: Evidence, name: str, part: str) -> MetricResult:
-    found = now.interval(name, part)
-    return as_result(measure(name), now.value(name, part), found)
+    interval = now.interval(name, part)
+    return as_result(measure(name), now.value(name, part), interval)
 
 
-def habits(card: Scorecard, *policies: Policy) -> list[Finding]:
-    """What the run does that gates cannot see; where several policies are in force, the gravest level of each."""
+def integrity_findings(card: Scorecard, *policies: Policy) -> list[Finding]:
+    """Return the integrity findings of a run; under several policies each has the most severe level."""
     names = [{gate.name for gate in policy.gates if gate.severity == "error"} for policy in policies]
-    run = integrity.Run(card.cases.kinds(), set.union(*names), card.pool, set.intersection(*names))
+    run = integrity.Run(card.cases.shared_outcomes(), set.union(*names), card.pool, set.intersection(*names))
     return integrity.findings(run, levels(*policies))
 
 
 def levels(*policies: Policy) -> dict[str, str]:
-    """How grave each finding about a run is under all of the policies together."""
+    """Return the severity of each finding under all policies together."""
     return {code: _gravest(code, policies) for code in integrity.LEVELS}
 
 
 def _gravest(code: str, policies: Sequence[Policy]) -> str:
-    own = {policy.integrity.get(code, integrity.LEVELS[code]) for policy in policies}
-    return next(level for level in ("error", "warning", "off") if level in own)
+    stated = {policy.integrity.get(code, integrity.LEVELS[code]) for policy in policies}
+    return next(level for level in ("error", "warning", "off") if level in stated)

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval import __version__
-from rag_eval.analysis.baseline import Flip, flips
-from rag_eval.analysis.operations import Spread, spread
+from rag_eval.analysis.baseline import Flip, Spread, flips, spread
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
@@ -21,8 +20,8 @@ from rag_eval.gates.objectives import QUALITY, SPENDING, Front, Scoring, Weighte
 from rag_eval.gates.policy import Statistics
 from rag_eval.gates.regression import contrasts
 from rag_eval.metrics import METRICS, find, measure
+from rag_eval.scoring import aggregations
 from rag_eval.scoring.scorecard import Completeness
-from rag_eval.stats import aggregations
 
 if TYPE_CHECKING:
     from rag_eval.gates.policy import Comparison
@@ -118,7 +117,7 @@ class Standing(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """What is not compared, and why."""
+    """A metric that was not compared, and why."""
 
     name: str
     why: str
@@ -145,40 +144,46 @@ def side_by_side(
     only: Sequence[str] = (),
     *,
     every: bool = False,
+    across_judges: bool = False,
 ) -> SideBySide:
-    """Compare runs with the one at ``base``.
+    """Compare runs with the one at ``base``; verdicts of different judges only ``across_judges``.
 
     ``only`` names the metrics to compare; without any they are those that the last run gates, with ``every`` all.
     UsageError where no case is in all runs under the same gold item, or a metric asked for cannot be compared.
     """
     qids = shared(columns)
     if not qids:
-        raise UsageError(f"nothing to compare: {_apart(columns)}")
+        raise UsageError(f"nothing to compare: {_differing_settings(columns)}")
+    columns = _across_judges(columns) if across_judges else columns
     refused, statistics = list(_refused(columns)), columns[-1].statistics
+    _refuse_judges(refused, only or (() if every else columns[-1].gated))
     comparable = _comparable(columns, refused)
     chosen = _chosen(comparable, refused, only, () if every else columns[-1].gated)
     evidence = [_evidence(column, columns[base], qids, statistics.cluster) for column in columns]
     others = [one for place, one in enumerate(evidence) if place != base]
     asked = [(name, one) for name in chosen for one in others]
-    found = dict(zip([(name, id(one)) for name, one in asked], contrasts(asked, float(statistics.alpha)), strict=True))
+    compared = dict(
+        zip([(name, id(one)) for name, one in asked], contrasts(asked, float(statistics.alpha)), strict=True)
+    )
     rows = tuple(
-        _row(name, [(_cell(name, one), found.get((name, id(one))), one) for one in evidence]) for name in chosen
+        _row(name, [(_cell(name, one), compared.get((name, id(one))), one) for one in evidence]) for name in chosen
     )
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
     values = {name: [_number(one.value(name)) for one in evidence] for name in comparable if name in SCORED}
-    alike = {measure(name).column for name in comparable}  # dollars at other prices are other dollars
+    comparable_columns = {measure(name).column for name in comparable}  # dollars at other prices are other dollars
     means = {
-        name: [_fold(one, name, "mean") if SPENDING[name] in alike else None for one in standings] for name in SPENDING
+        name: [_fold(one, name, "mean") if SPENDING[name] in comparable_columns else None for one in standings]
+        for name in SPENDING
     }
-    tails = [_fold(one, "latency", "p95") if SPENDING["latency"] in alike else None for one in standings]
-    beside = {**means, "latency": tails}
-    own = weighted(scoring, values, means), front(scoring, values, beside)
-    return SideBySide(__version__, base, len(qids), statistics.alpha, standings, rows, tuple(refused), *own)
+    tails = [_fold(one, "latency", "p95") if SPENDING["latency"] in comparable_columns else None for one in standings]
+    spending = {**means, "latency": tails}
+    overall = weighted(scoring, values, means), front(scoring, values, spending)
+    return SideBySide(__version__, base, len(qids), statistics.alpha, standings, rows, tuple(refused), *overall)
 
 
 def _evidence(column: Column, base: Column, qids: Sequence[str], cluster: str) -> Evidence:
-    cases, theirs = ([one.cases[qid] for qid in qids] for one in (column, base))
-    earlier = None if column is base else Baseline(theirs, base.contracts)
+    cases, base_cases = ([one.cases[qid] for qid in qids] for one in (column, base))
+    earlier = None if column is base else Baseline(base_cases, base.contracts)
     return Evidence(
         cases, {}, Completeness(len(qids), len(qids), 0, 0, 0, 0), column.contracts, earlier, cluster=cluster
     )
@@ -194,42 +199,72 @@ def shared(columns: Sequence[Column]) -> list[str]:
     )
 
 
-def labelled_alike(columns: Sequence[Column]) -> bool:
-    """Whether a case passes under the same terms in all runs."""
+def labels_are_comparable(columns: Sequence[Column]) -> bool:
+    """Return whether a case passes under the same terms in all runs."""
     return all(len({column.contracts.get(name) for column in columns}) == 1 for name in LABELLED)
 
 
-def _apart(columns: Sequence[Column]) -> str:
+def _differing_settings(columns: Sequence[Column]) -> str:
     first, *others = columns
     other = next((one for one in others if not shared([first, one])), others[-1])
     changed = len(first.cases.keys() & other.cases.keys())
-    why = f"{changed} are in both under another gold item" if changed else "they share no qid"
+    why = f"{changed} are in both with different gold items" if changed else "they share no qid"
     pair = f"{quoted(first.name)} and {quoted(other.name)}"
     if shared([first, other]):
-        return "no case is in all of the runs under the same gold item. Compare fewer at once"
-    return f"no case is in {pair} under the same gold item ({why}). Score the traces of both again, with one gold set"
+        return "no case is in all runs with the same gold item. Compare fewer runs at once"
+    return f"no case is in both {pair} with the same gold item ({why}). Score both traces again with one gold set"
 
 
 def _refused(columns: Sequence[Column]) -> Iterator[Refused]:
     """Metrics that not all runs measured, or not under the same contract."""
-    known = dict.fromkeys(name for column in columns for name in column.contracts)
+    known, judged = dict.fromkeys(name for column in columns for name in column.contracts), _by_judges(columns)
     for name in sorted(known):
         lacking = [column.name for column in columns if name not in column.contracts]
         if lacking:
-            yield Refused(name, f"not measured in {_listed(lacking)}")
+            yield Refused(name, f"not measured in {_joined(lacking)}")
+        elif name in judged:
+            yield Refused(name, f"{_OTHER_JUDGE} in {_joined(_others(name, columns))}; --across-judges compares them")
         elif len({column.contracts[name] for column in columns}) > 1:
-            yield Refused(name, f"measured under another contract in {_listed(_others(name, columns))}")
+            yield Refused(name, f"defined differently in {_joined(_others(name, columns))}")
         elif not find(name):
-            yield Refused(name, "not a metric of this version")
-    if not labelled_alike(columns):
-        yield Refused("flips", "refusals are told in different ways, so that passing does not mean the same")
+            yield Refused(name, "unknown to this version of rag-eval")
+    if not labels_are_comparable(columns):
+        yield Refused("flips", "the runs detect refusals differently, so passing does not mean the same")
+
+
+_OTHER_JUDGE = "verdicts of another judge"
+
+
+def _by_judges(columns: Sequence[Column]) -> list[str]:
+    """The metrics of judges that all runs measured, by different judges."""
+    if not labels_are_comparable(columns):
+        return []
+    judge_metrics = [name for name in columns[0].contracts if name.startswith("judge_")]
+    contracts = {name: {column.contracts.get(name) for column in columns} for name in judge_metrics}
+    return [name for name, some in contracts.items() if len(some) > 1 and None not in some]
+
+
+def _across_judges(columns: Sequence[Column]) -> list[Column]:
+    """The runs as if one judge had graded them all."""
+    same_judge = {name: columns[0].contracts[name] for name in _by_judges(columns)}
+    return [column._replace(contracts={**column.contracts, **same_judge}) for column in columns]
+
+
+def _refuse_judges(refused: Iterable[Refused], wanted: Sequence[str]) -> None:
+    """Refuse a comparison of metrics whose verdicts are of different judges."""
+    by_other_judges = [one for one in refused if one.name in wanted and one.why.startswith(_OTHER_JUDGE)]
+    if by_other_judges:
+        fix = "Let one judge grade all runs, choose other metrics with --metric, or add --across-judges"
+        raise UsageError(
+            f"{by_other_judges[0].name} cannot be compared: {by_other_judges[0].why.partition(';')[0]}. {fix}"
+        )
 
 
 def _others(name: str, columns: Sequence[Column]) -> list[str]:
     return [column.name for column in columns if column.contracts[name] != columns[0].contracts[name]]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     shown = ", ".join(quoted(name, 40) for name in names[:3])
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
@@ -237,8 +272,8 @@ def _listed(names: Sequence[str]) -> str:
 def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[str]:
     """The metrics that can be compared, in the order of METRICS and then by cutoff."""
     order, left_out = list(METRICS), {one.name for one in refused}
-    held = [measure(name) for name in columns[0].contracts if name not in left_out]
-    alone = [one for one in held if one.metric.level == "case"]  # what run.json says is in no case
+    shared = [measure(name) for name in columns[0].contracts if name not in left_out]
+    alone = [one for one in shared if one.metric.level == "case"]  # what run.json says is in no case
     return [one.name for one in sorted(alone, key=lambda one: (order.index(one.metric.name), one.k or 0))]
 
 
@@ -259,15 +294,15 @@ def _chosen(
     ]
 
 
-def _row(name: str, found: Sequence[tuple[Cell, Comparison | None, Evidence]]) -> Row:
+def _row(name: str, contrasts: Sequence[tuple[Cell, Comparison | None, Evidence]]) -> Row:
     metric = measure(name).metric
-    cells = (cell._replace(against=_against(name, tested, one) if tested else None) for cell, tested, one in found)
+    cells = (cell._replace(against=_against(name, tested, one) if tested else None) for cell, tested, one in contrasts)
     return Row(name, metric.better, metric.perspective, tuple(cells))
 
 
 def _cell(name: str, one: Evidence) -> Cell:
-    value, found = one.value(name), one.interval(name)
-    ends = (found.low, found.high) if found else (None, None)
+    value, interval = one.value(name), one.interval(name)
+    ends = (interval.low, interval.high) if interval else (None, None)
     return Cell(_number(value), value.n, value.hits, *ends)
 
 
@@ -275,8 +310,8 @@ def _number(value: Value) -> float | None:
     return None if value.number is None else float(value.number)
 
 
-def _against(name: str, found: Comparison, one: Evidence) -> Against | None:
-    if found.p is None or found.adjusted is None or found.worsening is None:
+def _against(name: str, comparison: Comparison, one: Evidence) -> Against | None:
+    if comparison.p is None or comparison.adjusted is None or comparison.regression is None:
         return None
     higher = measure(name).metric.better == "higher"
     # Scores of a report are rounded nowhere: what differs in its last bits alone is a tie.
@@ -285,17 +320,19 @@ def _against(name: str, found: Comparison, one: Evidence) -> Against | None:
         if a is not None and b is not None:
             step = _step(a, b) * (1 if higher else -1)
             steps[(step > 0) - (step < 0)] += count
-    ends = (found.low, found.high)
+    ends = (comparison.low, comparison.high)
     if higher:
         low, high = (None if end is None else 0.0 - end for end in reversed(ends))
     else:
         low, high = ends
-    moved = (-found.worsening if higher else found.worsening) + 0.0
-    return Against(moved, low, high, found.p, found.adjusted, found.result, steps[1], steps[-1], steps[0])
+    moved = (-comparison.regression if higher else comparison.regression) + 0.0
+    return Against(
+        moved, low, high, comparison.p, comparison.adjusted, comparison.result, steps[1], steps[-1], steps[0]
+    )
 
 
 def _step(before: Shown, after: Shown) -> float:
-    """How far a case's score moved; that of a labelled one counts upwards where it should be high."""
+    """Return the change of a case's score; higher is better for a labelled score that should be high."""
     if isinstance(before, tuple) and isinstance(after, tuple):
         if before[1] != after[1]:  # a turn of a conversation that is right in one run only
             return 1 if after[1] else -1
@@ -304,35 +341,35 @@ def _step(before: Shown, after: Shown) -> float:
 
 
 def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequence[Column]) -> Standing:
-    own, theirs = column.cases, base.cases
-    both = own.keys() & theirs.keys()
-    compared = [own[qid] for qid in qids]
+    cases, base_cases = column.cases, base.cases
+    both = cases.keys() & base_cases.keys()
+    compared = [cases[qid] for qid in qids]
     labels = Counter(case.label for case in compared)
-    turned = flips(paired([theirs[qid] for qid in qids], compared)) if labelled_alike(columns) else ()
+    turned = flips(paired([base_cases[qid] for qid in qids], compared)) if labels_are_comparable(columns) else ()
     return Standing(
         name=column.name,
         source=column.source,
         run=column.run,
-        cases=len(own),
-        changed=sum(own[qid].gold_sha256 != theirs[qid].gold_sha256 for qid in both),
-        gone=len(theirs.keys() - own.keys()),
-        new=len(own.keys() - theirs.keys()),
+        cases=len(cases),
+        changed=sum(cases[qid].gold_sha256 != base_cases[qid].gold_sha256 for qid in both),
+        gone=len(base_cases.keys() - cases.keys()),
+        new=len(cases.keys() - base_cases.keys()),
         passing=sum(labels[label] for label in GOOD),
         missing=labels["MISSING"],
         errored=labels["ERROR"],
         flips=tuple(turned),
-        cost=_spent("cost", compared),
-        latency=_spent("latency", compared),
+        cost=_spread_of("cost", compared),
+        latency=_spread_of("latency", compared),
     )
 
 
-def _spent(name: str, cases: Iterable[Question]) -> Spread | None:
-    """What the cases cost or took, by their scores."""
-    found = (case.scores.get(SPENDING[name]) for case in cases)
-    return spread(score for score in found if not isinstance(score, tuple))
+def _spread_of(name: str, cases: Iterable[Question]) -> Spread | None:
+    """Return the spread of costs or latencies of cases."""
+    amounts = (case.scores.get(SPENDING[name]) for case in cases)
+    return spread(score for score in amounts if not isinstance(score, tuple))
 
 
 def _fold(one: Standing, name: str, fold: str) -> float | None:
-    found: Spread | None = getattr(one, name)
-    value: float | None = getattr(found, fold) if found else None
+    spread: Spread | None = getattr(one, name)
+    value: float | None = getattr(spread, fold) if spread else None
     return value

@@ -1,4 +1,4 @@
-"""What gates are good for: known damage in growing doses, and the smallest dose that each gate catches."""
+"""Sensitivity of gates: known perturbations at growing rates, and the lowest rate that each gate catches."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from rag_eval.analysis.baseline import Earlier
 from rag_eval.analysis.perturbations import KINDS, cases_of
-from rag_eval.analysis.report import Earlier, build, evidence
+from rag_eval.analysis.report import build_report, evidence
 from rag_eval.gates.policy import MARGINS
 from rag_eval.gates.regression import error_rates
 from rag_eval.metrics import measure
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Measure
     from rag_eval.scoring.scorecard import Completeness
 
-DOSES = ("1", "2", "5", "10", "20", "50", "100")
+RATES = ("1", "2", "5", "10", "20", "50", "100")
 """Percent of the cases that a kind of damage can be done to."""
 
 
@@ -69,12 +70,12 @@ class Probed(NamedTuple):
 
     @property
     def passes(self) -> bool:
-        """Whether nothing would stop this damage, though it can be done and metrics read it."""
+        """Return whether no gate catches this perturbation, although it applies and metrics read it."""
         return bool(self.cases) and self.read and self.stops is None
 
 
 class Errors(NamedTuple):
-    """How often a regression gate errs over ``n`` units of which a share ``noise`` changes by chance.
+    """Error rates of a regression gate over ``n`` units, of which a share ``noise`` changes by chance.
 
     ``unchanged`` and ``permitted`` are the probabilities that it fails without a change and at three quarters of its
     margin, ``missed`` that it does not fail at a ``drop`` beyond it.
@@ -121,7 +122,7 @@ class Probe(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What a run is judged by: everything but its traces. ``context`` holds the baseline where there is one."""
+    """Everything that a run is evaluated by except its traces. ``context`` holds the baseline if there is one."""
 
     golds: Mapping[str, Gold]
     policy: Policy
@@ -129,34 +130,34 @@ class Setup(NamedTuple):
     context: Context
 
 
-def probe(setup: Setup, samples: Sequence[Sample], own: Report, doses: Sequence[str]) -> Probe:
+def probe(setup: Setup, samples: Sequence[Sample], report: Report, doses: Sequence[str]) -> Probe:
     """The probe of a run: its ``samples`` in the order of damage, and its report.
 
     ``doses`` are percentages, ascending.
     """
-    alike = beside_itself(setup, samples, own)
-    whole = own if setup.context.earlier else alike
+    repeated = rerun_unperturbed(setup, samples, report)
+    whole = report if setup.context.earlier else repeated
     against = setup.context.earlier.path if setup.context.earlier else ""
     names = tuple(dict.fromkeys(gate.gate.written for gate in whole.gates if not gate.name.startswith("completeness.")))
-    found = Probe(len(own.questions), against, tuple(doses), names, unequal(alike), failing(whole, own))
-    found = found._replace(errors=tuple(_errors(setup, whole, own)))
-    if found.exit_code:
-        return found
+    result = Probe(len(report.questions), against, tuple(doses), names, unequal(repeated), failing(whole, report))
+    result = result._replace(errors=tuple(_errors(setup, whole, report)))
+    if result.exit_code:
+        return result
     if not setup.context.earlier:
-        setup = setup._replace(context=setup.context._replace(earlier=itself(own)))
-    return found._replace(kinds=tuple(_probed(kind, setup, samples, whole, doses) for kind in KINDS))
+        setup = setup._replace(context=setup.context._replace(earlier=itself(report)))
+    return result._replace(kinds=tuple(_probed(kind, setup, samples, whole, doses) for kind in KINDS))
 
 
-def _errors(setup: Setup, whole: Report, own: Report) -> Iterator[Errors]:
-    """How often each regression gate on a mean errs, with the noise between the run and its baseline."""
+def _errors(setup: Setup, whole: Report, report: Report) -> Iterator[Errors]:
+    """Yield the error rates of each regression gate on a mean, with the noise between the run and its baseline."""
     statistics = setup.policy.statistics
-    now = evidence(own, setup.context.earlier or itself(own), cluster=statistics.cluster)
+    now = evidence(report, setup.context.earlier or itself(report), cluster=statistics.cluster)
     count = sum(gate.comparison is not None and gate.comparison.adjusted is not None for gate in whole.gates)
     for gate in whole.gates:
         if gate.direction in MARGINS and gate.comparison is not None:
-            found = error_rates(gate.gate, gate.comparison.test, now, float(statistics.alpha), max(1, count))
-            if found:
-                yield Errors(gate.gate.written, gate.comparison.test, *found)
+            rates = error_rates(gate.gate, gate.comparison.test, now, float(statistics.alpha), max(1, count))
+            if rates:
+                yield Errors(gate.gate.written, gate.comparison.test, *rates)
 
 
 def itself(report: Report) -> Earlier:
@@ -164,10 +165,10 @@ def itself(report: Report) -> Earlier:
     return Earlier(report, report.questions, report.contracts, "", "", "")
 
 
-def beside_itself(setup: Setup, samples: Sequence[Sample], own: Report) -> Report:
+def rerun_unperturbed(setup: Setup, samples: Sequence[Sample], original: Report) -> Report:
     """The A/A run: the same traces, scored again as damaged ones are, with the run's own report as the baseline."""
-    again = setup._replace(context=setup.context._replace(earlier=itself(own)))
-    [(_, report)] = dosed(again, samples, [], own.completeness, ["0"])
+    again = setup._replace(context=setup.context._replace(earlier=itself(original)))
+    [(_, report)] = dosed(again, samples, [], original.completeness, ["0"])
     return report
 
 
@@ -185,13 +186,13 @@ def failing(*reports: Report) -> tuple[str, ...]:
 def _probed(kind: Kind, setup: Setup, samples: Sequence[Sample], whole: Report, doses: Sequence[str]) -> Probed:
     rows = ((sample, kind.damage(sample)) for sample in samples)
     damaged = [(sample.case.trace, sample.again(row)) for sample, row in rows if row is not None]
-    found = Probed(kind.name, kind.text, len(damaged), any(old != new for old, new in damaged), None, (), ())
-    if not found.read:
-        return found
+    result = Probed(kind.name, kind.text, len(damaged), any(old != new for old, new in damaged), None, (), ())
+    if not result.read:
+        return result
     reports = list(dosed(setup, samples, [new for _, new in damaged], whole.completeness, doses))
     stops = next((at for at, report in reports if not report.passed), None)
     moves = tuple(_moves(whole, reports[-1][1]))
-    return found._replace(stops=stops, catches=tuple(_catches(whole, reports)), unguarded=moves)
+    return result._replace(stops=stops, catches=tuple(_catches(whole, reports)), unguarded=moves)
 
 
 def dosed(
@@ -208,11 +209,14 @@ def dosed(
         scorer.add(damaged[max(done, 0) : cases])
         done, card = cases, scorer.close()
         counted = card.completeness._replace(duplicate=as_read.duplicate, unknown=as_read.unknown)
-        yield Rate(dose, cases), build(card._replace(completeness=counted), setup.golds, setup.policy, setup.context)
+        yield (
+            Rate(dose, cases),
+            build_report(card._replace(completeness=counted), setup.golds, setup.policy, setup.context),
+        )
 
 
 def _catches(whole: Report, reports: Sequence[tuple[Rate, Report]]) -> Iterator[Catch]:
-    """What is broken in a damaged run and was not in the whole one, in the order in which it first was."""
+    """Yield what fails in a perturbed run but not in the original one, in the order in which it first failed."""
     seen: dict[str, Rate] = {}
     stops: dict[str, Rate] = {}
     usual = _broken(whole)
@@ -226,16 +230,16 @@ def _catches(whole: Report, reports: Sequence[tuple[Rate, Report]]) -> Iterator[
 
 
 def _broken(report: Report) -> dict[str, bool]:
-    """What is broken in a report, and whether that fails the run. Metrics without a gate are listed elsewhere."""
-    found: dict[str, bool] = {}
+    """Return failed gates and findings, and whether each fails the run. Metrics without a gate are listed elsewhere."""
+    failed: dict[str, bool] = {}
     for gate in report.gates:
         if gate.broken:
-            found[gate.gate.written] = found.get(gate.gate.written, False) or gate.blocks
+            failed[gate.gate.written] = failed.get(gate.gate.written, False) or gate.blocks
     for finding in report.findings:
         if finding.code == "ungated-regression":
             continue
-        found[finding.code] = found.get(finding.code, False) or finding.level == "error"
-    return found
+        failed[finding.code] = failed.get(finding.code, False) or finding.level == "error"
+    return failed
 
 
 def _moves(whole: Report, damaged: Report) -> Iterator[Move]:

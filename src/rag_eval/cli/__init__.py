@@ -1,4 +1,4 @@
-"""The command line: what it is called with, and the one boundary that turns errors into exit codes."""
+"""The command line: the choice of the command, and the error boundary."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _HOOK = ["gold", "check", "--staged"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the result is the exit code."""
+    """Run a command and return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     return guarded(lambda: _run(arguments))
 
 
 def entry() -> NoReturn:
-    """What the installed ``rag-eval`` calls: ends the process with the exit code.
+    """Run the installed ``rag-eval`` and end the process with its exit code.
 
     It does so as soon as all is written: to free the objects of a large run one by one takes a tenth of its time.
     ``python -m rag_eval`` ends as any program does, for profilers and the like.
@@ -42,6 +42,10 @@ def _run(arguments: list[str]) -> int:
     if not arguments:
         build_parser(bare=True).print_help()
         return CANNOT_JUDGE  # a script whose variable is empty has judged nothing
+    if arguments == ["gold"]:
+        with suppress(SystemExit):
+            build_parser("gold", ["--help"]).parse_args(["gold", "--help"])
+        return CANNOT_JUDGE
     chosen = arguments[0] if arguments and arguments[0] in COMMANDS else ""
     bare = COMMANDS.keys().isdisjoint(arguments)  # rag-eval --help
     parsed = build_parser(chosen, arguments[1:], bare=bare).parse_args(arguments)

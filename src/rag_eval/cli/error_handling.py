@@ -1,4 +1,4 @@
-"""The one boundary where errors become lines on stderr and an exit code: around the command line and the action."""
+"""The error boundary of the command line and the action: errors become lines on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from rag_eval.errors import BUG, CANNOT_JUDGE, InputError, RagEvalError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-OUT_OF_MEMORY = "there is not enough memory for this run. Give it more, or score a part of the traces at a time."
+OUT_OF_MEMORY = "there is not enough memory for this run. Give it more, or score the traces in parts."
 _INTERRUPTED = 130
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE)
 
 
 def guarded(work: Callable[[], int]) -> int:
-    """Do ``work``; every error becomes lines on stderr and an exit code."""
+    """Call ``work`` and return its exit code; turn every error into lines on stderr and an exit code."""
     for name in ("stdout", "stderr"):
         setattr(sys, name, _lasting(getattr(sys, name)))
-    _speak_utf8()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
     try:
         return work()
     except InputError as error:
@@ -43,36 +45,34 @@ def guarded(work: Callable[[], int]) -> int:
 def _surroundings(error: Exception) -> int:
     """The exit code of what the machine is to blame for, once it is said; 0 for anything else."""
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
-        return _unwritten(error)
+        what = f"write {error.filename}" if error.filename else "write"
+        return _say(
+            [f"rag-eval: cannot {what}: {error.strerror}. Free some space, or write to another place."], CANNOT_JUDGE
+        )
     if is_out_of_memory(error):
         return _say([f"rag-eval: {OUT_OF_MEMORY}"], CANNOT_JUDGE)
     if isinstance(error, ImportError) and error.name and error.name.partition(".")[0] != "rag_eval":
-        again = "Install rag-eval-action again, with all that it needs."
+        again = "Install rag-eval-action again, with its dependencies."
         return _say([f"rag-eval: {error.name} cannot be loaded: {error}. {again}"], CANNOT_JUDGE)
     if isinstance(error, UnicodeEncodeError) and (misread := misread_names()):
         return _say([f"rag-eval: {misread}"], CANNOT_JUDGE)
     if isinstance(error, FileNotFoundError) and _nowhere():
-        return _say(["rag-eval: the current folder is gone. Change into one that is there."], CANNOT_JUDGE)
+        return _say(["rag-eval: the current folder no longer exists. Change to another one."], CANNOT_JUDGE)
     return 0
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether the machine has too little memory, for Python or for a further process."""
+    """Return whether the machine ran out of memory, for Python or for another process."""
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 
 def _nowhere() -> bool:
-    """Whether the folder that the process works in was removed: paths then lead nowhere."""
+    """Return whether the current folder was removed, so that relative paths are invalid."""
     try:
         os.getcwd()  # noqa: PTH109 - pathlib costs start-up time
     except FileNotFoundError:
         return True
     return False
-
-
-def _unwritten(error: OSError) -> int:
-    what = f"write {error.filename}" if error.filename else "write"
-    return _say([f"rag-eval: cannot {what}: {error.strerror}. Make room, or write elsewhere."], CANNOT_JUDGE)
 
 
 def _say(lines: Sequence[str], code: int) -> int:
@@ -96,7 +96,7 @@ class _Unread(io.FileIO):
 
 
 def _lasting(stream: TextIO | None) -> TextIO:
-    """``stream`` so that the work goes on to its exit code whether or not anybody reads.
+    """Return a stream that accepts writes even if its reader is gone, so that the exit code is not lost.
 
     Where it was closed before the start (``>&-``), Python has none, and nothing is read.
     """
@@ -117,12 +117,6 @@ def _lasting(stream: TextIO | None) -> TextIO:
     )
 
 
-def _speak_utf8() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
-
-
 def _report_defect() -> int:
     """A defect as Markdown that can be pasted into an issue; it holds code lines, never data."""
     import platform
@@ -134,5 +128,5 @@ def _report_defect() -> int:
         for frame in traceback.extract_tb(trace)
     )
     system = f"rag-eval {__version__}, Python {platform.python_version()}, {platform.system()}"
-    lines = ["rag-eval has a defect; please report it with what follows:", "", f"### {kind.__name__ if kind else ''}"]
+    lines = ["rag-eval has a bug; please report it with these details:", "", f"### {kind.__name__ if kind else ''}"]
     return _say([*lines, "", system, "", *frames.split("\n")], BUG)

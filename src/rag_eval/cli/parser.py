@@ -10,34 +10,34 @@ from types import ModuleType
 from typing import Any
 
 from rag_eval import __version__
-from rag_eval.common.escaping import quoted
+from rag_eval.common.escaping import log_line, quoted
 from rag_eval.errors import UsageError
 
 COMMANDS = {
     "demo": "score the packaged example and show where to go next",
-    "init": "write a first gold set, sample traces, gates, workflow and hooks; keep files that exist",
+    "init": "write a first gold set, sample traces, gates, workflow and hooks; keep existing files",
     "collect": "ask a system the questions of the gold set and write its answers as traces",
     "judge": "ask a language model to judge the answers, and record its verdicts",
     "dataset": "turn a public data set into a gold set, its chunks and traces",
     "validate": "check gold, trace, gates and report files",
     "score": "score traces against the gold set and judge the gates",
-    "gold": "sign off changes of the gold set, check and show them; lint, count and freeze it",
-    "import": "turn gold sets, traces and saved runs of other tools into rag-eval's own files",
-    "export": "write gold, traces and verdicts in the forms of other tools",
+    "gold": "sign off, check and show changes of the gold set; lint, count and freeze it",
+    "import": "convert gold sets, traces and saved runs of other tools into files of rag-eval",
+    "export": "write gold, traces and verdicts in the formats of other tools",
     "gate": "judge an existing report.json again",
     "comment": "post a finished report.json as the comment of its pull request",
-    "compare": "runs side by side: paired tests, flips, weighted score, Pareto front, repeats",
-    "history": "the trend of metrics over earlier reports, and slow drift",
-    "probe": "damage the traces in known ways and show what each gate catches",
-    "explain": "what a metric means, or why a question scored as it did",
+    "compare": "compare runs side by side: paired tests, flips, weighted score, Pareto front, repeats",
+    "history": "show the trend of metrics over earlier reports, and slow drift",
+    "probe": "perturb the traces and show what each gate catches",
+    "explain": "explain a metric, a label or another term, or the score of a question",
     "metrics": "list the metrics",
     "completion": "print the completion script of a shell",
 }
-_NESTED = ("gold",)
+_NESTED = ("gold", "judge")
 _MODULES = {"import": "import_"}  # a word of Python's own
 _WIDEST, _USUAL = 120, 98
 _EPILOG = """\
-exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a defect of rag-eval
+exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a bug in rag-eval
 
 examples:
   rag-eval demo
@@ -51,7 +51,7 @@ def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = Fal
     ``rest`` is what follows the command: one that has sub-commands chooses by it in turn. A ``bare`` parser knows the
     commands by name and not their options: enough to list them.
     """
-    about = "Says in a pull request whether the answers of a RAG system got worse: deterministic, without LLM calls."
+    about = "Fail a pull request that makes the answers of a RAG system worse. Deterministic, without LLM calls."
     parser = _Parser("rag-eval", description=about, epilog=_EPILOG, formatter_class=_Formatter)
     parser.add_argument("--version", action="version", version=f"rag-eval {__version__}")
     # Given its prog, argparse need not format a usage text to find it out.
@@ -77,16 +77,34 @@ class _Parser(argparse.ArgumentParser):
     A shell gives one where a variable is not set. Options with a type of their own say themselves what they take.
     """
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and refuse what is left over with the usage of the command that was meant."""
+        parsed, rest = super().parse_known_args(args, namespace)
+        if rest and not self._subparsers:
+            self.error(f"unrecognized arguments: {' '.join(map(log_line, rest))}. {self._hint(rest[0])}")
+        return parsed, rest
+
+    def _hint(self, word: str) -> str:
+        from rag_eval.readers.schema_validation import did_you_mean
+
+        options = [name for name in self._option_string_actions if name.startswith("--")]
+        if not word.startswith("-"):
+            files = " and ".join(name for name in ("--gold", "--trace") if name in options)
+            return f"Name files with {files}." if files else f"For help: {self.prog} --help"
+        return did_you_mean(word.partition("=")[0], options) or f"For help: {self.prog} --help"
+
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         if "" in arg_strings and action.type is None and action.nargs != argparse.PARSER:
             name = (*action.option_strings, action.metavar)[0]
-            raise UsageError(f"{name} is empty. Is a variable of the shell not set? Give it a value, or leave it out")
+            raise UsageError(
+                f"{name} is empty. Check if a shell variable is not set. Give it a value, or leave it out."
+            )
         return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
-        from rag_eval.readers.error_messages import did_you_mean
+        from rag_eval.readers.schema_validation import did_you_mean
 
         known = list(action.choices)
         close = did_you_mean(str(value), known) or f"Choose one of: {', '.join(map(str, known))}"

@@ -16,7 +16,7 @@ class Digests:
         self._begun: dict[str, tuple[str, Any]] = {}
 
     def of(self, role: str, path: str) -> Any:
-        """A digest that takes the bytes of ``path``."""
+        """Return a digest that takes the bytes of ``path``."""
         from hashlib import sha256
 
         self._begun[role] = path, sha256()
@@ -27,12 +27,12 @@ class Digests:
         self._begun[role] = path, _Known(digest)
 
     def hex(self, role: str) -> str:
-        """The digest of what was read so far for ``role``, in hex."""
+        """Return the digest of what was read so far for ``role``, in hex."""
         digest: str = self._begun[role][1].hexdigest()
         return digest
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Role, path and hex digest of each file."""
+        """Return role, path and hex digest of each file."""
         return [(role, path, digest.hexdigest()) for role, (path, digest) in self._begun.items()]
 
 
@@ -42,7 +42,7 @@ class Undigested(Digests):
     taken = False
 
     def of(self, role: str, path: str) -> Any:  # noqa: ARG002
-        """What lets the bytes pass."""
+        """Return a digest that ignores the bytes."""
         return self
 
     def update(self, data: bytes) -> None:
@@ -53,7 +53,7 @@ class Undigested(Digests):
 
 
 def by_line_ends(data: bytes) -> Iterator[str]:
-    """The sha256, in hex, of bytes with either line end: git changes them on its way to a work tree and back."""
+    """Return the sha256, in hex, of bytes with either line end, which git may change on checkout."""
     from hashlib import sha256
 
     plain = data.replace(b"\r\n", b"\n")
@@ -68,3 +68,20 @@ class _Known:
 
     def hexdigest(self) -> str:
         return self._digest
+
+
+def sample_positions(count: int, most: int, seed: str, *, in_order: bool = True) -> list[int]:
+    """Draw up to ``most`` of ``count`` places: by chance for whoever does not know the seed, the same for everybody.
+
+    They are sorted, or else in the order in which they were drawn.
+    """
+    from hashlib import sha256
+
+    if (count <= most and in_order) or not count:
+        return list(range(count))
+    positions: dict[int, None] = {}
+    for number in range(8 * most):  # of few places some may be drawn many times
+        positions[int.from_bytes(sha256(f"{seed} {number}".encode()).digest()[:8], "big") % count] = None
+        if len(positions) == min(most, count):
+            break
+    return sorted(positions) if in_order else list(positions)

@@ -19,6 +19,7 @@ _INVISIBLE = re.compile(
 )
 # Most of what there is to show, on which the rest would be spent for nothing.
 _HARMLESS = re.compile("[A-Za-z0-9 .,:;!?()%/_=+*-]*")
+_HARMLESS_CELL = re.compile(r"(?:\w[\w .,:!?()%/=+*'-]*)?")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _SPACE = re.compile(r"\s+")
 _BREAK = re.compile("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
@@ -26,14 +27,18 @@ _BREAK = re.compile("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 _WORDS = re.compile("(?:[A-Za-z0-9 ,.;()'%/_…–-]|:(?= |$))+")
 _LINKED = re.compile(r"(?i)www\.|\bgh-[0-9]|\b[0-9a-f]{7,}\b|_{2}")
 _RETURN = re.compile(r"\r\n?")
-_COMMAND = re.compile(r"(?m)^(?=\s*::)")
+_COMMAND = re.compile("(?m)(?:^|(?<=[\u2028\u2029]))(?=\\s*::)")
+# Commands to a CI system anywhere in a line: ##[ is GitHub's, ##vso[ of Azure DevOps, ##teamcity[ of TeamCity.
+_BRACKETED = re.compile(r"##([A-Za-z]*)\[")
+# What some readers of JSON and of logs take for the end of a line.
+_SEPARATORS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 # What a formula begins with, and the blanks and separators before it. Spreadsheets in Asian locales take the full-width
 # forms for the same.
 _FORMULA = re.compile("^(?=[\t\n])|(?:^|(?<![;\\s]))[;\\s]*+(?=[=+@\uff1d\uff0b\uff0d\uff20-])")
 
 
 def one_line(text: str, limit: int = 80) -> str:
-    """``text`` on one line, without control and bidirectional characters, cut to ``limit`` characters with ``…``."""
+    """Return ``text`` on one line of at most ``limit`` characters, without control and bidirectional ones."""
     # Cutting first keeps a 16 MiB string from being walked three times only to show its beginning.
     head = text[: limit * 4 + 16]
     clean = _visible(_SPACE.sub(" ", head)).strip()
@@ -41,19 +46,25 @@ def one_line(text: str, limit: int = 80) -> str:
 
 
 def quoted(value: object, limit: int = 80) -> str:
-    """A value from data as it is shown in a message: strings in quotes, at most ``limit`` characters of it."""
+    """Return a value from data as it is shown in a message: strings in quotes, at most ``limit`` characters of it."""
     if isinstance(value, str):
         return f"'{one_line(value, limit)}'"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, (dict, list)):
-        kind = "an object" if isinstance(value, dict) else "a list"
-        return f"{kind} of {len(value)}" if value else f"an empty {kind.split()[1]}"
+    if isinstance(value, dict):
+        return f"an object with {quantity(len(value), 'key')}" if value else "an empty object"
+    if isinstance(value, list):
+        return f"a list with {quantity(len(value), 'entry', 'entries')}" if value else "an empty list"
     return one_line(str(value), limit)
 
 
+def quantity(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: ``1 trace``, ``2 traces``, ``0 traces``."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def markdown(text: str, limit: int = 80) -> str:
-    """``text`` as a Markdown code span that stays one span, inside a table cell too."""
+    """Return ``text`` as a Markdown code span that stays one span, inside a table cell too."""
     clean = _no_command(one_line(text, limit).replace("@", "@" + _ZERO_WIDTH_SPACE))
     if not clean:
         return "*(empty)*"
@@ -67,7 +78,7 @@ def markdown(text: str, limit: int = 80) -> str:
 
 
 def untabled(text: str) -> str:
-    """Markdown out of spans by :func:`markdown` that stands in no table: there the backslash before a pipe is shown.
+    """Return the Markdown of :func:`markdown` for use outside tables, where a pipe needs no backslash.
 
     None but that function's own are met: it parts a backslash that the data have from their pipe.
     """
@@ -75,26 +86,26 @@ def untabled(text: str) -> str:
 
 
 def prose(text: str, limit: int = 80) -> str:
-    """``text`` as plain words where nothing in it means more than that to Markdown or GitHub, else as a code span."""
+    """Return ``text`` as plain words if Markdown and GitHub see nothing special in it, else as a code span."""
     clean = one_line(text, limit)
     return clean.replace("_", "\\_") if _WORDS.fullmatch(clean) and not _LINKED.search(clean) else markdown(text, limit)
 
 
 def hypertext(text: str) -> str:
-    """``text`` as what stands in an HTML element, or in an attribute's double quotes: every sign of it means itself.
+    """Return ``text`` escaped for an HTML element or an attribute in double quotes.
 
     Control and bidirectional characters, lone surrogates and noncharacters are left out, line breaks are spaces.
-    ``##[`` is written so that GitHub's runner takes the source for no command.
+    ``##[`` and ``##vso[`` are written so that no CI system takes the source for a command.
     """
     if _HARMLESS.fullmatch(text):
         return text
     clean = _visible(_unbroken(text))
-    return clean.translate(_ENTITIES).replace("##[", "##&#91;")
+    return unbracketed(clean.translate(_ENTITIES), "&#91;")
 
 
 def log_line(text: str) -> str:
-    """Return ``text`` as one line without the commands of GitHub's runner: ``::`` at its start, ``##[`` anywhere."""
-    clean = _visible(_unbroken(text)).rstrip().replace("##[", "## [")
+    """Return ``text`` as one line without commands to a CI system: ``::`` at its start, ``##[`` or ``##vso[`` in it."""
+    clean = unbracketed(_visible(_unbroken(text)).rstrip(), " [")
     return clean.replace("::", ": :", 1) if clean.lstrip().startswith("::") else clean
 
 
@@ -104,20 +115,29 @@ def spreadsheet(text: str) -> str:
     CSV is printed too: no line of the cell is a command to GitHub's runner, which takes a lone carriage return for the
     end of one.
     """
+    if _HARMLESS_CELL.fullmatch(text):
+        return text
     clean = _COMMAND.sub(_ZERO_WIDTH_SPACE, _no_command(_visible(_RETURN.sub("\n", text))))
     # If it takes semicolons, tabs or line breaks for separators, a spreadsheet starts a cell behind each.
     return _FORMULA.sub(_unformulated, clean)
 
 
-def _unformulated(found: re.Match[str]) -> str:
-    starts_cell = not found.start() or not {";", "\t", "\n"}.isdisjoint(found[0])
-    return f"{found[0]}'" if starts_cell else found[0]
+def _unformulated(match: re.Match[str]) -> str:
+    starts_cell = not match.start() or not {";", "\t", "\n"}.isdisjoint(match[0])
+    return f"{match[0]}'" if starts_cell else match[0]
 
 
 def json_source(text: str) -> str:
-    """JSON as it is printed or written: what GitHub's runner would take for a command is spelled otherwise."""
-    # It can only stand in a string, and means the same there.
-    return text.replace("##[", "##\\u005b")
+    """Return JSON for output: line separators and commands of CI systems in it are spelled otherwise."""
+    # They can only stand in a string, and mean the same there.
+    for separator, escape in _SEPARATORS.items():
+        text = text.replace(separator, escape)
+    return unbracketed(text, "\\u005b")
+
+
+def unbracketed(text: str, bracket: str) -> str:
+    """Return ``text`` without ``##[``, ``##vso[`` and the like, which CI systems obey."""
+    return _BRACKETED.sub(lambda match: f"##{match[1]}{bracket}", text) if "##" in text else text
 
 
 def _visible(text: str) -> str:
@@ -130,5 +150,5 @@ def _unbroken(text: str) -> str:
 
 
 def _no_command(text: str) -> str:
-    """``text`` without ``##[``, which GitHub's runner looks for anywhere in a line of output."""
-    return text.replace("##[", "##" + _ZERO_WIDTH_SPACE + "[")
+    """Return ``text`` without ``##[`` and ``##vso[``, which runners look for anywhere in a line."""
+    return unbracketed(text, f"{_ZERO_WIDTH_SPACE}[")

@@ -1,4 +1,4 @@
-"""Where files stand: those that ship with the package, and the gates file where nothing names one."""
+"""Paths of files that ship with the package, and of the gates file if none is named."""
 
 from __future__ import annotations
 
@@ -29,12 +29,16 @@ def usual_gates(folder: str = "", root: str = "") -> str:
     """
     project = os.path.join(root, folder, PROJECT_FILE)  # noqa: PTH118
     if os.path.isfile(project):  # noqa: PTH113 - pathlib costs start-up time
-        with open(project, "rb") as file:  # noqa: PTH123
-            named = gates_of_project(file.read(_LONGEST_PROJECT), os.path.join(folder, PROJECT_FILE))  # noqa: PTH118
+        try:
+            with open(project, "rb") as file:  # noqa: PTH123
+                data = file.read(_LONGEST_PROJECT)
+        except OSError as error:
+            raise UsageError(f"{project}: cannot be read: {error.strerror}. Make it readable.") from None
+        named = gates_of_project(data, os.path.join(folder, PROJECT_FILE))  # noqa: PTH118
         if named:
             return os.path.normpath(os.path.join(folder, named))  # noqa: PTH118
     paths = [os.path.join(folder, name) for name in GATES_FILES]  # noqa: PTH118
-    return the_one([path for path in paths if os.path.lexists(os.path.join(root, path))])  # noqa: PTH118
+    return only_file([path for path in paths if os.path.lexists(os.path.join(root, path))])  # noqa: PTH118
 
 
 def nearest_gates() -> str:
@@ -44,10 +48,10 @@ def nearest_gates() -> str:
     """
     folder, here = "", os.getcwd()  # noqa: PTH109
     while True:
-        found = usual_gates(folder)
+        paths = usual_gates(folder)
         at_top = os.path.lexists(os.path.join(here, ".git")) or os.path.dirname(here) == here  # noqa: PTH118, PTH120
-        if found or at_top:
-            return found
+        if paths or at_top:
+            return paths
         folder, here = os.path.join(folder, os.pardir), os.path.dirname(here)  # noqa: PTH118, PTH120
 
 
@@ -70,14 +74,14 @@ def gates_of_project(data: bytes, file: str) -> str:
     return named
 
 
-def the_one(found: Sequence[str]) -> str:
-    """The gates file of those ``found`` in a folder, empty where there is none.
+def only_file(paths: Sequence[str]) -> str:
+    """Return the gates file of those ``found`` in a folder, empty where there is none.
 
     UsageError where there are two: nobody who reads the result could tell which one had decided.
     """
-    if len(found) > 1:
-        raise UsageError(f"{found[0]} and {found[1]} are both there, and one alone can decide. Remove the other one.")
-    return found[0] if found else ""
+    if len(paths) > 1:
+        raise UsageError(f"{paths[0]} and {paths[1]} both exist, but only one can apply. Remove the other one.")
+    return paths[0] if paths else ""
 
 
 def shipped(folder: str, name: str) -> str:
@@ -87,7 +91,7 @@ def shipped(folder: str, name: str) -> str:
 
 
 def from_here(path: str) -> str:
-    """A path as it leads there from the current folder, or as it is where none does: to another drive of Windows."""
+    """Return a path relative to the current folder, or as it is on another drive of Windows."""
     try:
         return os.path.relpath(path)
     except ValueError:
@@ -95,7 +99,7 @@ def from_here(path: str) -> str:
 
 
 def shell_line(*words: str) -> str:
-    """Words as a line for the shell of this system: those of Windows know double quotes alone."""
+    """Return words as a line for the shell of this system: those of Windows know only double quotes."""
     if WINDOWS:
         from subprocess import list2cmdline
 
@@ -106,17 +110,17 @@ def shell_line(*words: str) -> str:
 
 
 def misread_names() -> str:
-    """Why names of files that are not plain ASCII lead nowhere here, and what to do; empty where they lead somewhere.
+    """Return why names of files that are not plain ASCII fail here, and the fix; empty if they work.
 
     Gates files and git have them in UTF-8, whatever the locale.
     """
     encoding = sys.getfilesystemencoding()
     if encoding in ("utf-8", "utf8"):
         return ""
-    return f"Python takes names of files for {encoding} here, not for UTF-8. Set PYTHONUTF8=1, or a locale of UTF-8."
+    return f"Python reads file names as {encoding} here, not as UTF-8. Set PYTHONUTF8=1, or a UTF-8 locale."
 
 
 def trust_no_program_here() -> None:
-    """Have Windows look for programs along the PATH alone, and not first in the folder at hand: it is the change's."""
+    """Make Windows look for programs only along the PATH, not in the current folder: the change controls that."""
     if WINDOWS:
         os.environ.setdefault("NoDefaultCurrentDirectoryInExePath", "1")

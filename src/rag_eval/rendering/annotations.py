@@ -1,11 +1,13 @@
-"""What a report has to say of single lines: broken gates, findings, and questions that came out wrong."""
+"""Annotations of single lines: failed gates, findings, and questions with wrong answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rag_eval.cases.labels import GOOD, MEANING
+from rag_eval.common.paths import GATES_FILES
 from rag_eval.rendering import phrases
 
 if TYPE_CHECKING:
@@ -27,6 +29,16 @@ class Pointer(NamedTuple):
     line: int = 0
     subject: str = ""
 
+    @property
+    def rule(self) -> str:
+        """The name of what is wrong, such as ``gate/chr``."""
+        return f"{self.kind}/{self.code}"
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest that is the same for the same gate, finding or question in every run, on whatever line."""
+        return sha256("\n".join([self.rule, self.subject]).encode(errors="replace")).hexdigest()[:32]
+
 
 def of_gates(report: Report) -> Iterator[Pointer]:
     """The broken gates, on their lines of the gates file; one that only the base has stands on none."""
@@ -44,13 +56,38 @@ def of_findings(report: Report) -> Iterator[Pointer]:
         yield Pointer("finding", finding.level, finding.code, text, finding.file, finding.line, finding.message)
 
 
-def of_questions(report: Report) -> Iterator[Pointer]:
-    """The questions that came out wrong, on the line of the trace, or of the gold item where no trace came."""
-    paths = {each.role: each.path for each in report.inputs}
+def of_questions(report: Report, *, in_gold: bool = False) -> Iterator[Pointer]:
+    """The wrong questions on the line of their trace; of their gold item if there is no trace, or if ``in_gold``."""
+    paths = {source.role: source.path for source in report.inputs}
     for question in report.questions:
         if question.label in GOOD:
             continue
-        file, line = ("trace", question.trace_line) if question.trace_line else ("gold", question.gold_line)
+        in_trace = question.trace_line and not in_gold
+        file, line = ("trace", question.trace_line) if in_trace else ("gold", question.gold_line)
         text = f"{question.qid}: {MEANING[question.label]}"
         subject = question.qid if question.run is None else f"{question.run} {question.qid}"
         yield Pointer("question", "warning", question.label, text, paths.get(file, ""), line, subject)
+
+
+def all_of(report: Report, *, in_gold: bool = False) -> list[Pointer]:
+    """Return the pointers of gates, findings and questions, in this order."""
+    return [*of_gates(report), *of_findings(report), *of_questions(report, in_gold=in_gold)]
+
+
+def in_repository(file: str, line: int, gates_file: str = "") -> tuple[str, int]:
+    """Return a file of the repository and its line, 0 if unknown; the gates file for a file that is elsewhere."""
+    inside = _inside(file)
+    return inside or _inside(gates_file) or GATES_FILES[0], line if inside else 0
+
+
+def _inside(path: str) -> str:
+    """Return a path from the root of the repository, with forward slashes; empty if it is absolute or leads out."""
+    parts: list[str] = []
+    for part in path.replace("\\", "/").split("/"):
+        if part == ".." and not parts:
+            return ""
+        if part == "..":
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "" if path.startswith(("/", "\\")) or path[1:2] == ":" else "/".join(parts)

@@ -1,4 +1,4 @@
-"""What a report says of a run beside its baseline, and of slices beside the whole: chosen and counted."""
+"""Compare a run with its baseline, and slices with all cases, in sentences and counts."""
 
 from __future__ import annotations
 
@@ -21,46 +21,42 @@ _NAMED, _COMMIT = 5, 12
 
 
 def against(report: Report, formatter: TextFormatter = PLAIN) -> str:
-    """What the run was compared with: file, where it was read, its commit, and how much of it is comparable."""
-    found = report.baseline
-    if found is None:
+    """Describe the baseline: file, where it was read, its commit, and how many cases are comparable."""
+    baseline = report.baseline
+    if baseline is None:
         return ""
-    commit = f", of system commit {formatter.code(found.commit[:_COMMIT])}" if found.commit else ""
-    where = f" of {formatter.code(found.ref)}" if found.ref else ""
-    again = ", its traces scored again" if found.rescored else ""
-    what = f"{formatter.code(found.path)}{where}{commit}{_age(found)}{again}"
-    return f"Compared with {what}: {_shares(found)}.{_alone(found, formatter)}{_others(found, formatter)}"
+    commit = [f"system commit {formatter.code(baseline.commit[:_COMMIT])}"] if baseline.commit else []
+    where = f" of {formatter.code(baseline.ref)}" if baseline.ref else ""
+    details = [*commit, *_age(baseline), *(["traces scored again"] if baseline.rescored else [])]
+    what = f"{formatter.code(baseline.path)}{where}" + (f" ({', '.join(details)})" if details else "")
+    return f"Compared with {what}: {_shares(baseline)}.{_alone(baseline, formatter)}{_others(baseline, formatter)}"
 
 
-def _age(found: Compared) -> str:
-    """How far the base has gone since the baseline was written, where that is known."""
-    if found.commits_ago is None or found.days_ago is None:
-        return ""
-    commits, days = (f"{n} {word}{'s' if n != 1 else ''}" for n, word in _distance(found))
-    return f", {commits} and {days} old"
+def _age(baseline: Compared) -> list[str]:
+    """Return how many commits and days the base has moved since the baseline was written, if known."""
+    if baseline.commits_ago is None or baseline.days_ago is None:
+        return []
+    ages = ((baseline.commits_ago, "commit"), (baseline.days_ago, "day"))
+    return [f"{' and '.join(f'{n} {word}' + ('s' if n != 1 else '') for n, word in ages)} old"]
 
 
-def _distance(found: Compared) -> list[tuple[int | None, str]]:
-    return [(found.commits_ago, "commit"), (found.days_ago, "day")]
-
-
-def _shares(found: Compared) -> str:
-    both = f"{found.cases} question{'s' if found.cases != 1 else ''} in both under the same gold"
+def _shares(baseline: Compared) -> str:
+    both = f"{baseline.cases} question{'s' if baseline.cases != 1 else ''} in both with the same gold item"
     rest = [
-        (found.unpaired, "of them by no run of the same name"),
-        (found.changed, "changed in the gold"),
-        (found.gone, "gone"),
-        (found.new, "new"),
+        (baseline.unpaired, "of them without a run of the same name"),
+        (baseline.changed, "with a changed gold item"),
+        (baseline.gone, "removed"),
+        (baseline.new, "new"),
     ]
     return ", ".join([both, *(f"{count} {what}" for count, what in rest if count)])
 
 
-def _alone(found: Compared, formatter: TextFormatter) -> str:
+def _alone(baseline: Compared, formatter: TextFormatter) -> str:
     """The runs that nothing is compared with."""
-    if not found.new_runs:
+    if not baseline.new_runs:
         return ""
-    names = [name or "(no name)" for name in found.new_runs]
-    return f" Not in the baseline, so that nothing is compared with them: {_some(names, formatter)}."
+    names = [name or "(no name)" for name in baseline.new_runs]
+    return f" Runs that the baseline lacks, which are not compared: {_some(names, formatter)}."
 
 
 def _some(names: Sequence[str], formatter: TextFormatter) -> str:
@@ -68,11 +64,11 @@ def _some(names: Sequence[str], formatter: TextFormatter) -> str:
     return ", ".join(map(formatter.code, names[:_NAMED])) + (f" and {cut} more" if cut > 0 else "")
 
 
-def _others(found: Compared, formatter: TextFormatter) -> str:
+def _others(baseline: Compared, formatter: TextFormatter) -> str:
     """The metrics that cannot be compared; all of them are one fact, not a list."""
-    if not found.incomparable:
+    if not baseline.incomparable:
         return ""
-    return f" Not comparable, for they were measured otherwise or not at all: {_some(found.incomparable, formatter)}."
+    return f" Not comparable (not measured there, or defined differently): {_some(baseline.incomparable, formatter)}."
 
 
 def broken(report: Report) -> list[Flip]:
@@ -104,10 +100,10 @@ def question_of(report: Report) -> Mapping[tuple[str, str | None], Question]:
 
 def effects(report: Report) -> list[Effect]:
     """The movements of gated metrics in their two parts, where the gold had a part in it."""
-    found = report.baseline
-    if found is None:
+    baseline = report.baseline
+    if baseline is None:
         return []
-    touched = found.changed or found.gone or found.new or any(effect.gold for effect in report.effects)
+    touched = baseline.changed or baseline.gone or baseline.new or any(effect.gold for effect in report.effects)
     return [effect for effect in report.effects if effect.system or effect.gold] if touched else []
 
 
@@ -130,13 +126,13 @@ class Worst(NamedTuple):
 def worst(report: Report) -> list[Worst]:
     """The worst slice of each gated metric that is worse than the whole; small slices count where no other is."""
     bounds = bounds_of(report)
-    found = (_worst(report, name, report.metrics[name], bounds) for name in gated(report))
-    return [one for one in found if one is not None]
+    lines = (_worst(report, name, report.metrics[name], bounds) for name in gated(report))
+    return [one for one in lines if one is not None]
 
 
 def _worst(report: Report, name: str, whole: MetricResult, bounds: Bounds) -> Worst | None:
-    own = [(one, one.metrics[name]) for one in report.slices if name in one.metrics]
-    worse = [(one, result) for one, result in own if _worse(result, whole)]
+    measured = [(one, one.metrics[name]) for one in report.slices if name in one.metrics]
+    worse = [(one, result) for one, result in measured if _worse(result, whole)]
     enough = [(one, result) for one, result in worse if min(one.n, result.n) >= report.min_n]  # questions and cases
     if not worse:
         return None
@@ -151,10 +147,10 @@ def _worse(one: MetricResult, other: MetricResult) -> bool:
     return one.value < other.value if other.better == "higher" else one.value > other.value
 
 
-def by_value(each: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
+def by_value(pair: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
     """The worst first, of equals the one with more cases."""
-    value = each[1].value or 0.0
-    return (value if each[1].better == "higher" else -value), -each[1].n
+    value = pair[1].value or 0.0
+    return (value if pair[1].better == "higher" else -value), -pair[1].n
 
 
 def bounds_of(report: Report) -> Bounds:
@@ -181,13 +177,13 @@ def gated(report: Report) -> list[str]:
 
 def valued(report: Report, parts: Sequence[SliceResult]) -> list[str]:
     """Return the metrics that some slice has a value of, in the order of the report."""
-    found = {name for one in parts for name, result in one.metrics.items() if result.n}
-    return [name for name in report.metrics if name in found]
+    names = {name for one in parts for name, result in one.metrics.items() if result.n}
+    return [name for name in report.metrics if name in names]
 
 
 def by_field(report: Report) -> dict[str, list[SliceResult]]:
     """Return the slices of each field, the largest first."""
-    found: dict[str, list[SliceResult]] = {}
+    fields: dict[str, list[SliceResult]] = {}
     for part in report.slices:
-        found.setdefault(part.slice.partition("=")[0], []).append(part)
-    return found
+        fields.setdefault(part.slice.partition("=")[0], []).append(part)
+    return fields

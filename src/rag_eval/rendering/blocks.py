@@ -1,4 +1,4 @@
-"""What a report is made of, whatever it is written in: paragraphs, lists and tables of what a voice has said."""
+"""What a page is made of, whatever it is written in: paragraphs, lists, tables and sections."""
 
 from __future__ import annotations
 
@@ -36,6 +36,19 @@ class Table(NamedTuple):
 Block = Paragraph | Bullets | Table
 
 
+class Section(NamedTuple):
+    """A title, sentences, a table below them, and figures of plain text; each may be empty.
+
+    Figures hold nothing from data: they stand as they are, in Markdown between fences.
+    """
+
+    title: str
+    lines: Sequence[str] = ()
+    headers: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    figures: Sequence[str] = ()
+
+
 def listed(lines: Iterable[str]) -> Bullets:
     """A list of lines alone."""
     return Bullets([Item(line) for line in lines])
@@ -47,5 +60,5 @@ def paragraphs(*texts: str) -> list[Block]:
 
 
 def more(cut: int, place: str = "report.json") -> list[Block]:
-    """How many are left out, and where all of them are."""
+    """Say how many entries are left out, and where to find them all."""
     return paragraphs(f"… and {cut} more; {place} has all.") if cut > 0 else []

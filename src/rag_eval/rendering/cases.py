@@ -22,7 +22,7 @@ _QID, _RUN, _TEXT = 40, 24, 80
 
 
 def first_failing(report: Report, formatter: TextFormatter) -> list[Block]:
-    """How many cases fail, and the first of them."""
+    """Count the failing cases and list the first ones."""
     failing = phrases.failing(report)
     if not failing:
         return []
@@ -43,15 +43,15 @@ def questions(report: Report, formatter: TextFormatter, most: int) -> list[Block
 
 def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
     """Return a table of the conversations with a wrong turn, those with the most wrong ones first."""
-    found: dict[tuple[str, str | None], list[Question]] = {}
+    by_conversation: dict[tuple[str, str | None], list[Question]] = {}
     if report.statistics.cluster != "conversation":
         return []
     for one in report.questions:
         for part in one.slices:
             if part.startswith("conversation="):
-                found.setdefault((part.partition("=")[2], one.run), []).append(one)
+                by_conversation.setdefault((part.partition("=")[2], one.run), []).append(one)
     rows = []
-    for (name, _), turns in found.items():
+    for (name, _), turns in by_conversation.items():
         wrong = sorted((one for one in turns if one.label not in GOOD), key=_turn)
         if wrong:
             first = wrong[0]
@@ -61,7 +61,7 @@ def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
         return []
     rows.sort(key=lambda row: (row[0] / row[1], row[2]))
     cells = [[name, f"{right} of {n}", turn, formatter.text(one.question, _TEXT)] for right, n, name, turn, one in rows]
-    head = f"{len(rows)} of {len(found)} conversations have a wrong turn"
+    head = f"{len(rows)} of {len(by_conversation)} conversations have a wrong turn"
     shown = Table(head, ["Conversation", "Right turns", "First wrong turn", "Text"], cells[:_CONVERSATIONS])
     cut = len(rows) - _CONVERSATIONS
     more = [f"… and {cut} more; report.json has all."] if cut > 0 else []

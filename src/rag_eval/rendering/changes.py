@@ -1,4 +1,4 @@
-"""What changed: cases that broke and were fixed, the parts of system and gold, slices."""
+"""Changes: cases that broke or were fixed, the parts of system and gold, slices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def changed(report: Report, formatter: TextFormatter, place: str = "report.json"
 
 
 def headed(report: Report, formatter: TextFormatter) -> list[Block]:
-    """How many cases flipped, and how many fail."""
+    """Count the cases that flipped and the cases that fail."""
     return [Paragraph(_headed(report, formatter))]
 
 
@@ -68,24 +68,24 @@ def _labels(flip: Flip, formatter: TextFormatter) -> str:
 
 
 def effects(report: Report, formatter: TextFormatter) -> list[Block]:
-    """How much of a metric's movement is the system's and how much the gold's, where the gold changed."""
+    """Split each metric's change into the system's part and the gold's part, if the gold changed."""
     rows = [[formatter.named(one.name, ""), *baseline_view.parts(one)] for one in baseline_view.effects(report)]
-    headers = ["Moved since the baseline", "By the system", "By the gold"]
-    return [Table("What moved the metrics since the baseline", headers, rows)] if rows else []
+    headers = ["Change since the baseline", "Due to the system", "Due to the gold"]
+    return [Table("Why metrics changed since the baseline", headers, rows)] if rows else []
 
 
 def worst(report: Report, formatter: TextFormatter) -> list[Block]:
     """The worst slice of each gated metric."""
     if not report.slices:
         return []
-    found = baseline_view.worst(report)
-    if not found:
-        return [Paragraph(f"{formatter.strong('Slices.')} None is worse than the whole.")]
-    rows = [_worst(one, formatter) for one in found]
+    lines = baseline_view.worst(report)
+    if not lines:
+        return [Paragraph(f"{formatter.strong('Slices.')} No slice is worse than all cases together.")]
+    rows = [_worst(one, formatter) for one in lines]
     headers = ["Metric", "Worst slice", "Value", "Cases", "All cases"]
     return [
         Table("The worst slice of each gated metric", headers, rows),
-        *_legend(report, any(one.few for one in found)),
+        *_legend(report, any(one.few for one in lines)),
     ]
 
 
@@ -112,7 +112,7 @@ def slices(report: Report, formatter: TextFormatter, most: int = _SLICES) -> lis
 
 def every(report: Report, formatter: TextFormatter, most: int = _COLUMNS) -> list[Block]:
     """Return a table a field: every metric by the slices of it, the largest first."""
-    found: list[Block] = []
+    blocks: list[Block] = []
     bounds = baseline_view.bounds_of(report)
     for field, parts in baseline_view.by_field(report).items():
         names, shown = baseline_view.valued(report, parts), parts[:most]
@@ -121,9 +121,9 @@ def every(report: Report, formatter: TextFormatter, most: int = _COLUMNS) -> lis
             for name in names
         ]
         title = f"Every metric by {formatter.own(field)}"
-        found += [Table(title, ["Metric", "All cases", *(of_slice(report, part, formatter) for part in shown)], rows)]
-        found += more(len(parts) - most)
-    return [*found, *_legend(report, any(part.n < report.min_n for part in report.slices))]
+        blocks += [Table(title, ["Metric", "All cases", *(of_slice(report, part, formatter) for part in shown)], rows)]
+        blocks += more(len(parts) - most)
+    return [*blocks, *_legend(report, any(part.n < report.min_n for part in report.slices))]
 
 
 def of_slice(report: Report, part: SliceResult, formatter: TextFormatter) -> str:
@@ -140,7 +140,7 @@ def _part(report: Report, part: SliceResult, formatter: TextFormatter) -> list[s
 
 
 def _values(bounds: baseline_view.Bounds, part: SliceResult, names: list[str]) -> list[str]:
-    return [baseline_view.in_slice(bounds, part, each) if each in part.metrics else "" for each in names]
+    return [baseline_view.in_slice(bounds, part, name) if name in part.metrics else "" for name in names]
 
 
 def _few(cases: str, *, few: bool) -> str:
@@ -149,4 +149,4 @@ def _few(cases: str, *, few: bool) -> str:
 
 def _legend(report: Report, few: bool) -> list[Block]:
     counted = "questions" if phrases.several(report) else "cases"
-    return paragraphs(f"{FEW} fewer than {report.min_n} {counted}: too few to judge a slice by." if few else "")
+    return paragraphs(f"{FEW} fewer than {report.min_n} {counted}: too few to judge a slice." if few else "")

@@ -1,46 +1,371 @@
-"""A comparison of runs as table, Markdown, HTML, JSON and CSV."""
+"""Runs side by side and repeats of systems, as table, Markdown, JSON and CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from string import ascii_letters
 from typing import TYPE_CHECKING
 
+from rag_eval import __version__
+from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import spreadsheet
-from rag_eval.rendering import json_values
-from rag_eval.rendering.section_writer import MARKDOWN, PLAIN, marked, plain
-from rag_eval.rendering.side_by_side import sections
+from rag_eval.rendering import json_values, markdown_writer, number_format, phrases, terminal
+from rag_eval.rendering.blocks import Section
+from rag_eval.rendering.number_format import between
+from rag_eval.stats.tally import exactly
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.runs import SideBySide
+    from rag_eval.analysis.baseline import Spread
+    from rag_eval.analysis.repeats import Estimate, RepeatedQuestion, Repeats
+    from rag_eval.analysis.runs import Against, Cell, Row, SideBySide, Standing
+    from rag_eval.gates.objectives import Dropped, Front
+    from rag_eval.rendering.phrases import TextFormatter
 
 FORMAT = 1
+WIDTH, HEIGHT = 56, 12
+SEVERAL = "*"
+_FLAKY, _TEXT = 50, 60
+_FLIPS, _REFUSED = 20, 10
+_NAME, _QID = 40, 40
+_NONE = "–"
+_COLUMNS = ("difference", "interval", "p", "p corrected", "better", "worse", "same", "result")
+_ARROW = {"higher": "↑", "lower": "↓"}
 
 
-def render(found: SideBySide, form: str) -> str:
-    """``found`` as ``table``, ``markdown``, ``html``, ``json`` or ``csv``, ending with a line feed."""
+def sections(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Section]:
+    """Runs, values, what differs from the base and by how much, the weighted score, the front."""
+    yield Section(f"{len(comparison.runs)} runs over {_cases(comparison.cases)}", [_headline(comparison, formatter)])
+    yield _runs(comparison, formatter)
+    if comparison.refused:
+        yield Section("Not compared", list(_refused(comparison, formatter)))
+    yield _values(comparison, formatter)
+    for place, run in enumerate(comparison.runs):
+        if place != comparison.base:
+            yield _differences(comparison, place, formatter)
+            yield from _flips(run, formatter)
+    yield _score(comparison, formatter)
+    if comparison.front:
+        yield _front(comparison, comparison.front, formatter)
+
+
+def differing(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Section]:
+    """Summarize significant differences from the base and the flipped questions, for the top of a page."""
+    names = [formatter.code(run.name, _NAME) for run in comparison.runs]
+    rows = [
+        [names[place], _metric(row, formatter), *_with_baseline(comparison, row, one)]
+        for place in range(len(comparison.runs))
+        for row in comparison.metrics
+        if (one := row.cells[place].against) and one.result in ("better", "worse")
+    ]
+    lines = [] if rows else ["No metric differs significantly from the base."]
+    lines += [f"{name}: {_counted(run)}" for name, run in zip(names, comparison.runs, strict=True) if run.flips]
+    yield Section("What differs", lines, ["run", "metric", *_COLUMNS], rows)
+
+
+def _counted(run: Standing) -> str:
+    broken = sum(flip.after not in GOOD for flip in run.flips)
+    return f"{broken} newly broken, {len(run.flips) - broken} newly fixed."
+
+
+def _cases(number: int) -> str:
+    return f"{number} case{'' if number == 1 else 's'}"
+
+
+def _headline(comparison: SideBySide, formatter: TextFormatter) -> str:
+    made = [cell.against for row in comparison.metrics for cell in row.cells if cell.against]
+    differing = sum(one.result in ("better", "worse") for one in made)
+    base = formatter.code(comparison.runs[comparison.base].name, _NAME)
+    tests = f"{len(made)} paired test{'' if len(made) == 1 else 's'}"
+    return (
+        f"The base is {base}. Of {tests}, {differing} {'is' if differing == 1 else 'are'} significant at "
+        f"{comparison.alpha} after Holm's correction."
+    )
+
+
+def _runs(comparison: SideBySide, formatter: TextFormatter) -> Section:
+    headers = ["run", "file", "cases", "other gold", "only in base", "only here", "passing", "missing", "errors"]
+    spent = ["cost, mean", "latency, p50", "latency, p95"]
+    rows = [
+        [
+            formatter.code(run.name, _NAME),
+            formatter.code(run.source, _NAME),
+            *map(str, (run.cases, run.changed, run.gone, run.new, run.passing, run.missing, run.errored)),
+            *_spent(run, comparison.cases),
+        ]
+        for run in comparison.runs
+    ]
+    columns = "Only cases in all runs with the same gold item are compared; passing, missing and errors count these."
+    return Section("Runs", [columns], *_telling([*headers, *spent], rows))
+
+
+def _telling(headers: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """The columns that tell something: none that holds nothing in every row, or what another one holds already."""
+    columns = [(header, cells) for header, *cells in zip(headers, *rows, strict=True)]
+    filled = [column for column in columns if column[0] == "run" or not set(column[1]) <= {"0", _NONE}]
+    names = dict(filled)["run"]
+    filled = [column for column in filled if column[0] != "file" or column[1] != names]
+    return [header for header, _ in filled], [list(row) for row in zip(*(cells for _, cells in filled), strict=True)]
+
+
+def _spent(run: Standing, cases: int) -> list[str]:
+    cost = _partly(run.cost, f"{run.cost.mean:.4g} USD", cases) if run.cost else _NONE
+    times = [_partly(run.latency, f"{one:,.0f} ms", cases) for one in run.latency[3:5]] if run.latency else [_NONE] * 2
+    return [cost, *times]
+
+
+def _partly(spread: Spread | None, text: str, cases: int) -> str:
+    """A number with how many cases say it, where not all do."""
+    return text if spread and spread.n == cases else f"{text} (of {spread.n if spread else 0})"
+
+
+def _refused(comparison: SideBySide, formatter: TextFormatter) -> Iterator[str]:
+    for one in comparison.refused[:_REFUSED]:
+        yield f"{formatter.code(one.name, _NAME)}: {formatter.said(one.why, 300)}"
+    if len(comparison.refused) > _REFUSED:
+        yield f"… and {len(comparison.refused) - _REFUSED} more; --format json has all."
+
+
+def _values(comparison: SideBySide, formatter: TextFormatter) -> Section:
+    measured = [row for row in comparison.metrics if any(cell.n for cell in row.cells)]
+    rows = [
+        [_metric(row, formatter), *(_value(cell, row.name, same=_same(row)) for cell in row.cells), _same(row)]
+        for row in measured
+    ]
+    without = dict.fromkeys(row.name.partition(".")[0] for row in comparison.metrics if row not in measured)
+    silent = ", ".join(formatter.code(name, _NAME) for name in without)
+    lines = ["Values with 95 % intervals, over the cases that the metric applies to."]
+    lines += [f"Apply to no case: {silent}."] if silent else []
+    return Section(
+        "Values", lines, ["metric", *(formatter.code(run.name, _NAME) for run in comparison.runs), "cases"], rows
+    )
+
+
+def _same(row: Row) -> str:
+    """The number of cases, where it is the same in every run; else it stands with each value."""
+    counts = {cell.n for cell in row.cells}
+    return str(counts.pop()) if len(counts) == 1 else ""
+
+
+def _metric(row: Row, formatter: TextFormatter) -> str:
+    return f"{formatter.code(row.name, _NAME)} {_ARROW[row.better]}"
+
+
+def _value(cell: Cell, name: str, *, same: str) -> str:
+    if cell.value is None:
+        return _NONE
+    ends = number_format.interval(cell.low, cell.high, exactly(cell.value), name=name)
+    return f"{number_format.number(cell.value, name)}{ends}" + ("" if same else f" of {cell.n}")
+
+
+def _differences(comparison: SideBySide, place: int, formatter: TextFormatter) -> Section:
+    compared = [(row, against) for row in comparison.metrics if (against := row.cells[place].against)]
+    moved = [(row, one) for row, one in compared if one.wins or one.losses or one.difference]
+    unchanged = [
+        formatter.code(row.name, _NAME) for row, one in compared if not (one.wins or one.losses or one.difference)
+    ]
+    rows = [[_metric(row, formatter), *_with_baseline(comparison, row, one)] for row, one in moved]
+    names = (formatter.code(comparison.runs[which].name, _NAME) for which in (place, comparison.base))
+    headers = ["metric", *_COLUMNS]
+    lines = [f"Equal in every case: {', '.join(unchanged)}."] if unchanged else []
+    return Section(" against ".join(names), lines, headers, rows)
+
+
+def _with_baseline(comparison: SideBySide, row: Row, one: Against) -> list[str]:
+    ends = between(*[None if end is None else _moved(end, row.name) for end in (one.low, one.high)])
+    ps = [f"{one.p:.2g}", number_format.probability(one.adjusted, comparison.alpha)]
+    return [_moved(one.difference, row.name), ends, *ps, *map(str, (one.wins, one.losses, one.ties)), one.result]
+
+
+def _moved(difference: float, name: str) -> str:
+    unit = number_format.unit(name)
+    return f"{difference:+.{number_format.decimals(abs(difference), name) if unit else 3}f}{unit}"
+
+
+def _flips(run: Standing, formatter: TextFormatter) -> Iterator[Section]:
+    if not run.flips:
+        return
+    lines = [_counted(run)]
+    if len(run.flips) > _FLIPS:
+        lines.append(f"The first {_FLIPS} are shown; --format json has all.")
+    rows = [
+        ["broken" if flip.after not in GOOD else "fixed", formatter.code(flip.qid, _QID), flip.before, flip.after]
+        for flip in run.flips[:_FLIPS]
+    ]
+    yield Section(
+        "",
+        lines,
+        ["", "question", "in the base", "here"],
+        [[*row[:2], *_label_texts(row[2:], formatter)] for row in rows],
+    )
+
+
+def _label_texts(labels: Sequence[str], formatter: TextFormatter) -> list[str]:
+    """Labels of a report.json may be anybody's words."""
+    return [formatter.said(label, _NAME) for label in labels]
+
+
+def _score(comparison: SideBySide, formatter: TextFormatter) -> Section:
+    score = comparison.score
+    names = [formatter.code(run.name, _NAME) for run in comparison.runs]
+    rows = [
+        [one.name, f"{one.share:.3f}", _made_of(one.metrics, formatter), *(f"{value:.3f}" for value in one.values)]
+        for one in score.objectives
+    ]
+    if score.scores:
+        rows.append(["weighted score", "1.000", "", *(f"{value:.3f}" for value in score.scores)])
+    lines = _dropped(score.dropped, formatter) if rows else ["No objective has a value in every run."]
+    return Section("Weighted score", lines, ["objective", "share", "mean of", *names], rows)
+
+
+def _made_of(metrics: Sequence[str], formatter: TextFormatter) -> str:
+    return ", ".join(formatter.code(name, _NAME) for name in metrics)
+
+
+def _dropped(dropped: Sequence[Dropped], formatter: TextFormatter) -> list[str]:
+    lines = [f"{one.name}: {formatter.said(one.why, 200)}." for one in dropped]
+    return ["Objectives without a value; the others share their weight:", *lines] if lines else []
+
+
+_UNIT = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:,.0f} ms"}
+
+
+def _front(comparison: SideBySide, front: Front, formatter: TextFormatter) -> Section:
+    names = [formatter.code(run.name, _NAME) for run in comparison.runs]
+    standings = ["on the front" if beaten is None else f"dominated by {names[beaten]}" for beaten in front.beaten_by]
+    rows = [
+        [mark(place), names[place], *_point(point, front), standings[place]] for place, point in enumerate(front.points)
+    ]
+    lines = [f"Quality is the {front.quality}, cost the mean per question, latency the 95th percentile."]
+    lines += [f"Left out: {one.name} ({formatter.said(one.why, 200)})." for one in front.left_out]
+    return Section("Pareto front", lines, ["", "run", *front.dimensions, ""], rows, list(_plots(front)))
+
+
+def _point(point: Sequence[float], front: Front) -> list[str]:
+    return [_UNIT[name].format(number) for name, number in zip(front.dimensions, point, strict=True)]
+
+
+def _plots(front: Front) -> Iterator[str]:
+    """Quality over each of the other dimensions: the better is up and to the left."""
+    for axis, name in enumerate(front.dimensions[1:], 1):
+        unit = _UNIT[name].split()[1]
+        yield scatter([(point[axis], point[0]) for point in front.points], f"{name}, {unit}", "quality")
+
+
+def render(comparison: SideBySide, form: str) -> str:
+    """``found`` as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
         return json_values.json_text(
-            {"format": FORMAT, "kind": "comparison", **json_values.plain(found)}, allow_nan=False
+            {"format": FORMAT, "kind": "comparison", **json_values.plain(comparison)}, allow_nan=False
         )
     if form == "csv":
-        return _csv(found)
-    if form == "html":
-        from rag_eval.rendering.html.runs import page_of  # only that form needs it: start-up time
-
-        return page_of(found)
-    return marked(sections(found, MARKDOWN)) if form == "markdown" else plain(sections(found, PLAIN))
+        return _csv(comparison)
+    write, formatter = _writer(form)
+    return write(sections(comparison, formatter))
 
 
-def _csv(found: SideBySide) -> str:
+def _writer(form: str) -> tuple[Callable[[Iterable[Section]], str], TextFormatter]:
+    if form == "markdown":
+        return markdown_writer.written, markdown_writer.FORMATTER
+    return terminal.written, phrases.PLAIN
+
+
+def _csv(comparison: SideBySide) -> str:
     """A row a metric and run."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    beside = ("difference", "difference_low", "difference_high", "p", "adjusted", "result", "wins", "losses", "ties")
-    writer.writerow(["metric", "better", "run", "base", "value", "n", "low", "high", *beside])
-    for row in found.metrics:
+    compared = ("difference", "difference_low", "difference_high", "p", "adjusted", "result", "wins", "losses", "ties")
+    writer.writerow(["metric", "better", "run", "base", "value", "n", "low", "high", *compared])
+    for row in comparison.metrics:
         for place, cell in enumerate(row.cells):
-            whose = spreadsheet(found.runs[place].name), "true" if place == found.base else "false"
-            numbers = (cell.value, cell.n, cell.low, cell.high, *(cell.against or (None,) * len(beside)))
+            whose = spreadsheet(comparison.runs[place].name), "true" if place == comparison.base else "false"
+            numbers = (cell.value, cell.n, cell.low, cell.high, *(cell.against or (None,) * len(compared)))
             writer.writerow([row.name, row.better, *whose, *("" if one is None else one for one in numbers)])
     return out.getvalue()
+
+
+def mark(place: int) -> str:
+    """The letter of the point at a place; ``+`` for those beyond the alphabet."""
+    return ascii_letters[26:][place] if place < 26 else ascii_letters[place - 26] if place < 52 else "+"
+
+
+def scatter(points: Sequence[tuple[float, float]], across: str, up: str) -> str:
+    """A plot of points (x, y), each by its letter; ``*`` where several fall together. The axes span the points."""
+    grid = [[" "] * WIDTH for _ in range(HEIGHT)]
+    xs, ys = ([point[axis] for point in points] for axis in (0, 1))
+    for place, (x, y) in enumerate(points):
+        row, column = HEIGHT - 1 - _step(y, ys, HEIGHT), _step(x, xs, WIDTH)
+        grid[row][column] = mark(place) if grid[row][column] == " " else SEVERAL
+    ends = f"{min(xs):.4g}", f"{max(xs):.4g}"
+    lines = [
+        f"{up}, {min(ys):.3f} to {max(ys):.3f}",
+        *(f"|{''.join(row)}".rstrip() for row in grid),
+        "+" + "-" * WIDTH,
+        f" {ends[0]}{ends[1]:>{WIDTH - len(ends[0])}}",
+        f" {across:>{WIDTH}}",
+    ]
+    return "\n".join(lines)
+
+
+def _step(value: float, values: Sequence[float], steps: int) -> int:
+    """Return the step between minimum and maximum that a value falls on; the middle if all values are equal."""
+    least, span = min(values), max(values) - min(values)
+    return round((value - least) / span * (steps - 1)) if span else steps // 2
+
+
+def render_repeats(systems: Sequence[Repeats], form: str) -> str:
+    """The systems as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
+    if form == "json":
+        system_rows = [{**json_values.plain(one), "flaky": [question.qid for question in one.flaky]} for one in systems]
+        value = {"format": FORMAT, "kind": "repeats", "version": __version__, "systems": system_rows}
+        return json_values.json_text(value, allow_nan=False)
+    if form == "csv":
+        return _repeats_csv(systems)
+    write, formatter = _writer(form)
+    return write(part for one in systems for part in repeats_sections(one, formatter))
+
+
+def _repeats_csv(systems: Sequence[Repeats]) -> str:
+    """A row a system and question."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["system", "qid", "question", "passes", "tries", "labels"])
+    for one in systems:
+        for question in one.questions:
+            texts = (spreadsheet(text) for text in (one.name, question.qid, question.question))
+            writer.writerow([*texts, question.passes, len(question.labels), spreadsheet(" ".join(question.labels))])
+    return out.getvalue()
+
+
+def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Section]:
+    """The share of repeats of a system that pass, and its flaky questions."""
+    count, flaky = len(repeats.runs), repeats.flaky
+    always, never = (sum(one.passes == of for one in repeats.questions) for of in (count, 0))
+    counts = f"{always} pass in all {count} repeats, {len(flaky)} in some, {never} in none."
+    rows = [[str(one.k), _estimate(one.every), _estimate(one.some)] for one in repeats.at]
+    title = f"{formatter.code(repeats.name, _NAME)}: {len(repeats.questions)} questions, {count} repeats each"
+    yield Section(title, [counts], ["k", "pass^k: all of k pass", "pass@k: one of k passes"], rows)
+    if flaky:
+        lines = (
+            [f"The {_FLAKY} that are closest to passing half of the time are shown; --format json has all."]
+            if len(flaky) > _FLAKY
+            else []
+        )
+        yield Section("Flaky questions", lines, ["question", "passes", "labels", "text"], _flaky(flaky, formatter))
+
+
+def _flaky(flaky: Sequence[RepeatedQuestion], formatter: TextFormatter) -> list[list[str]]:
+    return [
+        [
+            formatter.code(one.qid, _NAME),
+            f"{one.passes} of {len(one.labels)}",
+            formatter.said(", ".join(sorted(set(one.labels))), _TEXT),
+            formatter.code(one.question, _TEXT),
+        ]
+        for one in flaky[:_FLAKY]
+    ]
+
+
+def _estimate(one: Estimate) -> str:
+    return f"{one.value:.3f}{number_format.interval(one.low, one.high, exactly(one.value))}"

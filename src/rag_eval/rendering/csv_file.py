@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import spreadsheet
+from rag_eval.gates.results import score_splitter
 from rag_eval.metrics import METRICS, column_of
 
 if TYPE_CHECKING:
@@ -26,18 +27,23 @@ def render(report: Report) -> str:
     writer = csv.writer(out, lineterminator="\n")
     names, flips = list(_columns(report)), _flips(report)
     flip = [] if flips is None else ["flip"]
-    own = ["qid", "run", "question", "answerable", "label", "coarse_label", *flip, "gold_line", "trace_line"]
+    columns = ["qid", "run", "question", "answerable", "label", "coarse_label", *flip, "gold_line", "trace_line"]
     parts = ["slices"] if any(question.slices for question in report.questions) else []
-    writer.writerow([*own, *parts, *names])
+    writer.writerow([*columns, *parts, *names])
+    places = {name: place for place, name in enumerate(names)}
+    split = score_splitter(lambda shared: [str(shared.get(name, "")) for name in names])
     for question in report.questions:
-        cells = _row(question, names, flips)
-        cells[len(own) : len(own)] = [spreadsheet("; ".join(question.slices))] if parts else []
-        writer.writerow(cells)
+        slices = [spreadsheet("; ".join(question.slices))] if parts else []
+        shared, others = split(question.scores)
+        cells: list[object] = [*shared]
+        for name in others.keys() & places:
+            cells[places[name]] = others[name]
+        writer.writerow([*_fields(question, flips), *slices, *cells])
     return out.getvalue()
 
 
 def _columns(report: Report) -> dict[str, None]:
-    """What the scores of cases stand under, in the order of the report; several values of a metric share them."""
+    """Return the score columns in the order of the report; several values of a metric share one column."""
     named = map(column_of, report.metrics)
     return dict.fromkeys(name for name in named if name not in METRICS or METRICS[name].level == "case")
 
@@ -49,9 +55,8 @@ def _flips(report: Report) -> Flips | None:
     return {(flip.qid, flip.run): "fixed" if flip.after in GOOD else "broken" for flip in report.flips}
 
 
-def _row(question: Question, names: list[str], flips: Flips | None) -> list[object]:
+def _fields(question: Question, flips: Flips | None) -> list[object]:
     texts = [spreadsheet(text) for text in (question.qid, question.run or "", question.question)]
     answerable = "true" if question.answerable else "false"
     flip = [] if flips is None else [flips.get((question.qid, question.run), "")]
-    own = [answerable, question.label, question.coarse_label, *flip, question.gold_line, question.trace_line]
-    return [*texts, *own, *(question.scores.get(name, "") for name in names)]
+    return [*texts, answerable, question.label, question.coarse_label, *flip, question.gold_line, question.trace_line]

@@ -1,18 +1,189 @@
-"""FORMS: the trend of metrics over earlier reports as table, Markdown, HTML, JSON and CSV."""
+"""FORMS: the trend of metrics over earlier reports as table, Markdown, JSON and CSV; the badges of a site."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from rag_eval.common.escaping import spreadsheet
+from tabulate import tabulate
+
+from rag_eval.common.escaping import markdown as safe
+from rag_eval.common.escaping import one_line, spreadsheet
 from rag_eval.rendering.json_values import json_text, plain
-from rag_eval.rendering.trend import markdown, table
+from rag_eval.rendering.number_format import between, number, probability
+from rag_eval.rendering.terminal import bulleted, grid, page
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.history import Reading, Series
+    from rag_eval.analysis.history import Contrast, GoldDiff, Point, Reading, Series
+
+_BARS = "▁▂▃▄▅▆▇█"
+_READINGS, _SPARKS, _CHARTED = 20, 40, 60
+_LABEL, _AXIS_LABEL = 60, 24
+# What Mermaid gives a meaning to, or Markdown, is left out: a label on an axis need not be more than recognised.
+_UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
+SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", ""]
+POINTS = ["report", "value", "95 % interval", "cases", ""]
+
+
+def table(series: Sequence[Series], reports: int) -> str:
+    """Plain text for a terminal: a row a metric, what there is to say, the newest twenty readings of each."""
+    rows = [summary(one, str) for one in series]
+    parts = [headline(series, reports), *([grid(SUMMARY, rows)] if rows else []), *_remarks(series, _plain)]
+    for one in series:
+        rows = [row(reading, _plain) for reading in one.readings[-_READINGS:]]
+        parts.append(f"{one.metric}{_cut(one)}\n\n{grid(POINTS, rows)}")
+    return page(map(bulleted, parts))
+
+
+def markdown(series: Sequence[Series], reports: int) -> str:
+    """GitHub's Markdown: the same, with a Mermaid chart of each metric."""
+    grid_of_all = tabulate([summary(one, _code) for one in series], SUMMARY, "github", disable_numparse=True)
+    parts = [f"## {headline(series, reports)}", *([grid_of_all] if series else []), *_remarks(series, safe)]
+    for one in series:
+        rows = [row(reading, safe) for reading in one.readings[-_READINGS:]]
+        body = tabulate(rows, POINTS, "github", disable_numparse=True)
+        parts += [f"### {_code(one.metric)}", *_chart(one)]
+        parts.append(f"<details><summary>Readings{_cut(one)}</summary>\n\n{body}\n\n</details>")
+    return "\n\n".join(parts) + "\n"
+
+
+def spark(readings: Sequence[Reading]) -> str:
+    """A bar a reading from the least value to the greatest, ``·`` without a value, ``│`` where the contract changed."""
+    values = [reading.value for reading in readings if reading.value is not None]
+    low, high = (min(values), max(values)) if values else (0.0, 0.0)
+    bars = (("│" if reading.broken else "") + _bar(reading.value, low, high) for reading in readings)
+    return "".join(bars)
+
+
+def _bar(value: float | None, low: float, high: float) -> str:
+    if value is None:
+        return "·"
+    span = high / 2 - low / 2  # halves: the whole may be more than a float holds
+    share = (value / 2 - low / 2) / span if span > 0 else 0.5
+    return _BARS[min(len(_BARS) - 1, int(share * len(_BARS)))]
+
+
+def headline(series: Sequence[Series], reports: int) -> str:
+    """Count the reports, the metrics that are worse than in the oldest one, and those that cannot be compared."""
+    many = f"{reports} report{'s' if reports != 1 else ''}"
+    contrasts = [one.oldest for one in series if one.oldest is not None]
+    worse, unknown = sum(one.worse for one in contrasts), len(series) - len(contrasts)
+    if not contrasts:
+        return f"{many}: no metric can be compared"
+    text = f"{worse} of {len(series)} metrics significantly worse" if worse else "no metric is significantly worse"
+    more = f"; {unknown} cannot be compared" if unknown else ""
+    return f"{many}: {text} than in the oldest comparable report{more}"
+
+
+def summary(one: Series, name: Callable[[str], str]) -> list[str]:
+    """The cells under :data:`SUMMARY`."""
+    contrast, trend = one.oldest, spark(one.readings[-_SPARKS:])
+    if contrast is None:
+        newest = one.values[-1] if one.values else None
+        return [name(one.metric), trend, "–", _number(newest), "–", "–", "–", "–", "no comparable report"]
+    change, ends = moved(one, contrast)
+    values = [_number(contrast.old), _number(contrast.new), change, ends, probability(contrast.p), str(contrast.n)]
+    return [name(one.metric), trend, *values, _verdict(one, contrast)]
+
+
+def moved(one: Series, contrast: Contrast) -> tuple[str, str]:
+    """Return the change of a value with its interval, as a comparison of the two reports shows it."""
+    sign = -1 if one.better == "higher" else 1
+    ends = [None if end is None else f"{sign * end + 0.0:+.3f}" for end in (contrast.low, contrast.high)][::sign]
+    return f"{sign * contrast.regression + 0.0:+.3f}", between(*ends)
+
+
+def _verdict(one: Series, contrast: Contrast) -> str:
+    if contrast.worse:
+        return "slowly worse" if one.slow else "worse"
+    return "worse than the best" if one.best is not None and one.best.worse else contrast.result
+
+
+def _remarks(series: Sequence[Series], name: Callable[[str], str]) -> Iterator[str]:
+    lines = [f"- {line}" for one in series for line in trend_remarks(one, name)]
+    if lines:
+        yield "\n".join(lines)
+
+
+def trend_remarks(one: Series, name: Callable[[str], str]) -> Iterator[str]:
+    """Yield the remarks on a metric beside its numbers."""
+    best, step, metric = one.best, one.step, name(one.metric)
+    if one.slow:
+        largest = f"the largest is {step.regression:+.3f}" if step else "there is none"
+        yield f"{metric}: slow drift. No single step from one report to the next is significant; {largest}."
+    elif step is not None and step.worse:
+        steps = f"from {name(step.before)} to {name(step.after)}"
+        yield f"{metric}: the largest significant step is {step.regression:+.3f}, {steps}."
+    if best is not None and best.worse and (one.oldest is None or best.before != one.oldest.before):
+        yield f"{metric}: worse by {best.regression:.3f} than its best, {name(best.before)}."
+    for why, readings in one.uncompared:
+        yield f"{metric}: the newest reading is not compared with {readings} older one{'s' * (readings > 1)}: {why}."
+    alien = sum(not reading.comparable and reading.value is not None for reading in one.readings)
+    if alien:
+        verb = "reading was" if alien == 1 else "readings were"
+        yield f"{metric}: {alien} {verb} taken with another definition of the metric and not compared."
+
+
+def row(reading: Reading, name: Callable[[str], str]) -> list[str]:
+    """The cells under :data:`POINTS`."""
+    ends = between(*(None if end is None else f"{end:.3f}" for end in (reading.low, reading.high)))
+    return [name(reading.label), _number(reading.value), ends or "–", str(reading.n), _reading_notes(reading)]
+
+
+def _reading_notes(reading: Reading) -> str:
+    texts = ["definition changed"] if reading.broken else []
+    if reading.gold is not None:
+        texts.append(f"gold changed ({_gold(reading.gold)})")
+    return "; ".join(texts)
+
+
+def _gold(change: GoldDiff) -> str:
+    return ", ".join(f"{count} {word}" for word, count in change._asdict().items() if count)
+
+
+def _cut(one: Series) -> str:
+    total = len(one.readings)
+    return f" (the newest {_READINGS} of {total})" if total > _READINGS else ""
+
+
+def _chart(one: Series) -> Iterator[str]:
+    """A chart of the readings that are comparable with the newest; none of fewer than two."""
+    shown = [reading for reading in one.readings if reading.comparable and reading.value is not None][-_CHARTED:]
+    if len(shown) < 2:
+        return
+    # A number in front: of two equal labels Mermaid would make one place.
+    labels = (f'"{place} {_axis(reading.label)}"' for place, reading in enumerate(shown, 1))
+    values = [reading.value for reading in shown if reading.value is not None]
+    drawn = ", ".join(f"{value:.4f}" for value in values)
+    lines = [f'title "{_axis(one.metric)}"', f"x-axis [{', '.join(labels)}]", _scale(values), f"line [{drawn}]"]
+    yield "```mermaid\nxychart-beta\n" + "\n".join(f"  {line}" for line in lines) + "\n```"
+
+
+def _scale(values: Sequence[float]) -> str:
+    """From the tenth below the least to the tenth above the greatest: a drift of 0.02 is to be seen."""
+    low, high = floor(min(values) * 10), ceil(max(values) * 10)
+    return f"y-axis {low / 10:.1f} --> {max(high, low + 1) / 10:.1f}"
+
+
+def _axis(label: str) -> str:
+    clean = _UNCHARTED.sub("_", one_line(label, 4 * _AXIS_LABEL))
+    return clean if len(clean) <= _AXIS_LABEL else "…" + clean[-_AXIS_LABEL:]
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _plain(text: str) -> str:
+    return one_line(text, _LABEL)
+
+
+def _code(name: str) -> str:
+    return f"`{name}`"
 
 
 def as_json(series: Sequence[Series], reports: int) -> str:
@@ -33,17 +204,28 @@ def as_csv(series: Sequence[Series], reports: int) -> str:
     return out.getvalue()
 
 
-def as_html(series: Sequence[Series], reports: int) -> str:
-    """One file, with a chart of each metric and all of its readings."""
-    from rag_eval.rendering.html.trend import page_of
+def badges(series: Sequence[Series], newest: Point) -> dict[str, str]:
+    """Return shields.io endpoint badges by file name: one of the verdict, and one of each metric with a gate."""
+    verdict = newest.verdict
+    word = "no verdict" if verdict is None else "passed" if verdict.passed else "failed"
+    wrong = f" · {verdict.wrong} of {verdict.questions} wrong" if verdict and verdict.wrong else ""
+    made = {"badge.json": _badge("RAG evaluation", word + wrong, word)}
+    for one in series:
+        bound = newest.bounds.get(one.metric)
+        result = newest.metrics.get(one.metric)
+        if bound and result:
+            made[f"badge-{one.metric}.json"] = _badge(one.metric, number(result.value, one.metric), bound.outcome)
+    return made
 
-    return page_of(series, reports)
+
+def _badge(label: str, message: str, outcome: str) -> str:
+    colour = {"passed": "brightgreen", "failed": "red", "inconclusive": "yellow"}.get(outcome, "lightgrey")
+    return json_text({"schemaVersion": 1, "label": label, "message": message, "color": colour})
 
 
-FORMS: dict[str, Callable[[Sequence[Series], int], str]] = {
+FORMS: dict[str, Callable[..., str]] = {
     "table": table,
     "markdown": markdown,
-    "html": as_html,
     "json": as_json,
     "csv": as_csv,
 }

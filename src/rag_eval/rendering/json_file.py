@@ -17,12 +17,12 @@ from rag_eval.analysis.diagnosis import Diagnosis
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.notes import Input, InputNote
 from rag_eval.analysis.policy_changes import PolicyChange
-from rag_eval.analysis.report import FORMAT, Base, Report, SignedAt, SliceResult
-from rag_eval.cases.finding import Finding
+from rag_eval.analysis.report import FORMAT, Base, CiRun, Report, SignedAt, SliceResult
 from rag_eval.common.escaping import json_source
+from rag_eval.errors import Finding
 from rag_eval.gates.policy import Comparison, GateResult, Statistics
-from rag_eval.gates.results import MetricResult, Question, QuestionList, QuestionRow, Scores
-from rag_eval.gates.scope import Scope
+from rag_eval.gates.results import MetricResult, Question, QuestionList, QuestionRow, Scores, score_splitter
+from rag_eval.gates.selection import Scope
 from rag_eval.metrics import METRICS
 from rag_eval.scoring.scorecard import Completeness
 
@@ -44,11 +44,11 @@ _LISTS = {
 _SHARED = 20_000
 """Of so many sets of scores it is remembered what they come to."""
 _MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "baseline": Compared, "scope": Scope}
+_MAYBE["ci"] = CiRun
 
 
 def render(report: Report) -> str:
     """The JSON text of ``schemas/report.schema.json``, two spaces a level."""
-    # The scores of many cases become dicts one after another, as they are written.
     fields = _fields(report)
     try:
         data = _dumped(fields)
@@ -58,7 +58,13 @@ def render(report: Report) -> str:
 
 
 def _dumped(fields: dict[str, Any]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(fields, enc_hook=_plain), indent=2) + b"\n"
+    split = score_splitter(dict)
+
+    def as_dict(scores: Any) -> dict[str, Any]:  # one after another, as they are written: they may be many
+        shared, others = split(scores)
+        return {**shared, **others}
+
+    return msgspec.json.format(msgspec.json.encode(fields, enc_hook=as_dict), indent=2) + b"\n"
 
 
 def _spelled(value: Any) -> Any:
@@ -68,13 +74,6 @@ def _spelled(value: Any) -> Any:
     if isinstance(value, dict):
         return {_spelled(name): _spelled(item) for name, item in value.items()}
     return [_spelled(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def as_json(report: Report) -> dict[str, Any]:
-    """The report in plain dicts, lists, strings and numbers."""
-    fields = _fields(report)
-    fields["questions"] = [{**case, "scores": _plain(case["scores"])} for case in fields["questions"]]
-    return fields
 
 
 def _fields(report: Report) -> dict[str, Any]:
@@ -91,12 +90,6 @@ def _fields(report: Report) -> dict[str, Any]:
         fields[name] = fields[name]._asdict() if fields[name] else None
     head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
     return {**head, **fields}
-
-
-def _plain(scores: Any) -> dict[str, Any]:
-    if isinstance(scores, Scores):
-        return scores.as_dict()
-    return dict(scores)
 
 
 class Questions:
@@ -131,15 +124,15 @@ class Questions:
         if layout is None:
             layout = self._layouts[names] = _Layout.of(names)
         values = tuple(scores.values())
-        shared, own = layout.shared(values), layout.own(values)
+        shared, case_values = layout.shared(values), layout.own(values)
         key = names, shared
         if len(self._shared) > _SHARED:
             self._shared.clear()
-        return Scores(layout.places, self._shared.setdefault(key, shared), own)
+        return Scores(layout.places, self._shared.setdefault(key, shared), case_values)
 
 
 class _Layout(NamedTuple):
-    """Where the scores of some columns are kept: those that many cases share first, then a case's own."""
+    """The storage order of score columns: shared columns first, then a case's own."""
 
     places: Mapping[str, int]
     shared: Callable[[tuple[Shown, ...]], tuple[Shown, ...]]
@@ -149,19 +142,19 @@ class _Layout(NamedTuple):
     def of(cls, names: Sequence[str]) -> _Layout:
         """Return the layout of columns."""
         sides = [[place for place, name in enumerate(names) if is_shared(name) is side] for side in (True, False)]
-        places = {names[at]: place for place, at in enumerate(chain(*sides))}
-        return cls(places, *map(_picker, sides))
+        positions = {names[at]: place for place, at in enumerate(chain(*sides))}
+        return cls(positions, *map(_picker, sides))
 
 
-def _picker(places: Sequence[int]) -> Callable[[tuple[Shown, ...]], tuple[Shown, ...]]:
-    if len(places) < 2:
-        return lambda values: tuple([values[place] for place in places])
-    return itemgetter(*places)
+def _picker(positions: Sequence[int]) -> Callable[[tuple[Shown, ...]], tuple[Shown, ...]]:
+    if len(positions) < 2:
+        return lambda values: tuple([values[place] for place in positions])
+    return itemgetter(*positions)
 
 
 @cache
 def is_shared(column: str) -> bool:
-    """Whether many cases score alike in a column, as the features of an answer decide its scores."""
+    """Return whether cases with equal features have equal scores in a column."""
     metric = METRICS.get(re.sub(r"@\d+$", "@k", column))
     return metric is not None and metric.depends_on != "case"
 
@@ -183,7 +176,7 @@ def from_json(value: dict[str, Any]) -> Report:
     )
     fields["completeness"] = _made(Completeness, value["completeness"])
     for name, maybe in _MAYBE.items():
-        fields[name] = _made(maybe, value[name]) if value[name] else None
+        fields[name] = _made(maybe, value[name]) if value.get(name) else None
     made: Report = _made(Report, fields)
     return made
 
@@ -212,8 +205,8 @@ def _of_gate(gate: GateResult) -> dict[str, Any]:
 
 
 def _gate(entry: dict[str, Any]) -> GateResult:
-    found = entry["comparison"]
-    made: GateResult = _made(GateResult, {**entry, "comparison": _made(Comparison, found) if found else None})
+    comparison = entry["comparison"]
+    made: GateResult = _made(GateResult, {**entry, "comparison": _made(Comparison, comparison) if comparison else None})
     return made
 
 

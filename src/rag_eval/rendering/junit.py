@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree as ET
 
 from rag_eval.cases.labels import GOOD, MEANING
-from rag_eval.common.escaping import one_line
+from rag_eval.common.escaping import one_line, unbracketed
 from rag_eval.rendering import phrases
 from rag_eval.rendering.number_format import bound, is_count
 from rag_eval.rendering.phrases import PLAIN
@@ -59,8 +59,8 @@ def render(report: Report) -> str:
     lines = [phrases.headline(report), *warned, *([cut] if cut else [])]
     ET.SubElement(elements[0], "system-out").text = "\n".join(lines)
     ET.indent(root)
-    # A reference means the same bracket, and GitHub's runner would take a printed ##[ for a command.
-    text = ET.tostring(root, encoding="unicode").replace("##[", "##&#91;")
+    # A reference means the same bracket, and a CI system would take a printed ##[ or ##vso[ for a command.
+    text = unbracketed(ET.tostring(root, encoding="unicode"), "&#91;")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
@@ -74,10 +74,10 @@ def _suite(name: str, tests: Iterable[_Test]) -> ET.Element:
             case.set("file", one_line(test.file, 400))
             case.set("line", str(test.line))
         if test.outcome:
-            found = ET.SubElement(case, test.outcome, message=test.message)
+            element = ET.SubElement(case, test.outcome, message=test.message)
             if test.outcome == _FAILURE:
-                found.set("type", test.kind)
-                found.text = test.text or test.message
+                element.set("type", test.kind)
+                element.text = test.text or test.message
     totals = {"tests": sum(counts.values()), "failures": counts[_FAILURE], "errors": 0, "skipped": counts[_SKIPPED]}
     for key, value in totals.items():
         suite.set(key, str(value))
@@ -99,7 +99,7 @@ def _of_gate(report: Report, gate: GateResult) -> _Test:
 
 def _left_out(report: Report) -> Iterator[_Test]:
     for label in report.scope.left_out_gates if report.scope else ():
-        yield _Test(one_line(label, 200), _SKIPPED, "not judged: it is of another metric group than was asked for")
+        yield _Test(one_line(label, 200), _SKIPPED, "not judged: it belongs to a metric group that was not requested")
 
 
 def _findings(report: Report) -> Iterator[_Test]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import prose, untabled
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.rendering import cases, changes, gates_table, notes, phrases, provenance, pull_request, sections
+from rag_eval.rendering import cases, changes, gates_table, metrics_tables, notes, phrases, pull_request
 from rag_eval.rendering.markdown_writer import FORMATTER, SIGNS, escaped, folded, glued, laid, name, table, titled
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def within(report: Report, most: int, size: _Size) -> str:
     gates = laid(gates_table.gates(report, FORMATTER))  # on thousands of slices a table takes its time
     if size(text := _render(report, gates, _QUESTIONS, whole=True)) <= most:
         return text
-    tries = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
-    for questions, whole in [*tries, (0, False)]:
+    options = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
+    for questions, whole in [*options, (0, False)]:
         text = _render(report, gates, questions, whole=whole, every=False)
         if size(text) <= most:
             return text
@@ -51,7 +51,7 @@ def within(report: Report, most: int, size: _Size) -> str:
 def warned_within(report: Report, most: int, size: _Size) -> str:
     """The report below a line on why its step fails though it passes: somebody asked for no warnings either."""
     why = untabled(phrases.warned(report, FORMATTER))
-    line = f"{SIGNS['failed']} **The step fails**, for `fail-on` is `warning`: {why}.\n\n"
+    line = f"{SIGNS['failed']} **The step fails** because `fail-on` is `warning`: {why}.\n\n"
     return line + within(report, most - size(line), size) if size(line) <= most else within(report, most, size)
 
 
@@ -77,7 +77,7 @@ def reason_within(reason: str, most: int, size: _Size) -> str:
     """Why nothing could be judged, in at most ``most`` units of ``size``."""
     head = f"{_UNJUDGED}\n"
     text = f"{head}\n{untabled(safe(reason, 1_000))}\n"
-    return next((each for each in (text, head) if size(each) <= most), "")
+    return next((candidate for candidate in (text, head) if size(candidate) <= most), "")
 
 
 def named(text: str, name: str) -> str:
@@ -86,7 +86,7 @@ def named(text: str, name: str) -> str:
 
 
 def named_within(name: str, within: Callable[[int, _Size], str], most: int, size: _Size) -> str:
-    """What ``within`` says in at most ``most`` units of ``size``, the name in its heading among them."""
+    """Return the text of ``within`` in at most ``most`` units of ``size``, with the name in its heading."""
     return named(within(most - size(_name(name)), size), name)
 
 
@@ -124,7 +124,7 @@ def _folds(report: Report, questions: int, *, every: bool) -> list[str]:
         laid(cases.conversations(report, FORMATTER)),
         by_slice if report.slices else "",
         folded(f"Questions ({len(report.questions)})", laid(cases.questions(report, FORMATTER, questions))),
-        folded("Provenance", laid(provenance.provenance(report, FORMATTER))),
+        folded("Provenance", laid(notes.provenance(report, FORMATTER))),
     ]
 
 
@@ -149,7 +149,7 @@ def _head(report: Report) -> str:
 
 
 def _changed(report: Report, *, whole: bool) -> list[Block]:
-    """What flipped since the baseline; without one, the first failing questions. The folded table has all."""
+    """List the cases that flipped since the baseline, or the first failing ones. The folded table has all."""
     if report.baseline is not None:
         return (changes.changed if whole else changes.headed)(report, FORMATTER)
     return cases.first_failing(report, FORMATTER) if whole else []
@@ -157,13 +157,13 @@ def _changed(report: Report, *, whole: bool) -> list[Block]:
 
 def _metrics(report: Report) -> str:
     """All metrics, a section a perspective; those with a cutoff in a table of their own."""
-    parts = [part for one in sections.perspectives(report) for part in _section(report, one)]
-    return "\n\n".join(part for part in (*parts, escaped(sections.without_cases(report))) if part)
+    parts = [part for one in metrics_tables.perspectives(report) for part in _section(report, one)]
+    return "\n\n".join(part for part in (*parts, escaped(metrics_tables.without_cases(report))) if part)
 
 
 def _section(report: Report, perspective: str) -> list[str]:
     title = f"**{prose(perspective.capitalize())}**: {escaped(PERSPECTIVES.get(perspective, ''))}"
-    return [title, *(_of_metrics(*each) for each in sections.tables(report, perspective))]
+    return [title, *(_of_metrics(*part) for part in metrics_tables.tables(report, perspective))]
 
 
 def _of_metrics(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -12,7 +12,7 @@ from rag_eval.rendering.blocks import Bullets, Table
 from rag_eval.rendering.phrases import TextFormatter
 
 if TYPE_CHECKING:
-    from rag_eval.rendering.blocks import Block
+    from rag_eval.rendering.blocks import Block, Section
 
 SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}
 SIGNS |= {"error": "❌", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
@@ -61,13 +61,15 @@ def escaped(text: str) -> str:
 
 
 def folded(title: str, body: str) -> str:
-    """What opens on a click."""
+    """Wrap content that opens on a click."""
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
 def nested(bullets: Bullets) -> str:
     """A list with lists below its lines."""
-    below = (line for item in bullets.items for line in [f"- {item.text}", *(f"  - {each}" for each in item.below)])
+    below = (
+        line for item in bullets.items for line in [f"- {item.text}", *(f"  - {sub_line}" for sub_line in item.below)]
+    )
     return "\n".join(below)
 
 
@@ -85,6 +87,17 @@ def _block(part: Block) -> str:
     if isinstance(part, Table):
         return table(part.headers, part.rows)
     return untabled(nested(part) if isinstance(part, Bullets) else part.text)
+
+
+def written(sections: Iterable[Section]) -> str:
+    """Return the text of sections; the lines of one become a list if there are several."""
+    parts = []
+    for level, one in enumerate(sections):
+        lines = "\n".join(f"- {line}" for line in one.lines) if len(one.lines) > 1 else "".join(one.lines)
+        title = f"{'###' if level else '##'} {one.title}" if one.title else ""
+        rows = table(one.headers, one.rows) if one.rows else ""
+        parts += [title, untabled(lines), rows, *(f"```text\n{figure}\n```" for figure in one.figures)]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 FORMATTER = TextFormatter(

@@ -1,10 +1,11 @@
-"""What is to be said besides the numbers: notes on the input, and the likely causes."""
+"""What is told besides the numbers: notes on the input, the likely causes, and where a report comes from."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from rag_eval.rendering.blocks import listed
+from rag_eval.rendering.blocks import Paragraph, Table, listed
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -12,14 +13,15 @@ if TYPE_CHECKING:
     from rag_eval.rendering.phrases import TextFormatter
 
 NOTES, DIAGNOSIS = "Notes on the input", "Diagnosis"
-_MOST, _SAID = 10, 200
+_MOST = 10
+_NAME, _TEXT = 80, 200
 
 
 def notes(report: Report, formatter: TextFormatter, most: int = _MOST) -> list[Block]:
-    """What is odd about the input, where it is, how often."""
+    """List the notes on the input: what is odd, where, how often."""
     lines = [
-        f"{formatter.code(_place(note.file, note.line), _SAID)}: "
-        f"{formatter.text(note.message, _SAID)}{_times(note.times)}"
+        f"{formatter.code(_place(note.file, note.line), _TEXT)}: "
+        f"{formatter.text(note.message, _TEXT)}{_times(note.times)}"
         for note in report.notes[:most]
     ]
     cut = len(report.notes) - most
@@ -41,3 +43,31 @@ def _place(file: str, line: int) -> str:
 
 def _times(count: int) -> str:
     return f" ({count} times)" if count > 1 else ""
+
+
+def provenance(report: Report, formatter: TextFormatter) -> list[Block]:
+    """The inputs, the run, the settings."""
+    rows = [
+        [formatter.said(source.role, _NAME), formatter.code(source.path, _TEXT), formatter.code(source.sha256, _NAME)]
+        for source in report.inputs
+    ]
+    inputs = Table("What was read", ["Input", "Path", "sha256"], rows)
+    return [inputs, *_run(report, formatter), Paragraph(_settings(report, formatter))]
+
+
+def _settings(report: Report, formatter: TextFormatter) -> str:
+    token = formatter.code(str(report.refusal["token"]), _NAME)
+    refusal = f"Refusal token {token}, {len(report.refusal['phrases'])} refusal phrases"
+    if "builtin" in report.refusal:
+        refusal += f", built-in refusals (version {report.refusal['builtin']})"
+    return f"{refusal}; labels at k = {report.k}; rag-eval {formatter.said(report.version, _NAME)}."
+
+
+def _run(report: Report, formatter: TextFormatter) -> list[Block]:
+    """List the fields of run.json; the gold set's digest is compared elsewhere."""
+    fields = {name: value for name, value in (report.run or {}).items() if name != "gold_sha256"}
+    rows = [
+        [formatter.code(name, _NAME), formatter.code(json.dumps(value, ensure_ascii=False, sort_keys=True), _TEXT)]
+        for name, value in fields.items()
+    ]
+    return [Table("Fields of run.json", ["Run", ""], rows)] if rows else []

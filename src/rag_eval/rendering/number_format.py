@@ -27,7 +27,7 @@ SMALL, FEW = "†", "‡"
 
 
 def is_count(gate: GateResult) -> bool:
-    """Whether a gate is on completeness, of which the value is a number of traces."""
+    """Return whether a gate is on completeness, whose value is a number of traces."""
     return gate.name.startswith("completeness.")
 
 
@@ -55,15 +55,15 @@ def enclosed(gate: GateResult) -> str:
 def interval(
     low: float | None, high: float | None, number: Fraction, keeps: Callable[[Fraction], bool] = bool, name: str = ""
 ) -> str:
-    """`` (0.69–0.96)``; `` (from 0.69)`` where an end is open, nothing where both are.
+    """`` (0.69–0.96)``; `` (≥ 0.69)`` where an end is open, nothing where both are.
 
     The ends shown enclose ``number``, and ``keeps`` says of them what it says of the true ones.
     """
     amount = number > 1 or unit(name)
     least = decimals(float(number), name) if amount else 2
     if low is None or high is None:
-        ends = [("from", low), ("to", high)]
-        return "".join(f" ({word} {_end(end, number, keeps, least)})" for word, end in ends if end is not None)
+        ends = [("≥", low), ("≤", high)]
+        return "".join(f" ({sign} {_end(end, number, keeps, least)})" for sign, end in ends if end is not None)
     least = 3 if not amount and high - low < _NARROW else least
     return f" ({_end(low, number, keeps, least)}–{_end(high, number, keeps, least)})"
 
@@ -73,31 +73,31 @@ def _end(end: float, number: Fraction, keeps: Callable[[Fraction], bool], least:
 
 
 def change(gate: GateResult) -> str:
-    """How a value moved against the baseline, ``−0.033 (−0.08 to 0.01)``; empty where nothing was compared."""
-    found = gate.comparison
-    if found is None or found.worsening is None:
+    """Return the change of a value against the baseline, ``−0.033 (−0.08 to 0.01)``; empty without a comparison."""
+    comparison = gate.comparison
+    if comparison is None or comparison.regression is None:
         return ""
-    up = (found.worsening > 0) == (gate.direction == "max_rise")
-    far = _moved(size(gate), up=up) if found.worsening else size(gate)
-    ends = worsening_interval(gate, turned=gate.direction == "max_drop")
+    up = (comparison.regression > 0) == (gate.direction == "max_rise")
+    far = _moved(size(gate), up=up) if comparison.regression else size(gate)
+    ends = regression_interval(gate, turned=gate.direction == "max_drop")
     return f"{far} ({ends})" if ends else far
 
 
-def worsening_interval(gate: GateResult, *, turned: bool = False) -> str:
-    """The interval of a worsening, ``−0.01 to 0.08``; ``turned`` shows it as a movement of the value instead."""
-    found = gate.comparison
-    if found is None or (found.low is None and found.high is None):
+def regression_interval(gate: GateResult, *, turned: bool = False) -> str:
+    """The interval of a regression, ``−0.01 to 0.08``; ``turned`` shows it as a movement of the value instead."""
+    comparison = gate.comparison
+    if comparison is None or (comparison.low is None and comparison.high is None):
         return ""
     ends: list[tuple[float | None, Callable[[Fraction], bool]]]
-    ends = [(end, gate.gate.keeps) for end in (found.low, found.high)]
+    ends = [(end, gate.gate.keeps) for end in (comparison.low, comparison.high)]
     if turned:
         ends = [(None if end is None else -end, lambda number: gate.gate.keeps(-number)) for end, _ in reversed(ends)]
     return between(*[None if end is None else _signed_end(end, keeps, gate.name) for end, keeps in ends])
 
 
 def between(low: str | None, high: str | None) -> str:
-    """``−0.01 to 0.08``, ``from −0.01``, ``to 0.08``."""
-    return f"{low} to {high}" if low and high else f"from {low}" if low else f"to {high}" if high else ""
+    """``−0.01 to 0.08``, ``≥ −0.01``, ``≤ 0.08``."""
+    return f"{low} to {high}" if low and high else f"≥ {low}" if low else f"≤ {high}" if high else ""
 
 
 def _signed_end(end: float, keeps: Callable[[Fraction], bool], name: str) -> str:
@@ -106,8 +106,8 @@ def _signed_end(end: float, keeps: Callable[[Fraction], bool], name: str) -> str
 
 
 def size(gate: GateResult) -> str:
-    """How far a value moved against the baseline, either way."""
-    worse = exactly((gate.comparison and gate.comparison.worsening) or 0.0)
+    """Return the size of a value's change against the baseline, without its sign."""
+    worse = exactly((gate.comparison and gate.comparison.regression) or 0.0)
     far = shown(
         abs(worse),
         lambda number: (gate.gate.keeps(number if worse > 0 else -number), bool(number)),
@@ -128,7 +128,7 @@ def _moved(far: str, *, up: bool) -> str:
 
 
 def moves(report: Report) -> Moves:
-    """How the gates' values moved, by metric, slice and origin, where there is a baseline; each shown alike everywhere.
+    """Return the changes of the gates' values by metric, slice and origin, if there is a baseline.
 
     A bound without a margin beside it shows how the system moved the metric.
     """
@@ -136,13 +136,13 @@ def moves(report: Report) -> Moves:
         return {}
     system = {effect.name: moved(effect.system, effect.name) for effect in report.effects if effect.system is not None}
     whole = (gate for gate in report.gates if not gate.slice and gate.origin != "base")
-    found = {_key(gate): system.get(gate.name, "") for gate in whole}
-    return {**found, **{_key(gate): change(gate) for gate in report.gates if gate.comparison is not None}}
+    by_gate = {_key(gate): system.get(gate.name, "") for gate in whole}
+    return {**by_gate, **{_key(gate): change(gate) for gate in report.gates if gate.comparison is not None}}
 
 
-def move_of(gate: GateResult, found: Moves) -> str:
-    """How the value of a gate moved, empty where that is not known."""
-    return found.get(_key(gate), "")
+def move_of(gate: GateResult, changes: Moves) -> str:
+    """Return the change of a gate's value, empty if it is unknown."""
+    return changes.get(_key(gate), "")
 
 
 def _key(gate: GateResult) -> tuple[str, str, str]:
@@ -157,12 +157,12 @@ def threshold(gate: GateResult) -> str:
 def bound(gate: GateResult) -> str:
     """The bound alone, the same whatever the run."""
     if gate.direction in MARGINS:
-        return f"{worsening(gate)} ≤ {gate.threshold}{unit(gate.name)}"
+        return f"{regression_text(gate)} ≤ {gate.threshold}{unit(gate.name)}"
     return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}{unit(gate.name)}"
 
 
-def worsening(gate: GateResult) -> str:
-    """What the worse is called for the metric of a margin."""
+def regression_text(gate: GateResult) -> str:
+    """Return the word for a regression of a margin's metric: drop or rise."""
     return "drop" if gate.direction == "max_drop" else "rise"
 
 
@@ -178,8 +178,8 @@ def probability(p: float | None, alpha: str = "0.05") -> str:
 def at_least(number: float) -> str:
     """A size from which on something is seen: two significant digits, rounded up."""
     exact = Decimal(repr(number))
-    places = max(_SIGNIFICANT - 1 - exact.adjusted(), 0)
-    return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_CEILING):f}"
+    decimal_places = max(_SIGNIFICANT - 1 - exact.adjusted(), 0)
+    return f"{exact.quantize(Decimal(1).scaleb(-decimal_places), ROUND_CEILING):f}"
 
 
 def metric(result: MetricResult, name: str = "") -> str:
@@ -188,7 +188,7 @@ def metric(result: MetricResult, name: str = "") -> str:
 
 
 def metric_interval(result: MetricResult, name: str = "") -> str:
-    """What follows a metric's value: its interval, and a mark where the cases are too few for it."""
+    """Return a metric's interval, with a mark if it has too few cases."""
     if result.value is None:
         return ""
     number = result.as_value().number
@@ -206,7 +206,7 @@ def number(value: float | None, name: str = "") -> str:
 
 
 def decimals(value: float, name: str = "") -> int:
-    """How many decimals a value takes: three of a share, fewer of what is large, more of small amounts of money."""
+    """Return the number of decimals: three for a share, fewer for large values, more for small amounts of money."""
     if value > 1:
         return 2 if value < _TENS else 1 if value < _HUNDREDS else 0
     small = unit(name) == " USD" and 0 < value < _CENTS
@@ -216,8 +216,8 @@ def decimals(value: float, name: str = "") -> int:
 @lru_cache(maxsize=256)
 def unit(name: str) -> str:
     """The unit of a metric's values with a space before it, empty for shares, counts and unknown metrics."""
-    found = of_column(column_of(name))
-    return f" {found.unit}" if found and found.unit else ""
+    metric_found = of_column(column_of(name))
+    return f" {metric_found.unit}" if metric_found and metric_found.unit else ""
 
 
 def _signed(number: Fraction, holds: Callable[[Fraction], object], least: int) -> str:

@@ -1,4 +1,4 @@
-"""What renderings say alike: the verdict in a sentence, which gates to show, order of questions."""
+"""Phrases that all renderings share: the verdict in a sentence, which gates to show, order of questions."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rag_eval.rendering.number_format import (
     is_count,
     metric,
     probability,
+    regression_interval,
+    regression_text,
     size,
     unit,
     value,
-    worsening,
-    worsening_interval,
 )
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.cases.finding import Finding
+    from rag_eval.errors import Finding
     from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult, Question
 
@@ -37,8 +37,8 @@ _RUN, _LABEL = map(attrgetter, ("run", "label"))
 _REASONS = 3
 _ALIKE = 6
 _MOST_GATES = 200
-WHOSE = {"both": "both", "base": "base", "head": "this change"}
-_HUSHED = {"passed": "hold", "inconclusive": "are inconclusive"}
+WHOSE = {"both": "both", "base": "base branch", "head": "this change"}
+_HUSHED = ("passed", "inconclusive")
 OUTCOMES = {"passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "no_data": "no data"}
 
 
@@ -51,7 +51,7 @@ def _no_sign(_: str) -> str:
 
 
 class TextFormatter(NamedTuple):
-    """How a rendering writes a gate's name, texts and names from data, so that they mean nothing else there.
+    """Formatting of names and texts from data, so that a rendering never interprets them.
 
     ``said`` is for words with names in them, ``code`` for a name, ``text`` for a text; all three may be told how many
     characters they have room for. ``own`` is for a sentence of ours in a report that may come from elsewhere,
@@ -81,39 +81,39 @@ PLAIN = TextFormatter(_plain, one_line, one_line)
 
 
 def title(report: Report) -> str:
-    """What a report is headed by; a verdict on a part of the questions or metrics says so."""
+    """Return a report's title; the verdict on part of the questions or metrics says so."""
     return f"RAG evaluation {report.verdict}{' in part' if in_part(report) else ''}"
 
 
 def in_part(report: Report) -> bool:
-    """Whether a run passed of which a part was left out."""
+    """Return whether a partial run passed."""
     return report.scope is not None and report.passed
 
 
 def headline(report: Report, formatter: TextFormatter = PLAIN) -> str:
     """The verdict in one sentence."""
-    failed, errors, aside = gravest(report.failed_gates), report.errors, not_passed(report)
+    failed, errors, warned_only = gravest(report.failed_gates), report.errors, not_passed(report)
     on = cases(report) + _unanswered(report)
     if failed or errors:
-        why = "; ".join([*_reasons(report, failed, errors, formatter), *aside])
-        return " ".join(filter(None, [f"Failed on {on}: {why}.", left_out(report)]))
+        why = "; ".join([*_reasons(report, failed, errors, formatter), *warned_only])
+        return " ".join(filter(None, [f"Evaluated {on}. Failed: {why}.", left_out(report)]))
     passed = "Passed in part" if report.scope else "Passed"
-    held = f"{passed} on {on}: {', '.join([_holding(report.gates), *aside])}."
-    return " ".join(filter(None, [held, left_out(report)]))
+    text = f"Evaluated {on}. {passed}: {'; '.join([_passing(report.gates), *warned_only])}."
+    return " ".join(filter(None, [text, left_out(report)]))
 
 
 def warned(report: Report, formatter: TextFormatter = PLAIN) -> str:
-    """What did not hold and what was found, be it that it only warns, in a few words."""
+    """Summarize failed gates and findings that only warn, in a few words."""
     broken = gravest(gate for gate in report.gates if gate.broken)
     return "; ".join(_reasons(report, broken, report.findings, formatter))
 
 
 def _reasons(
-    report: Report, gates: Sequence[GateResult], found: Sequence[Finding], formatter: TextFormatter
+    report: Report, gates: Sequence[GateResult], finding_list: Sequence[Finding], formatter: TextFormatter
 ) -> list[str]:
     reasons = [reason(report, gate, formatter) for gate in gates[:_REASONS]]
     more = [f"and {len(gates) - _REASONS} more"] if len(gates) > _REASONS else []
-    return [*reasons, *more, *_codes(found, formatter)]
+    return [*reasons, *more, *_codes(finding_list, formatter)]
 
 
 def gravest(gates: Iterable[GateResult]) -> list[GateResult]:
@@ -122,7 +122,7 @@ def gravest(gates: Iterable[GateResult]) -> list[GateResult]:
 
 
 def _unanswered(report: Report) -> str:
-    """How many of the cases have no answer at all, whatever gates say of it."""
+    """Say how many cases have no answer at all, whatever the gates say."""
     absent, whole = sum(report.labels.get(name, 0) for name in ABSENT), len(report.questions)
     if not absent:
         return ""
@@ -134,14 +134,12 @@ def counted_gates(report: Report) -> list[GateResult]:
     return [gate for gate in report.gates if not is_count(gate)]
 
 
-def _holding(gates: Sequence[GateResult]) -> str:
-    """``8 gates and completeness hold``, ``7 of 8 gates hold``."""
-    own, counts = ([gate for gate in gates if is_count(gate) is whole] for whole in (False, True))
-    held, complete = sum(gate.outcome == "passed" for gate in own), bool(counts)
-    said = f"{held} of {len(own)}" if held < len(own) else str(held)
-    names = [f"{said} gate{'s' if len(own) != 1 else ''}"] if own or not complete else []
-    verb = "holds" if len(own) + complete == 1 else "hold"
-    return f"{listed([*names, *(['completeness'] if complete else [])])} {verb}"
+def _passing(gates: Sequence[GateResult]) -> str:
+    """``8 of 8 gates and completeness``, ``7 of 8 gates``."""
+    metric_gates, counts = ([gate for gate in gates if is_count(gate) is whole] for whole in (False, True))
+    passing, n = sum(gate.outcome == "passed" for gate in metric_gates), len(metric_gates)
+    names = [f"{passing} of {n} gate{'s' if n != 1 else ''}"] if metric_gates else []
+    return listed([*names, *(["completeness"] if counts else [])]) or "no gates"
 
 
 def left_out(report: Report) -> str:
@@ -156,8 +154,10 @@ def left_out(report: Report) -> str:
 
 def _unjudged(gates: int) -> str:
     if not gates:
-        return "no gate is of another perspective"
-    return f"{gates} gate{'s' if gates != 1 else ''} of other perspectives {'were' if gates != 1 else 'was'} not judged"
+        return "no gate belongs to another metric group"
+    return (
+        f"{gates} gate{'s' if gates != 1 else ''} of other metric groups {'were' if gates != 1 else 'was'} not judged"
+    )
 
 
 def listed(names: Sequence[str]) -> str:
@@ -171,9 +171,9 @@ def not_passed(report: Report) -> list[str]:
     unclear = sum(gate.unclear for gate in rest)
     warned = sum(gate.broken and not gate.unclear for gate in rest) + len(report.warnings)
     skipped = sum(gate.outcome == "no_data" and not gate.broken for gate in rest)
-    said = [f"{unclear} inconclusive"] if unclear else []
-    said += [f"{warned} warning{'s' if warned != 1 else ''}"] if warned else []
-    return [*said, f"{skipped} skipped without data"] if skipped else said
+    parts = [f"{unclear} inconclusive"] if unclear else []
+    parts += [f"{warned} warning{'s' if warned != 1 else ''}"] if warned else []
+    return [*parts, f"{skipped} skipped (no data)"] if skipped else parts
 
 
 def _codes(errors: Sequence[Finding], formatter: TextFormatter) -> list[str]:
@@ -182,20 +182,20 @@ def _codes(errors: Sequence[Finding], formatter: TextFormatter) -> list[str]:
 
 
 def two_sided(report: Report) -> bool:
-    """Whether base and head have different gates, so that it matters whose one is."""
+    """Return whether base and head have different gates, so that a gate's origin matters."""
     return report.base is not None and any(gate.origin == "base" for gate in report.gates)
 
 
 def cases(report: Report) -> str:
-    """How many cases there are: ``14 questions``, ``28 cases (14 questions, 2 runs)``."""
-    n, runs = dependent_cases.number(report.questions), set(map(_RUN, report.questions))
+    """Return the number of cases: ``14 questions``, ``28 cases (14 questions, 2 runs)``."""
+    n, runs = dependent_cases.count_questions(report.questions), set(map(_RUN, report.questions))
     questions = f"{n} question{'s' if n != 1 else ''}"
     return questions if len(runs) <= 1 else f"{len(report.questions)} cases ({questions}, {len(runs)} runs)"
 
 
 def several(report: Report) -> bool:
-    """Whether questions were asked in several runs: their tries are no independent cases."""
-    return dependent_cases.several(report.questions)
+    """Return whether questions were asked in several runs, so that cases are not independent."""
+    return dependent_cases.has_several_runs(report.questions)
 
 
 def telling(gates: Sequence[GateResult]) -> list[GateResult]:
@@ -207,8 +207,8 @@ def telling(gates: Sequence[GateResult]) -> list[GateResult]:
     shown = _rows(gates)
     if len(shown) <= _MOST_GATES:
         return shown
-    kept = {id(gate) for gate in sorted(shown, key=lambda gate: (not gate.blocks, not gate.broken))[:_MOST_GATES]}
-    return [gate for gate in shown if id(gate) in kept]
+    chosen = {id(gate) for gate in sorted(shown, key=lambda gate: (not gate.blocks, not gate.broken))[:_MOST_GATES]}
+    return [gate for gate in shown if id(gate) in chosen]
 
 
 def beyond(gates: Sequence[GateResult]) -> str:
@@ -220,24 +220,24 @@ def beyond(gates: Sequence[GateResult]) -> str:
 
 
 def _rows(gates: Sequence[GateResult]) -> list[GateResult]:
-    places = {name: place for place, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
-    aside = {id(gate) for gate in hushed(gates)}
-    shown = [gate for gate in gates if id(gate) not in aside and (gate.broken or not is_count(gate))]
-    return sorted(shown, key=lambda gate: (not is_count(gate), places[gate.name]))
+    order = {name: place for place, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
+    hidden = {id(gate) for gate in hushed(gates)}
+    shown = [gate for gate in gates if id(gate) not in hidden and (gate.broken or not is_count(gate))]
+    return sorted(shown, key=lambda gate: (not is_count(gate), order[gate.name]))
 
 
 def hushed(gates: Sequence[GateResult]) -> list[GateResult]:
-    """The gates on slices that hold, and those that are inconclusive and fail nothing, where they are many."""
+    """The gates on slices that passed, and those that are inconclusive and fail nothing, if they are many."""
     slices = [gate for gate in gates if gate.slice and not gate.blocks]
-    alike = ([gate for gate in slices if gate.outcome == outcome] for outcome in ("passed", "inconclusive"))
-    return [gate for group in alike if len(group) > _ALIKE for gate in group]
+    same_outcome = ([gate for gate in slices if gate.outcome == outcome] for outcome in ("passed", "inconclusive"))
+    return [gate for group in same_outcome if len(group) > _ALIKE for gate in group]
 
 
 def counted_aside(gates: Sequence[GateResult]) -> str:
-    """How many gates on slices have no row of their own."""
+    """Say how many gates on slices have no row of their own."""
     counts = Counter[str](gate.outcome for gate in hushed(gates))
-    said = [f"{counts[outcome]} {what}" for outcome, what in _HUSHED.items() if counts[outcome]]
-    return f"Gates on slices that are not shown: {', '.join(said)}." if said else ""
+    parts = [f"{counts[outcome]} {outcome}" for outcome in _HUSHED if counts[outcome]]
+    return f"Gates on slices that are not shown: {', '.join(parts)}." if parts else ""
 
 
 def reason(report: Report, gate: GateResult, formatter: TextFormatter = PLAIN) -> str:
@@ -245,8 +245,8 @@ def reason(report: Report, gate: GateResult, formatter: TextFormatter = PLAIN) -
     ours = gate.origin != "base" or report.base is None
     if is_count(gate) and gate.value is not None:
         what = f"{gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''}"
-        return f"{gate.value:g} {what} ({'allowed' if ours else 'the base allows'}: {gate.threshold})"
-    return _reason(report, gate, formatter) + ("" if ours else " (the base's gate)")
+        return f"{gate.value:g} {what} ({'allowed' if ours else 'the base branch allows'}: {gate.threshold})"
+    return _reason(report, gate, formatter) + ("" if ours else " (a gate of the base branch)")
 
 
 def _reason(report: Report, gate: GateResult, formatter: TextFormatter) -> str:
@@ -254,10 +254,10 @@ def _reason(report: Report, gate: GateResult, formatter: TextFormatter) -> str:
     if gate.unclear:
         return f"{name} is inconclusive: {unclear(report, gate)}"
     if gate.value is None:
-        return f"{name} has no data: {formatter.said(gate.why)}" if gate.why else f"{name} has no case to apply to"
+        return f"{name} has no data: {formatter.said(gate.why)}" if gate.why else f"{name} applies to no case"
     if gate.comparison is not None:
-        what, ends, limit = worsening(gate), worsening_interval(gate), f"{gate.threshold}{unit(gate.name)}"
-        terms = "; ".join([value(gate), *([f"{confidence(report)} {ends}"] if ends else [])])
+        what, ends, limit = regression_text(gate), regression_interval(gate), f"{gate.threshold}{unit(gate.name)}"
+        terms = "; ".join([value(gate), *([f"{confidence(report)} interval {ends}"] if ends else [])])
         if gate.comparison.test == "non_inferiority":
             return f"{name} does not rule out a {what} of more than {limit} ({terms})"
         return f"{name} {'fell' if what == 'drop' else 'rose'} by {size(gate)} ({terms}; allowed: {limit})"
@@ -267,12 +267,12 @@ def _reason(report: Report, gate: GateResult, formatter: TextFormatter) -> str:
 
 def unclear(report: Report, gate: GateResult) -> str:
     """Why a gate is inconclusive."""
-    found, alpha = gate.comparison, report.statistics.alpha
-    likely = found is not None and found.adjusted is not None and found.adjusted > float(alpha)
-    if found is not None and not _kept(gate) and (likely or not gate.slice):
-        return f"chance may explain it ({chance(report, gate)})"
-    if found is None and gate.confidence and not _one_sided(gate):
-        return f"its interval does not lie on one side of {gate.threshold}"
+    comparison, alpha = gate.comparison, report.statistics.alpha
+    likely = comparison is not None and comparison.adjusted is not None and comparison.adjusted > float(alpha)
+    if comparison is not None and not _kept(gate) and (likely or not gate.slice):
+        return f"not significant ({chance(report, gate)})"
+    if comparison is None and gate.confidence and not _one_sided(gate):
+        return f"its interval includes {gate.threshold}"
     return f"the slice has fewer than {report.min_n} cases" if report.min_n else "the slice has too few cases"
 
 
@@ -282,7 +282,7 @@ def confidence(report: Report) -> str:
 
 
 def unit_of(report: Report, n: int = 2) -> str:
-    """What tests and intervals count: cases, questions of several runs, or clusters."""
+    """Return the unit of tests and intervals: cases, questions of several runs, or clusters."""
     word = "cluster" if report.statistics.cluster else "question" if several(report) else "case"
     return word if n == 1 else f"{word}s"
 
@@ -297,8 +297,8 @@ def chance(report: Report, gate: GateResult) -> str:
 
 
 def _kept(gate: GateResult) -> bool:
-    found = gate.comparison
-    return found is not None and found.worsening is not None and gate.gate.keeps(found.worsening)
+    comparison = gate.comparison
+    return comparison is not None and comparison.regression is not None and gate.gate.keeps(comparison.regression)
 
 
 def _one_sided(gate: GateResult) -> bool:
@@ -308,7 +308,7 @@ def _one_sided(gate: GateResult) -> bool:
 
 
 def counted(result: MetricResult | None, n: int) -> str:
-    """How many cases speak: ``26 of 30`` for a 0/1 metric, else their number."""
+    """Return the number of cases: ``26 of 30`` for a 0/1 metric, else their count."""
     return f"{result.hits} of {result.n}" if result is not None and result.hits is not None else str(n)
 
 
@@ -325,8 +325,8 @@ def outcome(gate: GateResult) -> str:
 
 
 def usual(report: Report) -> str:
-    """That nobody has written gates, where that is so."""
-    return "" if report.gates_file else "There is no gates file: the reference scorer's defaults hold."
+    """Say that there is no gates file, if there is none."""
+    return "" if report.gates_file else "There is no gates file, so the default gates apply."
 
 
 def label(text: str, formatter: TextFormatter) -> str:
@@ -347,8 +347,8 @@ def failing(report: Report) -> list[Question]:
 def by_urgency(questions: Sequence[Question], most: int = sys.maxsize) -> list[Question]:
     """The first cases, failures first, each group in the order of the report."""
     labels = {*map(_LABEL, questions)}
-    found = _labelled(questions, labels - GOOD)
-    return [*found, *(_labelled(questions, labels & GOOD) if len(found) < most else ())][:most]
+    failing = _labelled(questions, labels - GOOD)
+    return [*failing, *(_labelled(questions, labels & GOOD) if len(failing) < most else ())][:most]
 
 
 def _labelled(questions: Sequence[Question], labels: Collection[str]) -> list[Question]:
@@ -358,9 +358,11 @@ def _labelled(questions: Sequence[Question], labels: Collection[str]) -> list[Qu
 
 def completeness(report: Report) -> str:
     """Completeness in one line."""
-    found = report.completeness
-    counts = ", ".join(f"{getattr(found, name)} {name}" for name in ("missing", "duplicate", "unknown", "errored"))
-    return f"{found.scored} of {found.expected} expected answers are there; {counts}."
+    completeness_counts = report.completeness
+    counts = ", ".join(
+        f"{getattr(completeness_counts, name)} {name}" for name in ("missing", "duplicate", "unknown", "errored")
+    )
+    return f"{completeness_counts.scored} of {completeness_counts.expected} expected answers are there; {counts}."
 
 
 def value_of(report: Report, name: str) -> str:
@@ -372,15 +374,15 @@ def value_of(report: Report, name: str) -> str:
 
 
 def _about(report: Report, gate: GateResult) -> bool:
-    """Whether a gate is about the value of the table: the base may define the metric otherwise."""
+    """Return whether a gate uses the value in the table: the base may define the metric differently."""
     if gate.slice or gate.comparison is not None:
         return False
-    found = report.metrics.get(gate.name)
-    return gate.origin != "base" or (found is not None and (found.value, found.n) == (gate.value, gate.n))
+    result = report.metrics.get(gate.name)
+    return gate.origin != "base" or (result is not None and (result.value, result.n) == (gate.value, gate.n))
 
 
 def cases_of(report: Report, gate: GateResult) -> str:
-    """How many cases speak for a gate."""
+    """Return the number of cases behind a gate."""
     if gate.comparison is not None:
         return f"{gate.n} pair{'s' if gate.n != 1 else ''}"
     result = report.metrics.get(gate.name)

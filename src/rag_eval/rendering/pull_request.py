@@ -1,4 +1,4 @@
-"""What the change under test does to its own measurement: findings, who decided, policy, gold."""
+"""Effects of a pull request on its own evaluation: findings, who decided, policy, gold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn, GoldChange
     from rag_eval.analysis.policy_changes import PolicyChange
     from rag_eval.analysis.report import Report
-    from rag_eval.cases.finding import Finding
+    from rag_eval.errors import Finding
     from rag_eval.rendering.blocks import Block
     from rag_eval.rendering.phrases import TextFormatter
 
@@ -22,7 +22,7 @@ FINDINGS, POLICY = "Findings", "Changes of the gates"
 
 
 def authority(report: Report, formatter: TextFormatter) -> list[Block]:
-    """Who decided, in a sentence; nothing where nothing but the files at hand was asked."""
+    """Say in a sentence who decided; nothing if only local files were used."""
     base = report.base
     if base is None:
         return []
@@ -30,11 +30,10 @@ def authority(report: Report, formatter: TextFormatter) -> list[Block]:
     at = f" ({commit}, read through {formatter.said(base.through, _REF)})" if base.commit else ""
     where = formatter.code(base.ref, _REF) + at
     if base.kind == "bootstrap":
-        said = f"{formatter.strong('Bootstrap.')} {where} has no gates file for this: that of the change decides alone."
-        return [Paragraph(said)]
+        text = f"{where} has no gates file, so only the gates of this change apply."
+        return [Paragraph(f"{formatter.strong('Initial setup.')} {text}")]
     if base.kind == "head":
-        said = "Gates are those of the change itself, as was asked for."
-        return [Paragraph(f"{formatter.strong('Nobody else decides.')} {said}")]
+        return [Paragraph("Only the gates of this change apply, as requested: the base branch has no say.")]
     return [Paragraph(f"The gates of {where} and those of this change both apply.")]
 
 
@@ -45,19 +44,21 @@ def findings(report: Report, formatter: TextFormatter, most: int = _FINDINGS) ->
     kinds: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in report.findings[:most]:
         kinds.setdefault((finding.level, finding.code, finding.fix), []).append(finding)
-    return [Bullets([_kind(alike, formatter) for alike in kinds.values()]), *more(len(report.findings) - most)]
+    return [Bullets([_kind(same_kind, formatter) for same_kind in kinds.values()]), *more(len(report.findings) - most)]
 
 
-def _kind(alike: Sequence[Finding], formatter: TextFormatter) -> Item:
-    first = alike[0]
+def _kind(same_kind: Sequence[Finding], formatter: TextFormatter) -> Item:
+    first = same_kind[0]
     head = f"{formatter.sign(first.level)} {formatter.code(first.code, _REF)}"
     fix = [f"→ {_fix(first.fix, formatter)}"] if first.fix else []
-    if len(alike) == 1:
-        return Item(f"{head}: {_said(first, formatter)}", fix)
-    return Item(f"{head}, {len(alike)} times:", [*(_said(each, formatter) for each in alike), *fix])
+    if len(same_kind) == 1:
+        return Item(f"{head}: {_finding_text(first, formatter)}", fix)
+    return Item(
+        f"{head}, {len(same_kind)} times:", [*(_finding_text(finding, formatter) for finding in same_kind), *fix]
+    )
 
 
-def _said(finding: Finding, formatter: TextFormatter) -> str:
+def _finding_text(finding: Finding, formatter: TextFormatter) -> str:
     place = f"{formatter.code(finding.place, _PLACE)} " if finding.file else ""
     return place + formatter.said(finding.message, _MESSAGE)
 
@@ -97,7 +98,7 @@ def gold(report: Report, formatter: TextFormatter, most: int = _ITEMS) -> list[B
     rows = [_gold_row(one, formatter) for one in ordered[:most]]
     shown = Table("Items of the gold that this change edits", ["Gold changed", "", "Case before", "Case now"], rows)
     turned = ", ".join(_turn(turn, formatter) for turn in report.gate_turns)
-    gates = f"Gates that turn with the gold: {turned}." if turned else ""
+    gates = f"Gates whose outcome depends on this edit: {turned}." if turned else ""
     return [
         *counted(report, formatter),
         shown,
@@ -111,30 +112,33 @@ def _turn(turn: GateTurn, formatter: TextFormatter) -> str:
 
 
 def _signed_at(report: Report, formatter: TextFormatter) -> str:
-    held = report.signed_at
-    if held is None:
+    signed_at = report.signed_at
+    if signed_at is None:
         return ""
-    asked = f"Sign-off at level {formatter.code(held.level, _REF)}" if held.enforced else "No sign-off is asked for"
-    unchecked = ", ".join(formatter.said(each, _MESSAGE) for each in held.unchecked)
-    left = f" Not checked here: {unchecked}." if held.unchecked else ""
-    return f"{asked}. {formatter.said(held.proves, _MESSAGE) if held.enforced else ''}{left}".rstrip()
+    asked = (
+        f"Sign-off at level {formatter.code(signed_at.level, _REF)}"
+        if signed_at.enforced
+        else "No sign-off is required"
+    )
+    unchecked = ", ".join(formatter.said(requirement, _MESSAGE) for requirement in signed_at.unchecked)
+    rest = f" Not checked here: {unchecked}." if signed_at.unchecked else ""
+    return f"{asked}. {formatter.said(signed_at.proves, _MESSAGE) if signed_at.enforced else ''}{rest}".rstrip()
 
 
 def counted(report: Report, formatter: TextFormatter) -> list[Block]:
-    """How much of the gold the change touches, and how many cases flip by that."""
+    """Count the gold items that the change touches and the cases that flip because of it."""
     if not report.gold_changes:
         return []
     verbs = [change.verb for change in report.gold_changes]
     what = ", ".join(f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs)
     flips = sum(change.flips for change in report.gold_changes)
-    cases = f"{flips or 'no'} case{'s flip' if flips > 1 else ' flips'}"
-    return [
-        Paragraph(f"{formatter.strong(f'This change edits the gold: {what}.')} On the same traces {cases} by that.")
-    ]
+    cases = f"{flips or 'no'} case{'' if flips == 1 else 's'}"
+    head = formatter.strong(f"This change edits the gold: {what}.")
+    return [Paragraph(f"{head} With the same traces, the edit flips {cases}.")]
 
 
 def _gold_row(change: GoldChange, formatter: TextFormatter) -> list[str]:
-    verb = f"{change.verb}, asks something else" if change.mutation else change.verb
+    verb = f"{change.verb}, asks another question" if change.mutation else change.verb
     return [formatter.code(change.qid, _NAME), verb, _label(change.before, formatter), _label(change.after, formatter)]
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rag_eval.analysis.sensitivity import Catch, Errors, Move, Probe, Probed, Rate
 
 _MOVES, _IDLE, _NAME = 6, 20, 120
-_NOTHING = "nothing would stop this"
-_DAMAGE = ["damage", "what is done", "cases", "stopped from", "by"]
+_NOTHING = "no gate stops it"
+_DAMAGE = ["perturbation", "effect on the run", "cases", "stopped from", "by"]
 _ERRORS = ["gate", "test", "n", "noise", "fails unchanged", "fails at 3/4 of the margin", "misses a drop"]
-_CATCHES = ["gate or finding", "damage", "caught from", "effect"]
+_CATCHES = ["gate or finding", "perturbation", "caught from", "effect"]
 
 
 def table(probe: Probe) -> str:
@@ -46,7 +46,7 @@ FORMS: dict[str, Callable[[Probe], str]] = {"table": table, "markdown": markdown
 def _parts(probe: Probe, name: Callable[[str], str], style: str, head: str) -> Iterator[str]:
     """The parts of a page; ``name`` shows a name from data, ``style`` is tabulate's, ``head`` begins the first line."""
     if probe.exit_code:
-        yield head + "Probing a failing run shows nothing"
+        yield head + "A failing run cannot be probed"
         yield from _refused(probe, name)
         yield from _error_rates(probe, name, style)
         return
@@ -55,12 +55,12 @@ def _parts(probe: Probe, name: Callable[[str], str], style: str, head: str) -> I
     yield _compared(probe, name)
     yield _table(_DAMAGE, [_damage(kind, name) for kind in probe.kinds], style)
     rows = list(_caught(probe, name))
-    yield _table(_CATCHES, rows, style) if rows else "No gate caught any of it."
+    yield _table(_CATCHES, rows, style) if rows else "No gate caught any perturbation."
     yield from _error_rates(probe, name, style)
     yield from _unguarded(probe, name)
     if probe.idle:
         more = f" and {len(probe.idle) - _IDLE} more" if len(probe.idle) > _IDLE else ""
-        yield f"Caught none of it: {', '.join(map(name, probe.idle[:_IDLE]))}{more}."
+        yield f"Caught no perturbation: {', '.join(map(name, probe.idle[:_IDLE]))}{more}."
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], style: str) -> str:
@@ -69,7 +69,7 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], style: str) ->
 
 def _error_rates(probe: Probe, name: Callable[[str], str], style: str) -> Iterator[str]:
     if probe.errors:
-        yield "How often each regression gate errs, with as much noise as the run and its baseline allow for:"
+        yield "Error rates of each regression gate, with the noise estimated from the run and its baseline:"
         yield _table(_ERRORS, [_errors(one, name) for one in probe.errors], style)
 
 
@@ -84,18 +84,18 @@ def _refused(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
         yield f"The A/A run failed: with the run as its own baseline, these regression gates fail: {gates}."
     if probe.failing:
         reasons = ", ".join(map(name, probe.failing))
-        yield f"The undamaged run does not pass: {reasons}. Fix that first: rag-eval score says what is wrong."
+        yield f"The unchanged run does not pass: {reasons}. Fix it first; rag-eval score shows the reasons."
 
 
 def _headline(probe: Probe, passing: Sequence[Probed]) -> str:
     tried = [kind for kind in probe.kinds if kind.cases and kind.read]
     if not tried:
-        return f"Probed {probe.cases} cases: no damage can be done to them."
+        return f"Probed {probe.cases} cases: no perturbation applies to them."
     if not passing:
         last = max(tried, key=_share)
-        latest = f"{last.kind} the last, from {_at(last.stops, last)} cases" if last.stops else ""
-        return f"Probed {probe.cases} cases: all {len(tried)} kinds of damage are stopped, {latest}."
-    return f"Probed {probe.cases} cases: nothing would stop {len(passing)} of {len(tried)} kinds of damage."
+        latest = f"{last.kind} last, from {_at(last.stops, last)} cases" if last.stops else ""
+        return f"Probed {probe.cases} cases: all {len(tried)} perturbations are stopped, {latest}."
+    return f"Probed {probe.cases} cases: no gate stops {len(passing)} of {len(tried)} perturbations."
 
 
 def _share(kind: Probed) -> float:
@@ -103,27 +103,27 @@ def _share(kind: Probed) -> float:
 
 
 def _compared(probe: Probe, name: Callable[[str], str]) -> str:
-    against = f"the baseline {name(probe.against)}" if probe.against else "the undamaged run"
-    passed = "The undamaged run passes, beside itself too (A/A)."
-    return f"{passed} Regression gates compare with {against}. Doses in percent: {', '.join(probe.doses)}."
+    against = f"the baseline {name(probe.against)}" if probe.against else "the unchanged run"
+    passed = "The unchanged run passes, also with itself as the baseline (A/A)."
+    return f"{passed} Regression gates compare with {against}. Perturbation rates in percent: {', '.join(probe.doses)}."
 
 
 def _damage(kind: Probed, name: Callable[[str], str]) -> list[str]:
-    own = [kind.kind, kind.text, str(kind.cases)]
+    cells = [kind.kind, kind.text, str(kind.cases)]
     if not kind.cases:
-        return [*own, "–", "no case to damage"]
+        return [*cells, "–", "applies to no case"]
     if not kind.read:
-        return [*own, "–", "no metric reads it"]
+        return [*cells, "–", "no metric uses it"]
     if kind.stops is None:
-        return [*own, "–", _NOTHING]
+        return [*cells, "–", _NOTHING]
     by = [catch.by for catch in kind.catches if catch.stops == kind.stops]
     more = f" and {len(by) - 2} more" if len(by) > 2 else ""
-    return [*own, _at(kind.stops, kind), ", ".join(map(name, by[:2])) + more]
+    return [*cells, _at(kind.stops, kind), ", ".join(map(name, by[:2])) + more]
 
 
 def _caught(probe: Probe, name: Callable[[str], str]) -> Iterator[list[str]]:
-    found = {catch.by: 0 for kind in probe.kinds for catch in kind.catches}
-    for by in [*(gate for gate in probe.gates if gate in found), *(by for by in found if by not in probe.gates)]:
+    counts = {catch.by: 0 for kind in probe.kinds for catch in kind.catches}
+    for by in [*(gate for gate in probe.gates if gate in counts), *(by for by in counts if by not in probe.gates)]:
         for kind in probe.kinds:
             for catch in kind.catches:
                 if catch.by == by:
@@ -139,7 +139,7 @@ def _effect(catch: Catch, kind: Probed) -> str:
 def _unguarded(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
     lines = [f"- {kind.kind}: {_moved(kind.unguarded, name)}" for kind in probe.kinds if kind.unguarded]
     if lines:
-        yield "Moved at the largest dose, and no gate guards it:\n\n" + "\n".join(lines)
+        yield "Metrics that moved at the highest rate and have no gate:\n\n" + "\n".join(lines)
 
 
 def _moved(moves: Sequence[Move], name: Callable[[str], str]) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from rag_eval.cases.labels import MEANING
 from rag_eval.common.escaping import one_line
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.rendering import baseline_view, cases, changes, phrases, sections
+from rag_eval.rendering import baseline_view, cases, changes, metrics_tables, phrases
 from rag_eval.rendering.blocks import Paragraph, Table
-from rag_eval.rendering.gate_notes import asides
+from rag_eval.rendering.gates_table import asides
 from rag_eval.rendering.number_format import FEW, enclosed, is_count, move_of, moves, threshold
 from rag_eval.rendering.phrases import PLAIN
 from rag_eval.rendering.terminal import WIDTH, grid, page, shortened, wrapped
@@ -24,19 +24,6 @@ if TYPE_CHECKING:
 _SHOWN, _QUESTIONS, _ALL = 20, 10, 1_000_000
 _TEXT, _CODES = 60, 1
 _MORE = "rag-eval score -v shows"
-_TOKEN = re.compile("[a-z]+[0-9]*")
-_ABBREVIATIONS = {
-    "auc": "area under the receiver operating characteristic curve",
-    "bpref": "binary preference",
-    "chr": "citation hit rate",
-    "map": "mean average precision",
-    "mrr": "mean reciprocal rank",
-    "ndcg": "normalised discounted cumulative gain",
-    "p50": "50th percentile",
-    "p95": "95th percentile",
-    "tfidf": "term frequency and inverse document frequency",
-    "tpr": "true positive rate",
-}
 
 
 def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
@@ -69,10 +56,10 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
 def verdict(report: Report) -> str:
     """Return the verdict with its counts in one line: ``FAILED  4 of 8 gates · 6 of 14 questions wrong``."""
     counted = phrases.counted_gates(report)
-    failed, held = sum(gate.blocks for gate in counted), sum(gate.outcome == "passed" for gate in counted)
+    failed, passing = sum(gate.blocks for gate in counted), sum(gate.outcome == "passed" for gate in counted)
     of_gates = f"of {len(counted)} gate{'s' if len(counted) != 1 else ''}"
     if report.passed:
-        reasons = [f"{held} {of_gates}", *phrases.not_passed(report)] if counted else []
+        reasons = [f"{passing} {of_gates}", *phrases.not_passed(report)] if counted else []
     else:
         codes = dict.fromkeys(finding.code for finding in report.errors)
         reasons = [phrases.reason(report, gate) for gate in report.failed_gates if is_count(gate)]
@@ -90,7 +77,7 @@ def _wrong(report: Report) -> str:
 
 
 def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str:
-    """Return the table of ``gates``, and below it what their rows need: a legend and what tests could not see."""
+    """Return the table of ``gates``, and below it a legend and what tests could not detect."""
     if not gates:
         return ""
     mixed, delta = phrases.two_sided(report), moves(report)
@@ -108,12 +95,12 @@ def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str
         ]
         for gate in shown
     ]
-    headers = ["gate" if outcomes else "failed gate", *(["whose"] if mixed else []), "value", "cases", "threshold"]
+    headers = ["gate" if outcomes else "failed gate", *(["set by"] if mixed else []), "value", "cases", "threshold"]
     headers += [*(["baseline"] if delta else []), *(["outcome"] if outcomes else [])]
     cut = len(gates) - len(shown)
     lines = [f"… and {cut} more. {_MORE} all."] if cut else []
-    lines += [_legend(shown), *asides(report if verbose else _about(report))]
-    return "\n".join([grid(headers, rows), *(wrapped(line, "  ", "  ") for line in lines if line)])
+    lines += asides(report if verbose else _about(report))
+    return "\n".join([grid(headers, rows), *(wrapped(line, "  ", "  ") for line in lines)])
 
 
 def _about(report: Report) -> Report:
@@ -122,19 +109,10 @@ def _about(report: Report) -> Report:
     return report._replace(metrics={name: report.metrics[name] for name in names}, slices=())
 
 
-def _legend(gates: Sequence[GateResult]) -> str:
-    """Explain the brackets and the abbreviations in the rows of ``gates``."""
-    levels = {gate.confidence or "0.95" for gate in gates if gate.low is not None or gate.high is not None}
-    percent = " or ".join(f"{float(level) * 100:g}" for level in sorted(levels))
-    used = dict.fromkeys(word for gate in gates for word in _TOKEN.findall(gate.name) if word in _ABBREVIATIONS)
-    parts = [f"In brackets: {percent} % confidence intervals."] if levels else []
-    return " ".join([*parts, *(f"{word}: {_ABBREVIATIONS[word]}." for word in used)])
-
-
 def _measured(report: Report, gates: Sequence[GateResult]) -> str:
     """Count what else was measured, in one line."""
     valued = sum(result.n > 0 for result in report.metrics.values())
-    groups = len(sections.perspectives(report))
+    groups = len(metrics_tables.perspectives(report))
     rest = sum(gate.outcome == "passed" for gate in phrases.counted_gates(report))
     passed = f"{rest} passed gate{'s' if rest != 1 else ''}, " if gates and rest else ""
     return f"Also measured: {passed}{valued} metrics in {groups} group{'s' if groups != 1 else ''}. {_MORE} everything."
@@ -147,8 +125,8 @@ def _base(report: Report) -> str:
     where = one_line(base.ref, 60) + (f" ({one_line(base.commit[:12])})" if base.commit else "")
     return {
         "base": f"The gates of {where} and those of the work tree both apply.",
-        "bootstrap": f"Bootstrap: {where} has no gates file for this, and that of the work tree decides alone.",
-        "head": "The gates of the work tree alone decide, as was asked for.",
+        "bootstrap": f"Initial setup: {where} has no gates file, so only the gates of the work tree apply.",
+        "head": "Only the gates of the work tree apply, as requested.",
     }[base.kind]
 
 
@@ -163,30 +141,30 @@ def _findings(report: Report) -> str:
 def _policy(report: Report) -> str:
     rows = [
         [
-            one_line(each.key, 60),
-            each.kind,
-            *(one_line(value or "–", 40) for value in (each.old, each.new)),
-            ", ".join(each.lets_through) or "–",
+            one_line(change.key, 60),
+            change.kind,
+            *(one_line(value or "–", 40) for value in (change.old, change.new)),
+            ", ".join(change.lets_through) or "–",
         ]
-        for each in report.policy_changes
+        for change in report.policy_changes
     ]
     return grid(["gates changed", "kind", "old", "new", "would let through"], rows) if rows else ""
 
 
 def _gold(report: Report) -> str:
     rows = [
-        [one_line(each.qid, 40), each.verb, each.before or "–", each.after or "–"]
-        for each in sorted(report.gold_changes, key=lambda each: (not each.flips, each.qid))[:_SHOWN]
+        [one_line(change.qid, 40), change.verb, change.before or "–", change.after or "–"]
+        for change in sorted(report.gold_changes, key=lambda change: (not change.flips, change.qid))[:_SHOWN]
     ]
     cut = len(report.gold_changes) - _SHOWN
     more = f"\n… and {cut} more; --format json has all." if cut > 0 else ""
-    turns = (f"\n  gate {each.name}: {each.before} → {each.after}" for each in report.gate_turns)
+    turns = (f"\n  gate {change.name}: {change.before} → {change.after}" for change in report.gate_turns)
     turned = "".join(turns).replace("no_data", "no data")
     return grid(["gold changed", "", "case before", "case now"], rows) + more + turned if rows else ""
 
 
 def _flips(report: Report) -> str:
-    """How many cases flipped; the broken ones stand in the table of failures, the fixed ones here."""
+    """Count the flipped cases; broken ones are in the table of failures, fixed ones here."""
     fixed = [one_line(flip.qid, 40) for flip in baseline_view.fixed(report)]
     cut = len(fixed) - _SHOWN
     named = ", ".join([*fixed[:_SHOWN], *([f"and {cut} more"] if cut > 0 else [])])
@@ -195,8 +173,8 @@ def _flips(report: Report) -> str:
 
 
 def _effects(report: Report) -> str:
-    rows = [[one_line(each.name), *baseline_view.parts(each)] for each in baseline_view.effects(report)]
-    return grid(["moved", "by the system", "by the gold"], rows) if rows else ""
+    rows = [[one_line(effect.name), *baseline_view.parts(effect)] for effect in baseline_view.effects(report)]
+    return grid(["change", "due to the system", "due to the gold"], rows) if rows else ""
 
 
 def _worst(report: Report) -> str:
@@ -255,11 +233,11 @@ def _diagnosis(report: Report, *, verbose: bool) -> str:
 
 
 def _metrics(report: Report) -> str:
-    parts = [part for one in sections.perspectives(report) for part in _section(report, one)]
-    return "\n\n".join(part for part in (*parts, wrapped(sections.without_cases(report))) if part)
+    parts = [part for one in metrics_tables.perspectives(report) for part in _section(report, one)]
+    return "\n\n".join(part for part in (*parts, wrapped(metrics_tables.without_cases(report))) if part)
 
 
 def _section(report: Report, perspective: str) -> list[str]:
     title = f"{perspective.capitalize()}: {PERSPECTIVES.get(perspective, '')}"
-    first, *others = (grid(*each) for each in sections.tables(report, perspective))
+    first, *others = (grid(*part) for part in metrics_tables.tables(report, perspective))
     return [f"{wrapped(title)}\n{first}", *others]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 from wcwidth import wcswidth
 
 from rag_eval.common.escaping import log_line
+
+if TYPE_CHECKING:
+    from rag_eval.rendering.blocks import Section
 
 WIDTH = 100
 _GAP, _NARROWEST = 2, 12
@@ -86,6 +90,21 @@ def page(parts: Iterable[str]) -> str:
     return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
 
 
+def written(sections: Iterable[Section]) -> str:
+    """Return a page of sections."""
+    parts = (
+        part
+        for one in sections
+        for part in (
+            f"{one.title}\n{'=' * len(one.title)}" if one.title else "",
+            "\n".join(map(wrapped, one.lines)),
+            grid(one.headers, one.rows) if one.rows else "",
+            *one.figures,
+        )
+    )
+    return page(parts)
+
+
 def coloured(text: str) -> str:
     """Return a page with its verdict and outcomes in colour."""
-    return _FIRST.sub(lambda found: f"\x1b[1;{_COLOURS[found[0]]}m{found[0]}\x1b[0m", text)
+    return _FIRST.sub(lambda match: f"\x1b[1;{_COLOURS[match[0]]}m{match[0]}\x1b[0m", text)

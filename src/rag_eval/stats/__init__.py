@@ -1,1 +1,1 @@
-"""What a number over n cases can say: intervals, paired tests, power. Pure, and free of chance but for seeded draws."""
+"""Statistics of n cases: intervals, paired tests, power. Pure, and deterministic by seeded draws."""

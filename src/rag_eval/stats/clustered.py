@@ -15,23 +15,24 @@ from collections.abc import Callable, Mapping, Sequence
 from math import fsum, hypot, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.stats.bounded import DECIMALS, ratio_at_least, ratio_at_most
 from rag_eval.stats.intervals import (
     CONFIDENCE,
+    DECIMALS,
     UNIT,
     Interval,
     area,
     area_interval,
     interval,
     percentile,
+    ratio_at_least,
+    ratio_at_most,
     settled,
     small_sample,
 )
 from rag_eval.stats.special import normal_quantile, student_quantile, student_upper
 
 if TYPE_CHECKING:
-    from rag_eval.stats.bounded import Tries
-    from rag_eval.stats.intervals import Ends
+    from rag_eval.stats.intervals import Ends, GroupedCases
 
     Question = tuple[tuple[float, int], ...]
     """The scores of a question's tries, in their order, each with how many tries have it."""
@@ -42,7 +43,7 @@ _BY_CHANCE, _HALF, _LEAST, _CLOSE = 0.5, 0.5, 1e-30, 1e-13
 def interval_of_questions(
     questions: Mapping[Question, int], kind: str, bounds: Ends = UNIT, confidence: float = CONFIDENCE
 ) -> Interval | None:
-    """As :func:`rag_eval.stats.intervals.interval`, of a percentile of the scores of so many questions."""
+    """Return the interval of a percentile of scores by question; see :func:`rag_eval.stats.intervals.interval`."""
     if not questions:
         return None
     low, high = _around(questions, percentile(kind), confidence)
@@ -51,7 +52,7 @@ def interval_of_questions(
     return Interval(settled(ends[0]), settled(ends[1]), "order-statistics-of-questions", small)
 
 
-def interval_of_totals(totals: Tries, bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> Interval | None:
+def interval_of_totals(totals: GroupedCases, bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> Interval | None:
     """The same of the mean: of so many questions the sum of their scores, rounded, and the number of them."""
     if not totals:
         return None
@@ -70,7 +71,7 @@ class BetweenRuns(NamedTuple):
     runs: int
 
 
-def between_runs(totals: Tries, runs: Sequence[tuple[int, float, float]]) -> BetweenRuns | None:
+def between_runs(totals: GroupedCases, runs: Sequence[tuple[int, float, float]]) -> BetweenRuns | None:
     """Return what the runs of a system differ by: on some days all of it is better. None if nothing shows it.
 
     ``runs`` hold the number of scores of each run, their sum and that of their squares. From the mean square between
@@ -78,27 +79,27 @@ def between_runs(totals: Tries, runs: Sequence[tuple[int, float, float]]) -> Bet
     so few runs often seem to differ by less than they do.
     """
     n, number, questions = sum(run[0] for run in runs), len(runs), sum(totals.values())
-    left = n - questions - number + 1
-    if number < 2 or left < 1:
+    freedom = n - questions - number + 1
+    if number < 2 or freedom < 1:
         return None
     value = fsum(run[1] for run in runs) / n
     within = fsum(run[2] for run in runs) - fsum(total**2 / size * count for (total, size), count in totals.items())
     among = fsum((run[1] - run[0] * value) ** 2 / run[0] for run in runs)
-    excess = among / (number - 1) - (_BY_CHANCE if number > 2 else 0.0) * max(0.0, within - among) / left
+    excess = among / (number - 1) - (_BY_CHANCE if number > 2 else 0.0) * max(0.0, within - among) / freedom
     return BetweenRuns(excess / n, number) if round(excess, DECIMALS) > 0 else None
 
 
-def with_runs(found: Interval, value: float, runs: BetweenRuns | None, bounds: Ends, confidence: float) -> Interval:
+def with_runs(interval: Interval, value: float, runs: BetweenRuns | None, bounds: Ends, confidence: float) -> Interval:
     """Return the interval of a mean with the variance between runs added, by Student's quantile for so many runs."""
     if runs is None:
-        return found
+        return interval
     half = student_quantile((1 + confidence) / 2, runs.runs - 1) * sqrt(runs.variance)
     least, greatest = bounds
-    low = None if found.low is None else value - sqrt(max(0.0, value - found.low) ** 2 + half**2)
-    high = None if found.high is None else value + sqrt(max(0.0, found.high - value) ** 2 + half**2)
+    low = None if interval.low is None else value - sqrt(max(0.0, value - interval.low) ** 2 + half**2)
+    high = None if interval.high is None else value + sqrt(max(0.0, interval.high - value) ** 2 + half**2)
     low = low if low is None or least is None else max(low, least)
     high = high if high is None or greatest is None else min(high, greatest)
-    return found._replace(low=settled(low), high=settled(high), method=f"{found.method}-runs")
+    return interval._replace(low=settled(low), high=settled(high), method=f"{interval.method}-runs")
 
 
 def p_with_runs(p: float, difference: float, runs: BetweenRuns | None) -> float:
@@ -127,7 +128,7 @@ def effect_with_runs(effect: float, level: float, power: float, runs: BetweenRun
 def auc_interval_of_questions(
     positives: Mapping[Question, int], negatives: Mapping[Question, int], confidence: float = CONFIDENCE
 ) -> Interval:
-    """As :func:`auc_interval`: questions with more tries than others count for fewer in all."""
+    """Return :func:`auc_interval` by question: repeats of one question count as one."""
     sides = positives, negatives
     return area_interval(area(*map(_scores, sides)), min(map(_effective, sides)), confidence)
 
@@ -138,7 +139,7 @@ def hit_rate_interval_of_questions(
     false_alarms: float,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """As :func:`rag_eval.stats.intervals.hit_rate_interval`."""
+    """Return :func:`rag_eval.stats.intervals.hit_rate_interval` by question."""
     half = 1 - (1 - confidence) / 2
     loose, strict = _around(negatives, 1 - false_alarms, half)
     most = _hits(positives, lambda score: loose is None or score >= loose)
@@ -147,26 +148,26 @@ def hit_rate_interval_of_questions(
     return Interval(settled(ends[0]), settled(ends[1]), "order-statistics-gaffke", small=strict is None)
 
 
-def _linear(totals: Tries) -> Counter[float]:
+def _linear(totals: GroupedCases) -> Counter[float]:
     """The mean of each question; where some have more scores than others, what each adds to the mean of all scores.
 
     The latter are the mean and its residuals over the mean number of scores: they vary as the ratio does.
     """
-    n, tries = sum(totals.values()), sum(size * count for (_, size), count in totals.items())
-    ratio = fsum(total * count for (total, _), count in totals.items()) / tries
-    alike = len({size for _, size in totals}) == 1
-    found: Counter[float] = Counter()
+    n, cases = sum(totals.values()), sum(size * count for (_, size), count in totals.items())
+    ratio = fsum(total * count for (total, _), count in totals.items()) / cases
+    equal_sizes = len({size for _, size in totals}) == 1
+    effects: Counter[float] = Counter()
     for (total, size), count in totals.items():
-        found[total / size if alike else ratio + (total - ratio * size) * n / tries] += count
-    return found
+        effects[total / size if equal_sizes else ratio + (total - ratio * size) * n / cases] += count
+    return effects
 
 
 class _Steps(NamedTuple):
-    """The scores of a question and how many of its tries score at most each; ``alike`` says how many questions do."""
+    """The scores of a question, how many of its repeats score at most each, and the number of such questions."""
 
     scores: Sequence[float]
     reached: Sequence[int]
-    alike: int
+    questions: int
 
 
 def _around(questions: Mapping[Question, int], share: float, confidence: float) -> tuple[float | None, float | None]:
@@ -177,15 +178,15 @@ def _around(questions: Mapping[Question, int], share: float, confidence: float) 
     grid, tail = sorted({score for scores in questions for score, _ in scores}), (1 - confidence) / 2
     steps = [_steps(scores, count) for scores, count in questions.items()]
 
-    def first(holds: Callable[[Tries], bool]) -> int:
+    def first(holds: Callable[[GroupedCases], bool]) -> int:
         low, high = -1, len(grid)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if holds(_up_to(steps, grid[middle])) else (middle, high)
         return high
 
-    below = first(lambda tries: ratio_at_most(tries, 1.0, tail) > share)
-    above = first(lambda tries: ratio_at_least(tries, 0.0, tail) >= share)
+    below = first(lambda cases: ratio_at_most(cases, 1.0, tail) > share)
+    above = first(lambda cases: ratio_at_least(cases, 0.0, tail) >= share)
     nothing = ratio_at_most(_up_to(steps, grid[0] - 1), 1.0, tail) > share
     return None if nothing else grid[below], grid[above] if above < len(grid) else None
 
@@ -197,29 +198,29 @@ def _steps(scores: Question, count: int) -> _Steps:
     return _Steps([score for score, _ in scores], reached, count)
 
 
-def _up_to(steps: Sequence[_Steps], score: float) -> Tries:
-    found: Counter[tuple[float, int]] = Counter()
-    for scores, reached, alike in steps:
-        found[reached[bisect_right(scores, score)], reached[-1]] += alike
-    return found
+def _up_to(steps: Sequence[_Steps], score: float) -> GroupedCases:
+    reached_scores: Counter[tuple[float, int]] = Counter()
+    for scores, reached, weight in steps:
+        reached_scores[reached[bisect_right(scores, score)], reached[-1]] += weight
+    return reached_scores
 
 
-def _hits(questions: Mapping[Question, int], hits: Callable[[float], bool]) -> Tries:
-    found: Counter[tuple[float, int]] = Counter()
+def _hits(questions: Mapping[Question, int], hits: Callable[[float], bool]) -> GroupedCases:
+    hit_scores: Counter[tuple[float, int]] = Counter()
     for scores, count in questions.items():
-        found[sum([times for score, times in scores if hits(score)]), sum([times for _, times in scores])] += count
-    return found
+        hit_scores[sum([times for score, times in scores if hits(score)]), sum([times for _, times in scores])] += count
+    return hit_scores
 
 
 def _scores(questions: Mapping[Question, int]) -> Counter[float]:
-    found: Counter[float] = Counter()
+    scores_of_questions: Counter[float] = Counter()
     for scores, count in questions.items():
         for score, times in scores:
-            found[score] += times * count
-    return found
+            scores_of_questions[score] += times * count
+    return scores_of_questions
 
 
 def _effective(questions: Mapping[Question, int]) -> float:
-    """So many questions with as many scores each say as much (Kish's effective size)."""
+    """Return how many questions of equal size carry the same information (Kish's effective size)."""
     sizes = [(sum([times for _, times in scores]), count) for scores, count in questions.items()]
     return sum(size * count for size, count in sizes) ** 2 / sum(size * size * count for size, count in sizes)

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.stats.bounded import DECIMALS
-from rag_eval.stats.intervals import UNIT, Interval, interval, settled
+from rag_eval.stats.intervals import DECIMALS, UNIT, Interval, interval, settled
 from rag_eval.stats.swap_units import Units, mean, share, units_of
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Effects(NamedTuple):
 
     @property
     def moves(self) -> float:
-        """How many whole units of movement the effects are worth: for 0/1 scores the number of changed cases."""
+        """Return the sum of effects in whole units: for 0/1 scores the number of changed cases."""
         largest = self.unit
         return fsum(count * (effect / largest) ** 2 for effect, count in self.counts.items()) if largest else 0.0
 
@@ -70,11 +69,11 @@ def mean_difference(pairs: Iterable[Pair] | Units, bounds: Ends = UNIT, confiden
     Scores from 0 to 1: Gaffke's bound of the effects. For scores of 0 and 1 an end lies beyond 0 exactly when the exact
     McNemar test is significant at half the error rate. Others: Hall's and Student's interval of the effects.
     """
-    found = effects(pairs, bounds)
+    moved = effects(pairs, bounds)
     if None not in bounds:
-        ends: Ends = (round(found.low, DECIMALS), round(found.high, DECIMALS))
-        return interval(found.counts, "mean", ends, confidence)  # type: ignore[return-value]
-    return interval(found.counts, "mean", (None, None), 1 - (1 - confidence) * _OPEN)  # type: ignore[return-value]
+        ends: Ends = (round(moved.low, DECIMALS), round(moved.high, DECIMALS))
+        return interval(moved.counts, "mean", ends, confidence)  # type: ignore[return-value]
+    return interval(moved.counts, "mean", (None, None), 1 - (1 - confidence) * _OPEN)  # type: ignore[return-value]
 
 
 def other_difference(values: tuple[float, float], first: Interval, second: Interval) -> Interval:
@@ -83,8 +82,8 @@ def other_difference(values: tuple[float, float], first: Interval, second: Inter
     The ends take the distances of both intervals as independent, so that it is wide where the runs move together.
     """
     difference = values[0] - values[1]
-    low = _apart(values[0], first.low, values[1], second.high)
-    high = _apart(values[0], first.high, values[1], second.low)
+    low = _spread_of_means(values[0], first.low, values[1], second.high)
+    high = _spread_of_means(values[0], first.high, values[1], second.low)
     return Interval(
         settled(None if low is None else difference - low),
         settled(None if high is None else difference + high),
@@ -93,7 +92,7 @@ def other_difference(values: tuple[float, float], first: Interval, second: Inter
     )
 
 
-def _apart(value: float, end: float | None, other: float, its_end: float | None) -> float | None:
+def _spread_of_means(value: float, end: float | None, other: float, its_end: float | None) -> float | None:
     return None if end is None or its_end is None else sqrt((value - end) ** 2 + (other - its_end) ** 2)
 
 
@@ -114,10 +113,10 @@ def above_percentile(pairs: Iterable[Pair] | Units, percent: int) -> Units:
         passed += scores[limit]
         if passed >= rank:
             break
-    found = Units()
+    marked = Units()
     for unit, count in units.items():
         raised: Counter[Pair] = Counter()
         for (a, b), times in unit:
             raised[None if a is None else float(a > limit), None if b is None else float(b > limit)] += times
-        found[tuple(sorted(raised.items(), key=repr))] += count
-    return found
+        marked[tuple(sorted(raised.items(), key=repr))] += count
+    return marked

@@ -8,17 +8,25 @@ bench/statistics/coverage.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from math import cbrt, fsum, inf, log, sqrt
+from operator import mul, truediv
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.stats.bounded import DECIMALS, mean_at_least, mean_at_most
-from rag_eval.stats.special import beta_quantile, binomial_tail, student_quantile
+from rag_eval.stats.special import beta_quantile, binomial_tail, normal_quantile, student_quantile
 
-if TYPE_CHECKING:
-    from rag_eval.stats.bounded import Points
+GroupedCases = Mapping[tuple[float, int], int]
+"""The total of so many scores and their number, each with how often they occur together."""
+
+Points = list[tuple[float, int]]
+"""Distinct scores, each with how often it occurs."""
+
+DECIMALS = 12
+_STEPS = 100
+_CLOSE = 1e-8
+
 
 CONFIDENCE = 0.95
 UNIT: Ends = (0.0, 1.0)
@@ -27,12 +35,112 @@ FEW = 100
 log-normal scores of which one in twenty is above twelve times the median."""
 _HUNDRED, _DIGITS = 100, 10
 
+
+def mean_at_most(points: Points, end: float, tail: float) -> float:
+    """The bound that the true mean exceeds with probability ``tail`` at most, for scores that never exceed ``end``."""
+    inside = [(value, count) for value, count in points if value < end]
+    n = sum(count for _, count in inside)
+    at_end = 1 + sum(count for value, count in points if value >= end)
+    if len(inside) < 2:
+        return inside[0][0] + (end - inside[0][0]) * beta_quantile(1 - tail, at_end, n) if inside else end
+    return _weighted_quantile([*inside, (end, at_end)], normal_quantile(1 - tail))
+
+
+def mean_at_least(points: Points, end: float, tail: float) -> float:
+    """The mirror image: for scores that are never below ``end``."""
+    return -mean_at_most([(-value, count) for value, count in points], -end, tail)
+
+
+def ratio_at_most(grouped: GroupedCases, end: float, tail: float) -> float:
+    """Return the same bound for a ratio of two means over units: of their totals, and of their numbers of scores.
+
+    A unit counts by what it adds to the ratio. The unit at the end of the range is as large as that of a score drawn at
+    random. Where all units have as many scores this is the bound of the mean of their means.
+    """
+    n = sum(size * count for (_, size), count in grouped.items())
+    units = sum(grouped.values())
+    size = sum(size * size * count for (_, size), count in grouped.items()) / n
+    ratio = fsum(total * count for (total, _), count in grouped.items()) / n
+    points: Counter[float] = Counter()
+    for (total, number), count in grouped.items():
+        points[round(ratio + units / n * (total - ratio * number), DECIMALS)] += count
+    top = round(ratio + units * size / n * (end - ratio), DECIMALS)
+    return min(end, mean_at_most(sorted(points.items()), max(top, *points), tail))
+
+
+def ratio_at_least(grouped: GroupedCases, end: float, tail: float) -> float:
+    """The mirror image: for scores that are never below ``end``."""
+    return -ratio_at_most({(-total, size): count for (total, size), count in grouped.items()}, -end, tail)
+
+
+def _weighted_quantile(points: Points, z: float) -> float:
+    """Return the t below which the randomly weighted mean of the points is with the probability of ``z``, above 0."""
+    n = sum(count for _, count in points)
+    mean = fsum(value * count for value, count in points) / n
+    end = max(value for value, _ in points)
+    spread = sqrt(fsum(count * (value - mean) ** 2 for value, count in points) / n / (n + 1))
+    counts = [count for _, count in points]
+    s = 0.0
+
+    def off(t: float) -> float:
+        nonlocal s  # the next saddlepoint is near the last one
+        deviate, s = _root_of_deviance([value - t for value, _ in points], counts, s)
+        return deviate - z
+
+    return _root(off, (mean, end), min(mean + z * spread, (mean + end) / 2), spread / 100)
+
+
+def _root_of_deviance(offsets: Sequence[float], counts: Sequence[int], near: float) -> tuple[float, float]:
+    """The standard normal deviate with the probability that the weighted sum is below 0, and the saddlepoint."""
+    s = _saddlepoint(offsets, counts, near)
+    shrunk = [1 - s * offset for offset in offsets]
+    w = sqrt(max(0.0, 2 * fsum(map(mul, counts, map(log, shrunk)))))
+    if w == 0.0:
+        return 0.0, s
+    tilted = list(map(truediv, offsets, shrunk))
+    u = s * sqrt(fsum(map(mul, counts, map(mul, tilted, tilted))))
+    return w + log(u / w) / w, s
+
+
+def _saddlepoint(offsets: Sequence[float], counts: Sequence[int], near: float) -> float:
+    """The s at which the sum's tilted mean is 0. It lies between 0 and where the greatest offset's term is infinite."""
+    low, high = 0.0, 1 / max(offsets)
+    s = near if near < high else 0.0
+    for _ in range(_STEPS):
+        tilted = [offset / (1 - s * offset) for offset in offsets]
+        weighted = list(map(mul, counts, tilted))
+        slope, bend = fsum(weighted), fsum(map(mul, weighted, tilted))
+        low, high = (s, high) if slope < 0 else (low, s)
+        following = s - slope / bend
+        before, s = s, following if low < following < high else (low + high) / 2
+        if abs(s - before) <= _CLOSE * s:
+            break
+    return s
+
+
+def _root(function: Callable[[float], float], bracket: tuple[float, float], start: float, step: float) -> float:
+    """Find the root of an increasing function by secants within a bracket."""
+    low, high = bracket
+    before, now = start, min(start + step, (start + high) / 2)
+    value_before = function(before)
+    for _ in range(_STEPS):
+        value = function(now)
+        low, high = (now, high) if value < 0 else (low, now)
+        slope = (value - value_before) / (now - before) if now != before else inf
+        following = now - value / slope if slope > 0 else inf
+        if abs(following - now) <= _CLOSE * step:
+            return min(max(following, low), high)  # each step squares the error: this one is below what a float holds
+        following = following if low < following < high else (low + high) / 2
+        before, value_before, now = now, value, following
+    return now
+
+
 if TYPE_CHECKING:
     Ends = tuple[float | None, float | None]
 
 
 class Interval(NamedTuple):
-    """Where the true value may lie. An end is None where the scores cannot say how far it may lie on that side.
+    """A confidence interval. An end is None if the scores set no limit on that side.
 
     ``small`` says that there are too few cases for the stated confidence: see :func:`small_sample`.
     """
@@ -64,7 +172,7 @@ def interval(
 
 
 def small_sample(n: int, kind: str = "mean", bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> bool:
-    """Whether n scores are too few for what ``confidence`` promises.
+    """Return whether n scores are too few for ``confidence``.
 
     Rates and means of scores with a known least and greatest value keep the promise for any n. Without one of them a
     mean takes :data:`FEW` scores; a percentile takes so many that both its ends are scores.
@@ -143,7 +251,7 @@ def _bounded_mean(points: Points, bounds: Ends, confidence: float) -> tuple[Ends
 
 
 def _open_mean(points: Points, bounds: Ends, confidence: float) -> tuple[Ends, str]:
-    """What Student's interval and Hall's enclose together.
+    """Return the union of Student's interval and Hall's.
 
     Hall's takes the sample's skewness out of the t statistic ("On the removal of skewness by transformation", 1992)
     and reaches further towards the long tail; Student's reaches further on the other side.
@@ -209,7 +317,7 @@ def auc_interval(positives: Counter[float], negatives: Counter[float], confidenc
 
 
 def area_interval(value: float, n: float, confidence: float) -> Interval:
-    """That of an area of which the smaller sample has ``n`` scores, or what says as much."""
+    """Return the interval of an area whose smaller sample has ``n`` scores or their equivalent."""
     hits = value * n
     tail = (1 - confidence) / 2
     low = beta_quantile(tail, hits, n - hits + 1) if hits > 0 else 0.0

@@ -122,16 +122,16 @@ class _Swaps(NamedTuple):
 
 def _swappable(units: Units) -> Iterator[_Swaps]:
     """Yield what there is to swap: twice if cases lack a score; nothing if too few have both and none does."""
-    found = [units]
+    groups = [units]
     if has_gaps(units) or not units:
-        found = [moves(units), moves(units, changed=True)]
+        groups = [moves(units), moves(units, changed=True)]
         if not enough_in_both(units):
             units = complete(units)
-            found = [units]
+            groups = [units]
     scores = (abs(score) for unit in units for pair, _ in unit for score in pair if score is not None)
     if units:
         greatest = max(scores)
-        yield from [_swaps(moved, greatest) for moved in found]
+        yield from [_swaps(moved, greatest) for moved in groups]
 
 
 def _swaps(units: Units, greatest: float) -> _Swaps:
@@ -139,9 +139,9 @@ def _swaps(units: Units, greatest: float) -> _Swaps:
     scale = _scale(greatest, 2 * n + 1)
     first, gains = 0, Counter[int]()
     for unit, count in units.items():
-        own, others = (sum([round(pair[side] * scale) * times for pair, times in unit]) for side in (0, 1))
-        first += own * count
-        gains[others - own] += count
+        before, after = (sum([round(pair[side] * scale) * times for pair, times in unit]) for side in (0, 1))
+        first += before * count
+        gains[after - before] += count
     del gains[0]
     # Scores were rounded to whole units by at most half of one: so little is no difference.
     return _Swaps(first, first - 2 * n, gains)
@@ -164,37 +164,37 @@ def _counted(swaps: _Swaps) -> float | None:
         gains[abs(gain)] += count
     if gains.total() > _MOST_STEPS:  # the first of them would take long, and the last be one too many
         return None
-    ways, steps = {start: 1}, 0
+    counts, steps = {start: 1}, 0
     for gain, count in sorted(gains.items()):
-        steps += len(ways) * (count + 1)
+        steps += len(counts) * (count + 1)
         if steps > _MOST_STEPS:
             return None
-        ways = _spread(ways, gain, count)
-    return _share(sum(weight for first, weight in ways.items() if first >= swaps.least), gains.total())
+        counts = _spread(counts, gain, count)
+    return _share(sum(weight for first, weight in counts.items() if first >= swaps.least), gains.total())
 
 
-def _share(ways: int, swaps: int) -> float:
+def _share(counts: int, swaps: int) -> float:
     """The ways that count among the 2 to the power of ``swaps``: above 0 even where a float has no room for it."""
-    share: float = ways / (1 << swaps)
+    share: float = counts / (1 << swaps)
     return max(share, _LEAST)
 
 
-def _spread(ways: Mapping[int, int], gain: int, count: int) -> dict[int, int]:
+def _spread(counts: Mapping[int, int], gain: int, count: int) -> dict[int, int]:
     """The sums, and in how many ways each comes about, after ``count`` swaps of the same gain are free to happen."""
     further: dict[int, int] = {}
     choices = [(number * gain, choice) for number, choice in enumerate(_choices(count))]
-    for first, weight in ways.items():
+    for first, weight in counts.items():
         for added, choice in choices:
             further[first + added] = further.get(first + added, 0) + weight * choice
     return further
 
 
 def _choices(n: int) -> list[int]:
-    """In how many ways 0 to n of n can be chosen: each number from the one before it, which is quick for thousands."""
-    found = [1]
+    """Return the binomial coefficients of n, each from the one before it, which is fast for thousands."""
+    binomials = [1]
     for chosen in range(n):
-        found.append(found[-1] * (n - chosen) // (chosen + 1))
-    return found
+        binomials.append(binomials[-1] * (n - chosen) // (chosen + 1))
+    return binomials
 
 
 def _draws(swaps: _Swaps, key: bytes, draws: int) -> Iterator[int]:
@@ -240,20 +240,22 @@ def swap(
     As :func:`sign_flip`, with any ``statistic`` of a run's scores in place of the mean; a draw in
     which a run has no figure counts as a hit. ValueError where a run has none as observed.
     """
-    ordered = [_listed(unit) for unit in sorted(units_of(pairs).elements(), key=repr)]
+    ordered = [_expanded(unit) for unit in sorted(units_of(pairs).elements(), key=repr)]
     observed = _difference(list(chain.from_iterable(ordered)), statistic)
     if observed is None:
         raise ValueError("one of the runs has no figure at all")
     least = observed - _LAST_BITS
-    found = (_difference(drawn, statistic) for drawn in _drawn(ordered, key_of(seed), enough(draws, level)))
-    return p_value((one is None or one >= least for one in found), draws)
+    differences = (
+        _difference(drawn, statistic) for drawn in _random_swaps(ordered, key_of(seed), enough(draws, level))
+    )
+    return p_value((one is None or one >= least for one in differences), draws)
 
 
-def _listed(unit: Unit) -> Pairs:
+def _expanded(unit: Unit) -> Pairs:
     return [pair for pair, times in unit for _ in range(times)]
 
 
-def _drawn(ordered: Sequence[Pairs], key: bytes, draws: int) -> Iterator[Pairs]:
+def _random_swaps(ordered: Sequence[Pairs], key: bytes, draws: int) -> Iterator[Pairs]:
     swapped = [[pair[::-1] for pair in unit] for unit in ordered]
     for number in range(draws):
         bits = int.from_bytes(chance(key, b"swap", number, (len(ordered) + 7) // 8), "big")
@@ -267,7 +269,7 @@ def _difference(pairs: Pairs, statistic: Statistic) -> float | None:
 
 
 def enough(draws: int, level: float) -> int:
-    """So many draws that without a hit p is a quarter of a level, which may be that of one of many tests.
+    """Return the draws after which p without a hit is a quarter of a level, which may be one of many.
 
     Twenty times the usual number are the most: beyond, see :func:`within_reach`, no test can fail.
     """
@@ -275,12 +277,12 @@ def enough(draws: int, level: float) -> int:
 
 
 def within_reach(level: float, draws: int = DRAWS) -> bool:
-    """Whether a drawn test can be significant at a level."""
+    """Return whether a drawn test can be significant at a level."""
     return 1 / (1 + enough(draws, level)) <= level
 
 
 def key_of(seed: bytes) -> bytes:
-    """What :func:`chance` draws by: of a seed that is made of all scores, once and not for each draw."""
+    """Return the key of :func:`chance` for a seed of all scores, made once."""
     return sha256(seed).digest()
 
 
@@ -295,9 +297,9 @@ def p_value(hits: Iterable[bool], draws: int) -> float:
     Beyond the usual number of ``draws`` few hits are enough. Where draws stop hangs on hits alone that make p greater
     than any that goes on could come to: p keeps its level.
     """
-    found = done = 0
+    extreme = done = 0
     for done, hit in enumerate(hits, 1):
-        found += hit
-        if found >= ENOUGH_HITS or (done >= draws and found > FEW_HITS):
+        extreme += hit
+        if extreme >= ENOUGH_HITS or (done >= draws and extreme > FEW_HITS):
             break
-    return (1 + found) / (1 + done)
+    return (1 + extreme) / (1 + done)

@@ -55,7 +55,7 @@ def cases_needed(drop: float, noise: float, margin: Fraction | Decimal, level: f
 
 
 def fail_probability(n: int, noise: float, drop: float, margin: Fraction | Decimal, level: float) -> float:
-    """Return P(worsening > margin and p <= level) of the exact one-sided McNemar test, to 1e-9."""
+    """Return P(regression > margin and p <= level) of the exact one-sided McNemar test, to 1e-9."""
     lead = floor(Fraction(margin) * n) + 1
 
     def needed(first: int, last: int) -> list[int]:
@@ -93,10 +93,10 @@ def _not_ruled_out(n: int, noise: float, drop: float, margin: Fraction | Decimal
 
 @lru_cache(maxsize=4096)
 def _ruled_out(n: int, worse: int, changed: int, margin: Fraction | Decimal, alpha: float) -> bool:
-    """Whether the interval of the drop lies within the margin."""
+    """Return whether the interval of the drop is within the margin."""
     counts = Counter({1.0: worse, -1.0: changed - worse, 0.0: n - changed})
-    found = interval(+counts, "mean", (-1.0, 1.0), 1 - alpha)
-    return found is not None and found.high is not None and found.high <= margin
+    bounds = interval(+counts, "mean", (-1.0, 1.0), 1 - alpha)
+    return bounds is not None and bounds.high is not None and bounds.high <= margin
 
 
 def tail_probability(n: int, noise: float, drop: float, needed: Callable[[int, int], Sequence[int]]) -> float:
@@ -156,7 +156,7 @@ def _reach(n: int, share: float) -> tuple[int, int]:
 def _significant(size: int, level: float) -> list[int]:
     """Return for each k below ``size`` the least number w with P(X >= w) <= level for X of Binomial(k, 1/2)."""
     least, tail = (0, 1.0) if level >= 1 else (1, 0.0)
-    found = [least]
+    first_counts = [least]
     for k in range(size - 1):
         same = _carried(tail, k, least, least, 0.5)
         if same > level * _EQUAL:
@@ -164,8 +164,8 @@ def _significant(size: int, level: float) -> list[int]:
             least += 1
         else:
             tail = same
-        found.append(least)
-    return found
+        first_counts.append(least)
+    return first_counts
 
 
 def _carried(tail: float, k: int, least: int, following: int, p: float) -> float:

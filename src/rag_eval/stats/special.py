@@ -20,13 +20,15 @@ def beta_cdf(x: float, a: float, b: float) -> float:
         return float(x >= 1)
     # The fraction converges quickly on the left of the mean only; the right is the left of the mirror image.
     if x > (a + 1) / (a + b + 2):
-        return 1 - _beta_left(1 - x, b, a)
-    return _beta_left(x, a, b)
+        return 1 - _beta_lower_tail(1 - x, b, a)
+    return _beta_lower_tail(x, a, b)
 
 
 def beta_quantile(p: float, a: float, b: float) -> float:
     """The x with P(X <= x) = p for X of Beta(a, b), p strictly between 0 and 1."""
-    low, high, x = 0.0, 1.0, _guess(p, a, b)
+    mean = a / (a + b)
+    spread = sqrt(mean * (1 - mean) / (a + b + 1))
+    low, high, x = 0.0, 1.0, min(max(mean + normal_quantile(p) * spread, mean / 100), 1 - (1 - mean) / 100)
     scale = lgamma(a + b) - lgamma(a) - lgamma(b)
     for _ in range(_STEPS):
         off = beta_cdf(x, a, b) - p
@@ -94,21 +96,21 @@ def student_upper(tail: float, degrees: float) -> float:
     return sqrt(degrees * (1 - x) / x)
 
 
-def _beta_left(x: float, a: float, b: float) -> float:
+def _beta_lower_tail(x: float, a: float, b: float) -> float:
     front = lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)
     return exp(front) * _fraction(x, a, b) / a
 
 
 def _fraction(x: float, a: float, b: float) -> float:
-    upper, lower = 1.0, 1 / _held(1 - (a + b) * x / (a + 1))
+    upper, lower = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
     whole = lower
     for m in range(1, _TERMS):
         for term in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
             -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
         ):
-            lower = 1 / _held(1 + term * lower)
-            upper = _held(1 + term / upper)
+            lower = 1 / _away_from_zero(1 + term * lower)
+            upper = _away_from_zero(1 + term / upper)
             factor = lower * upper
             whole *= factor
         if abs(factor - 1) < 2 * _EPSILON:
@@ -116,12 +118,5 @@ def _fraction(x: float, a: float, b: float) -> float:
     return whole
 
 
-def _held(number: float) -> float:
+def _away_from_zero(number: float) -> float:
     return number if abs(number) > _TINY else _TINY
-
-
-def _guess(p: float, a: float, b: float) -> float:
-    """Near the quantile: the normal approximation, kept inside (0, 1)."""
-    mean = a / (a + b)
-    spread = sqrt(mean * (1 - mean) / (a + b + 1))
-    return min(max(mean + normal_quantile(p) * spread, mean / 100), 1 - (1 - mean) / 100)

@@ -1,4 +1,4 @@
-"""What a test may swap, and cases that only one run has a score for.
+"""Units that a test may swap, and cases with a score in only one run.
 
 Swapped are the pairs of scores of a case, or all those of a question that was asked several times. To swap a case with
 one score gives it to the other run, and with it the number of scores by which a mean is divided: a mean of five scores
@@ -18,14 +18,14 @@ Unit = tuple[tuple[tuple[Any, Any], int], ...]
 
 
 class Units(Counter["Unit"]):
-    """How many units are alike. A Counter of pairs says instead that each case is of a question of its own."""
+    """Counts of equal units. A Counter of pairs instead means that each case is its own question."""
 
     def reversed(self) -> Units:
         """Return the units with the runs in the other order."""
-        found = Units()
+        units = Units()
         for unit, count in self.items():
-            found[tuple(sorted((((b, a), times) for (a, b), times in unit), key=repr))] += count
-        return found
+            units[tuple(sorted((((b, a), times) for (a, b), times in unit), key=repr))] += count
+        return units
 
 
 def units_of(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
@@ -43,13 +43,13 @@ test at 5 % errs in 4 to 6 % of all samples with that share, and in 12 to 34 % o
 
 
 def has_gaps(pairs: Iterable[tuple[Any, Any]] | Units) -> bool:
-    """Whether some case has a score under one run alone."""
-    each = (pair for unit in pairs for pair, _ in unit) if isinstance(pairs, Units) else pairs
-    return any(None in pair for pair in each)
+    """Return whether some case has a score in only one run."""
+    all_pairs = (pair for unit in pairs for pair, _ in unit) if isinstance(pairs, Units) else pairs
+    return any(None in pair for pair in all_pairs)
 
 
 def enough_in_both(pairs: Iterable[tuple[Any, Any]] | Units) -> bool:
-    """Whether both runs score enough of the cases that either does."""
+    """Return whether both runs score enough of the cases that either does."""
     either = both = 0
     for unit, count in units_of(pairs).items():
         either += sum([times for pair, times in unit if pair != (None, None)]) * count
@@ -59,16 +59,16 @@ def enough_in_both(pairs: Iterable[tuple[Any, Any]] | Units) -> bool:
 
 def complete(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
     """The units of the pairs that have both scores."""
-    found = Units()
+    units = Units()
     for unit, count in units_of(pairs).items():
-        own = tuple([(pair, times) for pair, times in unit if None not in pair])
-        if own:
-            found[own] += count
-    return found
+        pairs_with_both = tuple([(pair, times) for pair, times in unit if None not in pair])
+        if pairs_with_both:
+            units[pairs_with_both] += count
+    return units
 
 
 def moves(units: Units, *, changed: bool = False) -> Units:
-    """What each unit moves the difference of the two means, as pairs with both scores whose means differ by as much.
+    """Return each unit's contribution to the difference of means, as pairs with both scores.
 
     Without a change both runs have one mean: that of all scores, from which each of them counts. ``changed`` leaves out
     the units whose scores are the same in both runs. Raises ValueError if a run has no score at all.
@@ -78,16 +78,16 @@ def moves(units: Units, *, changed: bool = False) -> Units:
         raise ValueError("one of the runs has no score at all")
     sizes = [sum([count for _, count in side]) for side in sides]
     middle = total(chain(*sides)) / sum(sizes)
-    found = Units()
+    differing = Units()
     for unit, count in units.items():
         if changed and all(before == after for (before, after), _ in unit):
             continue
-        found[(((units.total() * share(unit, (middle, middle), sizes), 0.0), 1),)] += count
-    return found
+        differing[(((units.total() * share(unit, (middle, middle), sizes), 0.0), 1),)] += count
+    return differing
 
 
 def share(unit: Unit, middles: Sequence[float], sizes: Sequence[int]) -> float:
-    """What a unit has in the difference of two means of so many scores, each counted from a middle of its own run."""
+    """Return a unit's share in the difference of two means of so many scores, centred by run."""
     moved: float = fsum(
         [
             times * (sign * (score - middle) / size)

@@ -4,7 +4,7 @@ A tally is a multiset of scores. Tallies add in any order and grouping, so that 
 the same number. A score is ``True`` or ``False``, a ratio ``(numerator, denominator)`` of whole numbers, a count, or a
 float; all but the last are folded exactly, floats by ``math.fsum`` and rounded to twelve decimals, so that the last
 bits of a platform's arithmetic decide no verdict. A labelled score is ``(score, whether it should be high)``: no mean
-is made of those, see :mod:`rag_eval.stats.aggregations`.
+is made of those, see :mod:`rag_eval.scoring.aggregations`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def tally(scores: Iterable[Score | None]) -> Tally:
     return counted  # type: ignore[return-value]
 
 
-def weighed(found: Sequence[T], counts: Iterable[int]) -> Counter[T]:
+def weighed(items: Sequence[T], counts: Iterable[int]) -> Counter[T]:
     """The multiset of what was found so many times each, whether it stands there once or several times."""
-    counted = Counter(found)  # most stand for one case each, mostly: they are counted at once
-    for one, count in zip(found, counts, strict=True):
+    counted = Counter(items)  # most stand for one case each, mostly: they are counted at once
+    for one, count in zip(items, counts, strict=True):
         if count != 1:
             counted[one] += count - 1
     return counted

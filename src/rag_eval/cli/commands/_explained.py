@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._segments import MASKED, Mark, Segment, answer_marks, segments
+from rag_eval.cases.labels import label
+from rag_eval.textual.leaks import VERBATIM, masked
+from rag_eval.textual.segments import MASKED, Mark, Segment, answer_marks, segments
 
 if TYPE_CHECKING:
     from rag_eval.cases.case import Case
     from rag_eval.metrics import Measure
     from rag_eval.stats.tally import Score
-    from rag_eval.textual.evidence import Evidence
+    from rag_eval.textual.grounding import Evidence
     from rag_eval.textual.leaks import Leak
 
 VERSION = 1
@@ -26,32 +28,29 @@ def document(cases: Sequence[Case], wanted: Sequence[Measure]) -> dict[str, Any]
 
 
 def _case(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
-    from rag_eval.cases.labels import label
-
     scores = {one.column: _number(one.score(case)) for one in wanted if one.metric.level == "case"}
-    found = case.evidence
+    sentences = case.evidence
     return {
         "run": case.trace.run or None,
         "label": label(case),
         "refused": case.refused,
-        "answer": _pieces(case.claim, [*answer_marks(found), *_own_masks(case)]),
-        "sentences": [_sentence(one, case) for one in found],
+        "answer": _pieces(case.claim, [*answer_marks(sentences), *_answer_masks(case)]),
+        "sentences": [
+            {
+                "text": shown(case, one.start, one.end),
+                "start": one.start,
+                "end": one.end,
+                "kind": one.kind,
+                "support": round(one.support, 6),
+                "supported": one.supported,
+                "missing": [shown(case, *span) for span in one.missing],
+                "made_up": [shown(case, *span) for span in one.made_up],
+                "otherwise": [{"reason": reason, "word": word} for reason, word in otherwise(case, one)],
+                "chunk": _chunk(one, case),
+            }
+            for one in sentences
+        ],
         "scores": scores,
-    }
-
-
-def _sentence(one: Evidence, case: Case) -> dict[str, Any]:
-    return {
-        "text": shown(case, one.start, one.end),
-        "start": one.start,
-        "end": one.end,
-        "kind": one.kind,
-        "support": round(one.support, 6),
-        "supported": one.supported,
-        "missing": [shown(case, *span) for span in one.missing_spans],
-        "made_up": [shown(case, *span) for span in one.number_spans],
-        "otherwise": [{"reason": reason, "word": word} for reason, word in otherwise(case, one)],
-        "chunk": _chunk(one, case),
     }
 
 
@@ -67,8 +66,12 @@ def _chunk(one: Evidence, case: Case) -> dict[str, Any] | None:
 
 def shown(case: Case, start: int, end: int) -> str:
     """The characters of the claim from ``start`` to ``end`` as they may be shown."""
-    own = [Mark(max(mark.start, start) - start, min(mark.end, end) - start, mark.state) for mark in _own_masks(case)]
-    return "".join(text for text, _ in _hidden(case.claim[start:end], [mark for mark in own if mark.start < mark.end]))
+    masks = [
+        Mark(max(mark.start, start) - start, min(mark.end, end) - start, mark.state) for mark in _answer_masks(case)
+    ]
+    return "".join(
+        text for text, _ in _hidden(case.claim[start:end], [mark for mark in masks if mark.start < mark.end])
+    )
 
 
 def chunk_shown(case: Case, text: str, span: tuple[int, int]) -> str:
@@ -78,26 +81,22 @@ def chunk_shown(case: Case, text: str, span: tuple[int, int]) -> str:
 
 
 def otherwise(case: Case, one: Evidence) -> list[tuple[str, str]]:
-    """What the place says otherwise; a word that is part of a leaked value is masked."""
-    from rag_eval.textual.leaks import masked
-
+    """Return the differences at a place; a word that is part of a leaked value is masked."""
     leaked = " ".join(leak.text for leak in _values(case.leaks)).lower()
     return [(reason, masked(word) if word.lower() in leaked else word) for reason, word in one.mismatches]
 
 
 def _values(leaks: Sequence[Leak]) -> list[Leak]:
     """The leaks that are values; long runs of a source's words are shown, as in the text form."""
-    from rag_eval.textual.leaks import VERBATIM
-
     return [leak for leak in leaks if leak.category != VERBATIM]
 
 
-def _own_masks(case: Case) -> list[Mark]:
+def _answer_masks(case: Case) -> list[Mark]:
     return [Mark(leak.start, leak.end, MASKED) for leak in _values(case.leaks)]
 
 
 def _masks(text: str, leaks: Sequence[Leak]) -> Iterator[Mark]:
-    """Where leaked values stand in another text."""
+    """Yield the positions of leaked values in another text."""
     for leak in _values(leaks):
         start = text.find(leak.text)
         while start >= 0:
@@ -110,10 +109,8 @@ def _pieces(text: str, marks: Sequence[Mark]) -> list[dict[str, str]]:
 
 
 def _hidden(text: str, marks: Sequence[Mark]) -> list[Segment]:
-    from rag_eval.textual.leaks import masked
-
-    found = segments(text, marks)
-    return [one._replace(text=masked(one.text)) if one.state == MASKED else one for one in found]
+    pieces = segments(text, marks)
+    return [one._replace(text=masked(one.text)) if one.state == MASKED else one for one in pieces]
 
 
 def _number(score: Score | None) -> float | None:

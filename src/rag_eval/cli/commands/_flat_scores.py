@@ -1,52 +1,53 @@
-"""The reference scorer's flat JSON of files: ``--format scores``."""
+"""The reference scorer's flat JSON, for ``--format scores``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rag_eval import engines
-from rag_eval.cases.pairing import Questions
+from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.common.digests import Undigested
+from rag_eval.common.escaping import quantity
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
+from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.problems import Ledger
+from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.options import Options, headline
 from rag_eval.scoring import reference
-from rag_eval.scoring.reference import ReferenceScorer
+from rag_eval.scoring.reference import PackedGold, ReferenceScorer
 
 
 def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
-    """Return the reference scorer's flat JSON of files, and what it does not say."""
+    """Return the reference scorer's flat JSON for some files, and notes on what it leaves out."""
     reader, gold, trace, k, token, gates = _reference_terms(options, inline)
-    golds = read_gold(reader, gold)
-    work = engines.Work(golds, ReferenceScorer(golds, k, token), Questions(golds), reader.limits, is_complete=True)
-    scorer = engines.score(engines.Task(work, reader, trace, Undigested(), options.execution))
+    empty = ReferenceScorer(read_gold(reader, gold, keep=PackedGold.of), k, token)
+    work = Work(empty, QuestionIndex(empty), reader.limits, is_complete=True)
+    scorer = score_file(Task(work, reader, trace, Undigested(), options.execution))
     card = scorer.close()
     reader.ledger.stop_on_problems()
     notes = [str(note) for note in reader.ledger.notes]
     counts = {name: getattr(card.completeness, name) for name in ("missing", "duplicate", "unknown")}
-    reason = "--format scores counts them and does not gate them."
-    notes += [f"{trace}: {number} {name} trace(s); {reason}" for name, number in counts.items() if number]
+    reason = "--format scores counts them but has no gate on them."
+    notes += [f"{trace}: {quantity(number, f'{name} trace')}. {reason}" for name, number in counts.items() if number]
     if scorer.unread:
-        hint = "it reads qid, q_id and answer_json alone. Other formats read them."
-        notes.append(f"{trace}: {scorer.unread} trace(s) without what the reference scorer reads; {hint}")
+        hint = "It reads only qid, q_id and answer_json. Other formats read all fields."
+        notes.append(f"{trace}: --format scores finds no answer in {quantity(scorer.unread, 'trace')}. {hint}")
     return reference.scores(card, k, gates), notes
 
 
 def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, int, str, dict[str, str]]:
     defaults = Settings()
     if options.gates:
-        from rag_eval.run.inputs import open_policy  # loads the metrics, which nothing else here needs
+        from rag_eval.run.inputs import open_policy
 
         reader, policy, _ = open_policy(options)
-        own = {gate.name: gate.threshold for gate in policy.gates}
+        stated = {gate.name: gate.threshold for gate in policy.gates}
         names = reference.FLOORS | reference.CEILINGS
-        gates = {short: own.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
+        gates = {short: stated.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
         terms = reader, policy.gold, policy.trace, policy.k, policy.token
     else:
         paths = options.gold or DEFAULT_GOLD, options.trace or DEFAULT_TRACE
         k = headline(options.cutoffs, defaults.k)
         gates = reference.DEFAULT_GATES
-        terms = Reader(Ledger(), root=options.root), *paths, k, defaults.token
+        terms = Reader(ProblemCollector(), root=options.root), *paths, k, defaults.token
     return *terms, reference.parse_gates(inline) if inline else gates

@@ -1,4 +1,4 @@
-"""What the sub-commands of `rag-eval gold` that read git have in common."""
+"""Shared by the sub-commands of `rag-eval gold` that read git."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rag_eval.readers.signoff_record import Change
 
 
-def place(git: Git, args: Namespace) -> Place:
-    """Where the caller says that gold and gates stand."""
+def place_of(git: Git, args: Namespace) -> Place:
+    """Return the paths of gold and gates from the command line."""
     return Place(args.gold, args.gates, git.prefix)
 
 
@@ -38,7 +38,7 @@ def frame_since(git: Git, base: str | None, *, worktree: bool = False) -> GoldSt
     return GoldStates(git.at(last) if last else NOTHING, head, staged=True)
 
 
-def unstaged(git: Git, asked: Iterable[Policy], args: Namespace) -> list[str]:
+def unstaged(git: Git, policies: Iterable[Policy], args: Namespace) -> list[str]:
     """Say that the work tree has edits of the gold that are not staged, and so were not looked at.
 
     The files are compared here: `git diff` runs filters and monitors that a repository configures.
@@ -48,7 +48,7 @@ def unstaged(git: Git, asked: Iterable[Policy], args: Namespace) -> list[str]:
     look = shell_line("rag-eval", "gold", args.gold_command, "--worktree")
     index, files, edited = git.at(INDEX), WorkTree(git.top), []
     files.committed = index  # a check-out may write other line ends than git keeps
-    for path in dict.fromkeys(policy.gold for policy in asked):
+    for path in dict.fromkeys(policy.gold for policy in policies):
         try:
             now = files.files(path)
         except IsFolder:
@@ -58,23 +58,23 @@ def unstaged(git: Git, asked: Iterable[Policy], args: Namespace) -> list[str]:
             continue  # a link, or no file: the check of the gold says so
         staged = index.files(path)
         edited += [name for name in staged if now.get(name) != staged[name]]
-    return [f"{path} has edits that are not staged; they were not looked at. Look at them: {look}" for path in edited]
+    return [f"{path} has unstaged edits, which were not checked. To check them: {look}" for path in edited]
 
 
 def effect(git: Git, frame: GoldStates, policy: Policy, args: Namespace) -> list[str]:
-    """What the change does to the traces at hand; nothing is loaded for that where nothing changed."""
+    """Return the effects of a change on local traces; loads nothing if nothing changed."""
     if untouched(frame, policy):
         return []
     from rag_eval.cli.commands._gold_impact import flipped
 
-    return flipped(git, frame, policy, args.gates, args.trace)
+    return flipped(git, frame, policy.gold, args.gates, args.trace)
 
 
 def counted(changes: Iterable[Change]) -> str:
-    """How many items were added, changed and removed."""
+    """Count the items that were added, changed and removed."""
     verbs = [change.verb for change in changes]
     parts = [f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs]
-    return ", ".join(parts) or "no change"
+    return ", ".join(parts) or "no changes"
 
 
 def say(lines: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Whether a commit can touch what sign-off is about at all: the hook runs for every commit, and most do not.
+"""Decide quickly whether a commit touches signed-off files: the hook runs for every commit, and most do not.
 
 Only names are looked at, and the text of the gates file unparsed. Where that leaves a doubt, the whole check answers.
 """
@@ -14,7 +14,7 @@ _USUAL = ("gold.jsonl", ".signoff")  # where nothing is stated: the gold's name,
 
 
 def touches_nothing() -> bool:
-    """Whether the commit that is being made touches neither gates nor gold nor records, beyond doubt."""
+    """Return whether the commit certainly touches no gates, gold or sign-off records."""
     committing = "GIT_INDEX_FILE" in os.environ and "PRE_COMMIT_FROM_REF" not in os.environ
     if not committing or not os.path.lexists(".git"):  # the gates of the root are the nearest ones there
         return False
@@ -32,7 +32,7 @@ def touches_nothing() -> bool:
 
 
 def _may_matter(path: bytes, stated: bytes) -> bool:
-    """Gold is a file whose name is stated or the usual one; a record lies directly in the folder of records."""
+    """Return whether a path may be gold, which has a stated or usual name, or a record in the records folder."""
     folder, _, name = path.rpartition(b"/")
     parent = folder.rpartition(b"/")[2]
     # So could a doubled quote, or the end of a line in place of a space.

@@ -1,4 +1,4 @@
-"""What several commands ask for and do alike."""
+"""Options and steps that several commands share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,8 @@ from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.engines.options import ExecutionOptions
+    from rag_eval.engines import ExecutionOptions
+    from rag_eval.rendering import Details
 
 _MOST_JOBS = 512
 
@@ -28,44 +29,59 @@ STDIN = "<stdin>"
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """``--gold``, ``--trace``, ``--gates`` and ``--k``."""
+    """Add ``--gold``, ``--trace``, ``--gates`` and ``--k``."""
     parser.add_argument(
-        "--gold", metavar="FILE", default="", help="gold set, - for stdin (from the gates file, else eval/gold.jsonl)"
+        "--gold",
+        metavar="FILE",
+        default="",
+        help="gold set, - for stdin (default: from the gates file, or eval/gold.jsonl)",
     )
     parser.add_argument(
-        "--trace", metavar="FILE", default="", help="traces, - for stdin (from the gates file, else runs/trace.jsonl)"
+        "--trace",
+        metavar="FILE",
+        default="",
+        help="traces, - for stdin (default: from the gates file, or runs/trace.jsonl)",
     )
-    gates = f"gates; paths in it are relative to its folder (the nearest {GATES_FILES[0]}, here or above)"
+    gates = f"gates file; its paths are relative to its folder (default: the nearest {GATES_FILES[0]}, here or above)"
     parser.add_argument("--gates", metavar="FILE", default="", help=gates)
     parser.add_argument(
-        "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (1,3,5,10)"
+        "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (default: 1,3,5,10)"
     )
 
 
 def add_baseline(parser: argparse.ArgumentParser) -> None:
-    """``--baseline``, of commands that compare with it."""
+    """Add ``--baseline``."""
     parser.add_argument(
-        "--baseline", metavar="FILE", default="", help="report.json of an earlier run (as the gates file says)"
+        "--baseline", metavar="FILE", default="", help="report.json of an earlier run (default: from the gates file)"
     )
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """``--engine``, ``--jobs`` and ``--scheduler``: what changes the time it takes, and nothing else."""
-    from rag_eval.engines.options import ENGINES
+    """Add ``--engine``, ``--jobs`` and ``--scheduler``, which change the duration and no result."""
+    from rag_eval.engines import ENGINES
 
     parser.add_argument(
-        "--engine", choices=list(ENGINES), default="process", help="processes of this machine, or a dask cluster"
+        "--engine",
+        choices=list(ENGINES),
+        default="process",
+        help="score in processes of this machine (default), or on a dask cluster",
     )
     parser.add_argument(
-        "--jobs", metavar="N", type=jobs, default=0, help="processes for a large trace file (as many as cores)"
+        "--jobs",
+        metavar="N",
+        type=jobs,
+        default=0,
+        help="number of processes for a large trace file (default: one per core)",
     )
-    parser.add_argument("--scheduler", metavar="ADDRESS", default="", help="dask's, such as tcp://10.0.0.5:8786")
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", default="", help="address of the dask scheduler, such as tcp://10.0.0.5:8786"
+    )
 
 
 def execution(args: argparse.Namespace) -> ExecutionOptions:
-    """What :func:`add_engine` asks for, with progress on a terminal."""
-    from rag_eval.engines.options import ExecutionOptions
-    from rag_eval.engines.progress import watch
+    """Return the execution options of :func:`add_engine`, with progress on a terminal."""
+    from rag_eval.common.progress import watch
+    from rag_eval.engines import ExecutionOptions
 
     return ExecutionOptions(args.engine, args.jobs, args.scheduler, watch=watch(quiet=args.quiet))
 
@@ -73,32 +89,32 @@ def execution(args: argparse.Namespace) -> ExecutionOptions:
 def jobs(text: str) -> int:
     """A number of processes."""
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MOST_JOBS):
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no whole number from 1 to {_MOST_JOBS}")
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from 1 to {_MOST_JOBS}")
     return int(text)
 
 
 def add_outputs(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:
-    """``--format``, ``--out`` and ``--quiet``."""
-    parser.add_argument("--format", choices=list(forms), default="table", help="form of the output (table)")
+    """Add ``--format``, ``--out`` and ``--quiet``."""
+    parser.add_argument("--format", choices=list(forms), default="table", help="output format (default: table)")
     parser.add_argument("--out", metavar="DIR", help="also write the report into this folder, in every format")
     parser.add_argument("-v", "--verbose", action="store_true", help="show everything in the table, not only failures")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
 
 def cutoffs(text: str) -> tuple[int, ...]:
-    """``1,3,5`` as numbers, ascending, each once."""
-    from rag_eval.engines import run_arguments
+    """Parse ``1,3,5`` into numbers, ascending, each once."""
+    from rag_eval.run import options
 
     try:
-        return run_arguments.cutoffs(int(part) for part in text.split(","))
+        return options.cutoffs(int(part) for part in text.split(","))
     except (ValueError, UsageError):
-        message = f"'{text[:40]}' is no list of whole numbers from 1, such as 5 or 1,3,5"
+        message = f"'{text[:40]}' is not a list of whole numbers from 1, such as 5 or 1,3,5"
         raise argparse.ArgumentTypeError(message) from None
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No collection of garbage meanwhile.
+    """Run a block without garbage collection.
 
     Nothing that scoring builds refers back to itself, and walking a large gold set again and again is not free.
     """
@@ -115,11 +131,11 @@ def uncollected() -> Iterator[None]:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """``retrieval,safety`` as names."""
-    found = tuple(name for part in text.split(",") if (name := part.strip()))
-    if not found:  # which would mean all
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' names nothing, as retrieval,citations does")
-    return found
+    """Parse ``retrieval,safety`` into names."""
+    parsed = tuple(name for part in text.split(",") if (name := part.strip()))
+    if not parsed:  # which would mean all
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a list of names, such as retrieval,citations")
+    return parsed
 
 
 def gates_path(given: str) -> str:
@@ -127,25 +143,39 @@ def gates_path(given: str) -> str:
     return given or nearest_gates()
 
 
-def held_stdin(args: argparse.Namespace) -> dict[str, bytes]:
+def stdin_contents(args: argparse.Namespace) -> dict[str, bytes]:
     """Take gold or traces named ``-`` from stdin: name them ``<stdin>``, and return their bytes by that name."""
     named = [name for name in ("gold", "trace") if getattr(args, name, "") == "-"]
     if len(named) > 1:
-        raise UsageError("--gold - and --trace - cannot both be read from stdin. Name a file for one of them")
+        raise UsageError("--gold - and --trace - cannot both be read from stdin. Name a file for one of them.")
     for name in named:
         setattr(args, name, STDIN)
         return {STDIN: sys.stdin.buffer.read()}
     return {}
 
 
-def put(report: Report, args: argparse.Namespace, *, by: bool = False) -> None:
-    """Print the report, and write it into the folder of ``--out``."""
+def file_bytes(path: str) -> bytes:
+    """Return the bytes of a file, unpacked; InputError if it cannot be read."""
+    from rag_eval.readers.problems import ProblemCollector
+    from rag_eval.readers.source import Reader
+
+    reader, data = Reader(ProblemCollector()), None
+    source = reader.open(path)
+    if source is not None:
+        with source:
+            data = source.whole()
+    reader.ledger.stop_on_problems()
+    return data or b""
+
+
+def put(report: Report, args: argparse.Namespace, *, by: bool = False, details: Details | None = None) -> None:
+    """Print the report, and write it into the folder of ``--out``; ``details`` are for its HTML."""
     from rag_eval.rendering import files, render
 
     if args.out:
-        write_together(Path(args.out), files(report))
+        write_together(Path(args.out), files(report, details))
     if args.format != "table":
-        sys.stdout.write(render(report, args.format))
+        sys.stdout.write(render(report, args.format, **({"details": details} if args.format == "html" else {})))
         return
     print_page(render(report, "table", verbose=args.verbose, by=by))
 
@@ -164,26 +194,28 @@ def write(path: Path, text: str) -> None:
     write_data(path, [text.encode()])
 
 
-def write_together(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write text files into ``folder``, all of them or none: a signal that ends the process leaves no mixture.
+def write_together(folder: Path, texts: Iterable[tuple[str, str]]) -> None:
+    """Write text files into ``folder`` by name, all or none: a signal that ends the process leaves no mixture.
 
     Nothing is replaced before everything is written, and no signal is served meanwhile.
     """
-    parts = {folder / name: folder / f".{name}.part" for name in texts}
+    parts: dict[Path, Path] = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for (path, part), text in zip(parts.items(), texts.values(), strict=True):
+        for name, text in texts:
+            path = folder / name
+            parts[path] = part = folder / f".{name}.part"
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             part.unlink(missing_ok=True)
             with part.open("xb") as file:  # made anew, never opened: a link that stands in its place would be followed
                 file.write(text.encode())
-        with _signals_held():
+        with _blocked_signals():
             for path, part in parts.items():
                 part.replace(path)
     except OSError as error:
         why = f"{folder} cannot be written: {(error.strerror or 'unknown reason').lower()}"
-        raise UsageError(f"{why}. Close its files where they are open, or write elsewhere.") from None
+        raise UsageError(f"{why}. Close its files in other programs, or write to another folder.") from None
     finally:  # on Ctrl-C too
         for part in parts.values():
             with suppress(OSError):
@@ -191,8 +223,8 @@ def write_together(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _signals_held() -> Iterator[None]:
-    """Serve no signal meanwhile, where the system can hold them."""
+def _blocked_signals() -> Iterator[None]:
+    """Run a block with signals blocked, if the system supports it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -206,7 +238,10 @@ def _signals_held() -> Iterator[None]:
 def write_data(path: Path, data: Iterable[bytes]) -> None:
     """Write a file from its pieces as they come, whole or not at all."""
     if not path.name:
-        raise UsageError(f"{path} is a folder. Name a file to write")
+        raise UsageError(f"{path} is a folder. Name a file to write.")
+    # The file is replaced, not written into: as root that would remove /dev/null.
+    if path.parent == Path("/dev") or (path.exists() and not (path.is_file() or path.is_dir())):
+        raise UsageError(f"{path} is a device or a pipe. Name a file, or redirect the output.")
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -217,7 +252,7 @@ def write_data(path: Path, data: Iterable[bytes]) -> None:
         part.replace(path)
     except OSError as error:
         why = f"{path} cannot be written: {(error.strerror or 'unknown reason').lower()}"
-        raise UsageError(f"{why}. Close it where it is open, or write elsewhere.") from None
+        raise UsageError(f"{why}. Close it in other programs, or write to another file.") from None
     finally:  # on Ctrl-C too
         with suppress(OSError):
             part.unlink(missing_ok=True)

@@ -9,15 +9,18 @@ import argparse
 import hashlib
 import json
 import os
+import platform
 import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import write
+from rag_eval import __version__
+from rag_eval.cli.commands._shared import remark, write
+from rag_eval.common.escaping import quantity
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,29 +44,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     system.add_argument("--url", metavar="URL", help="ask a server over HTTP")
     system.add_argument("--exec", metavar="COMMAND", help="ask a command: a JSON line in, a JSON line out")
     system.add_argument("--python", metavar="MODULE:FUNCTION", help="ask a Python function, plain or async")
-    parser.add_argument("--gold", metavar="FILE", default="eval/gold.jsonl", help="gold set (eval/gold.jsonl)")
-    parser.add_argument("--out", metavar="FILE", default="runs/trace.jsonl", help="traces (runs/trace.jsonl)")
+    parser.add_argument("--gold", metavar="FILE", default="eval/gold.jsonl", help="gold set (default: eval/gold.jsonl)")
+    parser.add_argument("--out", metavar="FILE", default="runs/trace.jsonl", help="traces (default: runs/trace.jsonl)")
     parser.add_argument("--force", action="store_true", help="overwrite a finished file of traces")
-    parser.add_argument("--preset", choices=list(PRESETS), default="plain", help="shape of a common server (plain)")
-    parser.add_argument("--request", metavar="FILE", default="", help="YAML map of request and reply: docs/collect.md")
-    parser.add_argument("--suite", metavar="SUITE", default="full", help="full, smoke, or smoke:N for a sample")
-    parser.add_argument("--repeats", metavar="N", type=_whole, default=1, help="ask every question N times (1)")
-    parser.add_argument("--matrix", metavar="FILE", default="", help="YAML of named configurations: a run each")
-    parser.add_argument("--run", metavar="NAME", default="", help="the name of the run, in every row")
-    add_pace(parser)
-    parser.add_argument("--warm-up", metavar="N", type=_count, default=0, help="calls before the first question (0)")
     parser.add_argument(
-        "--config-file", metavar="FILE", default="", help="JSON of the system's settings, into run.json"
+        "--preset", choices=list(PRESETS), default="plain", help="shape of a common server (default: plain)"
     )
-    parser.add_argument("--config-exec", metavar="COMMAND", default="", help="command that prints that JSON")
+    parser.add_argument(
+        "--request", metavar="FILE", default="", help="YAML file that maps request and reply: docs/collect.md"
+    )
+    parser.add_argument("--suite", metavar="SUITE", default="full", help="full, smoke, or smoke:N for a sample")
+    parser.add_argument(
+        "--repeats", metavar="N", type=_whole, default=1, help="ask every question N times (default: 1)"
+    )
+    parser.add_argument(
+        "--matrix", metavar="FILE", default="", help="YAML file of named configurations, each of them a run"
+    )
+    parser.add_argument("--run", metavar="NAME", default="", help="name of the run in every row")
+    add_pace(parser)
+    parser.add_argument(
+        "--warm-up", metavar="N", type=_count, default=0, help="warm-up calls before the first question (default: 0)"
+    )
+    parser.add_argument(
+        "--config-file", metavar="FILE", default="", help="JSON file of the system's settings, for run.json"
+    )
+    parser.add_argument("--config-exec", metavar="COMMAND", default="", help="command that prints the settings as JSON")
 
 
 def add_pace(parser: argparse.ArgumentParser) -> None:
-    """``--concurrency``, ``--rate``, ``--timeout`` and ``--retries``."""
-    parser.add_argument("--concurrency", metavar="N", type=_whole, default=4, help="questions at a time (4)")
+    """Add ``--concurrency``, ``--rate``, ``--timeout`` and ``--retries``."""
+    parser.add_argument("--concurrency", metavar="N", type=_whole, default=4, help="questions at a time (default: 4)")
     parser.add_argument("--rate", metavar="N", type=_number, default=0.0, help="at most N questions a second")
-    parser.add_argument("--timeout", metavar="SECONDS", type=_number, default=60.0, help="for each question (60)")
-    parser.add_argument("--retries", metavar="N", type=_count, default=3, help="further attempts on 429 and 5xx (3)")
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=_number, default=60.0, help="time limit of each question (default: 60)"
+    )
+    parser.add_argument(
+        "--retries", metavar="N", type=_count, default=3, help="retries after status 429 or 5xx (default: 3)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,8 +88,9 @@ def run(args: argparse.Namespace) -> int:
     from rag_eval.collecting.collector import Journal, Pace, collect
 
     out = Path(args.out)
-    if os.path.lexists(out) and not args.force:
-        raise UsageError(f"{out} exists. Name another file with --out, or overwrite it with --force")
+    replaceable = not os.path.lexists(out) or _is_interrupted(out)
+    if not (replaceable or args.force):
+        raise UsageError(f"{out} already exists. Name another file with --out, or overwrite it with --force")
     questions, gold_sha256 = _questions(args.gold, args.suite)
     configurations = _matrix(args.matrix) if args.matrix else {args.run: {}}
     names = {name: [_repeated(name, number, args.repeats) for number in range(args.repeats)] for name in configurations}
@@ -83,9 +101,10 @@ def run(args: argparse.Namespace) -> int:
         "gold_sha256": gold_sha256,
         **_commit(),
         "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "versions": {"rag-eval": __version__, "python": platform.python_version()},
     }
     if journal.rows:
-        print(f"continuing: {len(journal.rows)} answers are in {out}.partial", file=sys.stderr)
+        print(f"continuing after {quantity(len(journal.rows), 'answer')} in {out}.partial", file=sys.stderr)
     for name, more in configurations.items():
         system = _system(args, more)
         try:
@@ -95,23 +114,41 @@ def run(args: argparse.Namespace) -> int:
             for repeated in names[name]:
                 collect(system, questions, repeated, pace, journal, progress(repeated, len(questions)))
         except KeyboardInterrupt:
-            print(
-                f"\ninterrupted: {len(journal.rows)} answers are in {out}.partial. Run the same command to continue",
-                file=sys.stderr,
-            )
+            rows = [row for place in _places(names, questions) if (row := journal.rows.get(place))]
+            if replaceable and rows:
+                _write_rows(out, rows)
+            where = out if replaceable and rows else f"{out}.partial"
+            done = f"interrupted after {quantity(len(rows), 'answer')} in {where}"
+            print(f"\n{done}. To continue, run the same command again.", file=sys.stderr)
             raise
         finally:
             system.close()
-    rows = [journal.rows[repeated, qid] for name in configurations for repeated in names[name] for qid, _ in questions]
-    write(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    rows = [journal.rows[place] for place in _places(names, questions)]
+    _write_rows(out, rows)
     write(out.with_name("run.json"), json.dumps(about, ensure_ascii=False, indent=2) + "\n")
     journal.remove()
     failed = sum("error" in row for row in rows)
-    print(
-        f"wrote {out}: {len(rows)} rows, {failed} with an error; next: rag-eval score --trace {shlex.quote(str(out))}",
-        file=sys.stderr,
-    )
+    following = f"rag-eval score --trace {shlex.quote(str(out))}"
+    print(f"wrote {out}: {quantity(len(rows), 'trace')}, {failed} with an error. Next: {following}", file=sys.stderr)
     return 0
+
+
+def _places(names: Mapping[str, list[str]], questions: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return run and qid of each row, in the order of the file."""
+    return [(repeated, qid) for repeats in names.values() for repeated in repeats for qid, _ in questions]
+
+
+def _write_rows(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    write(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def _is_interrupted(out: Path) -> bool:
+    """Return whether a file of traces is what an interruption left: each of its rows is in OUT.partial, too."""
+    try:
+        partial = out.with_name(f"{out.name}.partial").read_bytes().splitlines()
+        return set(out.read_bytes().splitlines()) <= set(partial)
+    except OSError:
+        return False
 
 
 _IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "matrix", "run")
@@ -120,12 +157,12 @@ _IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "
 def _questions(path: str, suite: str) -> tuple[list[tuple[str, str]], str]:
     """Qid and question of each item of the suite, in the order of the gold set, and the digest of the file."""
     from rag_eval.common.digests import Digests
-    from rag_eval.gates.scope import in_suite, suite_named
+    from rag_eval.gates.selection import in_suite, suite_named
     from rag_eval.readers.gold_file import read_gold
-    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
 
-    reader, digests = Reader(Ledger()), Digests()
+    reader, digests = Reader(ProblemCollector()), Digests()
     golds = read_gold(reader, path, digests.of("gold", path))
     reader.ledger.stop_on_problems()
     return [(qid, gold.question) for qid, gold in in_suite(golds, suite_named(suite)).items()], digests.hex("gold")
@@ -139,40 +176,40 @@ def _system(args: argparse.Namespace, more: Mapping[str, Any]) -> System:
         return CommandSystem(args.exec, more)
     if args.python:
         if more:
-            raise UsageError("--matrix needs --url or --exec: a function has no request to change")
+            raise UsageError("--matrix needs --url or --exec. A Python function has no request to change.")
         return FunctionSystem(args.python)
     return HttpSystem(args.url, request_map(args.preset, _yaml(args.request) if args.request else {}), more)
 
 
 def _matrix(path: str) -> dict[str, dict[str, Any]]:
     """The named configurations of a matrix: ``name: {body: …, headers: …, env: …}``."""
-    found = _yaml(path)
-    for name, more in found.items():
+    content = _yaml(path)
+    for name, more in content.items():
         if not isinstance(more, dict) or not {*more} <= {"body", "headers", "env"}:
             raise UsageError(
                 f"{path}: '{name}' must be a mapping of body, headers or env. Write: {name}: {{body: {{k: 5}}}}"
             )
-    if not found:
-        raise UsageError(f"{path} names no configuration. Write: small: {{body: {{model: small}}}}")
-    return found
+    if not content:
+        raise UsageError(f"{path} has no configurations. Write: small: {{body: {{model: small}}}}")
+    return content
 
 
 def _yaml(path: str) -> dict[str, Any]:
     from rag_eval.readers.import_inputs import Files
-    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
     from rag_eval.readers.yaml_file import YamlError, parse
 
-    reader = Reader(Ledger())
+    reader = Reader(ProblemCollector())
     try:
         value = parse((Files(reader, [path]).data(path) or b"").decode()).value
     except YamlError as error:
         raise UsageError(f"{path}:{error.line}: {error.message}. {error.hint}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8. Save it as UTF-8") from None
+        raise UsageError(f"{path} is not UTF-8. Save it as UTF-8.") from None
     reader.ledger.stop_on_problems()
     if not isinstance(value, dict):
-        raise UsageError(f"{path} must be a mapping, not {type(value).__name__}")
+        raise UsageError(f"{path} must be a mapping. Write lines such as name: value")
     return value
 
 
@@ -192,18 +229,22 @@ def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
     elif args.config_exec:
         done = subprocess.run(shlex.split(args.config_exec), capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
-            raise UsageError(f"--config-exec ended with exit code {done.returncode}: {done.stderr.strip()[:200]}")
+            raise UsageError(
+                f"the command of --config-exec ended with exit code {done.returncode}: {done.stderr.strip()[:200]}"
+            )
         text = done.stdout
     else:
         ask = getattr(system, "configuration", None)
-        found = ask() if ask else None
-        text = "" if found is None else json.dumps(found)
+        snapshot = ask() if ask else None
+        text = "" if snapshot is None else json.dumps(snapshot)
     if not text:
         return {}
     try:
         config = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"the system's settings are not JSON: {error}") from None
+        raise UsageError(
+            f"the system's settings are not JSON: {error}. Correct the file or the output of the command."
+        ) from None
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
     return {"config": config if isinstance(config, dict) else {"value": config}, "config_sha256": digest}
 
@@ -212,10 +253,10 @@ def _commit() -> dict[str, str]:
     """The commit of this checkout, as the one of the system; nothing outside of a repository."""
     try:
         words = ["git", "rev-parse", "HEAD"]
-        found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=10)  # noqa: S603
+        process = subprocess.run(words, capture_output=True, text=True, check=False, timeout=10)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return {"system_commit": found.stdout.strip()} if found.returncode == 0 and found.stdout.strip() else {}
+    return {"system_commit": process.stdout.strip()} if process.returncode == 0 and process.stdout.strip() else {}
 
 
 def _warm_up(system: System, calls: int, pace: Pace) -> None:
@@ -223,33 +264,46 @@ def _warm_up(system: System, calls: int, pace: Pace) -> None:
         try:
             system.ask("", _WARM_UP, pace.timeout)
         except Exception as error:  # noqa: BLE001 - the questions will show whether it matters
-            print(f"warm-up: {type(error).__name__}: {str(error)[:120]}", file=sys.stderr)
+            remark([f"a warm-up call failed: {type(error).__name__}: {str(error)[:120]}"], quiet=False)
 
 
 def progress(run: str, total: int) -> Any:
-    """A function that shows how far a run is: on a terminal by one line that changes, else nothing."""
+    """Return a function that shows how far a run is: on a terminal a bar with rate, errors and time left."""
     began, live = time.monotonic(), sys.stderr.isatty()
+    width, before = 0, -1
 
     def show(done: int, errors: int) -> None:
+        nonlocal width, before
+        before = done - 1 if before < 0 else before  # what an earlier run answered says nothing about the rate
         if live:
-            rate = done / max(time.monotonic() - began, 0.001)
-            ended = "\n" if done == total else ""
-            name = f"{run}: " if run else ""
-            sys.stderr.write(f"\r{name}{done} of {total}, {rate:.1f} a second, {errors} errors {ended}")
+            text = _bar(done, total, (done - before) / max(time.monotonic() - began, 0.001), errors)
+            line = f"{run}: {text}" if run else text
+            sys.stderr.write(f"\r{line:<{width}}" + ("\n" if done == total else ""))
             sys.stderr.flush()
+            width = len(line)
 
     return show
 
 
+_BAR = 24
+
+
+def _bar(done: int, total: int, rate: float, errors: int) -> str:
+    """Return ``12 of 40 [#######                 ] 1.5 a second, 1 error, 19 s left``."""
+    bar = "#" * (_BAR * done // max(total, 1))
+    left = f", {round((total - done) / rate)} s left" if done < total else ""
+    return f"{done} of {total} [{bar:<{_BAR}}] {rate:.1f} a second, {quantity(errors, 'error')}{left}"
+
+
 def _whole(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= 1000:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no whole number from 1 to 1000")
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from 1 to 1000")
     return int(text)
 
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text[:6]) > 1000:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no whole number from 0 to 1000")
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from 0 to 1000")
     return int(text)
 
 
@@ -259,5 +313,5 @@ def _number(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no number above 0")
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a number above 0")
     return value

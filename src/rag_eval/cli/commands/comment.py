@@ -1,4 +1,4 @@
-"""Post a finished report.json as the comment of its pull request: the second half of the pair of workflows for forks.
+"""Post a finished report.json as the comment of its pull request, in the second workflow for forks.
 
 The report may come from a stranger: it is read in bounds, judged again and rendered here. Which pull request it belongs
 to is asked of GitHub by the last commit of the run that is over. The environment says where: GITHUB_TOKEN,
@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING
 
 from rag_eval.cli.commands._shared import remark
 from rag_eval.errors import UsageError
-
-if TYPE_CHECKING:
-    from rag_eval.github.api import GitHub
-    from rag_eval.github.posting import Origin
+from rag_eval.github.api import GitHub, Network
+from rag_eval.github.comment import Origin, publish, read
 
 EXAMPLES = """\
   rag-eval comment rag-eval-report/report.json
@@ -28,18 +25,27 @@ MODES = ("always", "on-change", "on-failure")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score or of the action")
-    parser.add_argument("--head", metavar="SHA", default="", help="last commit of the pull request (the event's)")
-    parser.add_argument("--comment-id", metavar="ID", default="rag-eval", help="tells several comments apart")
-    parser.add_argument("--mode", choices=MODES, default="always", help="when the comment is written (always)")
+    parser.add_argument(
+        "--head", metavar="SHA", default="", help="last commit of the pull request (default: from the event)"
+    )
+    parser.add_argument(
+        "--comment-id", metavar="ID", default="rag-eval", help="name of the comment, if the pull request has several"
+    )
+    parser.add_argument("--mode", choices=MODES, default="always", help="when to write the comment (default: always)")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, judge again and post; 0 wherever the comment says what the report says, whatever that is."""
-    from rag_eval.github.posting import publish, read
-
+    """Read, judge again and post; return 0 if the comment is up to date, whatever the verdict."""
     server = os.environ.get("GITHUB_SERVER_URL", "")
-    posted = publish(_api(), _origin(args.head), read(args.report), args.comment_id, args.mode, server)
+    posted = publish(
+        _api(),
+        Origin(args.head) if args.head else Origin.of_event(_event()),
+        read(args.report),
+        args.comment_id,
+        args.mode,
+        server,
+    )
     remark([posted], quiet=args.quiet)
     if posted.url:
         print(posted.url)
@@ -47,19 +53,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _api() -> GitHub:
-    from rag_eval.github.api import GitHub, Network
-
     token = os.environ.get("GITHUB_TOKEN", "")
     if not token:
-        raise UsageError("GITHUB_TOKEN is not set: commenting needs a token with `pull-requests: write`.")
+        raise UsageError("GITHUB_TOKEN is not set. Set it to a token with `pull-requests: write`.")
     address = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
     return GitHub(address, token, os.environ.get("GITHUB_REPOSITORY", ""), Network.from_environ(os.environ, address))
-
-
-def _origin(head: str) -> Origin:
-    from rag_eval.github.posting import Origin
-
-    return Origin(head) if head else Origin.of_event(_event())
 
 
 def _event() -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Compare runs side by side: values, paired tests, flips, a weighted score. It judges nothing: the exit code is 0."""
+"""Compare runs side by side: values, paired tests, flips, a weighted score. There are no gates: the exit code is 0."""
 
 from __future__ import annotations
 
@@ -37,36 +37,44 @@ MOST = 50
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a report.json, or traces; each run in them is a column")
-    parser.add_argument("--base", metavar="NAME", help="the run that the others are compared with (the first)")
+    parser.add_argument("--base", metavar="NAME", help="the run that the others are compared with (default: the first)")
     parser.add_argument(
-        "--metric", metavar="M[,M]", default="", help="compare only these metrics (those that the last run gates)"
+        "--metric",
+        metavar="M[,M]",
+        default="",
+        help="compare only these metrics (default: those with gates in the last run)",
     )
     parser.add_argument("--all", action="store_true", help="compare every metric that all runs have")
-    parser.add_argument("--pareto", action="store_true", help="the runs that no other beats in quality, cost and time")
-    parser.add_argument("--repeats", action="store_true", help="the runs of a file are tries of one system: pass^k")
-    parser.add_argument("--gold", metavar="FILE", default="", help="gold set to score traces against")
-    parser.add_argument("--gates", metavar="FILE", default="", help="gates file: terms of scoring, weights, budgets")
+    parser.add_argument("--across-judges", action="store_true", help="also compare verdicts of different judges")
     parser.add_argument(
-        "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (1,3,5,10)"
+        "--pareto", action="store_true", help="list the runs that no other run beats in quality, cost and latency"
     )
-    parser.add_argument("--format", choices=FORMATS, default="table", help="form of the output (table)")
+    parser.add_argument(
+        "--repeats", action="store_true", help="treat the runs of a file as repeats of one system: pass^k"
+    )
+    parser.add_argument("--gold", metavar="FILE", default="", help="gold set to score traces against")
+    parser.add_argument("--gates", metavar="FILE", default="", help="gates file with settings, weights and budgets")
+    parser.add_argument(
+        "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (default: 1,3,5,10)"
+    )
+    parser.add_argument("--format", choices=FORMATS, default="table", help="output format (default: table)")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the comparison; 0 unless the runs cannot be compared."""
-    from rag_eval.cli.commands._runs import read_runs
+    from rag_eval.cli.commands.gate import read_runs
     from rag_eval.run.options import Options
 
     if args.repeats and (args.base or args.metric or args.all or args.pareto):
-        raise UsageError("--repeats compares no runs: leave --base, --metric, --all and --pareto out")
+        raise UsageError("--repeats does not compare runs. Remove --base, --metric, --all and --pareto.")
     if args.all and args.metric:
-        raise UsageError("--all and --metric exclude each other: leave one out")
+        raise UsageError("--all and --metric cannot be used together. Remove one of them.")
     options = Options(args.gold, "", gates_path(args.gates), args.k)
-    found = read_runs(args.runs, options)
-    remark(dict.fromkeys(found.notes), quiet=args.quiet)
+    runs = read_runs(args.runs, options)
+    remark(dict.fromkeys(runs.notes), quiet=args.quiet)
     form = args.format
-    sys.stdout.write(_repeated(found.columns, form) if args.repeats else _compared(found.columns, options, args, form))
+    sys.stdout.write(_repeated(runs.columns, form) if args.repeats else _compared(runs.columns, options, args, form))
     return 0
 
 
@@ -101,11 +109,13 @@ def compare(
     base: str | None = None,
     metrics: Sequence[str] = (),
     every: bool = False,
+    across_judges: bool = False,
 ) -> RunComparison:
     """Compare runs: reports, or paths of report.json and trace files. The first is the base unless ``base`` names one.
 
     Print the result, or read its ``runs`` and ``metrics``. ``metrics`` names those to compare, ``every``
-    compares all; otherwise the metrics that the last run gates are compared.
+    compares all; otherwise the metrics that the last run gates are compared. Verdicts of different judges are refused
+    unless ``across_judges`` is true.
 
     >>> folder = "examples/quickstart"
     >>> found = compare(f"{folder}/good.jsonl", f"{folder}/bad.jsonl", gold=f"{folder}/gold.jsonl")
@@ -114,33 +124,45 @@ def compare(
     ...
     """
     from rag_eval.api import Options
-    from rag_eval.cli.commands._runs import columns_of, place_of, read_runs
+    from rag_eval.cli.commands.gate import columns_of, place_of, read_runs
 
     options = Options(os.fsdecode(gold), "", gates_path(os.fsdecode(gates)))
     reports = [one for one in runs if not isinstance(one, (str, os.PathLike))]
     files = [os.fsdecode(one) for one in runs if isinstance(one, (str, os.PathLike))]
     if reports and files:
-        raise UsageError("compare takes reports or paths, not both")
+        raise UsageError("compare takes reports or paths, not both. Pass the paths of all reports.")
     columns = columns_of(reports) if reports else read_runs(files, options).columns
     if not 1 < len(columns) <= MOST:
-        raise UsageError(f"compare takes from 2 to {MOST} runs, not {len(columns)}")
-    found = side_by_side(columns, place_of(columns, base), _policy(options).score, list(metrics), every=every)
-    return RunComparison(*found)
+        raise UsageError(f"compare takes 2 to {MOST} runs, not {len(columns)}. Pass other reports or paths.")
+    scoring = _policy(options).score
+    comparison = side_by_side(
+        columns, place_of(columns, base), scoring, list(metrics), every=every, across_judges=across_judges
+    )
+    return RunComparison(*comparison)
 
 
 def _compared(columns: Sequence[Column], options: Options, args: argparse.Namespace, form: str) -> str:
-    from rag_eval.cli.commands._runs import place_of
+    from rag_eval.cli.commands.gate import place_of
     from rag_eval.rendering.comparison import render
 
     if not 1 < len(columns) <= MOST:
-        hint = "Name another, or ask for --repeats of one system" if len(columns) == 1 else f"{MOST} is the most"
-        raise UsageError(f"{len(columns)} run(s) to compare. {hint}")
+        hint = (
+            "Name another file, or add --repeats for repeats of one system."
+            if len(columns) == 1
+            else "Name fewer files."
+        )
+        raise UsageError(f"compare takes 2 to {MOST} runs, not {len(columns)}. {hint}")
     policy, only = _policy(options), [name for name in args.metric.split(",") if name]
     base = place_of(columns, args.base)
-    found = side_by_side(columns, base, policy.score, only, every=args.all)
-    if args.pareto and found.front is None:
-        remark(["--pareto: not every run has a quality to go by"], quiet=args.quiet)
-    return render(found if args.pareto else found._replace(front=None), form)
+    comparison = side_by_side(columns, base, policy.score, only, every=args.all, across_judges=args.across_judges)
+    if args.pareto and comparison.front is None:
+        remark(["--pareto is ignored, because not every run has a quality value"], quiet=args.quiet)
+    comparison = comparison if args.pareto else comparison._replace(front=None)
+    if form == "html":
+        from rag_eval.rendering.html.pages import comparison_page  # only this form needs it: start-up time
+
+        return comparison_page(comparison)
+    return render(comparison, form)
 
 
 def _policy(options: Options) -> Policy:
@@ -150,9 +172,14 @@ def _policy(options: Options) -> Policy:
 
 
 def _repeated(columns: Sequence[Column], form: str) -> str:
-    from rag_eval.rendering.repeats import render
+    from rag_eval.rendering.comparison import render_repeats
 
-    return render([_tries(own) for own in _systems(columns)], form)
+    systems = [_tries(system) for system in _systems(columns)]
+    if form == "html":
+        from rag_eval.rendering.html.pages import repeats_page
+
+        return repeats_page(systems)
+    return render_repeats(systems, form)
 
 
 def _systems(columns: Sequence[Column]) -> list[list[Column]]:
@@ -161,20 +188,22 @@ def _systems(columns: Sequence[Column]) -> list[list[Column]]:
     if 1 < len(columns) == len(files):
         return [list(columns)]
     systems = [[one for one in columns if one.source == file] for file in files]
-    alone = next((own[0].source for own in systems if len(own) == 1), None)
+    alone = next((runs_of_system[0].source for runs_of_system in systems if len(runs_of_system) == 1), None)
     if alone is not None:
-        raise UsageError(f"{alone} holds one run, which repeats nothing. Tell tries apart by the field run")
+        raise UsageError(f"{alone} has only one run. Give each repeat its own value of the field run.")
     return systems
 
 
 def _tries(columns: Sequence[Column]) -> Repeats:
     from rag_eval.analysis.repeats import repeats
-    from rag_eval.analysis.runs import labelled_alike, shared
+    from rag_eval.analysis.runs import labels_are_comparable, shared
 
-    if not labelled_alike(columns):
-        raise UsageError("the runs were scored under different terms of refusal: they are no tries of one system")
+    if not labels_are_comparable(columns):
+        raise UsageError(
+            "the runs were scored with different refusal settings. Score them again with the same gates file."
+        )
     qids = shared(columns)
     if not qids:
-        raise UsageError("no case is in all of the runs under the same gold item")
+        raise UsageError("no case has the same gold item in all runs. Score the runs against the same gold set.")
     name = columns[0].source if len({one.source for one in columns}) == 1 else f"{len(columns)} files"
     return repeats(name, [(one.name, one.cases) for one in columns], qids)

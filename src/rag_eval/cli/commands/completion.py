@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from rag_eval.cli.parser import build_parser
 from rag_eval.errors import MissingExtra
 
 EXAMPLES = """\
@@ -24,8 +25,6 @@ def run(args: argparse.Namespace) -> int:
         import shtab
     except ModuleNotFoundError:
         raise MissingExtra("Shell completion", "completion") from None
-    from rag_eval.cli.parser import build_parser
-
     parser = build_parser()
     _complete_files(parser, shtab.FILE)
     sys.stdout.write(shtab.complete(parser, args.shell) + "\n")

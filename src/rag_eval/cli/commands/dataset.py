@@ -12,8 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.cli.commands._shared import write
+from rag_eval.common.escaping import quantity
 from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.importers.datasets import DATASETS, Dataset, Item
+from rag_eval.importers.documents import objects
+from rag_eval.readers.import_inputs import Files
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.source import Reader
 
 EXAMPLES = """\
   rag-eval dataset squad_v2 dev-v2.0.json --out eval/gold.jsonl --sample 200
@@ -29,15 +34,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{parser.description}\ndata sets and their licences:\n{known}"
     parser.add_argument("name", metavar="NAME", help="one of the data sets above")
     parser.add_argument("files", metavar="FILE", nargs="*", help="local copies: JSON, JSON Lines, Parquet")
-    parser.add_argument("--out", metavar="FILE", default="eval/gold.jsonl", help="gold set (eval/gold.jsonl)")
+    parser.add_argument("--out", metavar="FILE", default="eval/gold.jsonl", help="gold set (default: eval/gold.jsonl)")
     parser.add_argument("--chunks", metavar="FILE", default="", help="write the passages: JSON Lines of id and text")
+    parser.add_argument("--traces", metavar="FILE", default="", help="write the answers of the data set as traces")
     parser.add_argument(
-        "--traces", metavar="FILE", default="", help="write the answers that the data set holds, as traces"
+        "--sample",
+        metavar="N",
+        type=_count,
+        default=0,
+        help="sample of N questions with the same share of answerable ones (default: all)",
     )
-    parser.add_argument(
-        "--sample", metavar="N", type=_count, default=0, help="only N questions, by their shares of kinds"
-    )
-    parser.add_argument("--seed", metavar="N", type=_count, default=0, help="another sample for another number (0)")
+    parser.add_argument("--seed", metavar="N", type=_count, default=0, help="seed of the sample (default: 0)")
     parser.add_argument("--download", action="store_true", help="fetch the files from the Hugging Face hub")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
 
@@ -46,20 +53,20 @@ def run(args: argparse.Namespace) -> int:
     """Convert and write. InputError with every problem if a file cannot be read."""
     if args.name not in DATASETS:
         raise UsageError(
-            f"unknown data set '{args.name[:80]}'. Known: {', '.join(DATASETS)}; BEIR: rag-eval import beir"
+            f"unknown data set '{args.name[:80]}'. Choose one of: {', '.join(DATASETS)}. For BEIR: rag-eval import beir"
         )
     form = DATASETS[args.name]
     if args.download and not args.files:
         args.files = _downloaded(form)
     if not args.files:
-        raise UsageError("name the files of the data set, or fetch them with --download")
+        raise UsageError("no files are named. Name the files of the data set, or fetch them with --download")
     for path in filter(None, (args.out, args.chunks, args.traces)):
         if os.path.lexists(path) and not args.force:
-            raise UsageError(f"{path} exists. Name another file, or overwrite it with --force")
+            raise UsageError(f"{path} already exists. Name another file, or overwrite it with --force")
     items = _sampled(list(_items(form, args.files)), args.sample, args.seed)
     if not items:
         raise UsageError(
-            f"{', '.join(args.files)}: no question of {args.name} was found. Check that the files are whole"
+            f"{', '.join(args.files)}: no question of {args.name} was found. Check that the files are complete."
         )
     write(Path(args.out), _lines(item.gold for item in items))
     if args.chunks:
@@ -68,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     if args.traces:
         traces = [item.trace for item in items if item.trace]
         if not traces:
-            raise UsageError(f"{args.name} holds no answers of a system. Leave out --traces, and run: rag-eval collect")
+            raise UsageError(f"{args.name} has no answers of a system. Remove --traces, and run: rag-eval collect")
         write(Path(args.traces), _lines(traces))
     about = {
         "dataset": args.name,
@@ -82,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     write(Path(f"{args.out}.source.json"), json.dumps(about, ensure_ascii=False, indent=2) + "\n")
     unanswerable = sum(not item.gold["answerable"] for item in items)
     print(
-        f"wrote {args.out}: {len(items)} questions, {unanswerable} unanswerable. Licence: {form.licence}",
+        f"wrote {args.out}: {quantity(len(items), 'question')}, {unanswerable} unanswerable. Licence: {form.licence}",
         file=sys.stderr,
     )
     return 0
@@ -90,11 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _items(form: Dataset, paths: list[str]) -> Iterator[Item]:
     """The items of all files, each question once; a record of another shape is a problem with file and line."""
-    from rag_eval.readers.import_inputs import Files
-    from rag_eval.readers.problems import Ledger
-    from rag_eval.readers.source import Reader
-
-    reader, seen = Reader(Ledger()), set()
+    reader, seen = Reader(ProblemCollector()), set()
     for path in paths:
         files = Files(reader, [path])
         records = _parquet(path) if path.endswith(".parquet") else _json(files, path)
@@ -102,9 +105,9 @@ def _items(form: Dataset, paths: list[str]) -> Iterator[Item]:
             try:
                 items = list(form.convert(record))
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-                hint = "Give the files as the data set publishes them."
+                hint = "Use the files as the data set publishes them."
                 reader.ledger.problem(
-                    path, line, "", f"is no record of this data set: {type(error).__name__}: {error}", hint
+                    path, line, "", f"is not a record of this data set: {type(error).__name__}: {error}", hint
                 )
                 continue
             yield from (item for item in items if not (item.gold["qid"] in seen or seen.add(item.gold["qid"])))  # type: ignore[func-returns-value]
@@ -112,8 +115,6 @@ def _items(form: Dataset, paths: list[str]) -> Iterator[Item]:
 
 
 def _json(files: Any, path: str) -> Iterator[tuple[int, Any]]:
-    from rag_eval.importers.documents import objects
-
     return objects(files, path, "a record")
 
 
@@ -131,7 +132,7 @@ def _parquet(path: str) -> Iterator[tuple[int, Any]]:
 
 
 def _sampled(items: list[Item], size: int, seed: int) -> list[Item]:
-    """``size`` items, answerable and unanswerable by their shares, chosen by a hash of seed and qid; all for 0."""
+    """Draw ``size`` items with the same share of answerable ones, by a hash of seed and qid; all items for 0."""
     if not size or size >= len(items):
         return items
     kinds: dict[bool, list[Item]] = {}
@@ -169,5 +170,5 @@ def _lines(rows: Any) -> str:
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no whole number")
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number")
     return int(text)

@@ -5,6 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
+from rag_eval import api
+from rag_eval.cli.commands._shared import print_page
+from rag_eval.common.paths import from_here, shipped
+from rag_eval.rendering import render
+from rag_eval.run.options import Options
+
 EXAMPLES = """\
   rag-eval demo
 """
@@ -29,12 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show both runs; 0 unless the packaged example is not what it should be."""
     del args
-    from rag_eval import api
-    from rag_eval.cli.commands._shared import print_page
-    from rag_eval.common.paths import from_here, shipped
-    from rag_eval.rendering import render
-    from rag_eval.run.options import Options
-
     folder = from_here(shipped("examples", "quickstart"))
     gold, gates = f"{folder}/gold.jsonl", f"{folder}/eval-gates.yml"
     for title, trace in (("main", "good.jsonl"), ("the pull request", "bad.jsonl")):

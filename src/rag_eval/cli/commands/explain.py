@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_inputs, gates_path, held_stdin
+from rag_eval.cli.commands._shared import add_inputs, gates_path, stdin_contents
 from rag_eval.common.escaping import log_line, one_line
 from rag_eval.common.paths import shipped
 from rag_eval.errors import UsageError
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 def explain(
     subject: str, gold: Path = "", trace: Path = "", gates: Path = "", *, k: int | Sequence[int] | None = None
 ) -> str:
-    """Return what a metric means, or why a question scored as it did, as ``rag-eval explain`` prints it.
+    """Return what ``rag-eval explain`` prints about a metric, a term or a question.
 
     >>> print(explain("precision").splitlines()[0])
     precision (answers; higher is better)
@@ -64,7 +64,7 @@ def explain(
     >>> print(explain("Q02", f"{folder}/gold.jsonl", f"{folder}/bad.jsonl").splitlines()[0])
     Q02: NOT_RETRIEVED (no gold evidence was retrieved)
     """
-    from rag_eval.engines.run_arguments import cutoffs
+    from rag_eval.run.options import cutoffs
 
     metric = _metric(subject)
     files = {name: os.fsdecode(path) for name, path in (("gold", gold), ("trace", trace), ("gates", gates))}
@@ -103,9 +103,9 @@ def _plain(cell: str) -> str:
 
 
 def metric_lines(metric: Metric) -> Iterator[str]:
-    """A metric in words, with the gate that would guard it."""
+    """Yield a metric in words, with an example of a gate on it."""
     from rag_eval.metrics import range_in_words, score_in_words
-    from rag_eval.stats.aggregations import values_in_words
+    from rag_eval.scoring.aggregations import values_in_words
 
     name = metric.name.replace("@k", "@5") + next(iter(metric.folds))
     bound = "min: 0.80" if metric.better == "higher" else "max: 0.05" if metric.bounded else "max: 2"
@@ -133,12 +133,12 @@ def _example_lines(name: str) -> Iterator[str]:
     from importlib.resources import files
     from json import dumps, loads
 
-    from rag_eval.metrics._examples import Example
+    from rag_eval.metrics._metric import Example
 
     rows = loads(files("rag_eval.metrics").joinpath("examples.json").read_text(encoding="utf-8")).get(name, [])
-    found = [Example(*row) for row in rows]
-    yield from (f"  {one}" for one in found)
-    for one in found:
+    examples = [Example(*row) for row in rows]
+    yield from (f"  {one}" for one in examples)
+    for one in examples:
         if one.case:
             yield ""
             yield f"the first that {one.verb} {one.score.rstrip(',')} is"
@@ -150,7 +150,8 @@ def _json(args: argparse.Namespace, metric: Metric | None) -> str:
     from rag_eval.rendering.json_values import json_text
 
     if metric is not None:
-        raise UsageError(f"'{metric.name}' is a metric; for metrics say: rag-eval metrics --format json")
+        fix = "For metrics, run: rag-eval metrics --format json"
+        raise UsageError(f"'{metric.name}' is a metric, and --format json is for questions. {fix}")
     return json_text(document(*_cases(args)))
 
 
@@ -169,8 +170,8 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
     from rag_eval.run.options import Options
 
-    held = held_stdin(args)
-    options = Options(args.gold, args.trace, gates_path(args.gates), args.k, held=held)
+    contents = stdin_contents(args)
+    options = Options(args.gold, args.trace, gates_path(args.gates), args.k, contents=contents)
     reader, policy, digests = open_policy(options)
     golds = read_gold(reader, policy.gold)
     if args.gold or reader.has(policy.gold):  # else only a metric can have been meant
@@ -178,9 +179,11 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     gold = golds.get(args.subject)
     if gold is None:
         raise UsageError(_nothing(args.subject, policy.gold, golds))
-    found = {trace.run: trace for trace in paired_traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid}
+    by_run = {
+        trace.run: trace for trace in paired_traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid
+    }
     reader.ledger.stop_on_problems()
-    traces = list(found.values()) or [Trace.missing(gold.qid)]
+    traces = list(by_run.values()) or [Trace.missing(gold.qid)]
     every = measures(options.cutoffs or DEFAULT_CUTOFFS)
     wanted = [one for one in every if policy.verdicts or one.metric.perspective != "judge"]
     return [Case(gold, trace, policy.settings) for trace in traces], wanted
@@ -215,14 +218,14 @@ def _facts(case: Case) -> Iterator[str]:
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
     yield f"claim        {one_line(without(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"
     yield f"refused      {_refused(case)}"
-    yield f"gold text    {_listed(gold.substrings)}; {'' if case.contained else 'not '}found in the claim"
-    yield f"gold cites   {_listed(gold.citations)}"
+    yield f"gold text    {_joined(gold.substrings)}; {'' if case.contained else 'not '}found in the claim"
+    yield f"gold cites   {_joined(gold.citations)}"
     yield from _evidence_facts(case)
-    yield f"cited        {_listed(case.cites) if trace.citations is not None else 'no list given'}"
-    yield f"retrieved    {_listed(trace.retrieved)}"
-    yield f"not among it {_listed([cite for cite in case.cites if cite not in trace.retrieved])}"
+    yield f"cited        {_joined(case.cites) if trace.citations is not None else 'no list given'}"
+    yield f"retrieved    {_joined(trace.retrieved)}"
+    yield f"unretrieved  {_joined([cite for cite in case.cites if cite not in trace.retrieved])}"
     if case.ranking is not None:
-        ranks = ", ".join(map(str, case.ranking.found)) or "none"
+        ranks = ", ".join(map(str, case.ranking.first_ranks)) or "none"
         yield f"ranks        of the relevant ({case.ranking.level} level, {case.ranking.relevant} in all): {ranks}"
     yield from _safety_facts(case)
     yield f"lines        gold {gold.line}, trace {trace.line or 'none'}"
@@ -239,31 +242,31 @@ def _evidence_facts(case: Case) -> Iterator[str]:
         "section": [f"{one.doc_id}, section {one.section}" for one in gold.sections or ()],
         "doc": [*(gold.expected_documents or gold.doc_grades or gold.relevant_docs or ())],
     }
-    yield f"evidence     {_listed(named[case.evidence_level])} (by {case.evidence_level})"
-    yield f"cites it     {_listed([name for name in case.cites if name in case.cited_evidence])}"
+    yield f"evidence     {_joined(named[case.evidence_level])} (by {case.evidence_level})"
+    yield f"cites it     {_joined([name for name in case.cites if name in case.cited_evidence])}"
 
 
 def _safety_facts(case: Case) -> Iterator[str]:
-    """What the item attacks, what the guardrail said, and what our detectors find: masked."""
+    """Yield the attack of the item, the guardrail's result, and detected leaks, masked."""
     from msgspec.structs import asdict
 
     from rag_eval.textual.leaks import masked
 
-    attack, found = case.gold.attack, case.trace.guardrail
+    attack, guardrail = case.gold.attack, case.trace.guardrail
     if attack is not None:
         of = f"{attack.kind}, {one_line('no category' if attack.category is None else attack.category, 60)}"
         yield f"attack       {'an attack' if attack.positive else 'a benign control'} ({of})"
-    if found is not None:
-        values = asdict(found).items()
+    if guardrail is not None:
+        values = asdict(guardrail).items()
         words = (f"{name} {_guardrail_word(value)}" for name, value in values if value is not None)
-        yield f"guardrail    {'; '.join(words) or 'says nothing'}"
+        yield f"guardrail    {'; '.join(words) or 'no result'}"
     for leak in case.leaks:
         yield f"leak         {leak.category}: {leak.detector} {one_line(masked(leak.text), 60)}"
 
 
 def _guardrail_word(value: Any) -> str:
     if isinstance(value, tuple):
-        return _listed([str(one) for one in value])
+        return _joined([str(one) for one in value])
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
@@ -277,35 +280,33 @@ def _refused(case: Case) -> str:
 
 
 def _sentences(case: Case) -> Iterator[str]:
-    """Each sentence of the answer with what bears it out, where the chunks are at hand."""
+    """Yield each sentence of the answer with its support in the chunks, if their texts are known."""
     from rag_eval.cli.commands._explained import chunk_shown, otherwise, shown
 
-    for found in case.evidence:
-        verdict = {None: "not checked", True: "supported", False: "not supported"}[found.supported]
-        text = one_line(shown(case, found.start, found.end), _WIDTH)
-        yield f"  {verdict} ({found.kind}, {found.support:.2f}): {text}"
-        if found.chunk is not None and found.span is not None:
-            chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][found.chunk]
-            place = one_line(chunk_shown(case, case.chunk_texts[found.chunk], found.span), _WIDTH)
+    for sentence in case.evidence:
+        verdict = {None: "not checked", True: "supported", False: "not supported"}[sentence.supported]
+        text = one_line(shown(case, sentence.start, sentence.end), _WIDTH)
+        yield f"  {verdict} ({sentence.kind}, {sentence.support:.2f}): {text}"
+        if sentence.chunk is not None and sentence.span is not None:
+            chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][sentence.chunk]
+            place = one_line(chunk_shown(case, case.chunk_texts[sentence.chunk], sentence.span), _WIDTH)
             yield f"    by {one_line(chunk.id, 60)}: {place}"
-        missing, numbers = (
-            [shown(case, *span) for span in spans] for spans in (found.missing_spans, found.number_spans)
-        )
-        wrong = [f"{reason}: {word}" for reason, word in otherwise(case, found)]
-        lacking = {"in no chunk": missing, "made up": numbers, "but": wrong}
-        yield from (f"    {what}: {_listed(words)}" for what, words in lacking.items() if words)
+        missing, numbers = ([shown(case, *span) for span in spans] for spans in (sentence.missing, sentence.made_up))
+        wrong = [f"{reason}: {word}" for reason, word in otherwise(case, sentence)]
+        lacking = {"words in no chunk": missing, "numbers in no chunk": numbers, "mismatch": wrong}
+        yield from (f"    {what}: {_joined(words)}" for what, words in lacking.items() if words)
     if case.evidence:
         yield ""
 
 
-def _listed(items: Sequence[str], most: int = 10) -> str:
+def _joined(items: Sequence[str], most: int = 10) -> str:
     shown = ", ".join(one_line(item, 60) for item in items[:most])
     return f"{shown}, … ({len(items)} in all)" if len(items) > most else shown or "–"
 
 
 def _shown(name: str, score: Score) -> str:
     if isinstance(score, tuple) and isinstance(score[1], bool):
-        return f"{score[0]:.3f} ({'to be' if score[1] else 'not to be'} caught)"
+        return f"{score[0]:.3f} ({'attack' if score[1] else 'benign'})"
     if isinstance(score, tuple):
         return f"{score[0] / score[1]:.3f} ({score[0]}/{score[1]})"
     from rag_eval.rendering.number_format import number
@@ -319,15 +320,14 @@ def _metric(name: str) -> Metric | None:
     name = canonical(name)
     if name in METRICS:
         return METRICS[name]
-    found = find(name)
-    return found.metric if found else None
+    measured = find(name)
+    return measured.metric if measured else None
 
 
 def _nothing(subject: str, path: str, golds: dict[str, object] | object) -> str:
-    from rag_eval.metrics import METRICS
-    from rag_eval.metrics.aliases import hint
-    from rag_eval.readers.error_messages import did_you_mean
+    from rag_eval.metrics import METRICS, hint
+    from rag_eval.readers.schema_validation import did_you_mean
 
     close = hint(subject) or did_you_mean(subject, [*METRICS, *golds])  # type: ignore[misc]
-    fix = close or "List metrics with: rag-eval metrics"
-    return f"'{one_line(subject)}' is neither a metric nor a qid of {path}. {fix}"
+    fix = close or "To list the metrics: rag-eval metrics"
+    return f"'{one_line(subject)}' is not a metric, a term or a qid of {path}. {fix}"

@@ -1,4 +1,4 @@
-"""Write gold, traces and verdicts in the forms of other tools."""
+"""Write gold, traces and verdicts in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import os
 import sys
 from pathlib import Path
 
-from rag_eval.cli.commands._shared import write
+from rag_eval.cli.commands._shared import file_bytes, write
+from rag_eval.common.escaping import quantity
 from rag_eval.errors import UsageError
 from rag_eval.exporters import EXPORTERS, Contents
+from rag_eval.readers.import_inputs import Files
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.report_file import read_report
+from rag_eval.readers.source import Reader
 
 EXAMPLES = """\
   rag-eval export trec --out trec
@@ -27,46 +32,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.description = f"{parser.description}\nformats:\n{known}"
     parser.add_argument("format", metavar="FORMAT", help="one of the formats above")
-    parser.add_argument("--gold", metavar="FILE", default="eval/gold.jsonl", help="gold set (eval/gold.jsonl)")
-    parser.add_argument("--trace", metavar="FILE", default="runs/trace.jsonl", help="traces (runs/trace.jsonl)")
+    parser.add_argument("--gold", metavar="FILE", default="eval/gold.jsonl", help="gold set (default: eval/gold.jsonl)")
+    parser.add_argument(
+        "--trace", metavar="FILE", default="runs/trace.jsonl", help="traces (default: runs/trace.jsonl)"
+    )
     parser.add_argument(
         "--report",
         metavar="FILE",
         default="rag-eval-report/report.json",
-        help="report.json (rag-eval-report/report.json)",
+        help="report.json (default: rag-eval-report/report.json)",
     )
-    parser.add_argument("--out", metavar="FOLDER", default=".", help="folder to write the files to (the current one)")
+    parser.add_argument(
+        "--out", metavar="FOLDER", default=".", help="folder to write the files to (default: the current one)"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files of the form. InputError with every problem if what it needs cannot be read."""
-    from rag_eval.readers.import_inputs import Files
-    from rag_eval.readers.problems import Ledger
-    from rag_eval.readers.report_file import read_report
-    from rag_eval.readers.source import Reader
-
     if args.format not in EXPORTERS:
-        raise UsageError(f"unknown format '{args.format[:80]}'. Known formats: {', '.join(EXPORTERS)}")
-    form, reader = EXPORTERS[args.format], Reader(Ledger())
+        raise UsageError(f"unknown format '{args.format[:80]}'. Choose one of: {', '.join(EXPORTERS)}")
+    form, reader = EXPORTERS[args.format], Reader(ProblemCollector())
     gold = _rows(Files(reader, [args.gold]), args.gold, "gold") if {"gold", "trace"} & {*form.needs} else []
     traces = _rows(Files(reader, [args.trace]), args.trace, "trace") if "trace" in form.needs else []
     if "report" in form.needs:
         read_report(reader, args.report)  # its problems are the command's
     reader.ledger.stop_on_problems()
-    report = json.loads(Path(args.report).read_bytes()) if "report" in form.needs else {}
+    report = json.loads(file_bytes(args.report)) if "report" in form.needs else {}
     files = form.write(Contents(gold, traces, report))
     for name, text in files.items():
         path = os.path.join(args.out, name)  # noqa: PTH118
         if os.path.lexists(path) and not args.force:
-            raise UsageError(f"{path} exists. Name another folder with --out, or overwrite it with --force")
+            raise UsageError(f"{path} already exists. Name another folder with --out, or overwrite it with --force")
         if not text:
-            raise UsageError(
-                f"{args.format}: nothing to export. The traces carry no id of their source, or no item fits"
-            )
+            reason = "the traces have no ids of their source, or the format fits no item"
+            raise UsageError(f"{args.format}: nothing to export: {reason}. See docs/export.md")
     for name, text in files.items():
         write(Path(args.out) / name, text)
-        print(f"wrote {os.path.join(args.out, name)}: {text.count(chr(10))} lines", file=sys.stderr)  # noqa: PTH118
+        print(f"wrote {os.path.join(args.out, name)}: {quantity(text.count(chr(10)), 'line')}", file=sys.stderr)  # noqa: PTH118
     return 0
 
 

@@ -3,73 +3,181 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from rag_eval.analysis.baseline import impossible
+from rag_eval.analysis.history import gated
+from rag_eval.analysis.report import rejudge, rejudge_same_gates
+from rag_eval.analysis.runs import Column
 from rag_eval.cli.commands._shared import add_outputs, put, remark
-from rag_eval.errors import RagEvalError
+from rag_eval.common.escaping import quantity, quoted
+from rag_eval.errors import RagEvalError, UsageError
+from rag_eval.gates.policy import REFERENCE_GATES
+from rag_eval.gates.selection import selected_gates
+from rag_eval.readers.gates_file import read_policy
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.report_file import check_gates, checked_report, read_report
+from rag_eval.readers.source import Reader
+from rag_eval.readers.validation import kind_of, unpacked
+from rag_eval.rendering.json_file import Questions, from_json
+from rag_eval.run.inputs import open_policy, read_inputs
+from rag_eval.run.scored import score_run
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.gates.policy import Policy
+    from rag_eval.gates.results import Question
+    from rag_eval.run.options import Options
 
 EXAMPLES = """\
   rag-eval gate rag-eval-report/report.json
   rag-eval gate rag-eval-report/report.json --gates stricter.yml --format markdown
 """
-FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "csv")
+FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score")
-    parser.add_argument("--gates", metavar="FILE", default="", help="judge by this gates file (the report's own gates)")
+    parser.add_argument(
+        "--gates", metavar="FILE", default="", help="gates file to judge by (default: the report's own gates)"
+    )
     add_outputs(parser, FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Judge; the exit code is the new report's."""
-    from rag_eval.readers.problems import Ledger
-    from rag_eval.readers.report_file import believed, read_report
-    from rag_eval.readers.source import Reader
-
-    reader = Reader(Ledger())
+    reader = Reader(ProblemCollector())
     value = read_report(reader, args.report)
     policy = _policy(reader, args.gates)
     reader.ledger.stop_on_problems()
-    with believed(args.report, "Score the run again."):
-        judged = _judged(args, _report(value), policy)
+    with checked_report(args.report, "Score the run again."):
+        if not isinstance(value, dict):
+            raise RagEvalError("the report could not be read")
+        judged = _judged(args, from_json(value), policy)
     put(judged, args)
     return judged.exit_code
 
 
 def _judged(args: argparse.Namespace, report: Report, policy: Policy | None) -> Report:
-    """The report as it is judged now; RagEvalError where no run can have written it."""
-    from rag_eval.analysis.report import again, rejudge
-    from rag_eval.cli.commands._runs import check_scores
-    from rag_eval.gates.scope import asked
-    from rag_eval.readers.report_file import check_gates
-
+    """Return the report, judged again. Raise RagEvalError if no run can have written it."""
     check_scores(args.report, report)
     if policy is None:
         check_gates(args.report, report, "Score the run again, or name gates with --gates.")
     if policy and report.scope:  # what was left out stays so
         policy = policy._replace(perspectives=report.scope.perspectives)
-    lost = [gate.name for gate in asked(policy) if gate.name not in report.metrics] if policy else []
-    remark((f"{args.report}: holds no {name}; score again to get it" for name in lost), quiet=args.quiet)
-    return rejudge(report, policy) if policy else again(report)
+    lost = [gate.name for gate in selected_gates(policy) if gate.name not in report.metrics] if policy else []
+    remark((f"{args.report}: no value for {name}. To get it, score the run again" for name in lost), quiet=args.quiet)
+    return rejudge(report, policy) if policy else rejudge_same_gates(report)
 
 
 def _policy(reader: object, path: str) -> Policy | None:
-    from rag_eval.gates.policy import REFERENCE_GATES
-    from rag_eval.readers.gates_file import read_policy
-
     policy = read_policy(reader, path) if path else None  # type: ignore[arg-type]
     return policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None
 
 
-def _report(value: object) -> Report:
-    from rag_eval.rendering.json_file import from_json
+class Read(NamedTuple):
+    """The runs of all files in their order, and what reading them had to say."""
 
-    if not isinstance(value, dict):
-        raise RagEvalError("the report could not be read")
-    return from_json(value)
+    columns: list[Column]
+    notes: list[str]
+
+
+def read_runs(paths: Sequence[str], options: Options) -> Read:
+    """The runs of report.json files and trace files; the latter are scored under ``options``.
+
+    InputError with the problems of the first file that cannot be read.
+    """
+    columns: list[Column] = []
+    notes: list[str] = []
+    for path in paths:
+        columns += _split(path, _scored(path, options, notes))
+    return Read(_named(columns), notes)
+
+
+def columns_of(reports: Sequence[Report]) -> list[Column]:
+    """Return the runs of reports, called run 1, run 2 and so on."""
+    columns = [column for number, one in enumerate(reports, 1) for column in _split(f"run {number}", one)]
+    return _named(columns)
+
+
+def place_of(columns: Sequence[Column], name: str | None) -> int:
+    """The place of the run called ``name`` (by its name, its run field or its file), of the first where none is."""
+    if name is None:
+        return 0
+    by_name = [place for place, one in enumerate(columns) if one.name == name]
+    matches = by_name or [place for place, one in enumerate(columns) if name in (one.run, one.source)]
+    if len(matches) == 1:
+        return matches[0]
+    names = ", ".join(quoted(one.name, 40) for one in columns[:10])
+    raise UsageError(f"--base {quoted(name)} matches {quantity(len(matches), 'run')}. Choose one of: {names}")
+
+
+def _scored(path: str, options: Options, notes: list[str]) -> Report:
+    reader = Reader(ProblemCollector(), root=options.root)
+    kind = kind_of(reader, path)
+    reader.ledger.stop_on_problems()
+    if kind == "report":
+        return _saved_report(reader, path)
+    if unpacked(path).endswith((".json", ".yml", ".yaml")):
+        raise UsageError(f"{path} is not a report.json of rag-eval score. If it contains traces, name it .jsonl")
+    return _scored_traces(path, options, notes)
+
+
+def _saved_report(reader: Reader, path: str) -> Report:
+    value = read_report(reader, path, Questions().made)
+    reader.ledger.stop_on_problems()
+    report = from_json(value or {})
+    check_scores(path, report)
+    return report
+
+
+def check_scores(path: str, report: Report) -> None:
+    """Raise UsageError if a report.json has a score that its metric cannot give: it was edited by hand."""
+    wrong = impossible(report.questions)
+    if wrong:
+        raise UsageError(f"{path}: {wrong}. Score the run again.")
+
+
+def _scored_traces(path: str, options: Options, notes: list[str]) -> Report:
+    reader, policy, digests = open_policy(options._replace(trace=path))
+    # What a run is compared with is said on the command line.
+    alone = policy._replace(baseline="", baseline_trace="", must_pass=())
+    report = score_run(read_inputs(options, reader, alone, digests)).report
+    notes += [f"{note.file}: {note.message}" for note in reader.ledger.notes]
+    notes += [
+        f"{path}: {quantity(number, f'{name} trace')}"
+        for name in ("duplicate", "unknown")
+        if (number := getattr(report.completeness, name))
+    ]
+    return report
+
+
+def _split(path: str, report: Report) -> Iterator[Column]:
+    """A column for each run of a report, in the order of their names; UsageError where it has none."""
+    if not report.questions:
+        hint = "To compare a run with these values, run: rag-eval score --baseline FILE"
+        raise UsageError(f"{path} has no questions, and runs are compared question by question. {hint}")
+    cases: dict[str | None, dict[str, Question]] = {}
+    for case in report.questions:
+        cases.setdefault(case.run, {})[case.qid] = case
+    for run in sorted(cases, key=lambda run: run or ""):
+        yield Column("", path, run, cases[run], report.contracts, tuple(gated(report)), report.statistics)
+
+
+def _named(columns: list[Column]) -> list[Column]:
+    """The columns under the shortest names that tell them apart: by run, else by file, numbered where that is alike."""
+    for names in zip(*map(_names, columns), strict=True):
+        if len(set(names)) == len(names):
+            return [one._replace(name=name) for one, name in zip(columns, names, strict=True)]
+    return [one._replace(name=f"{_names(one)[-1]} ({place})") for place, one in enumerate(columns, 1)]
+
+
+def _names(column: Column) -> tuple[str, str, str]:
+    base = os.path.basename(column.source)  # noqa: PTH119 - pathlib costs start-up time
+    stem, run = base.split(".")[0] or base, column.run
+    if run is None:
+        return stem, column.source, column.source
+    return run, f"{stem}:{run}", f"{column.source}:{run}"

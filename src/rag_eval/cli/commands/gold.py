@@ -1,4 +1,4 @@
-"""Sign off changes of the gold set, check and show them, by git; lint, count and freeze it, by its files."""
+"""Sign off, check and show changes of the gold set in git; lint, count, draft and freeze its files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ COMMANDS = {
     "signoff": "record and stage a sign-off of the staged changes",
     "check": "check that every change is signed off",
     "diff": "show what was added, changed and removed",
-    "lint": "look for items that judge badly",
-    "stats": "count what the gold set is made of",
-    "relink": "propose new chunk ids after a new chunking",
+    "lint": "find weak gold items",
+    "stats": "count the items, labels and fields",
+    "relink": "propose new chunk ids after re-chunking",
     "draft": "draft items from traces, for review",
     "review": "accept, edit or reject drafts, and sign",
-    "freeze": "write the manifest of a release of the gold set, or check the gold against one",
+    "freeze": "write or check the manifest of a release of the gold set",
 }
 _BY_GIT = ("signoff", "check", "diff")
 
@@ -47,8 +47,8 @@ def add_arguments(parser: ArgumentParser, rest: Sequence[str] = ()) -> None:
         command = commands.add_parser(name, help=COMMANDS[name], description=module.__doc__, epilog=module.EXAMPLE)
         module.add_arguments(command)
         if name in _BY_GIT:
-            command.add_argument("--gold", metavar="PATH", help="the gold file (default: as eval-gates.yml says)")
-            command.add_argument("--gates", metavar="PATH", help="the gates file (default: the nearest eval-gates.yml)")
+            command.add_argument("--gold", metavar="PATH", help="gold set (default: from the gates file)")
+            command.add_argument("--gates", metavar="PATH", help="gates file (default: the nearest eval-gates.yml)")
 
 
 def run(args: Namespace) -> int:

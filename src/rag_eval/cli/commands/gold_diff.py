@@ -1,4 +1,4 @@
-"""Show what was added, changed and removed, and what that does to the traces at hand."""
+"""Show which gold items were added, changed and removed, and the effect on local traces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._gold import complain, counted, effect, frame_since, place, say, unstaged
+from rag_eval.cli.commands._gold import complain, counted, effect, frame_since, place_of, say, unstaged
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import PASSED
 from rag_eval.git.plumbing import Git
@@ -23,22 +23,22 @@ EXAMPLE = "example: rag-eval gold diff --base origin/main"
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of the sub-command."""
-    parser.add_argument("--base", metavar="REF", help="the index against where the branch left REF")
-    parser.add_argument("--worktree", action="store_true", help="the files as they are now, staged or not")
-    parser.add_argument("--trace", metavar="FILE", help="traces that show the effect (default: as eval-gates.yml says)")
+    parser.add_argument("--base", metavar="REF", help="compare the index with the commit where the branch left REF")
+    parser.add_argument("--worktree", action="store_true", help="compare the files of the work tree, staged or not")
+    parser.add_argument("--trace", metavar="FILE", help="traces to show the effect on (default: from the gates file)")
 
 
 def run(args: Namespace) -> int:
-    """Print a line a changed item."""
+    """Print one line for each changed item."""
     git = Git()
     frame = frame_since(git, args.base, worktree=args.worktree)
-    asked = policies(frame, place(git, args))
+    asked = policies(frame, place_of(git, args))
     for policy in asked:
         base, head = sides(frame, policy)
-        found = checking.changes(base.items, head.items)
-        say(_described(change, base, head) for change in found)
+        changes = checking.changes(base.items, head.items)
+        say(_described(change, base, head) for change in changes)
         say(effect(git, frame, policy, args))
-        say([f"{policy.gold} against {frame.name}: {counted(found)}."])
+        say([f"{policy.gold} against {frame.name}: {counted(changes)}."])
     complain(unstaged(git, asked, args))
     return PASSED
 
@@ -49,8 +49,8 @@ def _described(change: Change, base: Side, head: Side) -> str:
         return f"{change.verb} {quoted(change.qid)}"
     both = sorted(before.row.keys() | after.row.keys())
     fields = [name for name in both if _shape(before.row, name) != _shape(after.row, name)]
-    what = ", ".join(quoted(name)[1:-1] for name in fields) or "only how it is written"
-    mutation = " (asks something else: a mutation)" if checking.mutated(before, after) else ""
+    what = ", ".join(quoted(name)[1:-1] for name in fields) or "only its formatting"
+    mutation = " (another question under the same qid)" if checking.mutated(before, after) else ""
     return f"changed {quoted(change.qid)}: {what}{mutation}"
 
 

@@ -1,4 +1,4 @@
-"""Look for what makes a gold set judge badly: substrings, citations, questions, gates. Reads files, changes none."""
+"""Find weak gold items: substrings, citations, questions and gates. Reads files, changes none."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rag_eval.cli.commands._shared import gates_path, remark
-from rag_eval.common.escaping import log_line
+from rag_eval.common.escaping import log_line, quantity, quoted
 from rag_eval.errors import GATE_FAILED, PASSED
+from rag_eval.gold.lint import Sample, lint, watch
+from rag_eval.readers.gold_file import read_entries
+from rag_eval.rendering.json_values import json_text
+from rag_eval.run.inputs import open_policy, paired_traces
+from rag_eval.run.options import Options
 
 if TYPE_CHECKING:
-    from rag_eval.gold.lint import GoldFinding, Sample
+    from rag_eval.gold.lint import GoldFinding
 
 EXAMPLE = "example: rag-eval gold lint --gold eval/gold.jsonl --trace runs/trace.jsonl"
 _SHOWN = 100
@@ -21,35 +26,32 @@ _SHOWN = 100
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("--gold", metavar="FILE", default="", help="gold set (from the gates file, else the usual)")
+    parser.add_argument(
+        "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
+    )
     parser.add_argument(
         "--trace", metavar="FILE", action="append", default=[], help="also look at these traces; may be repeated"
     )
-    parser.add_argument("--gates", metavar="FILE", default="", help="gates (eval-gates.yml where it is there)")
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="text (default), or json with all")
-    parser.add_argument("--strict", action="store_true", help="exit 1 when there is a finding; else findings exit 0")
+    parser.add_argument("--gates", metavar="FILE", default="", help="gates (default: eval-gates.yml if it exists)")
+    parser.add_argument(
+        "--format", choices=["text", "json"], default="text", help="text (default), or json with all findings"
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if there are findings (default: 0)")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
 
 def run(args: Namespace) -> int:
-    """Print the findings. 0 whatever they are, unless they are asked for strictly."""
-    from rag_eval.gold.lint import lint
-
+    """Print the findings; return 0, or 1 if there are findings and ``--strict`` is given."""
     sample, path = _sample(args)
-    found = lint(sample)
-    text = _json(path, sample, found) if args.format == "json" else "".join(_lines(path, sample, found))
+    notes = lint(sample)
+    text = _json(path, sample, notes) if args.format == "json" else "".join(_lines(path, sample, notes))
     sys.stdout.write(text)
-    return GATE_FAILED if args.strict and found else PASSED
+    return GATE_FAILED if args.strict and notes else PASSED
 
 
 def _sample(args: Namespace) -> tuple[Sample, str]:
-    """What is to be looked at, and the path of the gold; InputError where it cannot be read."""
+    """Return the sample and the path of the gold. Raise InputError if it is unreadable."""
     from itertools import chain
-
-    from rag_eval.gold.lint import Sample, watch
-    from rag_eval.readers.gold_file import read_entries
-    from rag_eval.run.inputs import open_policy, paired_traces
-    from rag_eval.run.options import Options
 
     reader, policy, digests = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     entries = read_entries(reader, policy.gold)
@@ -61,26 +63,22 @@ def _sample(args: Namespace) -> tuple[Sample, str]:
     return Sample(entries, policy, seen), policy.gold
 
 
-def _lines(path: str, sample: Sample, found: list[GoldFinding]) -> Iterator[str]:
-    for finding in found[:_SHOWN]:
+def _lines(path: str, sample: Sample, notes: list[GoldFinding]) -> Iterator[str]:
+    for finding in notes[:_SHOWN]:
         place = f"{path}:{finding.line}" if finding.line else path
         yield log_line(f"{place}: [{finding.code}] {_of(finding)}{finding.message}. {finding.hint}") + "\n"
-    if len(found) > _SHOWN:
-        yield f"… and {len(found) - _SHOWN} more finding(s) not shown; --format json has all.\n"
-    codes = ", ".join(f"{count} {code}" for code, count in Counter(finding.code for finding in found).most_common())
-    counted = f"{len(found)} finding(s) in {len(sample.items)} item(s)"
-    yield f"{counted}: {codes}. What they mean: docs/gold.md\n" if found else f"{counted}.\n"
+    if len(notes) > _SHOWN:
+        yield f"… and {quantity(len(notes) - _SHOWN, 'more finding')} not shown. To see all: --format json\n"
+    codes = ", ".join(f"{count} {code}" for code, count in Counter(finding.code for finding in notes).most_common())
+    counted = f"{quantity(len(notes), 'finding')} in {quantity(len(sample.items), 'item')}"
+    yield f"{counted}: {codes}. For their meaning, see docs/gold.md\n" if notes else f"{counted}.\n"
 
 
 def _of(finding: GoldFinding) -> str:
-    from rag_eval.common.escaping import quoted
-
     return f"{quoted(finding.qid, 60)}: " if finding.qid else ""
 
 
-def _json(path: str, sample: Sample, found: list[GoldFinding]) -> str:
-    from rag_eval.rendering.json_values import json_text
-
-    counts = dict(sorted(Counter(finding.code for finding in found).items()))
-    rows = [finding._asdict() for finding in found]
+def _json(path: str, sample: Sample, notes: list[GoldFinding]) -> str:
+    counts = dict(sorted(Counter(finding.code for finding in notes).items()))
+    rows = [finding._asdict() for finding in notes]
     return json_text({"gold": path, "items": len(sample.items), "counts": counts, "findings": rows})

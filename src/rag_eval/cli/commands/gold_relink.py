@@ -1,92 +1,104 @@
-"""Propose new chunk ids for a gold set after a new chunking, by text and place of the old chunks."""
+"""Propose new chunk ids for a gold set after re-chunking, by text and place of the old chunks."""
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.cli.commands._shared import gates_path, write_data
-from rag_eval.common.escaping import log_line, markdown
+from rag_eval.common.escaping import log_line, markdown, quantity
+from rag_eval.contract import Chunk
+from rag_eval.contract.fields import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
+from rag_eval.importers.documents import objects
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.import_inputs import Files
+from rag_eval.run.inputs import open_policy
+from rag_eval.run.options import Options
+from rag_eval.textual.tokens import heading_parts, tokens
 
 if TYPE_CHECKING:
-    from rag_eval.contract import Chunk
-    from rag_eval.gold.relink import Link
+    from rag_eval.contract import Gold
     from rag_eval.readers.source import Reader
+
+    Shingle = tuple[str, ...]
 
 EXAMPLE = "example: rag-eval gold relink --old eval/baseline.trace.jsonl --new runs/trace.jsonl --write"
 _SHOWN = 60
 
 
+_WORDS = 4  # of a shingle
+_COVERED = 0.5  # of the shingles of the shorter of two texts
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("--gold", metavar="FILE", default="", help="gold set (from the gates file, else the usual)")
-    parser.add_argument("--gates", metavar="FILE", default="", help="gates (eval-gates.yml where it is there)")
     parser.add_argument(
-        "--old", metavar="FILE", action="append", default=[], help="chunks or traces of the old index (the baseline's)"
+        "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
+    )
+    parser.add_argument("--gates", metavar="FILE", default="", help="gates file (default: eval-gates.yml if it exists)")
+    parser.add_argument(
+        "--old",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="chunks or traces of the old index (default: traces of the baseline)",
     )
     parser.add_argument(
         "--new",
         metavar="FILE",
         action="append",
         default=[],
-        help="chunks or traces of the new index (runs/trace.jsonl)",
+        help="chunks or traces of the new index (default: runs/trace.jsonl)",
     )
     parser.add_argument("--write", action="store_true", help="write the proposed ids into the gold file, unsigned")
 
 
 def run(args: Namespace) -> int:
     """Print the table for review; exit 1 if an id has no new chunk."""
-    from rag_eval.gold.relink import Relinker
-    from rag_eval.readers.gold_file import read_gold
-    from rag_eval.run.inputs import open_policy
-    from rag_eval.run.options import Options
-
     reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     golds = read_gold(reader, policy.gold)
     if not args.old and not policy.baseline_trace:
-        raise UsageError("--old is needed: name the chunks or traces of the old index, or baseline.trace in the gates")
+        raise UsageError(
+            "the old index is unknown. Name its chunks or traces with --old, or baseline.trace in the gates file"
+        )
     old, new = (_chunks(reader, paths) for paths in (args.old or [policy.baseline_trace], args.new or [policy.trace]))
     reader.ledger.stop_on_problems()
     links = Relinker(old, new).links(golds.values())
     sys.stdout.writelines(f"{log_line(line)}\n" for line in _table(links, old, new))
-    found = [link for link in links if link.new]
-    print(
-        f"{len(found)} of {len(links)} chunk ids to change have new ones, in {len({one.qid for one in found})} items."
-    )
-    if args.write and found:
-        _write(policy.gold, found)
-        print(f"Wrote {policy.gold}. Review it, then: git add {policy.gold} && rag-eval gold signoff --reason TEXT")
-    return PASSED if len(found) == len(links) else GATE_FAILED
+    new_links = [link for link in links if link.new]
+    items = len({link.qid for link in new_links})
+    print(f"New ids for {len(new_links)} of {quantity(len(links), 'old chunk id')}, in {quantity(items, 'item')}.")
+    if args.write and new_links:
+        _write(policy.gold, new_links)
+        print(f"wrote {policy.gold}. Review it, then: git add {policy.gold} && rag-eval gold signoff --reason TEXT")
+    return PASSED if len(new_links) == len(links) else GATE_FAILED
 
 
 def _chunks(reader: Reader, paths: Sequence[str]) -> dict[str, Chunk]:
     """Read chunks from files of chunks, one a line, or from traces; of an id the first that has a text counts."""
     from msgspec import ValidationError, convert
 
-    from rag_eval.contract import Chunk
-    from rag_eval.contract.unknown_fields import without_unknown
-    from rag_eval.importers.documents import objects
-    from rag_eval.readers.import_inputs import Files
-
-    found: dict[str, Chunk] = {}
+    chunks: dict[str, Chunk] = {}
     for path in paths:
         for line, row in objects(Files(reader, [path]), path, "a chunk or a trace"):
             rows = row.get("chunks") or ([row] if "id" in row else [])
             try:
                 for chunk in convert([without_unknown(Chunk, one)[0] for one in rows], list[Chunk]):
-                    if chunk.id not in found or (found[chunk.id].text is None and chunk.text is not None):
-                        found[chunk.id] = chunk
+                    if chunk.id not in chunks or (chunks[chunk.id].text is None and chunk.text is not None):
+                        chunks[chunk.id] = chunk
             except ValidationError as error:
                 hint = 'Write {"id": …, "text": …}, or traces with chunks.'
-                reader.ledger.problem(path, line, "", f"is no chunk or trace with chunks: {error}", hint)
-        if not found and not reader.ledger.problems:
-            reader.ledger.problem(path, 0, "", "has no chunk", "Record chunks with id and text in the traces.")
-    return found
+                reader.ledger.problem(path, line, "", f"is not a chunk or a trace with chunks: {error}", hint)
+        if not chunks and not reader.ledger.problems:
+            reader.ledger.problem(path, 0, "", "has no chunks", "Record chunks with id and text in the traces.")
+    return chunks
 
 
 def _table(links: Sequence[Link], old: Mapping[str, Chunk], new: Mapping[str, Chunk]) -> Iterator[str]:
@@ -96,7 +108,7 @@ def _table(links: Sequence[Link], old: Mapping[str, Chunk], new: Mapping[str, Ch
     yield "|---|---|---|---|---|---|"
     for link in links:
         texts = [_start(old.get(link.old)), " … ".join(_start(new[name]) for name in link.new)]
-        by = link.by or ("the old chunk is unknown" if link.old not in old else "no chunk is like it")
+        by = link.by or ("the old chunk is unknown" if link.old not in old else "no similar chunk")
         lost = f"; check: no new chunk has {', '.join(map(repr, link.lost))}" if link.lost else ""
         cells = [link.qid, link.old, ", ".join(link.new) or "–", by + lost, *texts]
         yield f"| {' | '.join(markdown(cell, 200) for cell in cells)} |"
@@ -108,15 +120,129 @@ def _start(chunk: Chunk | None) -> str:
 
 def _write(path: str, links: Sequence[Link]) -> None:
     """Change the lines of the items; all others keep their bytes."""
-    from rag_eval.gold.relink import rewritten
-
     file = Path(path)
     data = b"" if file.is_dir() else file.read_bytes()
     if not data or data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") or data.startswith(b"\x1f\x8b"):
-        raise UsageError(f"--write changes JSON Lines, which {path} is not. Convert it: rag-eval import --help")
+        raise UsageError(f"{path} is not JSON Lines, which --write needs. Convert it: rag-eval import --help")
     lines = data.split(b"\n")
     for number, group in groupby(links, key=lambda link: link.line):
         line = lines[number - 1]
         text = line.strip().removeprefix(b"\xef\xbb\xbf")
         lines[number - 1] = line.replace(text, rewritten(text, list(group)))
     write_data(file, [b"\n".join(lines)])
+
+
+class Link(NamedTuple):
+    """A chunk id of a gold item and the ids that are proposed for it; ``by`` is the reason, empty if there is none.
+
+    ``lost`` are gold substrings that the old text has and no new text does.
+    """
+
+    qid: str
+    line: int
+    old: str
+    new: tuple[str, ...]
+    by: str
+    lost: tuple[str, ...] = ()
+
+
+class Relinker:
+    """Finds the new chunks of old ones: by equal text, by the words that they share, else by their place."""
+
+    def __init__(self, old: Mapping[str, Chunk], new: Mapping[str, Chunk]) -> None:
+        self._old, self._new = old, new
+        self._by_text: dict[tuple[str, ...], list[str]] = {}
+        self._by_shingle: dict[Shingle, list[str]] = {}
+        self._by_place: dict[Any, list[str]] = {}
+        self._sizes: dict[str, int] = {}
+        for name, chunk in new.items():
+            words = tokens(chunk.text or "")
+            self._by_text.setdefault(tuple(words), []).append(name)
+            self._by_place.setdefault(_place(chunk), []).append(name)
+            shingles = _shingles(words)
+            self._sizes[name] = len(shingles)
+            for shingle in shingles:
+                self._by_shingle.setdefault(shingle, []).append(name)
+
+    def links(self, golds: Iterable[Gold]) -> list[Link]:
+        """Return a link for each id of the gold that means another text now, or nothing."""
+        named = [(gold, dict.fromkeys([*gold.citations, *(gold.relevance_grades or {})])) for gold in golds]
+        return [self._link(gold, name) for gold, names in named for name in names if not self._is_unchanged(name)]
+
+    def _is_unchanged(self, name: str) -> bool:
+        old, new = self._old.get(name), self._new.get(name)
+        if new is None:
+            return False
+        return old is None or old.text is None or new.text is None or tokens(old.text) == tokens(new.text)
+
+    def _link(self, gold: Gold, name: str) -> Link:
+        old = self._old.get(name)
+        if old is None:
+            return Link(gold.qid, gold.line, name, (), "")
+        new, by = self._containment(old)
+        substrings = [part for part in gold.substrings if part in (old.text or "").lower()]
+        telling = [one for one in new if any(part in (self._new[one].text or "").lower() for part in substrings)]
+        lost = tuple(substrings) if new and substrings and not telling else ()
+        return Link(gold.qid, gold.line, name, tuple(telling or new), by, lost)
+
+    def _containment(self, old: Chunk) -> tuple[list[str], str]:
+        words = tokens(old.text or "")
+        if words and (same := self._by_text.get(tuple(words))):
+            return [self._nearest(old, same)], "same text"
+        shingles = _shingles(words)
+        shared = Counter(name for shingle in shingles for name in self._by_shingle.get(shingle, ()))
+        covers = {name: count / min(len(shingles), self._sizes[name]) for name, count in shared.items()}
+        near = [name for name in covers if covers[name] >= _COVERED and _same_document(old, self._new[name])]
+        if near:
+            near.sort(key=lambda name: (-shared[name], name))
+            near_ids = set(near)
+            matches = sum(not near_ids.isdisjoint(self._by_shingle.get(shingle, ())) for shingle in shingles)
+            return near, f"{matches / len(shingles):.0%} of the text"
+        place = _place(old)
+        if place is not None and (there := self._by_place.get(place)):
+            return there, "same place"
+        return [], ""
+
+    def _nearest(self, old: Chunk, names: Sequence[str]) -> str:
+        """Return, of chunks with one text, the one of the same place or document."""
+        order = {name: (_place(self._new[name]) == _place(old), _same_document(old, self._new[name])) for name in names}
+        return max(names, key=order.__getitem__)
+
+
+def rewritten(line: bytes, links: Sequence[Link]) -> bytes:
+    """Return the line of a gold item with its new ids; all other fields, and the way it is written, stay."""
+    row, new = json.loads(line), {link.old: link.new for link in links if link.new}
+    spaced = next((one for one in ((", ", ": "), (",", ":")) if _text(row, one) == line), (", ", ": "))
+    if "gold_citations" in row:
+        row["gold_citations"] = list(
+            dict.fromkeys(one for name in row["gold_citations"] for one in new.get(name, [name]))
+        )
+    if grades := row.get("relevance_grades"):
+        moved: dict[str, Any] = {}
+        row["relevance_grades"] = moved
+        for name, grade in grades.items():
+            for one in new.get(name, [name]):
+                moved[one] = max(grade, moved.get(one, grade))
+    return _text(row, spaced)
+
+
+def _text(row: Any, separators: tuple[str, str]) -> bytes:
+    return json.dumps(row, ensure_ascii=False, separators=separators).encode()
+
+
+def _shingles(words: Sequence[str]) -> set[Shingle]:
+    size = min(_WORDS, len(words))
+    return {tuple(words[at : at + size]) for at in range(len(words) - size + 1)} if words else set()
+
+
+def _place(chunk: Chunk) -> Any:
+    """The heading or section that a chunk is from; None if it does not say."""
+    if chunk.rel_path is not None and chunk.heading_path is not None:
+        return chunk.rel_path, heading_parts(chunk.heading_path)
+    return (chunk.doc_id, chunk.section) if chunk.doc_id is not None and chunk.section is not None else None
+
+
+def _same_document(one: Chunk, other: Chunk) -> bool:
+    """Return whether two chunks may be from one document: neither names another one."""
+    sides = [(one.rel_path, other.rel_path), (one.doc_id, other.doc_id)]
+    return all(None in side or side[0] == side[1] for side in sides)

@@ -9,10 +9,16 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._drafts import Row, add_files, read_drafts, write_drafts
+from rag_eval.cli.commands import gold_signoff
 from rag_eval.cli.commands._shared import gates_path, write_data
-from rag_eval.common.escaping import log_line, one_line
+from rag_eval.cli.commands.gold_draft import Row, add_files, read_drafts, write_drafts
+from rag_eval.common.escaping import log_line, one_line, quoted
 from rag_eval.errors import PASSED, RagEvalError, UsageError
+from rag_eval.git.plumbing import Git, GitError
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.schema_validation import Contract
+from rag_eval.run.inputs import open_policy
+from rag_eval.run.options import Options
 
 EXAMPLE = "example: rag-eval gold review --signer ann@example.org"
 _WIDE = 400
@@ -21,16 +27,12 @@ _WIDE = 400
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of the command."""
     add_files(parser)
-    parser.add_argument("--signer", metavar="EMAIL", help="who reviews (default: git's user.email)")
-    parser.add_argument("--key", metavar="FILE", help="sign with this SSH key")
+    parser.add_argument("--signer", metavar="EMAIL", help="email of the reviewer (default: git's user.email)")
+    parser.add_argument("--key", metavar="FILE", help="SSH key to sign with")
 
 
 def run(args: Namespace) -> int:
-    """Ask about each open draft; what was decided before the end of input stays decided."""
-    from rag_eval.readers.gold_file import read_gold
-    from rag_eval.run.inputs import open_policy
-    from rag_eval.run.options import Options
-
+    """Ask about each open draft; decisions made before the end of the input are kept."""
     drafts = read_drafts(args.drafts)
     reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
@@ -39,7 +41,7 @@ def run(args: Namespace) -> int:
     data = gold.read_bytes() if golds else b""
     if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") or gold.is_dir() or gold.suffix in (".gz", ".zst"):
         raise UsageError(
-            f"review adds lines to JSON Lines, which {policy.gold} is not. Convert it: rag-eval import --help"
+            f"{policy.gold} is not JSON Lines, which gold review adds lines to. Convert it: rag-eval import --help"
         )
     signer = _signer(args, policy.gold, data)
     qids, accepted = set(golds), list[str]()
@@ -62,28 +64,27 @@ def run(args: Namespace) -> int:
             write_drafts(args.drafts, drafts)
     except EOFError:
         print()
-    print(f"{len(accepted)} accepted, {sum('rejected' not in row for row in drafts)} open.")
+    print(f"{len(accepted)} accepted, {sum('rejected' not in row for row in drafts)} still open.")
     return _sign(args, policy.gold, data, accepted) if accepted else PASSED
 
 
 def _show(row: Row, place: str) -> None:
-    said = [f"\n[{place}] {row['draft']}: {row['question']}", f"answer: {row.get('answer') or '(none)'}"]
-    said += [f"cited: {', '.join(map(str, row.get('cited') or ())) or '(nothing)'}"]
+    lines = [f"\n[{place}] {row['draft']}: {row['question']}", f"answer: {row.get('answer') or '(none)'}"]
+    lines += [f"cited: {', '.join(map(str, row.get('cited') or ())) or '(nothing)'}"]
     for number, chunk in enumerate(row.get("retrieved") or (), 1):
-        said.append(f"  {number}. {chunk['id']}  {chunk.get('text', '')}")
-    for line in said:
+        lines.append(f"  {number}. {chunk['id']}  {chunk.get('text', '')}")
+    for line in lines:
         print(log_line(one_line(line, _WIDE)))
 
 
 def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
     """Ask until there is a decision, and an item that gold may have."""
-    from rag_eval.gold.drafts import item
-    from rag_eval.readers.schema_validation import Contract
+    from rag_eval.cli.commands.gold_draft import item
 
     while True:
         choice = _ask("accept, edit, reject, skip, quit? [a/e/r/s/q] ").lower()[:1]
         if choice == "r":
-            return "r", {"why": _ask("why? ")}
+            return "r", {"why": _ask("why? (for the record) ")}
         if choice == "e":
             row["question"] = _ask(f"question [{one_line(row['question'], 80)}]: ") or row["question"]
             row["qid"] = _ask(f"qid [{row['qid']}]: ") or row["qid"]
@@ -94,7 +95,7 @@ def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
             continue
         made = item(row, _labels(row))
         faults = [f"{one.where}: {one.message}" for one in Contract("gold").faults(made)]
-        faults += [f"qid {row['qid']} is taken: edit it"] if row["qid"] in qids else []
+        faults += [f"the qid {quoted(row['qid'])} is already used; choose another one"] if row["qid"] in qids else []
         if not faults:
             return "a", made
         for fault in faults:
@@ -105,12 +106,14 @@ def _labels(row: Row) -> dict[str, Any]:
     """Ask what the draft leaves open; chunks may be named by their numbers."""
     answerable = ""
     while answerable not in ("y", "n"):
-        answerable = _ask("do the documents answer it? [y/n] ").lower()[:1]
+        answerable = _ask("do the documents answer the question? [y/n] ").lower()[:1]
     if answerable == "n":
         return {"answerable": False, "gold_claim_substr": [], "gold_citations": []}
-    parts = _ask("what must a right answer say? (parts of 5 characters or more, with ; between) ").split(";")
+    parts = _ask("which text must a correct answer contain? (parts of 5 characters or more, separated by ;) ").split(
+        ";"
+    )
     chunks = row.get("retrieved") or []
-    cited = _ask("which chunks support it? (numbers or ids, with spaces) ").replace(",", " ").split()
+    cited = _ask("which chunks support the answer? (numbers or ids, separated by spaces) ").replace(",", " ").split()
     ids = [chunks[int(one) - 1]["id"] if one.isdecimal() and 0 < int(one) <= len(chunks) else one for one in cited]
     substrings = [part.strip() for part in parts if part.strip()]
     return {"answerable": True, "gold_claim_substr": substrings, "gold_citations": ids}
@@ -122,32 +125,27 @@ def _ask(text: str) -> str:
 
 def _signer(args: Namespace, gold: str, data: bytes) -> str:
     """Return who reviews. A gold file with other changes is refused: they would be signed along with these."""
-    from rag_eval.git.plumbing import Git, GitError
-
     try:
         git = Git()
     except GitError:
         if not args.signer:
-            raise UsageError("Nobody is named who reviews. Add --signer EMAIL") from None
+            raise UsageError("no reviewer is known. Add --signer EMAIL") from None
         return str(args.signer)
     inside = os.path.relpath(os.path.realpath(gold), os.path.realpath(git.top)).replace(os.sep, "/")
     last = git.last()
     committed = git.blob(inside, last) if last else None
     if data and committed != data:
         raise UsageError(
-            f"{gold} has changes that are not committed. Commit or undo them first: review signs what it adds"
+            f"{gold} has uncommitted changes, which gold review would sign too. Commit or undo them first."
         )
     signer = args.signer or git.email()
     if not signer:
-        raise UsageError("Nobody is named who reviews. Add --signer EMAIL or run: git config user.email EMAIL")
+        raise UsageError("no reviewer is known. Add --signer EMAIL, or run: git config user.email EMAIL")
     return str(signer)
 
 
 def _sign(args: Namespace, gold: str, data: bytes, accepted: list[str]) -> int:
     """Stage the gold, and record the sign-off of the accepted items."""
-    from rag_eval.cli.commands import gold_signoff
-    from rag_eval.git.plumbing import Git
-
     reason = f"reviewed drafts: {', '.join(accepted[:20])}{' and more' if len(accepted) > 20 else ''}"
     terms = {"reason": reason, "signer": args.signer, "key": args.key, "base": None, "gold": None, "gates": None}
     try:
@@ -156,8 +154,9 @@ def _sign(args: Namespace, gold: str, data: bytes, accepted: list[str]) -> int:
         git.stage(inside, data)
         return gold_signoff.run(Namespace(**terms, baseline=False, mutates=False))
     except RagEvalError as error:
+        advice = "Sign them: rag-eval gold signoff --reason TEXT"
         print(
-            log_line(f"Not signed: {error}. The items are in {gold}; run: rag-eval gold signoff --reason TEXT"),
+            log_line(f"{gold} has the new items, but they are not signed: {str(error).rstrip('.')}. {advice}"),
             file=sys.stderr,
         )
         return PASSED

@@ -7,15 +7,15 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from rag_eval.cli.commands._gold import counted, frame_since, place, say
-from rag_eval.cli.commands._gold_outside import refuse_alike
+from rag_eval.cli.commands._gold import counted, frame_since, place_of, say
+from rag_eval.cli.commands.gold_check import refuse_other_spelling
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import shell_line
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.signoff import checking
-from rag_eval.gold.signoff.repository import GoldStates, policies, read_record, sides, spent
+from rag_eval.gold.signoff.repository import GoldStates, policies, read_record, sides, used_records
 from rag_eval.readers.signoff_record import Change, Record
 
 if TYPE_CHECKING:
@@ -26,61 +26,62 @@ EXAMPLE = "example: rag-eval gold signoff --reason 'the new manual says 31 days'
 
 def add_arguments(sign: ArgumentParser) -> None:
     """The options of the sub-command."""
-    sign.add_argument("--reason", required=True, metavar="TEXT", help="why the gold changed, for the reviewers")
-    sign.add_argument("--signer", metavar="EMAIL", help="who answers for it (default: git's user.email)")
+    sign.add_argument("--reason", required=True, metavar="TEXT", help="why the gold changed, for reviewers")
+    sign.add_argument("--signer", metavar="EMAIL", help="email of the signer (default: git's user.email)")
     sign.add_argument("--baseline", action="store_true", help="also sign every item that no record signs yet")
-    sign.add_argument("--mutates", action="store_true", help="a qid is meant to name another question than before")
-    sign.add_argument("--key", metavar="FILE", help="sign with this SSH key; a public one asks the agent")
-    sign.add_argument("--base", metavar="REF", help="the index against where the branch left REF")
+    sign.add_argument("--mutates", action="store_true", help="allow that a qid asks another question than before")
+    sign.add_argument("--key", metavar="FILE", help="SSH key to sign with; for a public key, the agent signs")
+    sign.add_argument("--base", metavar="REF", help="compare the index with the commit where the branch left REF")
 
 
 def run(args: Namespace) -> int:
-    """Draft what is missing; write and stage it."""
+    """Write and stage the missing records."""
     git = Git()
     frame = frame_since(git, args.base)
     signer = args.signer or git.email()
     if not signer:
-        raise UsageError("Nobody is named to sign. Add --signer EMAIL or run: git config user.email EMAIL")
+        raise UsageError("no signer is known. Add --signer EMAIL, or run: git config user.email EMAIL")
     if not any(letter.isalnum() for letter in args.reason):
-        raise UsageError("--reason is empty. Say why the gold changed; reviewers read it.")
-    asked = policies(frame, place(git, args))
+        raise UsageError("--reason is empty. Tell the reviewers why the gold changed: --reason TEXT")
+    asked = policies(frame, place_of(git, args))
     # All are drafted before the first is written: a refusal leaves nothing behind.
     drafts = [(policy, _draft(frame, policy, args, signer)) for policy in asked]
     for policy, record in drafts:
         if record:
             _keep(git, policy, record)
     if not any(record for _, record in drafts):
-        _there(git, frame, asked)
-        as_before = "" if frame.base is NOTHING else f"as in {frame.name}, or "
-        say([f"Nothing to sign: what is staged is {as_before}signed off. To stage more: git add -- FILE"])
+        _require_gold_in_git(git, frame, asked)
+        as_before = "" if frame.base is NOTHING else f"the same as in {frame.name}, or "
+        say([f"Nothing to sign: the staged gold set is {as_before}already signed off. To stage more: git add -- FILE"])
     return PASSED
 
 
-def _there(git: Git, frame: GoldStates, asked: list[Policy]) -> None:
-    """UsageError where git has no gold at all: it was to be signed, and nothing of it is."""
+def _require_gold_in_git(git: Git, frame: GoldStates, asked: list[Policy]) -> None:
+    """Raise UsageError if git has no gold at all, so that nothing can be signed."""
     if any(tree.files(policy.gold) for policy in asked for tree in (frame.head, frame.base)):
         return
-    refuse_alike(git.names(), [policy.gold for policy in asked])
+    refuse_other_spelling(git.names(), [policy.gold for policy in asked])
     gold = asked[0].gold
     stage = shell_line("git", "add", "--", f":/{gold}")
     raise UsageError(
-        f"{quoted(gold)} is not staged, so nothing of it can be signed. Stage it first, "
-        f"and with it a gates file that says where the gold is: {one_line(stage, 200)}"
+        f"{quoted(gold)} is not staged, so there is nothing to sign. Stage it first, "
+        f"with the gates file that names it, if any: {one_line(stage, 200)}"
     )
 
 
 def _draft(frame: GoldStates, policy: Policy, args: Namespace, signer: str) -> Record | None:
     """The record that is missing, None when none is."""
     base, head = sides(frame, policy)
-    used = spent(frame, policy)
+    used = used_records(frame, policy)
     # With four eyes, what somebody else has signed is there to be signed once more.
     mine = _signed_by(signer, base, head, policy, used) if policy.four_eyes else head
     changes = [change for change, _ in checking.breaches(base, mine, policy, used)]
     moved = [qid for qid, *_ in changes if checking.mutated(base.named(qid), head.items.get(qid))]
     if moved and not args.mutates:
+        more = f", and so do {len(moved) - 1} more" if moved[1:] else ""
         raise UsageError(
-            f"{quoted(moved[0])} would ask something else than before ({len(moved)} such item(s)). "
-            "Give the new question a new qid, or say that it is meant: --mutates"
+            f"{quoted(moved[0])} asks another question than before{more}. "
+            "Give the new question a new qid, or add --mutates"
         )
     if args.baseline:
         drafted = {change.qid for change in changes}
@@ -90,7 +91,7 @@ def _draft(frame: GoldStates, policy: Policy, args: Namespace, signer: str) -> R
 
 def _signed_by(signer: str, base: Side, head: Side, policy: Policy, used: checking.Records) -> Side:
     """The head without the new records of others."""
-    fresh = checking.fresh(base, head, policy, used)
+    fresh = checking.new_records(base, head, policy, used)
     others = {path for path, record in fresh.items() if record.signer != signer}
     return head._replace(records={path: one for path, one in head.records.items() if path not in others})
 
@@ -100,7 +101,7 @@ def _written(policy: Policy, args: Namespace, signer: str, changes: list[Change]
     record = Record(policy.dataset, policy.gold, signer, now, args.reason, tuple(changes), mutates)
     read = _read(record)
     if isinstance(read, str):
-        raise UsageError(f"This cannot be recorded: {read}. Correct the option.")
+        raise UsageError(f"the record would be invalid: {read}. Correct the option.")
     return _with_signature(policy, read, args.key)
 
 
@@ -108,7 +109,7 @@ def _read(record: Record) -> Record | str:
     try:
         return read_record(record.file.encode())
     except UnicodeEncodeError:  # bytes of a terminal, or of git's configuration, that are no UTF-8
-        return "the reason or the signer is no text in UTF-8"
+        return "the reason or the signer is not UTF-8 text"
 
 
 def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
@@ -117,7 +118,7 @@ def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
 
         return sign(record, os.path.expanduser(key))  # noqa: PTH111 - shells of Windows leave the tilde in it
     if policy.require == "signature":
-        raise UsageError("The policy wants records with a signature. Name your SSH key: --key ~/.ssh/id_ed25519")
+        raise UsageError("the sign-off policy requires signed records. Add your SSH key: --key ~/.ssh/id_ed25519")
     return record
 
 
@@ -129,22 +130,19 @@ def _keep(git: Git, policy: Policy, record: Record) -> None:
     path, data = f"{policy.records}/{record.name}", record.file.encode()
     folder = os.path.join(git.top, policy.records)  # noqa: PTH118 - start-up time, as below
     if os.path.realpath(folder) != os.path.join(os.path.realpath(git.top), *policy.records.split("/")):  # noqa: PTH118
-        raise UsageError(f"{quoted(policy.records)} leads elsewhere by a symbolic link. Make it a folder.")
+        raise UsageError(f"{quoted(policy.records)} is a symbolic link. Replace it with a folder.")
     file = os.path.join(folder, record.name)  # noqa: PTH118
-    _put(file, data, path)
-    try:
-        git.stage(path, data)
-    except GitError:
-        os.remove(file)  # noqa: PTH107
-        raise
-    say([f"Signed by {record.signer}: {counted(record.changes)}. Recorded and staged: {path}"])
-
-
-def _put(file: str, data: bytes, path: str) -> None:
     try:
         os.makedirs(os.path.dirname(file), exist_ok=True)  # noqa: PTH103, PTH120
         with open(file, "wb") as opened:  # noqa: PTH123
             opened.write(data)
     except OSError as error:
         why = (error.strerror or "unknown reason").lower()
-        raise UsageError(f"{quoted(path)} cannot be written: {why}. Records need a folder of their own.") from None
+        advice = f"Make {quoted(policy.records)} a folder that you can write to."
+        raise UsageError(f"{quoted(path)} cannot be written: {why}. {advice}") from None
+    try:
+        git.stage(path, data)
+    except GitError:
+        os.remove(file)  # noqa: PTH107
+        raise
+    say([f"Signed by {record.signer}: {counted(record.changes)}. Wrote and staged {path}"])

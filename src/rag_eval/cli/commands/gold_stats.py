@@ -1,62 +1,70 @@
-"""Count what a gold set is made of: answerable and not, slices, labels, lengths, fields. Reads files, changes none."""
+"""Count the items, slices, labels, lengths and fields of a gold set. Reads files, changes none."""
 
 from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.commands._shared import gates_path
-from rag_eval.common.escaping import log_line, one_line
+from rag_eval.common.escaping import log_line, one_line, quantity
+from rag_eval.readers.gold_file import read_entries
+from rag_eval.rendering.json_values import json_text
+from rag_eval.run.inputs import open_policy
+from rag_eval.run.options import Options
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Gold
+
+    Row = dict[str, Any]
 
 EXAMPLE = "example: rag-eval gold stats --gold eval/gold.jsonl"
 _SHOWN = 20
 
 
+_PLAIN = ("category", "difficulty", "query_type", "multi_hop")
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("--gold", metavar="FILE", default="", help="gold set (from the gates file, else the usual)")
+    parser.add_argument(
+        "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
+    )
     parser.add_argument("--format", choices=["text", "json"], default="text", help="text (default) or json")
 
 
 def run(args: Namespace) -> int:
     """Print the counts."""
-    from rag_eval.gold.statistics import stats
-    from rag_eval.readers.gold_file import read_entries
-    from rag_eval.run.inputs import open_policy
-    from rag_eval.run.options import Options
-
     reader, policy, _ = open_policy(Options(args.gold, gates="" if args.gold else gates_path("")))
     entries = read_entries(reader, policy.gold)
     reader.ledger.stop_on_problems()
-    found = {"gold": policy.gold, **stats(entries)}
-    sys.stdout.write(_json(found) if args.format == "json" else "\n".join(_pages(found)) + "\n")
+    counts = {"gold": policy.gold, **stats(entries)}
+    sys.stdout.write(_json(counts) if args.format == "json" else "\n".join(_pages(counts)) + "\n")
     return 0
 
 
-def _json(found: dict[str, Any]) -> str:
-    from rag_eval.rendering.json_values import json_text
-
-    return json_text(found)
+def _json(counts: dict[str, Any]) -> str:
+    return json_text(counts)
 
 
-def _pages(found: dict[str, Any]) -> Iterator[str]:
-    attacks = f", {found['attacks']} safety case(s)" if found["attacks"] else ""
-    counts = f"{found['items']} items: {found['answerable']} answerable, {found['unanswerable']} unanswerable{attacks}"
-    yield log_line(f"{found['gold']}: {counts}.")
-    for name, values in found["slices"].items():
+def _pages(figures: dict[str, Any]) -> Iterator[str]:
+    attacks = f", {quantity(figures['attacks'], 'safety case')}" if figures["attacks"] else ""
+    kinds = f"{figures['answerable']} answerable, {figures['unanswerable']} unanswerable{attacks}"
+    yield log_line(f"{figures['gold']}: {quantity(figures['items'], 'item')}, {kinds}.")
+    for name, values in figures["slices"].items():
         rows = [
             [value, one["items"], one["answerable"], one["items"] - one["answerable"]] for value, one in values.items()
         ]
         yield from _table([name, "items", "answerable", "unanswerable"], rows)
-    for name, numbers in found["per_item"].items():
+    for name, numbers in figures["per_item"].items():
         yield from _table([f"{name} of an item", "items"], [[number, count] for number, count in numbers.items()])
-    spreads = {name: spread for name, spread in found["lengths"].items() if spread}
+    spreads = {name: spread for name, spread in figures["lengths"].items() if spread}
     yield from _table(
-        ["length", "least", "median", "most", "total"], [[name, *one.values()] for name, one in spreads.items()]
+        ["length", "minimum", "median", "maximum", "total"], [[name, *one.values()] for name, one in spreads.items()]
     )
-    yield from _table(["field", "items"], [[name, count] for name, count in found["fields"].items()])
+    yield from _table(["field", "items"], [[name, count] for name, count in figures["fields"].items()])
 
 
 def _table(headers: list[str], rows: list[list[Any]]) -> Iterator[str]:
@@ -68,4 +76,77 @@ def _table(headers: list[str], rows: list[list[Any]]) -> Iterator[str]:
     yield ""
     yield from map(log_line, text.split("\n"))
     if len(rows) > _SHOWN:
-        yield f"… and {len(rows) - _SHOWN} more; --format json has all."
+        yield f"… and {len(rows) - _SHOWN} more. To see all: --format json"
+
+
+def stats(entries: Sequence[tuple[Gold, Row]]) -> dict[str, Any]:
+    """The counts of a gold set, ready for JSON.
+
+    ``items``, ``answerable``, ``unanswerable`` (safety cases are in neither) and ``attacks`` are numbers; ``slices``
+    has items and answerable ones by field and value, the most first; ``per_item`` how many items have how many
+    citations and substrings; ``lengths`` least, median (the lower of two middles), most and total; ``fields`` the
+    items that have each field.
+    """
+    golds = [gold for gold, _ in entries]
+    counted = [gold for gold in golds if gold.attack is None]
+    answerable = sum(gold.answerable for gold in counted)
+    return {
+        "items": len(golds),
+        "answerable": answerable,
+        "unanswerable": len(counted) - answerable,
+        "attacks": len(golds) - len(counted),
+        "slices": _slices(entries),
+        "per_item": {
+            "gold_citations": _histogram(len(gold.citations) for gold in golds),
+            "gold_claim_substr": _histogram(len(gold.substrings) for gold in golds),
+        },
+        "lengths": {
+            "question, characters": _spread(len(gold.question) for gold in golds),
+            "question, words": _spread(len(gold.question.split()) for gold in golds),
+            "expected_answer, characters": _spread(
+                len(g.expected_answer) for g in golds if g.expected_answer is not None
+            ),
+        },
+        "fields": _ranked(Counter(name for _, row in entries for name in row)),
+    }
+
+
+def _slices(entries: Iterable[tuple[Gold, Row]]) -> dict[str, dict[str, dict[str, int]]]:
+    items: dict[str, Counter[str]] = {}
+    answerable: dict[str, Counter[str]] = {}
+    for gold, row in entries:
+        for name, value in set(_labels(row)):
+            items.setdefault(name, Counter())[value] += 1
+            answerable.setdefault(name, Counter())[value] += gold.answerable
+    order = [name for name in (*_PLAIN, "tags") if name in items]
+    order += sorted(items.keys() - set(order))
+    return {
+        name: {value: {"items": n, "answerable": answerable[name][value]} for value, n in _ranked(items[name]).items()}
+        for name in order
+    }
+
+
+def _labels(row: Row) -> Iterator[tuple[str, str]]:
+    yield from ((name, _worded(row[name])) for name in _PLAIN if name in row)
+    yield from (("tags", tag) for tag in row.get("tags", ()))
+    yield from ((f"meta.{name}", _worded(value)) for name, value in row.get("meta", {}).items())
+
+
+def _worded(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _ranked(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
+
+
+def _histogram(numbers: Iterable[int]) -> dict[str, int]:
+    return {str(number): count for number, count in sorted(Counter(numbers).items())}
+
+
+def _spread(numbers: Iterable[int]) -> dict[str, int]:
+    ordered = sorted(numbers)
+    if not ordered:
+        return {}
+    middle = ordered[(len(ordered) - 1) // 2]
+    return {"least": ordered[0], "median": middle, "most": ordered[-1], "total": sum(ordered)}

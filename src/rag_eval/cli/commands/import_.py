@@ -1,4 +1,4 @@
-"""Turn gold sets, traces and runs of other tools into files of rag-eval's own.
+"""Convert gold sets, traces and saved runs of other tools into files of rag-eval.
 
 What is kept under another name and what is left out is printed on stderr. Nothing is written if anything is wrong.
 """
@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import remark, write
-from rag_eval.errors import UsageError
-from rag_eval.importers import IMPORTERS, Importer, importer
+from rag_eval.cli.commands._shared import remark, write_data
+from rag_eval.common.escaping import quantity
+from rag_eval.errors import InputError, Problem, UsageError
+from rag_eval.importers import IMPORTERS, importer
 
 if TYPE_CHECKING:
     from rag_eval.importers._account import Account
@@ -25,6 +27,7 @@ EXAMPLES = """\
   rag-eval import auto export.json --out runs/trace.jsonl
   rag-eval import langfuse traces.jsonl --gold eval/gold.jsonl --out runs/trace.jsonl
   rag-eval import ragas samples.jsonl --out eval/gold.jsonl
+  rag-eval import langfuse --from-api --since 2026-11-01 --out runs/trace.jsonl
   rag-eval import table answers.csv --suggest-map > map.yml
   rag-eval import table answers.csv --map map.yml --out runs/trace.jsonl
 """
@@ -46,22 +49,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{parser.description}\nformats:\n  {'auto':<{width}}  recognises the format of the file\n{known}"
     )
     parser.add_argument("format", metavar="FORMAT", help="one of the formats above, or auto")
-    parser.add_argument("files", metavar="FILE", nargs="+", help="the files to read")
-    parser.add_argument("--out", metavar="FILE", default="-", help="where to write it (default: stdout)")
+    parser.add_argument("files", metavar="FILE", nargs="*", help="the files to read")
+    parser.add_argument("--out", metavar="FILE", default="-", help="output file (default: stdout)")
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
-    parser.add_argument("--quiet", action="store_true", help="do not print what became of the fields")
+    parser.add_argument("--quiet", action="store_true", help="do not list renamed and dropped fields")
     parser.add_argument(
-        "--as", dest="kind", choices=("trace", "gold"), default="trace", help="with auto: what to make of it"
+        "--as", dest="kind", choices=("trace", "gold"), default="trace", help="with auto: what to write"
     )
     parser.add_argument("--gold", metavar="FILE", default="", help="pair traces with the questions of this gold set")
     for name, text in _POINTERS.items():
         parser.add_argument(f"--{name}", metavar="POINTER", type=_pointer, default=None, help=f"JSON Pointer: {text}")
     parser.add_argument(
+        "--by-text",
+        action="store_true",
+        help="identify chunks by their text, as gold sets of texts do (Ragas, LangSmith)",
+    )
+    parser.add_argument(
         "--citations", metavar="FORM", choices=("none", "brackets", "numbers"), default="none",
         help="how answers cite: brackets ([id]), numbers ([1]) or none (default)",
     )  # fmt: skip
-    parser.add_argument("--run", metavar="NAME", default="", help="the name of the run, in every row")
-    parser.add_argument("--retriever", metavar="NAME", default="", help="the span whose output is what was retrieved")
+    parser.add_argument("--run", metavar="NAME", default="", help="name of the run in every row")
+    parser.add_argument("--retriever", metavar="NAME", default="", help="the span whose output is the retrieved chunks")
     parser.add_argument(
         "--unanswerable", metavar="TEXT", action="append", default=[],
         help="an expected answer that means: not answerable (gold; repeatable)",
@@ -69,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since", metavar="TIME", type=_time, default=None, help="only traces from this time (ISO 8601)"
     )
+    parser.add_argument("--until", metavar="TIME", type=_time, default=None, help="only traces before this time")
     parser.add_argument("--last-only", action="store_true", help="only the last trace of each question")
     parser.add_argument("--turns", choices=("last",), default="", help="read the last turn of each conversation")
     parser.add_argument("--keep-empty", action="store_true", help=argparse.SUPPRESS)  # which is now the only way
@@ -78,40 +87,124 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--corpus", metavar="FILE", default="", help="chunk texts of a TREC run: BEIR's corpus.jsonl")
     parser.add_argument("--map", metavar="FILE", default="", help="table: YAML file that maps fields")
     parser.add_argument("--suggest-map", action="store_true", help="table: print a first map of the file")
+    live = parser.add_argument_group("live sources (langfuse, langsmith, phoenix)")
+    live.add_argument("--from-api", action="store_true", help="fetch the traces; keys come from the environment")
+    live.add_argument("--project", metavar="NAME", default="", help="LangSmith, Phoenix: name or id of the project")
+    live.add_argument(
+        "--save",
+        metavar="FILE",
+        default="",
+        help="save the replies of the API (default: OUT.FORMAT.jsonl next to --out)",
+    )
+    live.add_argument(
+        "--max-records",
+        metavar="N",
+        type=_positive,
+        default=100_000,
+        help="maximum number of spans to fetch (default: 100000)",
+    )
+    live.add_argument(
+        "--timeout", metavar="SECONDS", type=_positive, default=60, help="time limit of each page (default: 60)"
+    )
+    live.add_argument(
+        "--retries", metavar="N", type=_positive, default=5, help="attempts after status 429 or 5xx (default: 5)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write what was made of the files. InputError with every problem if they cannot be read."""
+    """Convert the files and write the result. Raise InputError with every problem."""
     from rag_eval.importers._account import Account
-    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
 
-    reader, account = Reader(Ledger()), Account()
+    reader, account = Reader(ProblemCollector()), Account()
+    if args.from_api:
+        _check_live(args)
+    elif not args.files:
+        raise UsageError(f"no file is named. Name the FILE to import{_or_fetch(args.format)}")
     name = _recognised(reader, args.files[0], args.kind) if args.format == "auto" else args.format
     form = importer(name)
     if form.files and len(args.files) != form.files:
-        raise UsageError(f"{name} takes {form.takes}: {form.files} FILE, not {len(args.files)}")
-    if args.out != "-" and os.path.lexists(args.out) and not args.force:
-        raise UsageError(f"{args.out} exists. Name another file, or overwrite it with --force")
+        fix = f"Write: rag-eval import {name} {form.takes}"
+        raise UsageError(f"{name} takes {quantity(form.files, 'path')}, not {len(args.files)}. {fix}")
+    for path in (args.out, args.save):
+        if path not in ("", "-") and os.path.lexists(path) and not args.force:
+            raise UsageError(f"{path} already exists. Name another file, or overwrite it with --force")
+    if args.from_api:
+        _fetch(args)
     if name == "table" and (args.suggest_map or not args.map):
         return _suggest(reader, args.files[0], asked=args.suggest_map)
-    text, rows = _converted(reader, name, form, args, account)
-    reader.ledger.stop_on_problems()
+    fields: set[str] = set()
+    lines = _lines(reader, name, args, account, fields)
     if args.out == "-":
-        sys.stdout.write(text)
+        sys.stdout.write(b"".join(lines).decode())
     else:
-        write(Path(args.out), text)
-    coverage = _coverage(rows) if form.gives == "trace" else []
+        write_data(Path(args.out), lines)
+    coverage = _coverage(fields) if form.gives == "trace" else []
     remark([*account.lines(), *reader.ledger.notes, *coverage], quiet=args.quiet)
     return 0
 
 
-def _converted(
-    reader: Reader, name: str, form: Importer, args: argparse.Namespace, account: Account
-) -> tuple[str, list[dict[str, Any]]]:
-    """The text of the file to write, and its rows."""
-    import json
+def _or_fetch(name: str) -> str:
+    from rag_eval.collecting.live import SOURCES
 
+    return f", or fetch it: rag-eval import {name} --from-api --since TIME" if name in SOURCES else ""
+
+
+def _check_live(args: argparse.Namespace) -> None:
+    """Check the options of a live source, and name the file for what it replies."""
+    from rag_eval.collecting.live import SOURCES
+
+    out = Path(args.out)
+    args.save = args.save or str(out.with_name(f"{out.stem}.{args.format}.jsonl"))
+    wrong = (
+        (args.format not in SOURCES, f"{args.format} has no --from-api. Use it with one of: {', '.join(SOURCES)}"),
+        (bool(args.files), "--from-api and FILE cannot be used together. Remove one of them."),
+        (args.since is None, "--from-api needs a start time. Write: --since 2026-01-31"),
+        (args.out == "-", "--from-api saves the replies of the API next to the result. Add --out FILE"),
+        (
+            out.absolute() == Path(args.save).absolute(),
+            "--save and --out name the same file. Name another file for --save.",
+        ),
+    )
+    for is_wrong, message in wrong:
+        if is_wrong:
+            raise UsageError(message)
+    args.files = [args.save]
+
+
+def _fetch(args: argparse.Namespace) -> None:
+    """Write the pages of a live source to ``args.save``."""
+    from datetime import UTC, datetime
+
+    from rag_eval.collecting.live import Request, fetch
+    from rag_eval.importers.unwrap import nanoseconds
+
+    since, until = (
+        datetime.fromtimestamp((nanoseconds(text) or 0) / 1e9, UTC) if text else None
+        for text in (args.since, args.until)
+    )
+    request = Request(args.project, since or datetime.now(UTC), until, args.max_records, args.timeout, args.retries - 1)
+    shown = ""
+
+    def report(text: str) -> None:
+        nonlocal shown
+        if sys.stderr.isatty() and not args.quiet:
+            shown = text
+            sys.stderr.write(f"\r{text}")
+            sys.stderr.flush()
+
+    write_data(Path(args.save), fetch(args.format, request, report, lambda line: remark([line], quiet=args.quiet)))
+    if shown:
+        sys.stderr.write("\n")
+    repeat = f"rag-eval import {args.format} {shlex.quote(args.save)} --since {args.since}"
+    until_too = f" --until {args.until}" if args.until else ""
+    remark([f"saved the replies in {args.save}. To repeat this import: {repeat}{until_too}"], quiet=args.quiet)
+
+
+def _lines(reader: Reader, name: str, args: argparse.Namespace, account: Account, fields: set[str]) -> Iterator[bytes]:
+    """Yield the lines of the file to write, and add the fields of its rows to ``fields``; InputError ends it."""
+    form = IMPORTERS[name]
     if form.gives == "report":
         from rag_eval.importers import report_of
         from rag_eval.readers.import_inputs import Files
@@ -120,14 +213,41 @@ def _converted(
         report = report_of(name, Files(reader, args.files), account)
         text = render(report, "json") if report else ""
         _validate_report(reader, args.files[-1], text)
-        return text, []
+        reader.ledger.stop_on_problems()
+        yield text.encode()
+        return
+    from rag_eval.common.progress import watch
     from rag_eval.readers.imported_rows import imported
 
-    options = (_options(reader, args),) if form.function else ()
-    more = (_field_map(reader, args.map),) if name == "table" else ()
+    options: list[Any] = [_options(reader, args)] if form.function else []
+    options += [_field_map(reader, args.map)] if name == "table" else []
     reader.ledger.stop_on_problems()
-    text = imported(reader, name, args.files, account, *options, *more)
-    return text, [json.loads(line) for line in text.splitlines()] if form.gives == "trace" else []
+    progress = watch(quiet=args.quiet)
+    progress.begin(sum(path.stat().st_size for path in map(Path, args.files) if path.is_file()))
+    try:
+        for row, line in imported(reader, name, args.files, account, options, progress):
+            fields.update(_fields(row))
+            yield line
+    except InputError as error:
+        raise InputError([*_other_tools(reader, name, args.files), *error.problems], error.more) from None
+    finally:
+        progress.end()
+
+
+def _other_tools(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[Problem]:
+    """Yield a problem for each file that looks like the export of another tool than was named."""
+    from rag_eval.importers.detect import detect
+
+    for path in paths if IMPORTERS[name].function else ():
+        source = reader.open(path)
+        if source is None:
+            continue
+        with source:
+            form = detect(source.head)
+        other = form.trace or form.gold if form else ""
+        if form and IMPORTERS[other].module not in (IMPORTERS[name].module, "table"):
+            hint = f"Import it with: rag-eval import {other} {path}"
+            yield Problem(path, 0, "", f"looks like the export of another tool: it has {form.why}", hint)
 
 
 def _options(reader: Reader, args: argparse.Namespace) -> Options:
@@ -135,13 +255,15 @@ def _options(reader: Reader, args: argparse.Namespace) -> Options:
     from rag_eval.readers.gold_file import read_gold
 
     questions: dict[str, list[str]] = {}
-    if args.gold:
-        for qid, item in read_gold(reader, args.gold).items():
-            questions.setdefault(item.question, []).append(qid)
+    turns: dict[tuple[str, int], str] = {}
+    for qid, item in read_gold(reader, args.gold).items() if args.gold else ():
+        questions.setdefault(item.question, []).append(qid)
+        if item.conversation is not None and item.turn is not None:
+            turns[item.conversation, int(item.turn)] = qid
     stated = ((name, getattr(args, name, None)) for name in Options.__dataclass_fields__)
     given: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in stated if one}
     qids = frozenset(qid for same in questions.values() for qid in same)
-    return Options(questions if args.gold else None, qids, **given)
+    return Options(questions if args.gold else None, qids, turns, **given)
 
 
 def _recognised(reader: Reader, path: str, kind: str) -> str:
@@ -159,7 +281,7 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
         hint = (
             f"Name the format ({', '.join(IMPORTERS)}), or map its fields: rag-eval import table {path} --suggest-map"
         )
-        raise UsageError(f"{path} is in no format that is recognised. {hint}")
+        raise UsageError(f"{path} has no known format. {hint}")
     other = form.gold if name == form.trace else form.trace
     also = f" (--as {IMPORTERS[other].gives} reads it as {other})" if other else ""
     print(f"{path} is read as {name}: it has {form.why}{also}", file=sys.stderr)
@@ -181,7 +303,7 @@ def _suggest(reader: Reader, path: str, *, asked: bool) -> int:
     lines = [f"{field}: {_yaml(known[field])}" if field in known else f"# {field}:" for field in FIELDS]
     columns = ", ".join(names[:40])
     sys.stdout.write(
-        f"# Fields of {path}: {columns}\n# A value is a name of those, or a JSON Pointer such as /metadata/id.\n"
+        f"# Fields of {path}: {columns}\n# A value is one of these names, or a JSON Pointer such as /metadata/id.\n"
     )
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
@@ -201,8 +323,8 @@ def _field_map(reader: Reader, path: str) -> dict[str, str]:
 
     fields: dict[str, Any] = {}
     try:
-        found = parse((Files(reader, [path]).data(path) or b"").decode()).value
-        fields = found if isinstance(found, dict) else {}
+        content = parse((Files(reader, [path]).data(path) or b"").decode()).value
+        fields = content if isinstance(content, dict) else {}
     except YamlError as error:
         reader.ledger.problem(path, error.line, f"column {error.column}", error.message, error.hint)
     except UnicodeDecodeError:
@@ -210,24 +332,31 @@ def _field_map(reader: Reader, path: str) -> dict[str, str]:
     reader.ledger.stop_on_problems()
     for field, value in fields.items():
         if field not in FIELDS:
-            reader.ledger.problem(path, 0, f"/{field}", "is no field of a map", f"Known fields: {', '.join(FIELDS)}.")
+            reader.ledger.problem(
+                path, 0, f"/{field}", "is not a field of the map", f"Known fields: {', '.join(FIELDS)}."
+            )
         elif not isinstance(value, str):
-            reader.ledger.problem(path, 0, f"/{field}", "is no name", "Write the name of a column, or a JSON Pointer.")
+            reader.ledger.problem(
+                path, 0, f"/{field}", "is not a name", "Write the name of a column, or a JSON Pointer."
+            )
     if "answer" not in fields and "error" not in fields:
-        reader.ledger.problem(path, 0, "", "maps no answer", "Say which field holds it: answer: NAME")
+        reader.ledger.problem(path, 0, "", "does not map the answer", "Add the field that has it: answer: NAME")
     reader.ledger.stop_on_problems()
     return fields
 
 
-def _coverage(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Which metrics the traces give, and which fields would give more."""
+def _fields(row: dict[str, Any]) -> Iterator[str]:
+    """Yield the fields of a trace row, as metrics name what they need."""
+    yield from (f"trace.{name}" for name in row)
+    yield from {f"trace.chunks.{name}" for chunk in row.get("chunks", ()) for name in chunk}
+    if "citations" in row.get("answer_json", row):
+        yield "trace.citations"
+
+
+def _coverage(fields: set[str]) -> list[str]:
+    """List the metrics that the traces give, and the fields that would give more."""
     from rag_eval.metrics import METRICS
 
-    if not rows:
-        return []
-    fields = {f"trace.{name}" for row in rows for name in row}
-    fields |= {f"trace.chunks.{name}" for row in rows for chunk in row.get("chunks", ()) for name in chunk}
-    fields |= {"trace.citations" for row in rows if "citations" in row.get("answer_json", row)}
     lacking: dict[str, list[str]] = {}
     given: dict[str, None] = {}
     for metric in METRICS.values():
@@ -236,7 +365,7 @@ def _coverage(rows: Sequence[dict[str, Any]]) -> list[str]:
             lacking.setdefault(" and ".join(missing), []).append(metric.name)
         elif metric.level == "case" and metric.perspective != "judge":
             given[metric.perspective] = None
-    lines = [f"metrics that these traces give: {', '.join(given)}"]
+    lines = [f"metrics that apply to these traces: {', '.join(given)}"]
     for field, metrics in lacking.items():
         named = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
         lines.append(f"to get {named}: record {field.replace('trace.', '')}")
@@ -256,14 +385,20 @@ def _validate_report(reader: Reader, path: str, text: str) -> None:
 def _pointer(text: str) -> str:
     if not text.startswith("/"):
         raise argparse.ArgumentTypeError(
-            f"'{text[:40]}' is no JSON Pointer: it begins with /, such as /metadata/{text}"
+            f"'{text[:40]}' is not a JSON Pointer. It begins with /, such as /metadata/{text}"
         )
     return text
 
 
 def _time(text: str) -> str:
-    from rag_eval.importers.conversion import nanoseconds
+    from rag_eval.importers.unwrap import nanoseconds
 
     if nanoseconds(text) is None and nanoseconds(f"{text}T00:00:00") is None:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time. Write ISO 8601: 2026-01-31 or 2026-01-31T12:00:00Z")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time. Write ISO 8601: 2026-01-31 or 2026-01-31T12:00:00Z")
     return text if nanoseconds(text) is not None else f"{text}T00:00:00"
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 10**9:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from 1")
+    return int(text)

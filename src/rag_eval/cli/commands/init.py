@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -13,74 +14,152 @@ from rag_eval.common.paths import GATES_FILES
 EXAMPLES = """\
   rag-eval init
   rag-eval init --preset starter
-  rag-eval init --preset enterprise
+  rag-eval init --preset enterprise --signoff
+  rag-eval init --collect url
+  rag-eval init --from langfuse
 """
 PRESETS = {
-    "reference": "the reference scorer's gates",
-    "starter": "those of a first pipeline",
-    "enterprise": "a gate or more in every perspective",
+    "reference": "four gates on precision, citations and refusals, and retrieval as a warning",
+    "starter": "gates for a first pipeline",
+    "enterprise": "at least one gate in every metric group",
 }
+COLLECT = {
+    "url": ("http://localhost:8000", "a server"),
+    "exec": ("'python eval/answer.py'", "a command"),
+    "python": ("eval.answer:answer", "a Python function"),
+}
+"""How ``rag-eval collect`` reaches the system: what it is called with in the files, and what that is."""
+TOOLS = {
+    "langfuse": ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"),
+    "langsmith": ("LANGSMITH_API_KEY",),
+    "phoenix": ("PHOENIX_API_KEY",),
+}
+"""The tools that ``rag-eval import`` fetches traces from, and the environment variables of their keys."""
 _TEMPLATES = Path(__file__).parents[2] / "templates"
 _SAMPLE = "runs/trace.jsonl"
 _NEXT = """\
 Next:
   1. Score the sample answers: rag-eval score
   2. Replace the three questions of eval/gold.jsonl with your own. Include some that your documents do not answer.
-  3. Call your own system in eval/write_traces.py, then: python eval/write_traces.py && rag-eval score
+     Then: rag-eval validate eval/gold.jsonl
+  3. {answer}
 """
+_WRITTEN = "Call your own system in eval/write_traces.py, then: python eval/write_traces.py && rag-eval score"
+_START = """\
+      # Start your system here, for example: - run: docker compose up --wait
+"""
+_ANSWER = """\
+      # Let your system answer the questions of eval/gold.jsonl here. It sends its traces to the tool.
+"""
+_STEPS = re.compile(r"(?m)^      # Let your system answer.*\n      # - run: .*\n")
+_ACTION = re.compile(r"(?m)uses: (\S+)@(\S+)\s*\Z")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     text = "; ".join(f"{name}: {words}" for name, words in PRESETS.items())
     parser.add_argument("--preset", choices=PRESETS, default="reference", help=f"{text} (default: reference)")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--collect",
+        choices=COLLECT,
+        default="",
+        help="write a workflow that asks your system: a server, a command or a Python function",
+    )
+    source.add_argument(
+        "--from", dest="tool", choices=TOOLS, default="", help="write a workflow that fetches the traces of this tool"
+    )
+    parser.add_argument("--signoff", action="store_true", help="add the hook that requires a sign-off of gold changes")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files that do not exist yet."""
     below = _below_a_root()
     questions_exist = os.path.lexists("eval/gold.jsonl")
-    for target, template in files(args.preset).items():
+    source = args.collect or args.tool
+    for target, template in files(args.preset, source).items():
         if below and target.startswith("."):
-            sys.stdout.write(f"left   {target}  (nobody reads it below the root of the repository: docs/several.md)\n")
+            sys.stdout.write(f"left   {target}  (it works only in the root of the repository: docs/several.md)\n")
             continue
         path = Path(_standing(target))
         there = path.exists() or path.is_symlink()
         if target == _SAMPLE and questions_exist and not there:
-            sys.stdout.write(f"left   {target}  (the sample answers other questions than your eval/gold.jsonl)\n")
+            sys.stdout.write(f"left   {target}  (it would not answer the questions of your eval/gold.jsonl)\n")
             continue
         if not there:
-            write(path, (_TEMPLATES / template).read_text(encoding="utf-8"))
-        aside = _advice(path) if there and target.startswith(".") else ""
-        sys.stdout.write(f"{'kept ' if there else 'wrote'}  {path}{aside}\n")
-    sys.stdout.write("\n" + _NEXT)
+            text = (_TEMPLATES / template).read_text(encoding="utf-8")
+            if source and template == "workflow.yml":
+                text = _collecting(text, source)
+            if args.signoff and template == "pre-commit.yaml":
+                text += "      - id: rag-eval-gold-signoff\n"
+            write(path, text)
+        advice = _advice(path) if there and target.startswith(".") else ""
+        sys.stdout.write(f"{'kept ' if there else 'wrote'}  {path}{advice}\n")
+    sys.stdout.write("\n" + _NEXT.format(answer=_answering(source)))
     return 0
 
 
+def _collecting(workflow: str, origin: str) -> str:
+    """Return the workflow with steps that collect or fetch the answers in its first job."""
+    repository, ref = _ACTION.findall(workflow)[0]
+    extra = "[collect]" if origin == "url" or origin in TOOLS else ""
+    source = f"git+https://github.com/{repository}@{ref}"
+    keys = "".join(f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in TOOLS.get(origin, ()))
+    steps = f"""\
+{_ANSWER if keys else _START if origin == "url" else ""}      - uses: actions/setup-python@v6
+        with:
+          python-version: "3.12"
+      - run: pip install "rag-eval-action{extra} @ {source}"
+      - run: {_command(origin)}
+"""
+    steps += f"        env:\n{keys}" if keys else ""
+    return _STEPS.sub(lambda _: steps, workflow)
+
+
+def _command(source: str) -> str:
+    """Return the command that gets the traces."""
+    if source in TOOLS:
+        return f"rag-eval import {source} --from-api --gold eval/gold.jsonl --out {_SAMPLE}"
+    return f"rag-eval collect --{source} {COLLECT[source][0]}"
+
+
+def _answering(source: str) -> str:
+    """Return how the user's system comes to answer the questions."""
+    if not source:
+        return _WRITTEN
+    first = {"url": "Start your system"}.get(source, "Call your own system in eval/answer.py")
+    if source in TOOLS:
+        first = f"Set {' and '.join(TOOLS[source])}"
+    return f"{first}, then: {_command(source)} --force && rag-eval score"
+
+
 def _below_a_root() -> bool:
-    """Whether this is a folder in a repository, and not the root of one, where workflows and hooks are read."""
+    """Return whether the folder is in a repository but not its root, where workflows and hooks must be."""
     here = Path.cwd()
     return not (here / ".git").exists() and any((folder / ".git").exists() for folder in here.parents)
 
 
 def _standing(target: str) -> str:
-    """``target``, or the gates file that stands there under the other usual name."""
+    """Return ``target``, or the existing gates file under the other usual name."""
     names = GATES_FILES if target in GATES_FILES else ()
     return next((name for name in names if os.path.lexists(name)), target)
 
 
 def _advice(path: Path) -> str:
-    """What to do about a configuration that stood there already."""
+    """Return advice on a configuration file that already existed."""
     known = path.is_file() and b"rag-eval" in path.read_bytes()
     return "" if known else "  (it does not name rag-eval yet: the README shows the entry to add)"
 
 
-def files(preset: str) -> dict[str, str]:
-    """Template by the path that it is written to."""
+def files(preset: str, source: str = "") -> dict[str, str]:
+    """Return the template by the path that it is written to; ``way`` is how the traces are got."""
+    asked = {"eval/answer.py": "answer.py"} if source in ("exec", "python") else {}
+    if not source:
+        asked = {"eval/write_traces.py": "write_traces.py"}
     return {
         "eval/gold.jsonl": "gold.jsonl",
         "eval-gates.yml": f"gates-{preset}.yml",
-        "eval/write_traces.py": "write_traces.py",
+        **asked,
         _SAMPLE: "trace.jsonl",
         "runs/.gitignore": "gitignore",
         ".github/workflows/rag-eval.yml": "workflow.yml",

@@ -10,11 +10,13 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_inputs, gates_path, write
+from rag_eval.cli.commands._shared import add_inputs, file_bytes, gates_path, remark, write
 from rag_eval.cli.commands.collect import add_pace, progress
+from rag_eval.common.escaping import quantity
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,35 +30,63 @@ EXAMPLES = """\
   rag-eval judge --model gpt-4o-2024-08-06
   rag-eval judge --base-url http://localhost:11434/v1 --model qwen2.5:14b --concurrency 1
   rag-eval judge --model gpt-4o-2024-08-06 --prompt eval/judge-prompt.txt
+  rag-eval judge calibrate --labels eval/humans.csv
 """
+COMMANDS = {
+    "calibrate": "measure how far people agree with recorded verdicts",
+    "spot-check": "draw answers for people to grade, and record their grades",
+    "repeat": "ask again, and measure by how much the judge's own grades differ",
+}
 USUAL_VERDICTS = "eval/verdicts.jsonl"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+def add_arguments(parser: argparse.ArgumentParser, rest: Sequence[str] = ()) -> None:
+    """Add the options of asking, and the sub-commands; only one of these if ``rest`` begins with it."""
+    chosen = [name for name in rest[:1] if name in COMMANDS]
+    commands = parser.add_subparsers(
+        prog="rag-eval judge", dest="judge_command", metavar="COMMAND", required=bool(chosen)
+    )
+    for name in chosen or COMMANDS:
+        if rest and COMMANDS.keys().isdisjoint(rest):
+            commands.add_parser(name, help=COMMANDS[name])
+            continue
+        module = import_module(f"rag_eval.cli.commands.judge_{name.replace('-', '_')}")
+        command = commands.add_parser(name, help=COMMANDS[name], description=module.__doc__, epilog=module.EXAMPLE)
+        module.add_arguments(command)
+    if chosen:
+        return
     add_asking(parser)
     parser.add_argument(
-        "--out", metavar="FILE", default="", help=f"verdicts (from the gates file, else {USUAL_VERDICTS})"
+        "--out", metavar="FILE", default="", help=f"verdicts (default: from the gates file, or {USUAL_VERDICTS})"
     )
-    parser.add_argument("--prune", action="store_true", help="remove verdicts on what the traces no longer say")
+    parser.add_argument("--prune", action="store_true", help="remove verdicts on answers that changed")
 
 
 def add_asking(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that ask the judge."""
     add_inputs(parser)
     parser.add_argument(
-        "--base-url", metavar="URL", default="https://api.openai.com/v1", help="OpenAI-compatible endpoint (OpenAI's)"
+        "--base-url",
+        metavar="URL",
+        default="https://api.openai.com/v1",
+        help="OpenAI-compatible endpoint (default: OpenAI's)",
     )
-    parser.add_argument("--model", metavar="NAME", default="", help="a pinned version of a model (from the gates file)")
     parser.add_argument(
-        "--prompt", metavar="FILE", default="", help="prompt with {rubric} and {input} (the packaged one)"
+        "--model", metavar="NAME", default="", help="a pinned version of a model (default: from the gates file)"
     )
-    parser.add_argument("--rubric", metavar="FILE", default="", help="rubric (the packaged one)")
+    parser.add_argument(
+        "--prompt", metavar="FILE", default="", help="prompt with {rubric} and {input} (default: the packaged one)"
+    )
+    parser.add_argument("--rubric", metavar="FILE", default="", help="rubric (default: the packaged one)")
     add_pace(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask for the verdicts that are missing, and write the file; 1 if some could not be had."""
+    """Ask for the verdicts that are missing, and write the file; 1 if some could not be had. Or run a sub-command."""
+    if args.judge_command:
+        module = import_module(f"rag_eval.cli.commands.judge_{args.judge_command.replace('-', '_')}")
+        code: int = module.run(args)
+        return code
     from rag_eval.contract.verdict import verdict_hash
     from rag_eval.llm_judge.asking import merged
 
@@ -69,7 +99,8 @@ def run(args: argparse.Namespace) -> int:
         rows = [row for row in rows if row["hash"] in texts]
     known = {row["hash"] for row in rows if "error" not in row}
     todo = [(name, text) for name, text in texts.items() if name not in known]
-    print(f"{len(texts)} answers to judge, {len(todo)} without a verdict of {judge.model}", file=sys.stderr)
+    count = quantity(len(texts), "answer")
+    remark([f"{count} to judge, {len(todo)} without a verdict of {judge.model}"], quiet=False)
     answers: dict[str, Row] = {}
     try:
         ask(args, judge, todo, policy, answers, out)
@@ -87,14 +118,13 @@ def judged(args: argparse.Namespace) -> tuple[Policy, list[Question]]:
     from rag_eval.common.digests import Digests
     from rag_eval.llm_judge.asking import Question
     from rag_eval.readers.gold_file import read_gold
-    from rag_eval.readers.limits import Limits
-    from rag_eval.readers.problems import Ledger
-    from rag_eval.readers.source import Reader
-    from rag_eval.run.inputs import paired_traces, policy_in
+    from rag_eval.readers.problems import ProblemCollector
+    from rag_eval.readers.source import Limits, Reader
+    from rag_eval.run.inputs import paired_traces, read_gates_policy
     from rag_eval.run.options import Options
 
-    options, reader = Options(args.gold, args.trace, gates_path(args.gates)), Reader(Ledger())
-    policy = policy_in(reader, options, Digests())
+    options, reader = Options(args.gold, args.trace, gates_path(args.gates)), Reader(ProblemCollector())
+    policy = read_gates_policy(reader, options, Digests())
     reader = reader._replace(limits=Limits(**policy.limits))
     golds = read_gold(reader, args.gold or policy.gold)
     last = {
@@ -106,32 +136,37 @@ def judged(args: argparse.Namespace) -> tuple[Policy, list[Question]]:
         (qid, run, Case(golds[qid], last[qid, run], policy.settings))
         for qid, run in sorted(last, key=lambda one: (one[1], order[one[0]]))
     ]
-    return policy, [Question(qid, run, case.judged_input) for qid, run, case in cases if case.judged_input is not None]
+    return policy, [
+        Question(qid, run, shown, case.is_answerable) for qid, run, case in cases if (shown := case.judged_input)
+    ]
 
 
 def judge_of(args: argparse.Namespace, policy: Policy) -> tuple[Prompt, Judge]:
     """Return the prompt and the judge that the options and the gates file name."""
-    from rag_eval.llm_judge.asking import Prompt
-
     model = args.model or policy.judge.model
     if not model:
-        raise UsageError("no model is named. Write --model NAME, or judge: {model: NAME, …} in the gates file")
-    try:
-        prompt = Prompt.read(args.prompt, args.rubric)
-    except OSError as error:
-        raise UsageError(f"{error.filename}: {(error.strerror or 'cannot be read').lower()}. Check the path") from None
-    except UnicodeDecodeError:
-        raise UsageError("prompt or rubric is not UTF-8. Save it as UTF-8") from None
+        raise UsageError("no model is named. Add --model NAME, or write judge: {model: NAME, …} into the gates file")
+    prompt = prompt_of(args.prompt, args.rubric)
     return prompt, prompt.judge(model)
+
+
+def prompt_of(prompt: str, rubric: str) -> Prompt:
+    """Return the packaged prompt and rubric, or the files named in place of them."""
+    from rag_eval.llm_judge.asking import Prompt
+
+    try:
+        return Prompt.of(*(file_bytes(path).decode("utf-8") if path else None for path in (prompt, rubric)))
+    except UnicodeDecodeError:
+        raise UsageError("the prompt or the rubric is not UTF-8. Save it as UTF-8.") from None
 
 
 def recorded(path: Path) -> list[Row]:
     """Return the rows of a verdict file; InputError if one contradicts itself."""
-    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
     from rag_eval.readers.verdict_file import read_verdicts
 
-    reader = Reader(Ledger())
+    reader = Reader(ProblemCollector())
     rows = {row["hash"]: row for row, _ in read_verdicts(reader, str(path))}
     reader.ledger.stop_on_problems()
     return list(rows.values())
@@ -164,23 +199,26 @@ def ask(
 
 def _print_summary(out: Path, rows: Sequence[Row], wanted: Any, policy: Policy, judge: Judge) -> int:
     """Print what was recorded; 1 if verdicts are missing."""
-    own = [row for row in rows if row["hash"] in wanted]
-    failed = [row for row in own if "error" in row]
-    usage = [row.get("usage", {}) for row in own]
+    current = [row for row in rows if row["hash"] in wanted]
+    failed = [row for row in current if "error" in row]
+    usage = [row.get("usage", {}) for row in current]
     tokens = sum(one.get("input_tokens", 0) + one.get("output_tokens", 0) for one in usage)
     cost = sum(one.get("cost_usd", 0) for one in usage)
     print(
-        f"{out}: {len(own) - len(failed)} of {len(wanted)} verdicts, {tokens} tokens, {cost:.4f} USD", file=sys.stderr
+        f"{out}: {len(current) - len(failed)} of {len(wanted)} verdicts, {tokens} tokens, {cost:.4f} USD",
+        file=sys.stderr,
     )
     others = sorted({one["model"] for one in usage if one.get("model", judge.model) != judge.model})
     if others:
-        print(
-            f"{judge.model} was asked and {', '.join(others)} replied: name that version with --model", file=sys.stderr
-        )
+        fix = f"Name that version: --model {others[0]}"
+        remark([f"{judge.model} was asked, but {', '.join(others)} replied. {fix}"], quiet=False)
     if policy.judge != judge:
         block = "".join(f"\n  {name}: {json.dumps(value)}" for name, value in judge._asdict().items())
-        print(f"score these verdicts with, in eval-gates.yml:\nverdicts: {out}\njudge:{block}", file=sys.stderr)
+        print(
+            f"to score with these verdicts, write into eval-gates.yml:\nverdicts: {out}\njudge:{block}", file=sys.stderr
+        )
     if failed:
         first = failed[0]
-        print(f"{len(failed)} failed; {first['qid']}: {first['error']}. Run the same command again", file=sys.stderr)
-    return 1 if failed or len(own) < len(wanted) else 0
+        error = f"{first['qid']}: {first['error'].rstrip('.')}"
+        remark([f"{len(failed)} failed. The first is {error}. Run the same command again."], quiet=False)
+    return 1 if failed or len(current) < len(wanted) else 0

@@ -1,18 +1,31 @@
-"""List the metrics: which apply to the files at hand, and which fields would switch the others on."""
+"""List the metrics: which ones apply to your files, and which fields would enable the others."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.cli.commands._shared import add_inputs, gates_path, held_stdin, names, uncollected
+from rag_eval.cli.commands._shared import add_inputs, gates_path, names, stdin_contents, uncollected
+from rag_eval.contract import OPTIONAL
+from rag_eval.gates.selection import selected_gates
+from rag_eval.metrics import METRICS, perspectives_of
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.rendering import markdown_writer, phrases, terminal
+from rag_eval.rendering.blocks import Section
+from rag_eval.rendering.json_values import json_text
+from rag_eval.run.inputs import open_policy, paired_traces, read_run_json, select_measures
+from rag_eval.run.options import Options
+from rag_eval.scoring.case_scorer import metric_scorer
 
 if TYPE_CHECKING:
-    from rag_eval.gates.coverage import Covered, Field
-    from rag_eval.rendering.section_writer import Section
-    from rag_eval.run.options import Options
+    from rag_eval.contract import Gold, Trace
+    from rag_eval.gates.policy import Policy
+    from rag_eval.metrics import Metric
+    from rag_eval.scoring.scorecard import Scorecard
 
 EXAMPLES = """\
   rag-eval metrics
@@ -21,7 +34,10 @@ EXAMPLES = """\
 """
 FORMATS = ("table", "markdown", "json")
 _NAMED, _WIDTH = 12, 70
-_IDLE = "They need no field that is missing, but cases or settings of a kind (rag-eval explain NAME):"
+_IDLE = "These metrics have all their fields, but no case to score (rag-eval explain NAME):"
+
+
+_WITHIN = "trace.chunks."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,29 +51,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what applies to the files where there are some, else a table of METRICS."""
-    from rag_eval.metrics import perspectives_of
-    from rag_eval.run.options import Options
-
     perspectives = perspectives_of(args.perspective)
-    held = held_stdin(args)
+    contents = stdin_contents(args)
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
-    options = Options(*inputs, perspectives=perspectives, held=held)
+    options = Options(*inputs, perspectives=perspectives, contents=contents)
     with uncollected():
-        known = _known(options, asked=bool(args.gold or args.trace))
+        known = _known(options, is_required=bool(args.gold or args.trace))
     if args.format == "json":
-        from rag_eval.rendering.json_values import json_text
-
         sys.stdout.write(json_text(_as_json(perspectives, known)))
         return 0
-    from rag_eval.rendering.section_writer import marked, plain
-
     sections = _listing(perspectives, args.format) if known is None else _sections(known, args.format)
-    sys.stdout.write((plain if args.format == "table" else marked)(sections))
+    sys.stdout.write((terminal if args.format == "table" else markdown_writer).written(sections))
     return 0
 
 
 class _Known(NamedTuple):
-    """What was found in the files."""
+    """The fields in the files."""
 
     gold: str
     trace: str
@@ -65,22 +74,17 @@ class _Known(NamedTuple):
     fields: dict[str, Field]
 
 
-def _known(options: Options, *, asked: bool) -> _Known | None:
-    """What the files say; None where there are none in the usual places and none was ``asked`` for.
+def _known(options: Options, *, is_required: bool) -> _Known | None:
+    """Return the fields in the files; None if no files are in the usual places and none ``is_required``.
 
     Gold is read whole, traces are a stream. InputError where they cannot be read.
     """
-    from rag_eval.gates.coverage import Presence, covered
-    from rag_eval.readers.gold_file import read_gold
-    from rag_eval.run.inputs import open_policy, paired_traces, read_run_json, wanted
-    from rag_eval.scoring.case_scorer import metric_scorer
-
     reader, policy, digests = open_policy(options)
-    if not asked and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):
+    if not is_required and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):
         return None
     golds = read_gold(reader, policy.gold)
     presence = Presence(golds.values())
-    scorer = metric_scorer(golds, wanted(options, policy), policy.settings)
+    scorer = metric_scorer(golds, select_measures(options, policy), policy.settings)
     for trace in presence.watch(paired_traces(reader, golds, policy.trace, digests)):
         scorer.add([trace])
     about = read_run_json(reader, policy, digests)
@@ -92,66 +96,158 @@ def _known(options: Options, *, asked: bool) -> _Known | None:
 def _listing(perspectives: tuple[str, ...], form: str) -> list[Section]:
     from textwrap import fill
 
-    from rag_eval.metrics import METRICS
-    from rag_eval.rendering.section_writer import Section
-
     width = _WIDTH if form == "table" else len(max((one.summary for one in METRICS.values()), key=len))
     rows = [
         [metric.name, metric.better, metric.perspective, fill(metric.summary, width)]
         for metric in METRICS.values()
         if not perspectives or metric.perspective in perspectives
     ]
-    return [Section("", (), ["metric", "better", "perspective", "what it is"], rows)]
+    return [Section("", (), ["metric", "better", "perspective", "description"], rows)]
 
 
 def _sections(known: _Known, form: str) -> list[Section]:
-    from rag_eval.gates.coverage import idle, partly, unlocked
-    from rag_eval.metrics import METRICS
-    from rag_eval.rendering.section_writer import MARKDOWN, PLAIN, Section
-
-    say = (PLAIN if form == "table" else MARKDOWN).name
+    say = (phrases.PLAIN if form == "table" else markdown_writer.FORMATTER).code
     used = [one for one in known.covered if one.cases]
     where = f"{len(used)} of {len(known.covered)} metrics apply to {say(known.gold, 80)} and {say(known.trace, 80)}."
     rows = [[one.name, one.perspective, str(one.cases), ", ".join(say(gate, 60) for gate in one.gates)] for one in used]
     added = [[" and ".join(one.fields), str(len(one.metrics)), _few(one.metrics)] for one in unlocked(known.covered)]
     some = [[one.name, f"{one.present} of {one.rows}"] for one in partly(known.covered, known.fields, METRICS)]
-    found = [Section("Metrics that apply", [where], ["metric", "perspective", "cases", "gates"], rows)]
+    sections = [Section("Metrics that apply", [where], ["metric", "perspective", "cases", "gates"], rows)]
     if added:
-        found.append(Section("Add to your files", (), ["field", "metrics", "which it switches on"], added))
+        sections.append(Section("Add to your files", (), ["field", "metrics", "enables"], added))
     if some:
-        found.append(Section("Fields that only some rows have", (), ["field", "rows"], some))
+        sections.append(Section("Fields that only some rows have", (), ["field", "rows"], some))
     if nothing := idle(known.covered):
-        found.append(Section("No case to apply to", [f"{_IDLE} {', '.join(nothing)}."]))
-    return found
+        sections.append(Section("Metrics without a case", [f"{_IDLE} {', '.join(nothing)}."]))
+    return sections
 
 
-def _few(found: tuple[str, ...]) -> str:
-    more = len(found) - _NAMED
-    return ", ".join([*found[:_NAMED], *([f"… {more} more"] if more > 0 else [])])
+def _few(names: tuple[str, ...]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join([*names[:_NAMED], *([f"… {more} more"] if more > 0 else [])])
 
 
 def _as_json(perspectives: tuple[str, ...], known: _Known | None) -> dict[str, Any]:
     """Every metric; with files at hand also its cases, gates and missing fields, and what would unlock more."""
-    from rag_eval.gates.coverage import unlocked
-    from rag_eval.metrics import METRICS
-
-    found = {one.name: one for one in known.covered} if known else {}
-    listed = [
+    covered = {one.name: one for one in known.covered} if known else {}
+    rows = [
         {
             **{name: getattr(metric, name) for name in ("name", "perspective", "better", "scale", "unit", "applies")},
             "summary": metric.summary,
             "needs": list(metric.needs),
-            **(found[metric.name]._asdict() if metric.name in found else {}),
+            **(covered[metric.name]._asdict() if metric.name in covered else {}),
         }
         for metric in METRICS.values()
         if not perspectives or metric.perspective in perspectives
     ]
     if known is None:
-        return {"metrics": listed}
+        return {"metrics": rows}
     return {
         "gold": known.gold,
         "trace": known.trace,
-        "metrics": listed,
+        "metrics": rows,
         "unlock": [one._asdict() for one in unlocked(known.covered)],
         "fields": [one._asdict() for one in known.fields.values()],
     }
+
+
+class Field(NamedTuple):
+    """An optional field: in how many of the rows that could have it, it is."""
+
+    name: str
+    present: int
+    rows: int
+
+
+class Covered(NamedTuple):
+    """A metric: to how many cases it applies, the gates on it, and the fields that it needs and no row has."""
+
+    name: str
+    perspective: str
+    cases: int
+    gates: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+class Unlocked(NamedTuple):
+    """Fields that no row has, and the metrics that they would switch on."""
+
+    fields: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+
+class Presence:
+    """Counts in how many gold items and traces each optional field is, while they pass by."""
+
+    def __init__(self, golds: Iterable[Gold]) -> None:
+        items = list(golds)
+        self._rows = {"gold": len(items), "trace": 0}
+        has = {name: _finder(name) for name in OPTIONAL}
+        self._of_traces = [(name, there) for name, there in has.items() if name.startswith("trace.")]
+        self._there = {name: sum(map(there, items)) for name, there in has.items() if name.startswith("gold.")}
+        self._there.update(dict.fromkeys((name for name, _ in self._of_traces), 0))
+
+    def watch(self, traces: Iterable[Trace]) -> Iterator[Trace]:
+        """The traces as they are."""
+        for trace in traces:
+            self._rows["trace"] += 1
+            for name, there in self._of_traces:
+                self._there[name] += there(trace)
+            yield trace
+
+    def fields(self) -> dict[str, Field]:
+        """Return the counts by name."""
+        return {name: Field(name, there, self._rows[name.partition(".")[0]]) for name, there in self._there.items()}
+
+
+def _finder(name: str) -> Callable[[Any], bool]:
+    """Return a test for a field of a gold item or trace; one chunk with a field is enough."""
+    get = attrgetter(OPTIONAL[name].partition(".")[2])
+    if not name.startswith(_WITHIN):
+        return lambda row: get(row) is not None
+    field_name = name[len(_WITHIN) :]
+    return lambda row: any([getattr(chunk, field_name) is not None for chunk in get(row) or ()])
+
+
+def covered(card: Scorecard, policy: Policy, fields: Mapping[str, Field], about: Mapping[str, Any]) -> list[Covered]:
+    """Every metric that was measured, once for all its values."""
+    tallies, gates = card.tallies(), selected_gates(policy)
+    by_metric: dict[str, Covered] = {}
+    for one in card.measures:
+        cases = tallies[one.column].total() if one.metric.level == "case" else int(one.score(about) is not None)
+        guards = tuple(f"{gate.label} {gate.direction} {gate.threshold}" for gate in gates if gate.name == one.name)
+        before = by_metric.get(one.metric.name)
+        known = before.gates if before else ()
+        missing = tuple(name for name in one.metric.needs if not _there(name, fields, about))
+        by_metric[one.metric.name] = Covered(one.metric.name, one.metric.perspective, cases, (*known, *guards), missing)
+    return list(by_metric.values())
+
+
+def _there(name: str, fields: Mapping[str, Field], about: Mapping[str, Any]) -> bool:
+    if name in fields:
+        return fields[name].present > 0
+    value: Any = about
+    for part in name.split(".")[1:]:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value is not None
+
+
+def unlocked(rows: Sequence[Covered]) -> list[Unlocked]:
+    """Return the fields to add, those that enable the most metrics first."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for one in rows:
+        if not one.cases and one.missing:
+            groups.setdefault(tuple(sorted(one.missing)), []).append(one.name)
+    ranked = sorted(groups.items(), key=lambda group: (-len(group[1]), len(group[0]), group[0]))
+    return [Unlocked(fields, tuple(names)) for fields, names in ranked]
+
+
+def idle(rows: Sequence[Covered]) -> list[str]:
+    """The metrics whose fields are there and which apply to no case all the same."""
+    return [one.name for one in rows if not one.cases and not one.missing]
+
+
+def partly(rows: Sequence[Covered], fields: Mapping[str, Field], needed: Mapping[str, Metric]) -> list[Field]:
+    """The fields that metrics in use need and that only some rows have."""
+    names = dict.fromkeys(name for one in rows if one.cases for name in needed[one.name].needs if name in fields)
+    return [field for name in names if 0 < (field := fields[name]).present < field.rows]

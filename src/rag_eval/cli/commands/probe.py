@@ -1,4 +1,4 @@
-"""Damage the traces in known ways, in memory, and show the smallest damage that each gate catches."""
+"""Perturb the traces in memory, and show the smallest perturbation that each gate catches."""
 
 from __future__ import annotations
 
@@ -8,11 +8,21 @@ import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rag_eval.cli.commands._shared import add_baseline, add_inputs, gates_path, held_stdin, remark
+from rag_eval.analysis.perturbations import Sample, in_order
+from rag_eval.analysis.report import Context
+from rag_eval.analysis.sensitivity import RATES, Setup, probe
+from rag_eval.cases.pairing import Pairing, QuestionIndex
+from rag_eval.cli.commands._shared import add_baseline, add_inputs, gates_path, remark, stdin_contents
 from rag_eval.errors import UsageError
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.trace_file import read_trace_rows
+from rag_eval.rendering.sensitivity import FORMS
+from rag_eval.run.inputs import load_inputs
+from rag_eval.run.options import Options
+from rag_eval.run.scored import score_run
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.perturbations import Sample
     from rag_eval.analysis.sensitivity import Probe
     from rag_eval.contract import Gold
     from rag_eval.gates.policy import Policy
@@ -30,17 +40,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_inputs(parser)
     add_baseline(parser)
-    help_text = "percent of the cases to damage, at least one case (seven doses from 1 to 100)"
+    help_text = "percentages of the cases to perturb, at least one case (default: seven from 1 to 100)"
     parser.add_argument("--doses", metavar="P[,P]", type=doses, default=(), help=help_text)
-    parser.add_argument("--format", choices=FORMATS, default="table", help="form of the output (table)")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="output format (default: table)")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
 
 def doses(text: str) -> tuple[str, ...]:
-    """``1,2.5,10`` as it is written, ascending, each once."""
+    """Parse ``1,2.5,10`` into percentages as written, ascending, each once."""
     parts = {part.strip(): _percent(part.strip()) for part in text.split(",")}
     if not all(0 < percent <= 100 for percent in parts.values()):
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no list of percentages above 0 and up to 100, such as 1,10")
+        raise argparse.ArgumentTypeError(
+            f"'{text[:40]}' is not a list of percentages above 0 and up to 100, such as 1,10"
+        )
     return tuple(sorted(parts, key=lambda part: parts[part]))
 
 
@@ -52,54 +64,39 @@ def _percent(text: str) -> Fraction:
 def run(args: argparse.Namespace) -> int:
     """Probe; 0 unless the run does not pass as it is."""
     if "=" in args.gates:
-        raise UsageError("inline gates belong to --format scores. Write eval-gates.yml: rag-eval init")
+        raise UsageError("--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init")
     collecting = gc.isenabled()
     gc.disable()  # as in score: nothing that is built here refers back to itself
     try:
-        found = _probe(args)
+        result = _probe(args)
     finally:
         if collecting:
             gc.enable()
     form = args.format
-    from rag_eval.rendering.sensitivity import FORMS
-
-    sys.stdout.write(FORMS[form](found))
-    return found.exit_code
+    sys.stdout.write(FORMS[form](result))
+    return result.exit_code
 
 
 def _probe(args: argparse.Namespace) -> Probe:
-    from rag_eval.analysis.perturbations import in_order
-    from rag_eval.analysis.report import Context
-    from rag_eval.analysis.sensitivity import DOSES, Setup, probe
-    from rag_eval.readers.gold_file import read_gold
-    from rag_eval.readers.problems import Ledger
-    from rag_eval.run.inputs import load_inputs, open_policy
-    from rag_eval.run.options import Options
-    from rag_eval.run.scored import score_run
-
-    held = held_stdin(args)
-    options = Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline, held=held)
-    reader, policy, digests = open_policy(options)
-    run = score_run(load_inputs(options, reader, policy, digests))
-    own = run.report
-    remark((f"{note.file}: {note.message}" for note in own.notes), quiet=args.quiet)
-    quiet = reader._replace(ledger=Ledger())  # what there is to say of the files has been said
+    contents = stdin_contents(args)
+    options = Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline, contents=contents)
+    inputs = load_inputs(options)
+    policy, run = inputs.policy, score_run(inputs)
+    report = run.report
+    remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
+    quiet = inputs.reader._replace(ledger=ProblemCollector())  # what there is to say of the files has been said
     golds = read_gold(quiet, policy.gold)
-    hashes = {case.qid: case.gold_sha256 for case in own.questions}
+    hashes = {case.qid: case.gold_sha256 for case in report.questions}
     context = Context(hashes=hashes, fields=policy.fields, earlier=run.earlier)
     setup = Setup(golds, policy, run.card.measures, context)
-    return probe(setup, in_order(_samples(quiet, policy, golds)), own, args.doses or DOSES)
+    return probe(setup, in_order(_samples(quiet, policy, golds)), report, args.doses or RATES)
 
 
 def _samples(reader: Reader, policy: Policy, golds: dict[str, Gold]) -> list[Sample]:
     """The traces that count, with their rows: of several with one run and qid, the last."""
-    from rag_eval.analysis.perturbations import Sample
-    from rag_eval.cases.pairing import Pairing
-    from rag_eval.readers.trace_file import read_trace_rows
-
-    pairing, found = Pairing(golds, lambda *_: None), {}
+    pairing, samples = Pairing(QuestionIndex(golds), lambda *_: None), {}
     for trace, row in read_trace_rows(reader, policy.trace):
         qid, _ = pairing.qid(trace)
         if qid in golds:
-            found[trace.run, qid] = Sample.of(row, golds[qid], trace.line, policy.settings)
-    return list(found.values())
+            samples[trace.run, qid] = Sample.of(row, golds[qid], trace.line, policy.settings)
+    return list(samples.values())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.commands._shared import (
@@ -14,19 +16,22 @@ from rag_eval.cli.commands._shared import (
     add_outputs,
     execution,
     gates_path,
-    held_stdin,
     names,
     put,
     remark,
+    stdin_contents,
     uncollected,
 )
+from rag_eval.cli.error_handling import guarded
 from rag_eval.common.escaping import log_line
-from rag_eval.errors import UsageError
+from rag_eval.errors import RagEvalError, UsageError
+from rag_eval.run.options import Options, fields
 
+# Functions import what loads the metrics: `--format scores` and `--help` start in half the time without.
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.governance.base_policy import Authority
-    from rag_eval.run.options import Options
+    from rag_eval.rendering import Details
+    from rag_eval.run.authority import Authority
 
 EXAMPLES = """\
   rag-eval score
@@ -36,36 +41,47 @@ EXAMPLES = """\
   rag-eval score --suite smoke --perspective retrieval,citations
   rag-eval score --by difficulty,tag
   rag-eval score --save-trace
+  rag-eval score --out rag-eval-report --details
   rag-eval score --format scores --gates precision=0.80,chr=0.75,under=0.05,over=0.10
 """
-FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "csv", "scores")
+FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv", "scores")
+
+
+_PAUSE = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_inputs(parser)
     add_baseline(parser)
-    parser.add_argument("--base", metavar="REF", help="hold gates, policy and gold against this branch or commit")
+    parser.add_argument("--base", metavar="REF", help="compare gates, policy and gold with this branch or commit")
     parser.add_argument(
-        "--perspective", metavar="P[,P]", type=names, default=(), help="measure and judge these alone: retrieval,…"
+        "--perspective",
+        metavar="P[,P]",
+        type=names,
+        default=(),
+        help="measure and judge only these metric groups: retrieval,…",
     )
     parser.add_argument(
-        "--suite", metavar="S", default="full", help="full, smoke (tagged so, else a sample of 50) or smoke:N"
+        "--suite", metavar="S", default="full", help="full, smoke (tagged smoke, or a sample of 50) or smoke:N"
     )
     parser.add_argument(
         "--save-trace",
         metavar="DIR",
         nargs="?",
         const="traces",
-        help="write the failed cases with all that debugging takes into DIR/failed.jsonl (traces)",
+        help="write the failed cases with details into DIR/failed.jsonl (default: traces)",
     )
     parser.add_argument(
-        "--by", metavar="F[,F]", type=names, default=(), help="cut every metric by gold fields: difficulty,tag,…"
+        "--by", metavar="F[,F]", type=names, default=(), help="split every metric by gold fields: difficulty,tag,…"
     )
     parser.add_argument(
-        "--verdicts", metavar="FILE", default="", help="recorded verdicts of a judge (as the gates file says)"
+        "--verdicts", metavar="FILE", default="", help="recorded verdicts of a judge (default: from the gates file)"
     )
     parser.add_argument("--watch", action="store_true", help="score again when a file changes, until Ctrl-C")
+    parser.add_argument(
+        "--details", action="store_true", help="answers, citations and chunks in the HTML report; secrets are masked"
+    )
     parser.add_argument("--open", action="store_true", help="open the HTML report in the browser")
     add_engine(parser)
     add_outputs(parser, FORMATS)
@@ -76,45 +92,48 @@ def run(args: argparse.Namespace) -> int:
     if not args.watch:
         with uncollected():
             return _run(args)
-    from rag_eval.cli.commands._watch import watch
 
     if "-" in (args.gold, args.trace):
-        raise UsageError("--watch reads files again, which stdin cannot be. Name the file")
+        raise UsageError("--watch cannot read stdin again. Name a file instead of -")
     return watch(lambda: _run(args), lambda: _files(args))
 
 
 def _files(args: argparse.Namespace) -> list[str]:
     """Return the files that the verdict depends on, as far as the gates file can be read."""
-    from rag_eval.errors import RagEvalError
     from rag_eval.readers.report_file import sidecar_of
     from rag_eval.run.inputs import open_policy
 
     named = [path for path in (args.gold, args.trace, args.baseline, args.gates) if path and "=" not in path]
     try:
         gates = gates_path("" if "=" in args.gates else args.gates)
-        from rag_eval.api import Options
-
         _, policy, _ = open_policy(Options(args.gold, args.trace, gates))
     except RagEvalError:
         return named
-    own = policy.gold, policy.trace, policy.baseline, gates, sidecar_of(policy.trace)
-    return [*named, *(path for path in own if path)]
+    inputs = policy.gold, policy.trace, policy.baseline, gates, sidecar_of(policy.trace)
+    return [*named, *(path for path in inputs if path)]
 
 
 def _run(args: argparse.Namespace) -> int:
     if args.format == "scores":
         return _scores(args)
-    if "=" in args.gates:
-        raise UsageError("inline gates belong to --format scores. Write eval-gates.yml: rag-eval init")
     from rag_eval import api
 
+    if "=" in args.gates:
+        raise UsageError("--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init")
+    if args.details and not (args.out or args.open or args.format == "html"):
+        raise UsageError("--details needs the HTML report. Add --out DIR, --open or --format html")
     options = _options(args)
     report = api.run(options, _authority(args.base))
     remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
     _check_fields(report, options.by)
-    put(report, args, by=bool(options.by))
+    details: Details | None = None
+    if args.details:
+        from rag_eval.cli.commands._failed import details_of
+
+        details = details_of(report, options)
+    put(report, args, by=bool(options.by), details=details)
     if args.open:
-        _open(report, args.out)
+        _open(report, args.out, details)
     if args.save_trace is not None:
         from rag_eval.cli.commands._failed import save
 
@@ -122,7 +141,7 @@ def _run(args: argparse.Namespace) -> int:
     return report.exit_code
 
 
-def _open(report: Report, out: str | None) -> None:
+def _open(report: Report, out: str | None, details: Details | None) -> None:
     """Open the HTML report: the one of ``--out``, otherwise one in a temporary folder."""
     import tempfile
     import webbrowser
@@ -133,26 +152,23 @@ def _open(report: Report, out: str | None) -> None:
     folder = Path(out or tempfile.mkdtemp(prefix="rag-eval-"))
     path = (folder / RENDERERS["html"][1]).resolve()
     if not out:
-        path.write_text(render(report, "html"), encoding="utf-8", newline="\n")
+        path.write_text(render(report, "html", details=details), encoding="utf-8", newline="\n")
     if not webbrowser.open(path.as_uri()):
         remark([f"no browser was found; the report is {path}"], quiet=False)
 
 
 def _check_fields(report: Report, fields: Sequence[str]) -> None:
-    from rag_eval.gates.slices import FIELDS
+    from rag_eval.gates.selection import FIELDS
 
     known = {part.slice.partition("=")[0] for part in report.slices}
     for field in fields:
         if field not in known:
             some = ", ".join(FIELDS)
-            raise UsageError(f"--by: no gold item has '{log_line(field)}'. Take one of {some}, or meta.NAME")
+            raise UsageError(f"--by: no gold item has the field '{log_line(field)}'. Choose from: {some}, meta.NAME")
 
 
 def _options(args: argparse.Namespace) -> Options:
-    from rag_eval.engines.run_arguments import fields
-    from rag_eval.run.options import Options
-
-    held = held_stdin(args)
+    contents = stdin_contents(args)
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
     part: dict[str, Any] = {"perspectives": args.perspective, "suite": args.suite, "by": fields(args.by)}
     return Options(
@@ -160,8 +176,8 @@ def _options(args: argparse.Namespace) -> Options:
         baseline=args.baseline,
         execution=execution(args),
         verdicts=args.verdicts,
-        held=held,
-        is_found=not args.gates,
+        contents=contents,
+        is_discovered=not args.gates,
         **part,
     )
 
@@ -169,34 +185,63 @@ def _options(args: argparse.Namespace) -> Options:
 def _authority(ref: str | None) -> Authority | None:
     if ref is None:
         return None
-    from rag_eval.governance.base_policy import of_git
+    from rag_eval.run.authority import authority_from_git
 
-    return of_git(ref)
+    return authority_from_git(ref)
 
 
 def _scores(args: argparse.Namespace) -> int:
     import json
 
     from rag_eval.cli.commands import _flat_scores
-    from rag_eval.run.options import Options
 
     if args.base is not None:
-        raise UsageError("--base judges, which --format scores does not. Leave one of the two out")
+        raise UsageError("--format scores does not judge the gates of a base. Remove --base")
     if args.baseline:
-        raise UsageError("--baseline is for gates that compare, which --format scores has none of. Leave it out")
+        raise UsageError("--format scores has no regression gates. Remove --baseline")
     if args.perspective or args.suite != "full":
-        raise UsageError("--format scores is always of everything: leave --perspective and --suite out")
+        raise UsageError("--format scores always scores everything. Remove --perspective and --suite")
     if args.by:
-        raise UsageError("--format scores is not cut: leave --by out, or take --format json")
+        raise UsageError("--format scores has no slices. Remove --by, or use --format json")
+    if args.details:
+        raise UsageError("--details is only for the HTML report. Remove --format scores")
     if args.save_trace is not None:
-        raise UsageError("--save-trace writes what a report knows: leave --format scores out")
+        raise UsageError("--save-trace needs a report. Remove --format scores")
     if args.out:
-        raise UsageError("--out writes reports, which --format scores is not. Redirect its output instead")
-    held = held_stdin(args)
+        raise UsageError("--format scores writes no report. Remove --out and redirect the output")
+    contents = stdin_contents(args)
     inline = args.gates if "=" in args.gates else ""
     gates = "" if inline else gates_path(args.gates)
-    options = Options(args.gold, args.trace, gates, args.k, held=held, execution=execution(args))
-    scores, said = _flat_scores.reference_scores(options, inline)
-    remark(said, quiet=args.quiet)
+    options = Options(args.gold, args.trace, gates, args.k, contents=contents, execution=execution(args))
+    scores, notes = _flat_scores.reference_scores(options, inline)
+    remark(notes, quiet=args.quiet)
     sys.stdout.write(json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
     return 0 if scores["pass"] else 1
+
+
+def watch(score: Callable[[], int], files: Callable[[], Iterable[str]]) -> int:
+    """Score, and again after each change of ``files``; Ctrl-C ends it with the last exit code."""
+    code = 0
+    try:
+        while True:
+            before = _states(files())
+            code = guarded(score)
+            sys.stdout.write("\nWatching for changes; Ctrl-C ends.\n")
+            sys.stdout.flush()
+            while _states(files()) == before:
+                time.sleep(_PAUSE)
+            sys.stdout.write("\n")
+    except KeyboardInterrupt:
+        return code
+
+
+def _states(files: Iterable[str]) -> dict[str, tuple[int, int] | None]:
+    """Return when each file was written, and how large it is; None for one that is not there."""
+    states: dict[str, tuple[int, int] | None] = {}
+    for path in files:
+        try:
+            state = os.stat(path)  # noqa: PTH116 - pathlib costs start-up time
+            states[path] = state.st_mtime_ns, state.st_size
+        except OSError:
+            states[path] = None
+    return states

@@ -20,33 +20,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from rag_eval.readers.validation import KINDS
 
     parser.add_argument(
-        "files", metavar="FILE", nargs="+", help="files to check; their kind is seen from name and content"
+        "files", metavar="FILE", nargs="+", help="files to check; the kind is detected from name and content"
     )
-    parser.add_argument("--kind", choices=list(KINDS), help="take every file as this kind")
+    parser.add_argument("--kind", choices=list(KINDS), help="treat every file as this kind")
     parser.add_argument(
         "--only-named",
         action="store_true",
-        help="leave out files that the nearest eval-gates.yml above them does not name, as the hook does",
+        help="skip files that the nearest eval-gates.yml above them does not name",
     )
-    parser.add_argument("--quiet", action="store_true", help="say nothing of files that are valid")
+    parser.add_argument("--quiet", action="store_true", help="print nothing for valid files")
 
 
 def run(args: argparse.Namespace) -> int:
     """0 when all files are valid; InputError with all problems otherwise."""
-    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
     from rag_eval.readers.validation import check
 
-    reader = Reader(Ledger())
+    reader = Reader(ProblemCollector())
     for path in dict.fromkeys(args.files):
         gates = _gates_without(path) if args.only_named else ""
         if gates:
-            sys.stdout.write(log_line(f"{path}: not checked, {gates} does not name it") + "\n")
+            sys.stdout.write(log_line(f"{path}: not checked, because {gates} does not name it") + "\n")
             continue
         before = len(reader.ledger.problems) + reader.ledger.more
-        found = check(reader, path, args.kind)
+        summary = check(reader, path, args.kind)
         if not args.quiet and len(reader.ledger.problems) + reader.ledger.more == before:
-            sys.stdout.write(log_line(f"{path}: valid, {found}") + "\n")
+            sys.stdout.write(log_line(f"{path}: valid, {summary}") + "\n")
     if not args.quiet:
         for note in reader.ledger.notes:
             print(log_line(str(note)), file=sys.stderr)
@@ -57,13 +57,13 @@ def run(args: argparse.Namespace) -> int:
 def _gates_without(path: str) -> str:
     """Return the nearest gates file above a path if it does not name the path; empty if it does, or cannot be read."""
     from rag_eval.readers.gates_file import read_policy
-    from rag_eval.readers.problems import Ledger
+    from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
 
     inside, folder = os.path.normpath(path), os.path.dirname(os.path.normpath(path))  # noqa: PTH120
     while not (gates := usual_gates(folder)) and folder not in ("", os.sep):
         folder = os.path.dirname(folder)  # noqa: PTH120
-    policy = read_policy(Reader(Ledger()), gates) if gates else None
+    policy = read_policy(Reader(ProblemCollector()), gates) if gates else None
     if policy is None:
         return ""
     named = {policy.gold, policy.trace, policy.verdicts, policy.baseline, policy.baseline_trace, policy.baseline_rerun}

@@ -5,14 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import one_line
-from rag_eval.rendering import cases, changes, gates_table, notes, phrases, provenance, pull_request
-from rag_eval.rendering.html import metrics, plots, questions
-from rag_eval.rendering.html.element import FORMATTER, Markup, inline, joined, shown, sign, tag
-from rag_eval.rendering.html.layout import folded, headed, laid, section
+from rag_eval.metrics import PERSPECTIVES
+from rag_eval.rendering import cases, changes, gates_table, metrics_tables, notes, phrases, pull_request
+from rag_eval.rendering.blocks import Table
+from rag_eval.rendering.html import plots, questions
+from rag_eval.rendering.html.element import (
+    FORMATTER,
+    Markup,
+    folded,
+    headed,
+    inline,
+    joined,
+    laid,
+    section,
+    shown,
+    sign,
+    table,
+    tag,
+)
 from rag_eval.rendering.html.shell import page
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rag_eval.analysis.report import Report
+    from rag_eval.rendering import Details
 
 _ALL = 1_000_000_000
 _COMMIT = 12
@@ -21,62 +38,92 @@ _UNFOLDED = 12
 """Slices of which the table need not be opened."""
 
 
-def render(report: Report) -> str:
-    """The whole report: nothing of it is cut but single strings of more than a thousand characters."""
-    several = f"Questions ({len(report.questions):,})"
+def render(report: Report, details: Details | None = None) -> str:
+    """The whole report: nothing of it is cut but single strings of more than a thousand characters.
+
+    With ``details`` each question unfolds to its answer and evidence.
+    """
+    cases_table, rows = questions.questions(report, details or {})
     parts = {
         "findings": (pull_request.FINDINGS, laid(pull_request.findings(report, FORMATTER, _ALL))),
         "diagnosis": (notes.DIAGNOSIS, laid(notes.diagnosis(report, FORMATTER))),
-        "changed": ("What fails" if report.baseline is None else "What changed", _changed(report)),
-        "gates": ("Gates", joined([*plots.gates(report), laid(gates_table.gates(report, FORMATTER))])),
+        "failing": ("What fails", laid(cases.first_failing(report, FORMATTER))),
+        "gates": (
+            "Gates",
+            joined([*plots.gates(report), laid(gates_table.gates(report, FORMATTER, failed_first=True))]),
+        ),
+        "changed": ("What changed", _changed(report)),
         "policy": (pull_request.POLICY, laid(pull_request.policy(report, FORMATTER, _ALL))),
         "gold": ("Changes of the gold", laid(pull_request.gold(report, FORMATTER, _ALL))),
         "completeness": ("Completeness", _completeness(report)),
         "slices": ("Slices", _slices(report)),
-        "metrics": ("All metrics", metrics.metrics(report)),
-        "questions": (several, questions.questions(report)),
+        "metrics": ("All metrics", _metrics(report)),
+        "questions": (f"Questions ({len(report.questions):,})", cases_table),
         "provenance": ("Provenance", _provenance(report)),
     }
     sections = [(key, title, section(key, title, body)) for key, (title, body) in parts.items()]
-    return page(f"{phrases.title(report)}: {_system(report)}", shown(report.version), _header(report), sections)
+    whole = page(f"{phrases.title(report)}: {_system(report)}", shown(report.version), _header(report), sections)
+    return whole.replace(questions.ROWS, rows)
 
 
 def summary(report: Report) -> str:
     """Return the verdict and the table of the gates, for a notebook."""
     verdict = tag("p", tag("strong", sign(report.verdict), " ", inline(phrases.headline(report, FORMATTER))))
-    return str(joined([verdict, laid([gates_table.table(report, FORMATTER)])]))
+    return str(joined([verdict, laid([gates_table.table(report, FORMATTER, failed_first=True)])]))
 
 
 def _system(report: Report) -> str:
-    """Return what the report is about: the commit of the system if it is known, otherwise the file of its traces."""
-    commit = str((report.run or {}).get("system_commit") or "")
+    """Return what the report is about: repository and commit if they are known, otherwise the file of the traces."""
+    commit = _commit(report)
     trace = next((one.path for one in report.inputs if one.role == "trace"), "")
-    return one_line(commit[:_COMMIT] or trace.rpartition("/")[2] or report.gates_file or "traces", 60)
+    named = " at ".join(filter(None, [report.ci.repository if report.ci else "", commit]))
+    return one_line(named or trace.rpartition("/")[2] or report.gates_file or "traces", 90)
+
+
+def _commit(report: Report) -> str:
+    """Return the commit of the system as run.json names it, otherwise as the CI run does."""
+    return (str((report.run or {}).get("system_commit") or "") or (report.ci.commit if report.ci else ""))[:_COMMIT]
 
 
 def _facts(report: Report) -> Markup:
-    """Return what was scored: commit, models, gold with its size, gates and baseline, as far as they are known."""
-    run, paths = report.run or {}, {one.role: one.path for one in report.inputs}
-    models = ", ".join(f"{role} {name}" for role, name in (run.get("models") or {}).items())
+    """Return what was scored: repository, commit, models, gold with its size, gates and baseline, as far as known."""
+    run, ci, paths = report.run or {}, report.ci, {one.role: one.path for one in report.inputs}
+    models = run.get("models") or {}
+    dates = (run[name] for name in ("date", "started_at", "created_at") if isinstance(run.get(name), str))
+    gold = f"{paths.get('gold', 'in memory')}, {phrases.cases(report)}"
     facts = {
-        "Commit": str(run.get("system_commit") or "")[:_COMMIT],
-        "Models": models,
+        "Repository": ci.repository if ci else "",
+        "Branch": ci.branch if ci else "",
+        "Commit": _commit(report),
+        "Pull request": f"#{ci.pull_request}" if ci and ci.pull_request else "",
+        "Run": f"#{ci.run}" if ci and ci.run else "",
+        "Date": next(dates, ""),
+        "Model": ", ".join(f"{role} {name}" for role, name in models.items()) if isinstance(models, dict) else "",
+        "Gold set": gold if report.questions else "",
+        "Baseline": _baseline(report),
         "Traces": paths.get("trace", ""),
-        "Gold": f"{paths['gold']}, {phrases.cases(report)}" if "gold" in paths else "",
         "Gates": report.gates_file,
-        "Baseline": report.baseline.path if report.baseline else "",
     }
-    rows = [tag("li", f"{name}: ", tag("bdi", one_line(fact, 200))) for name, fact in facts.items() if fact]
-    return tag("ul", joined(rows), class_="facts", aria_label="What was scored") if rows else Markup("")
+    rows = [
+        tag("div", tag("dt", name), tag("dd", tag("bdi", one_line(fact, 200)))) for name, fact in facts.items() if fact
+    ]
+    return tag("dl", joined(rows), class_="facts") if rows else Markup("")
+
+
+def _baseline(report: Report) -> str:
+    baseline = report.baseline
+    if baseline is None:
+        return "none"
+    return " at ".join(filter(None, [baseline.path, baseline.ref, baseline.commit[:_COMMIT]]))
 
 
 def _header(report: Report) -> Markup:
     kind = "inconclusive" if phrases.in_part(report) else report.verdict
     head = tag("h1", sign(kind), " ", phrases.title(report))
-    said = tag("p", inline(phrases.headline(report, FORMATTER)), class_="verdict")
+    verdict = tag("p", inline(phrases.headline(report, FORMATTER)), class_="verdict")
     return tag(
         "div",
-        joined([head, said, laid(pull_request.authority(report, FORMATTER)), _tiles(report), _facts(report)]),
+        joined([head, verdict, laid(pull_request.authority(report, FORMATTER)), _tiles(report), _facts(report)]),
         class_=f"head {kind}",
     )
 
@@ -96,11 +143,9 @@ def _tile(kind: str, count: int) -> Markup:
 
 
 def _changed(report: Report) -> Markup:
-    """What flipped; without a baseline, the first failing questions. The table of questions has all."""
-    if report.baseline is None:
-        return laid(cases.first_failing(report, FORMATTER))
-    said = laid(changes.changed(report, FORMATTER, "the table of questions"))
-    return joined([said, *plots.since(report), laid(changes.effects(report, FORMATTER))])
+    """What flipped and moved since the baseline. The table of questions has all flips."""
+    body = laid(changes.changed(report, FORMATTER, "the table of questions"))
+    return joined([body, *plots.since(report), laid(changes.effects(report, FORMATTER))])
 
 
 def _completeness(report: Report) -> Markup:
@@ -120,4 +165,35 @@ def _slices(report: Report) -> Markup:
 
 
 def _provenance(report: Report) -> Markup:
-    return joined([laid(provenance.provenance(report, FORMATTER)), metrics.contracts(report)])
+    return joined([laid(notes.provenance(report, FORMATTER)), _contracts(report)])
+
+
+def _metrics(report: Report) -> Markup:
+    """Every metric that has a value, folded by perspective, and what would give a value to the others."""
+    parts = [_perspective(report, name) for name in metrics_tables.perspectives(report)]
+    missing = metrics_tables.without_cases(report)
+    return joined([*parts, tag("p", shown(missing)) if missing else Markup("")])
+
+
+def _perspective(report: Report, name: str) -> Markup:
+    """Render a metric group: its question and its tables."""
+    title = shown(name.capitalize())
+    asks = tag("p", PERSPECTIVES.get(name, ""), class_="asks")
+    tables = (_metrics_table(title, *part) for part in metrics_tables.tables(report, name))
+    return folded(title, asks, *tables)
+
+
+def _metrics_table(about: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+    named = [[FORMATTER.named(metric, ""), *cells] for metric, *cells in rows]
+    return table(Table(f"Metrics: {about}", [header[:1].upper() + header[1:] for header in headers], named))
+
+
+def _contracts(report: Report) -> Markup:
+    """The contract of each metric: values are comparable only under the same one."""
+    if not report.contracts:
+        return Markup("")
+    rows = [[FORMATTER.named(name, ""), FORMATTER.code(digest)] for name, digest in report.contracts.items()]
+    note = tag("p", inline("Two values are comparable only if both have the same metric fingerprint."))
+    return folded(
+        f"Metric fingerprints ({len(rows)})", note, table(Table("Metric fingerprints", ["Metric", "sha256"], rows))
+    )

@@ -1,12 +1,17 @@
-"""HTML elements as strings: what is not made by :func:`tag` is text, and is escaped when it becomes part of one."""
+"""HTML elements as strings, and the blocks of a report made of them: what is not made by :func:`tag` is escaped."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import hypertext, one_line
+from rag_eval.rendering.blocks import Bullets, Table
 from rag_eval.rendering.phrases import TextFormatter
+
+if TYPE_CHECKING:
+    from rag_eval.rendering.blocks import Block, Item
 
 _VOID = frozenset({"meta", "input", "br", "hr"})
 _CUT = 1_000
@@ -25,9 +30,9 @@ def tag(name: str, /, *children: str, **attributes: str | float | bool | None) -
     Attributes are named with ``_`` for ``-`` and may end in one (``class_``); None and False leave one out, True is one
     without a value.
     """
-    said = "".join([_attribute(key, value) for key, value in attributes.items()])
+    attribute_text = "".join([_attribute(key, value) for key, value in attributes.items()])
     inner = "".join([child if type(child) is Markup else hypertext(child) for child in children])
-    return Markup(f"<{name}{said}>") if name in _VOID else Markup(f"<{name}{said}>{inner}</{name}>")
+    return Markup(f"<{name}{attribute_text}>") if name in _VOID else Markup(f"<{name}{attribute_text}>{inner}</{name}>")
 
 
 def _attribute(key: str, value: str | float | bool | None) -> str:
@@ -57,9 +62,9 @@ GLYPHS |= {"error": "✗", "looser": "↓", "stricter": "↑", "neutral": "="}
 def inline(sentence: str) -> Markup:
     """A sentence that :data:`FORMATTER` has had a part in: names as code, and so on; all else of it is text."""
     parts, at = [], 0
-    for found in _MARKED.finditer(sentence):
-        parts += [Markup(hypertext(sentence[at : found.start()])), _marked(found[1], found[2])]
-        at = found.end()
+    for match in _MARKED.finditer(sentence):
+        parts += [Markup(hypertext(sentence[at : match.start()])), _marked(match[1], match[2])]
+        at = match.end()
     return Markup("".join([*parts, hypertext(sentence[at:])]))
 
 
@@ -74,7 +79,7 @@ def _marked(kind: str, text: str) -> Markup:
 
 
 def sign(kind: str) -> Markup:
-    """What an outcome looks like, for those who see it: the words beside it say the same."""
+    """Render the sign of an outcome, as the text beside it says."""
     return tag("span", GLYPHS[kind], class_=f"sign {kind}", aria_hidden="true")
 
 
@@ -83,6 +88,11 @@ def shown(text: str) -> str:
     if len(text) <= _CUT and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
     return _INTERNAL.sub("", one_line(text, _CUT))
+
+
+def clean(sentence: str) -> str:
+    """A sentence of :data:`FORMATTER` as plain text, for headings and labels."""
+    return shown(_INTERNAL.sub("", sentence))
 
 
 def _mark(kind: str, text: str) -> str:
@@ -103,3 +113,73 @@ FORMATTER = TextFormatter(
     figure=lambda text: f"{_FIGURE}{_INTERNAL.sub('', text)}{_END}",
     sign=lambda kind: f"{_SIGN}{kind}{_END}",
 )
+
+
+def laid(parts: Iterable[Block]) -> Markup:
+    """The blocks of a report, one below the other."""
+    return joined(_block(part) for part in parts)
+
+
+def _block(part: Block) -> Markup:
+    if isinstance(part, Table):
+        return table(part)
+    return _bullets(part.items) if isinstance(part, Bullets) else tag("p", inline(part.text))
+
+
+def _bullets(items: Sequence[Item]) -> Markup:
+    return tag("ul", joined(_item(item) for item in items))
+
+
+def _item(item: Item) -> Markup:
+    below = tag("ul", joined(tag("li", inline(line)) for line in item.below)) if item.below else Markup("")
+    return tag("li", inline(item.text), below)
+
+
+def table(part: Table) -> Markup:
+    """A table of which each row is named by its first cell."""
+    head = tag("tr", *(_header(header) for header in part.headers))
+    labels = [clean(header) for header in part.headers]
+    body = joined(_row(row, labels) for row in part.rows)
+    shown = tag("table", caption(part.about), tag("thead", head), tag("tbody", body))
+    return scrolled(part.about, shown)
+
+
+def caption(about: str) -> Markup:
+    """Render a table's caption for screen readers."""
+    return tag("caption", about, class_="aside")
+
+
+def scrolled(about: str, inner: Markup) -> Markup:
+    """Wrap wide content so that it scrolls by itself, by keyboard too."""
+    return tag("div", inner, class_="wide", tabindex="0", role="group", aria_label=about)
+
+
+def _header(text: str) -> Markup:
+    return tag("th", inline(text), scope="col") if text else tag("td")
+
+
+def _row(cells: Sequence[str], labels: Sequence[str]) -> Markup:
+    """Return a row; on a narrow screen it is a card, and the label of a cell stands before it."""
+    first, *rest = cells
+    shown = (
+        tag("td", inline(cell or "–"), data_label=label or None) for cell, label in zip(rest, labels[1:], strict=True)
+    )
+    return tag("tr", tag("th", inline(first), scope="row"), *shown)
+
+
+def section(key: str, title: str, *parts: Markup) -> Markup:
+    """A part of the report under a heading that it is named by; none without content."""
+    inner = [part for part in parts if part]
+    heading = tag("h2", title, id=f"{key}-title")
+    return tag("section", joined([heading, *inner]), id=key, aria_labelledby=f"{key}-title") if inner else Markup("")
+
+
+def folded(title: str, *parts: Markup, unfolded: bool = False) -> Markup:
+    """Wrap content that opens on a click."""
+    return tag("details", tag("summary", title), joined(parts), open=unfolded)
+
+
+def headed(title: str, *parts: Markup) -> Markup:
+    """Parts below a smaller heading; nothing where there are none."""
+    inner = [part for part in parts if part]
+    return joined([tag("h3", title), *inner]) if inner else Markup("")

@@ -8,17 +8,25 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases.labels import GOOD, MEANING, STAGE
+from rag_eval.common.escaping import hypertext
 from rag_eval.rendering import cases, phrases
 from rag_eval.rendering.blocks import Table
-from rag_eval.rendering.html.element import FORMATTER, Markup, joined, shown, tag
-from rag_eval.rendering.html.layout import caption, laid, scrolled
+from rag_eval.rendering.html.element import FORMATTER, Markup, caption, joined, laid, scrolled, shown, tag
 
 if TYPE_CHECKING:
+    from rag_eval.analysis.failed_cases import CaseDetails, Named
     from rag_eval.analysis.report import Report
     from rag_eval.gates.results import Question
+    from rag_eval.rendering import Details
+    from rag_eval.textual.segments import Segment
 
 _FIRST = 100
 """Rows that are shown at first where the script runs; it says how many there are, and shows them all when asked to."""
+_KEY = (
+    "Open a question to see its answer and evidence. Highlighted: the passage that supports the answer best. "
+    "Underlined: sentences that no chunk supports. Dotted: words and numbers that are in no chunk. Stars hide secrets "
+    "and personal data."
+)
 _BROKEN, _FIXED = "newly broken", "newly fixed"
 
 
@@ -31,24 +39,40 @@ class Column(NamedTuple):
     cell: Callable[[Question], Markup]
 
 
-def questions(report: Report) -> Markup:
-    """The labels with how often they were given, the controls, and a row a case."""
+ROWS = Markup("\ufde0")
+"""A placeholder, which no string from data has, for most rows: each element around them would copy them once more."""
+
+
+def questions(report: Report, details: Details) -> tuple[Markup, Markup]:
+    """Return the labels with their counts, the controls and a table of the cases, and the rows to put in at `ROWS`.
+
+    A case has a row, with ``details`` two.
+    """
     columns = _columns(report)
     ordered = phrases.by_urgency(report.questions)
-    rows = [_row(one, columns) for one in ordered]
+    rows = [_row(one, columns, details.get((one.qid, one.run))) for one in ordered]
     head = tag("thead", tag("tr", *(_header(column) for column in columns)))
-    first, rest = (joined(part) for part in (rows[:_FIRST], rows[_FIRST:]))
-    bodies = [tag("tbody", first), *([tag("tbody", rest, class_="rest")] if rest else [])]
+    rest = joined(rows[_FIRST:])
+    bodies = [tag("tbody", joined(rows[:_FIRST])), *([tag("tbody", ROWS, class_="rest")] if rest else [])]
     shown_rows = scrolled("Cases", tag("table", caption("Cases, failing ones first"), head, *bodies, id="cases"))
-    return joined([_labels(report), _controls(report, columns), shown_rows, _all(len(rows))])
+    parts = [_labels(report), _controls(report, columns), _unfolded(len(rows), details), shown_rows, _all(len(rows))]
+    return joined(parts), rest
+
+
+def _unfolded(count: int, details: Details) -> Markup:
+    """Explain the questions that unfold, and count them."""
+    if not details:
+        return Markup("")
+    first = f" Only the first {len(details):,} of {count:,} unfold, failing ones first." if len(details) < count else ""
+    return tag("p", f"{_KEY}{first}", class_="asks")
 
 
 def _labels(report: Report) -> Markup:
-    """What the labels mean, and how many cases have each."""
+    """Explain the labels and count the cases of each."""
     counts = Counter(question.label for question in report.questions)
     rows = [
-        [phrases.signed_label(each, FORMATTER), f"{counts[each]:,}", STAGE.get(each, ""), MEANING[each]]
-        for each in cases.labels(report)
+        [phrases.signed_label(label, FORMATTER), f"{counts[label]:,}", STAGE.get(label, ""), MEANING[label]]
+        for label in cases.labels(report)
     ]
     return laid([Table("Labels", ["Label", "Cases", "Look at", "Meaning"], rows)])
 
@@ -60,21 +84,21 @@ def _columns(report: Report) -> list[Column]:
     change = Column("Changed", "text", "changed", lambda one: _word(flips.get((one.qid, one.run), "")))
     parts = Column("Slices", "text", "", _parts)
     return [
-        Column("Question", "text", "", lambda one: tag("th", _name(one.qid), scope="row")),
+        Column("Question", "text", "", lambda one: Markup(f'<th scope="row">{_name(one.qid)}</th>')),
         *([run] if phrases.several(report) else []),
         Column("Label", "text", "label", _label),
         *([change] if report.baseline is not None else []),
-        Column("Text", "text", "", lambda one: tag("td", shown(one.question), dir="auto")),
-        Column("Look at", "text", "look at", lambda one: _word(STAGE.get(one.label, ""))),
-        Column("Answerable", "text", "answerable", lambda one: _word("yes" if one.answerable else "no")),
+        Column("Text", "text", "", lambda one: Markup(f'<td dir="auto">{hypertext(shown(one.question))}</td>')),
+        Column("Look at", "text", "look at", lambda one: _word(STAGE.get(one.label, ""), "look")),
+        Column("Answerable", "text", "answerable", lambda one: _word("yes" if one.answerable else "no", "answerable")),
         *([parts] if any(one.slices for one in report.questions) else []),
-        Column("Gold line", "number", "", lambda one: _line(one.gold_line)),
-        Column("Trace line", "number", "", lambda one: _line(one.trace_line)),
+        Column("Gold line", "number", "", lambda one: _line(one.gold_line, "gold")),
+        Column("Trace line", "number", "", lambda one: _line(one.trace_line, "trace")),
     ]
 
 
 def _name(text: str | None) -> Markup:
-    return tag("code", shown(text)) if text else Markup("")
+    return Markup(f"<code>{hypertext(shown(text))}</code>") if text else Markup("")
 
 
 @lru_cache(maxsize=1024)
@@ -91,16 +115,78 @@ def _parts(one: Question) -> Markup:
     return _word(", ".join(map(shown, one.slices)), "slices")
 
 
-def _line(number: int) -> Markup:
-    return tag("td", str(number) if number else "", class_="number")
+def _line(number: int, file: str) -> Markup:
+    return Markup(f'<td class="number {file}">{number or ""}</td>')
 
 
 def _header(column: Column) -> Markup:
     return tag("th", column.title, scope="col", data_order=column.order, data_choice=column.choice or None)
 
 
-def _row(one: Question, columns: Sequence[Column]) -> Markup:
-    return tag("tr", *[column.cell(one) for column in columns])
+def _row(one: Question, columns: Sequence[Column], details: CaseDetails | None) -> Markup:
+    # There may be a million rows: the cells that differ in each are written without a call of tag.
+    row = Markup(f"<tr>{''.join([column.cell(one) for column in columns])}</tr>")
+    if details is None:
+        return row
+    title = tag("summary", "Answer and evidence of ", tag("code", shown(one.qid)))
+    inside = tag("details", title, _details(one, details))
+    below = tag("td", inside, colspan=len(columns))
+    return joined([row, tag("tr", below, class_="details")])
+
+
+def _details(one: Question, details: CaseDetails) -> Markup:
+    """Show question, answer, expected answer, citations and retrieved chunks, and why the case is right or wrong."""
+    why = [tag("p", tag("strong", one.label), f": {details.meaning}. {details.next}".rstrip())]
+    why += [tag("p", f"It counts against {', '.join(map(shown, details.bad))}.")] if details.bad else []
+    answer = _text(details.answer) if details.answer else tag("p", tag("em", "(no answer)"))
+    error = [tag("p", "Error: ", tag("bdi", shown(details.error)))] if details.error else []
+    refused = [tag("p", tag("em", "This is a refusal."))] if details.refused else []
+    facts = [
+        ("Why" if one.label not in GOOD else "Outcome", why),
+        ("Question", [tag("p", shown(details.question), dir="auto")]),
+        ("Answer", [answer, *refused, *error]),
+        ("Expected", _expected(details)),
+        ("Cited", [_ids(details.cited)]),
+        (
+            "Retrieved",
+            [_ids(details.retrieved, of=details), *([tag("p", f"… and {details.cut} more.")] if details.cut else [])],
+        ),
+    ]
+    return tag("dl", joined(tag("div", tag("dt", name), tag("dd", joined(parts))) for name, parts in facts))
+
+
+def _expected(details: CaseDetails) -> list[Markup]:
+    if not details.answerable:
+        return [tag("p", "A refusal, because the documents do not answer this question.")]
+    missing = "" if details.contained else " The answer contains none of them."
+    wanted = [part for text in details.wanted for part in (" ", tag("q", shown(text), dir="auto"))]
+    texts = [tag("p", "An answer that contains one of these:", *wanted, f".{missing}")] if wanted else []
+    ids = [part for name in details.evidence for part in (tag("code", shown(name)), " ")]
+    return [*texts, *([tag("p", "Evidence: ", *ids)] if ids else [])] or [tag("p", "Any answer.")]
+
+
+def _ids(names: Sequence[Named], of: CaseDetails | None = None) -> Markup:
+    """Ids that were cited, or those that were retrieved with their texts: each says what the other side says of it."""
+    if not names:
+        return tag("p", tag("em", "(nothing)"))
+    rows = []
+    for one in names:
+        facts = [] if of else [(f"rank {one.rank}", "badge") if one.rank else ("not retrieved", "badge bad")]
+        facts += [("expected", "badge good")] if one.expected else []
+        facts += [("cited", "badge")] if one.cited and of else []
+        badges = [part for fact, kind in facts for part in (" ", tag("span", fact, class_=kind))]
+        rows.append(tag("li", tag("code", shown(one.id)), *badges, *([_text(one.text)] if one.text else [])))
+    return tag("ol" if of else "ul", joined(rows))
+
+
+def _text(pieces: Sequence[Segment]) -> Markup:
+    """A text with its pieces marked: supported or not, not in any chunk, the passage that supports best, masked."""
+    return tag("blockquote", *(_piece(one) for one in pieces), dir="auto")
+
+
+def _piece(one: Segment) -> Markup:
+    name = {"best": "mark", "masked": "span", "unsupported": "u", "missing": "u", "made_up": "u"}.get(one.state)
+    return tag(name, one.text, class_=one.state) if name else Markup(hypertext(one.text))
 
 
 def _controls(report: Report, columns: Sequence[Column]) -> Markup:
@@ -110,8 +196,8 @@ def _controls(report: Report, columns: Sequence[Column]) -> Markup:
     outcome = _choice("outcome", "outcome")
     reset = tag("button", "Clear", type="button", id="clear")
     fields = tag("form", search, outcome, *choices, reset, id="filters", hidden=True, role="search", aria_label="Cases")
-    said = f"{phrases.cases(report)}: all are shown."
-    return joined([fields, tag("p", said, id="count", role="status")])
+    status = f"{phrases.cases(report)}: all are shown."
+    return joined([fields, tag("p", status, id="count", role="status")])
 
 
 def _choice(key: str, title: str) -> Markup:

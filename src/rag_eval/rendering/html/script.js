@@ -11,7 +11,11 @@
   if (!table || !form || !count || !more || !search) return;
 
   const headers = [...table.tHead.rows[0].cells];
-  const rows = [...table.tBodies].flatMap((body) => [...body.rows]);
+  // The row below a question is what it unfolds; the two go together.
+  const every = [...table.tBodies].flatMap((body) => [...body.rows]);
+  const rows = every.filter((row) => row.className !== "details");
+  const below = new Map();
+  for (const [place, row] of every.entries()) if (row.className === "details") below.set(every[place - 1], row);
   const body = table.tBodies[0];
   for (const other of [...table.tBodies].slice(1)) other.remove();
 
@@ -57,9 +61,9 @@
     told = true;
     table.setAttribute("role", "table");
     for (const part of [table.tHead, body]) part.setAttribute("role", "rowgroup");
-    for (const row of [table.tHead.rows[0], ...rows]) row.setAttribute("role", "row");
+    for (const row of [table.tHead.rows[0], ...every]) row.setAttribute("role", "row");
     for (const header of headers) header.setAttribute("role", "columnheader");
-    for (const row of rows)
+    for (const row of every)
       for (const cell of row.cells) cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
   };
 
@@ -73,7 +77,8 @@
     const found = order.filter(fits);
     const shown = whole ? found : found.slice(0, FIRST);
     lay(shown.length > MANY);
-    body.replaceChildren(...shown.map((place) => rows[place]));
+    const unfolded = (place) => (below.has(rows[place]) ? [rows[place], below.get(rows[place])] : [rows[place]]);
+    body.replaceChildren(...shown.flatMap(unfolded));
     const all = numbers.format(rows.length);
     const fit = found.length === rows.length ? `${all} cases` : `${numbers.format(found.length)} of ${all} cases match`;
     const cut = shown.length < found.length ? `; the first ${numbers.format(shown.length)} are shown` : "";
@@ -118,10 +123,10 @@
     search.focus();
   });
   document.getElementById("all").addEventListener("click", () => {
-    const first = body.rows.length;
+    const last = body.rows[body.rows.length - 1];
     whole = true;
     show();
-    const next = body.rows[first];
+    const next = last && last.nextElementSibling;
     if (next) {
       next.tabIndex = -1;
       next.focus();

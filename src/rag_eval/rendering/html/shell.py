@@ -20,20 +20,27 @@ def page(title: str, version: str, header: Markup, sections: Sequence[tuple[str,
         tag("header", header),
         tag("nav", tag("ul", links), aria_label="Parts of the report"),
         tag("main", joined(part for _, _, part in there), id="report", tabindex="-1"),
-        tag("footer", tag("p", f"Written by rag-eval {version}. This file asks for nothing from outside.")),
-        _raw("script", "script.js"),
+        tag(
+            "footer",
+            tag("p", f"Written by rag-eval {version}. This file is self-contained: it makes no network requests."),
+        ),
     ]
-    whole = tag("html", joined([_head(title, version), tag("body", joined(body))]), lang="en")
-    return f"<!DOCTYPE html>\n{whole}\n"
+    return document(title, version, body, "script.js")
 
 
-def _head(title: str, version: str) -> Markup:
+def document(title: str, version: str, body: Sequence[Markup], script: str) -> str:
+    """The whole document with the style of reports and one script of this package."""
+    inner = tag("body", joined([*body, _raw("script", script)]))
+    return f"<!DOCTYPE html>\n{tag('html', joined([_head(title, version, script), inner]), lang='en')}\n"
+
+
+def _head(title: str, version: str, script: str) -> Markup:
     return tag(
         "head",
         joined(
             [
                 tag("meta", charset="utf-8"),
-                tag("meta", http_equiv="Content-Security-Policy", content=_policy()),
+                tag("meta", http_equiv="Content-Security-Policy", content=_policy(script)),
                 tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
                 tag("meta", name="referrer", content="no-referrer"),
                 tag("meta", name="color-scheme", content="light dark"),
@@ -46,11 +53,11 @@ def _head(title: str, version: str) -> Markup:
 
 
 @cache
-def _policy() -> str:
+def _policy(script: str) -> str:
     """Nothing is loaded, sent or embedded; of styles and scripts those of this file alone, known by their digests."""
-    style, script = (_digest(name) for name in ("style.css", "script.js"))
+    sources = f"style-src '{_digest('style.css')}'; script-src '{_digest(script)}'"
     return (
-        f"default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'; "
+        f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'; "
         "connect-src 'none'; img-src 'none'; object-src 'none'; frame-src 'none'"
     )
 

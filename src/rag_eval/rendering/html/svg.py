@@ -1,25 +1,30 @@
-"""Rows of marks on a scale, as SVG: a value, its interval, what it was before, and the limit it is held to."""
+"""Plots as SVG: rows of marks on a scale, and points in a plane. They are as wide as the screen lets them be.
+
+A row has its words beside its drawing, so that a narrow screen can put them above it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import isfinite
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil, floor, isfinite, log10
 from typing import NamedTuple
 
 from rag_eval.rendering.html.element import Markup, joined, tag
-from rag_eval.rendering.html.layout import scrolled
 from rag_eval.rendering.phrases import OUTCOMES
 
 Ends = tuple[float, float]
 
-_WIDTH, _LEFT, _RIGHT = 960.0, 300.0, 700.0
-_ROW, _TOP, _BOTTOM = 26.0, 26.0, 8.0
-_LABEL = 40
-_TICKS = 4
+_LEFT, _RIGHT, _WIDTH = 8.0, 392.0, 400.0
+_ROW, _TICKS = 26.0, 4
 _ROOM = 0.94
 """Share of a scale that its greatest number takes where the scale is made for it."""
 _SHARES = (0.0, 1.0)
-_MEANT = {**OUTCOMES, "warning": "warning only", "few": "too few cases to judge by"}
+_MEANT = {**OUTCOMES, "warning": "warning only", "few": "too few cases to judge"}
+
+_CHART_LEFT, _CHART_TOP, _CHART_BOTTOM, _CHART_HEIGHT = 44.0, 18.0, 168.0, 204.0
+_ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
+_SHORT = 22
+_GLYPH = 5.0
 
 
 class Mark(NamedTuple):
@@ -41,93 +46,97 @@ class Mark(NamedTuple):
 
     def numbers(self) -> list[float]:
         """All that is drawn of it."""
-        return [each for each in (self.value, self.low, self.high, self.limit, self.before) if each is not None]
+        return [number for number in (self.value, self.low, self.high, self.limit, self.before) if number is not None]
 
 
 def is_share(mark: Mark) -> bool:
-    """Whether all of a row lies between 0 and 1."""
-    return all(0 <= each <= 1 for each in mark.numbers())
+    """Return whether all values of a row are between 0 and 1."""
+    return all(0 <= number <= 1 for number in mark.numbers())
 
 
-def figure(key: str, title: str, legend: str, marks: Sequence[Mark], *, own: bool = False) -> Markup:
+def figure(key: str, title: str, legend: str, drawn_rows: Sequence[Mark], *, own: bool = False) -> Markup:
     """A plot of ``marks`` on one scale, or each on its ``own``; ``legend`` tells how to read it. None without marks."""
-    if not marks:
+    if not drawn_rows:
         return Markup("")
-    scales = [_scale([mark]) if own else _scale(marks) for mark in marks]
-    height = _TOP + _ROW * len(marks) + _BOTTOM
-    names = tag("title", title, id=f"{key}-name"), tag("desc", _described(marks), id=f"{key}-about")
-    rows = [
-        _drawn(mark, scale, _TOP + _ROW * place) for place, (mark, scale) in enumerate(zip(marks, scales, strict=True))
-    ]
-    axis = [] if own else list(_axis(scales[0], height - _BOTTOM))
-    plot = tag(
-        "svg",
-        joined([*names, *axis, *rows]),
-        viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}",
-        role="img",
-        aria_labelledby=f"{key}-name {key}-about",
-    )
-    return tag("figure", tag("figcaption", tag("strong", title), f" {legend}"), scrolled(title, plot))
+    scales = [_scale([mark]) if own else _scale(drawn_rows) for mark in drawn_rows]
+    axis = [] if own else [_svg(_axis(scales[0]), 20.0, "axis")]
+    rows = [_drawn(mark, scale, own=own) for mark, scale in zip(drawn_rows, scales, strict=True)]
+    plot = tag("div", *axis, joined(rows), class_="rows", role="img", aria_labelledby=f"{key}-name {key}-about")
+    about = tag("p", "; ".join(map(_described, drawn_rows)), id=f"{key}-about", class_="aside")
+    return tag("figure", _caption(key, title, legend), about, plot)
 
 
-def _described(marks: Sequence[Mark]) -> str:
-    return "; ".join(map(_told, marks))
+def _caption(key: str, title: str, legend: str) -> Markup:
+    return tag("figcaption", tag("strong", title, id=f"{key}-name"), f" {legend}" if legend else "")
 
 
-def _told(mark: Mark) -> str:
+def _svg(parts: Iterable[Markup], height: float, kind: str | None = None) -> Markup:
+    """A drawing; the figure around it says in words what it shows."""
+    return tag("svg", joined(parts), viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}", class_=kind, aria_hidden="true")
+
+
+def _described(mark: Mark) -> str:
     """A row in words, with what its shape means."""
     meant = _MEANT.get(mark.kind, "")
     return f"{mark.label}: {mark.said}{f', {meant}' if meant else ''}"
 
 
-def _scale(marks: Sequence[Mark]) -> Ends:
-    if all(is_share(mark) for mark in marks):
+def _scale(rows: Sequence[Mark]) -> Ends:
+    if all(is_share(mark) for mark in rows):
         return _SHARES
-    numbers = [each for mark in marks for each in mark.numbers()]
+    numbers = [number for mark in rows for number in mark.numbers()]
     low, high = min(0.0, *numbers), max(0.0, *numbers)
     return low, low + (high - low) / _ROOM
 
 
 def _across(number: float, scale: Ends) -> float:
-    """Where a number lies; in the middle where no scale can hold it."""
-    low, high = scale
-    share = (number - low) / (high - low) if isfinite(high - low) and high > low else 0.5
-    return _LEFT + (_RIGHT - _LEFT) * min(max(share, 0.0), 1.0)
+    """Return the position of a number; the middle if no scale can show it."""
+    return _LEFT + (_RIGHT - _LEFT) * _share(number, scale)
 
 
-def _axis(scale: Ends, bottom: float) -> Iterator[Markup]:
-    for step in range(_TICKS + 1):
-        number = scale[0] + (scale[1] - scale[0]) * step / _TICKS
-        x = _across(number, scale)
-        yield tag("line", x1=x, x2=x, y1=_TOP - 6, y2=bottom, class_="grid")
-        yield tag("text", f"{number:.3g}", x=x, y=_TOP - 10, class_="tick")
+def _share(number: float, ends: Ends) -> float:
+    low, high = ends
+    if not isfinite(high - low) or high <= low:
+        return 0.5
+    return min(max((number - low) / (high - low), 0.0), 1.0)
 
 
-def _drawn(mark: Mark, scale: Ends, top: float) -> Markup:
-    middle = top + _ROW / 2
-    label = mark.label
-    short = label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
+def _steps(scale: Ends) -> list[tuple[float, float]]:
+    """Return the positions of the grid lines and their numbers."""
+    numbers = (scale[0] + (scale[1] - scale[0]) * step / _TICKS for step in range(_TICKS + 1))
+    return [(_across(number, scale), number) for number in numbers]
+
+
+def _axis(scale: Ends) -> Iterator[Markup]:
+    for x, number in _steps(scale):
+        place = "last" if x == _RIGHT else "first" if x == _LEFT else "tick"
+        yield tag("text", f"{number:.3g}", x=x, y=14.0, class_=place)
+
+
+def _drawn(mark: Mark, scale: Ends, *, own: bool) -> Markup:
+    middle = _ROW / 2
+    grid = () if own else _steps(scale)
     parts = [
-        tag("title", _told(mark)),
+        *(tag("line", x1=x, x2=x, y1=0.0, y2=_ROW, class_="grid") for x, _ in grid),
         tag("line", x1=_LEFT, x2=_RIGHT, y1=middle, y2=middle, class_="track"),
-        *_limit(mark, scale, top),
+        *_limit(mark, scale),
         *_interval(mark, scale, middle),
         *_before(mark, scale, middle),
         _point(mark.kind, _across(mark.value, scale), middle),
-        tag("text", short, x=_LEFT - 10, y=middle + 4, class_="label"),
-        tag("text", mark.said, x=_RIGHT + 12, y=middle + 4, class_="said"),
     ]
-    return tag("g", *parts, class_=mark.kind)
+    drawing = _svg([tag("g", *parts, class_=mark.kind)], _ROW)
+    label, text = tag("span", mark.label, class_="label"), tag("span", mark.said, class_="said")
+    return tag("div", label, drawing, text, class_="row")
 
 
-def _limit(mark: Mark, scale: Ends, top: float) -> Iterator[Markup]:
+def _limit(mark: Mark, scale: Ends) -> Iterator[Markup]:
     if mark.limit is None:
         return
     x = _across(mark.limit, scale)
     if mark.side:
         start, end = (x, _RIGHT) if mark.side == "min" else (_LEFT, x)
-        yield tag("rect", x=start, y=top + 4, width=end - start, height=_ROW - 8, class_="kept")
-    yield tag("line", x1=x, x2=x, y1=top + 2, y2=top + _ROW - 2, class_="limit" if mark.side else "whole")
+        yield tag("rect", x=start, y=4.0, width=end - start, height=_ROW - 8, class_="kept")
+    yield tag("line", x1=x, x2=x, y1=2.0, y2=_ROW - 2, class_="limit" if mark.side else "whole")
 
 
 def _interval(mark: Mark, scale: Ends, middle: float) -> Iterator[Markup]:
@@ -150,13 +159,164 @@ def _before(mark: Mark, scale: Ends, middle: float) -> Iterator[Markup]:
     yield tag("circle", cx=old, cy=middle, r=4, class_="before")
 
 
-def _point(kind: str, x: float, y: float) -> Markup:
+def _point(kind: str, x: float, y: float, size: float = _GLYPH) -> Markup:
     """Each kind has a shape of its own: a cross fails, a disc passes, a diamond is open, a triangle warns."""
+    wide = 2 * size
     paths = {
-        "failed": f"M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10",
+        "failed": f"M{x - size:.1f} {y - size:.1f}l{wide:g} {wide:g}m0 -{wide:g}l-{wide:g} {wide:g}",
         "inconclusive": f"M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6 -6z",
         "warning": f"M{x:.1f} {y - 6:.1f}l6.5 11h-13z",
     }
     if kind in paths:
         return tag("path", d=paths[kind], class_="point")
-    return tag("circle", cx=x, cy=y, r=5, class_="point")
+    return tag("circle", cx=x, cy=y, r=size, class_="point")
+
+
+class Dot(NamedTuple):
+    """A point: ``kind`` is its class, ``said`` what it stands for, ``mark`` what is written beside it.
+
+    ``low`` and ``high`` enclose ``y``. ``rule`` says that a line goes down here, because something changed.
+    """
+
+    x: float
+    y: float
+    kind: str
+    said: str
+    mark: str = ""
+    low: float | None = None
+    high: float | None = None
+    rule: bool = False
+
+
+class Limit(NamedTuple):
+    """A threshold from one ``x`` to another; the ``side`` of it that passes is shaded."""
+
+    start: float
+    end: float
+    y: float
+    side: str
+
+
+class Axes(NamedTuple):
+    """The texts at the axes: both ends of the horizontal one and the titles; ``ticks`` if it has numbers."""
+
+    across: str
+    up: str
+    first: str = ""
+    last: str = ""
+    ticks: bool = True
+
+
+class Frame:
+    """The mapping of numbers to positions on a chart that shows them all."""
+
+    def __init__(self, dots: Sequence[Dot], limits: Sequence[Limit] = ()) -> None:
+        self.across = _span([dot.x for dot in dots])
+        ends = [end for dot in dots for end in (dot.y, dot.low, dot.high) if end is not None]
+        self.up = _span([*ends, *(limit.y for limit in limits)])
+
+    def x(self, number: float) -> float:
+        """From left to right."""
+        return _CHART_LEFT + (_RIGHT - _CHART_LEFT) * _share(number, self.across)
+
+    def y(self, number: float) -> float:
+        """From the bottom to the top."""
+        return _CHART_BOTTOM - (_CHART_BOTTOM - _CHART_TOP) * _share(number, self.up)
+
+
+def _span(numbers: Sequence[float]) -> Ends:
+    """The numbers with a tenth of their spread on either side; shares stay between 0 and 1."""
+    low, high = min(numbers), max(numbers)
+    room = (high - low) / 10 or abs(high) / 10 or 1.0
+    bounded = low >= 0 and high <= 1
+    return (max(low - room, 0.0), min(high + room, 1.0)) if bounded else (low - room, high + room)
+
+
+def chart(
+    key: str,
+    title: str,
+    legend: str,
+    dots: Sequence[Dot],
+    lines: Iterable[Sequence[Dot]],
+    axes: Axes,
+    limits: Sequence[Limit] = (),
+) -> Markup:
+    """A plot of ``dots``, those of each of ``lines`` joined, between axes; none without dots."""
+    if not dots:
+        return Markup("")
+    frame = Frame(dots, limits)
+    drawn = [
+        *(_passing(frame, limit) for limit in limits),
+        *_grid(frame, axes),
+        *(_threshold(frame, limit) for limit in limits),
+        *(_rule(frame, dot) for dot in dots if dot.rule),
+        *(_line(frame, line) for line in lines if len(line) > 1),
+        *(_dot(frame, dot) for dot in dots),
+    ]
+    about = tag("p", "; ".join(dot.said for dot in dots), id=f"{key}-about", class_="aside")
+    box = f"0 0 {_WIDTH:.0f} {_CHART_HEIGHT:.0f}"
+    plot = tag("svg", joined(drawn), viewBox=box, role="img", aria_labelledby=f"{key}-name {key}-about")
+    return tag("figure", _caption(key, title, legend), about, plot, class_="chart")
+
+
+def _passing(frame: Frame, limit: Limit) -> Markup:
+    """The side of a threshold that passes."""
+    start, end, y = frame.x(limit.start), frame.x(limit.end), frame.y(limit.y)
+    top, bottom = (_CHART_TOP, y) if limit.side == "min" else (y, _CHART_BOTTOM)
+    return tag("rect", x=start, y=top, width=end - start, height=bottom - top, class_="kept")
+
+
+def _threshold(frame: Frame, limit: Limit) -> Markup:
+    y = frame.y(limit.y)
+    return tag("line", x1=frame.x(limit.start), x2=frame.x(limit.end), y1=y, y2=y, class_="limit")
+
+
+def _grid(frame: Frame, axes: Axes) -> Iterator[Markup]:
+    for number in ticks(*frame.up):
+        y = frame.y(number)
+        yield tag("line", x1=_CHART_LEFT, x2=_RIGHT, y1=y, y2=y, class_="grid")
+        yield tag("text", f"{number:.4g}", x=_CHART_LEFT - 6, y=y + 4, class_="last")
+    for number in ticks(*frame.across) if axes.ticks else ():
+        yield tag("text", f"{number:.4g}", x=frame.x(number), y=_CHART_BOTTOM + 16, class_="tick")
+    texts = [
+        (axes.up, 2.0, _CHART_TOP - 6, "first"),
+        (axes.across, (_CHART_LEFT + _RIGHT) / 2, _CHART_BOTTOM + 32, "tick"),
+        (_short(axes.first), _CHART_LEFT, _CHART_BOTTOM + 20, "first"),
+        (_short(axes.last), _RIGHT, _CHART_BOTTOM + 20, "last"),
+    ]
+    yield from (tag("text", text, x=x, y=y, class_=kind) for text, x, y, kind in texts if text)
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round numbers from ``low`` to ``high``, some four of them; none where there is no room for any."""
+    least = (high - low) / _TICKS
+    if not isfinite(least) or least <= 0 or (power := 10.0 ** floor(log10(least))) == 0:
+        return []
+    step = next(factor * power for factor in _ROUND if factor * power >= least or factor == _ROUND[-1])
+    if not isfinite(step) or abs(low / step) > 1e9 or abs(high / step) > 1e9:
+        return []
+    return [number * step for number in range(ceil(low / step), floor(high / step) + 1)]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHORT else f"…{text[1 - _SHORT :]}"
+
+
+def _rule(frame: Frame, dot: Dot) -> Markup:
+    x = frame.x(dot.x)
+    return tag("line", x1=x, x2=x, y1=_CHART_TOP, y2=_CHART_BOTTOM, class_="whole")
+
+
+def _line(frame: Frame, line: Sequence[Dot]) -> Markup:
+    steps = "L".join(f"{frame.x(dot.x):.1f} {frame.y(dot.y):.1f}" for dot in line)
+    return tag("path", d=f"M{steps}", class_="path")
+
+
+def _dot(frame: Frame, dot: Dot) -> Markup:
+    x, y = frame.x(dot.x), frame.y(dot.y)
+    parts = [tag("title", dot.said)]
+    if dot.low is not None and dot.high is not None:
+        parts.append(tag("line", x1=x, x2=x, y1=frame.y(dot.low), y2=frame.y(dot.high), class_="interval"))
+    parts.append(_point(dot.kind, x, y, 4.0))
+    parts += [tag("text", dot.mark, x=x + 8, y=y - 5, class_="first")] if dot.mark else []
+    return tag("g", *parts, class_=dot.kind)

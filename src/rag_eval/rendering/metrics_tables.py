@@ -32,26 +32,28 @@ def perspectives(report: Report) -> list[str]:
 
 def tables(report: Report, perspective: str) -> Iterator[Table]:
     """The tables of a perspective: plain values, values by cutoff, and those of metrics that give many."""
-    own = {name: result for name, result in report.metrics.items() if result.perspective == perspective and result.n}
-    cut = [name for name in own if _CUT.search(name)]
-    many = [name for name in own if name not in cut and _folds(name) >= _MANY]
-    plain = [name for name in own if name not in cut and name not in many]
-    yield from _plain(report, own, plain)
-    yield from _beside(report, own, [(name, _CUT.sub("", name), _CUT.findall(name)[0]) for name in cut])
-    yield from _beside(report, own, [(name, column_of(name), name.rpartition(".")[2]) for name in many])
+    results = {
+        name: result for name, result in report.metrics.items() if result.perspective == perspective and result.n
+    }
+    cut = [name for name in results if _CUT.search(name)]
+    many = [name for name in results if name not in cut and _folds(name) >= _MANY]
+    plain = [name for name in results if name not in cut and name not in many]
+    yield from _plain(report, results, plain)
+    yield from _with_baseline(report, results, [(name, _CUT.sub("", name), _CUT.findall(name)[0]) for name in cut])
+    yield from _with_baseline(report, results, [(name, column_of(name), name.rpartition(".")[2]) for name in many])
 
 
 def _folds(name: str) -> int:
     return len(measure(name).metric.folds)
 
 
-def _plain(report: Report, own: Results, names: Sequence[str]) -> Iterator[Table]:
+def _plain(report: Report, results: Results, names: Sequence[str]) -> Iterator[Table]:
     rows = [
         [
             name,
-            value_of(report, name) + metric_interval(own[name], name),
-            counted(own[name], own[name].n),
-            _arrow(own[name].better),
+            value_of(report, name) + metric_interval(results[name], name),
+            counted(results[name], results[name].n),
+            _arrow(results[name].better),
         ]
         for name in names
     ]
@@ -59,7 +61,7 @@ def _plain(report: Report, own: Results, names: Sequence[str]) -> Iterator[Table
         yield ["metric", "value", "cases", "better"], rows
 
 
-def _beside(report: Report, own: Results, parts: Sequence[tuple[str, str, str]]) -> Iterator[Table]:
+def _with_baseline(report: Report, results: Results, parts: Sequence[tuple[str, str, str]]) -> Iterator[Table]:
     """Yield a row a metric, a column a value; ``parts`` are a value's name, its metric and its column."""
     if not parts:
         return
@@ -67,7 +69,7 @@ def _beside(report: Report, own: Results, parts: Sequence[tuple[str, str, str]])
     columns = list(dict.fromkeys(column for _, _, column in parts))
     cut = len(columns) - _COLUMNS
     columns, more = columns[:_COLUMNS], [f"… and {cut:,} more"] if cut > 0 else []
-    first = {metric: own[name] for name, metric, _ in reversed(parts)}
+    first = {metric: results[name] for name, metric, _ in reversed(parts)}
     rows = [
         [
             metric,
@@ -90,22 +92,22 @@ def without_cases(report: Report) -> str:
         groups.setdefault(tuple(field for field in one.needs if field not in known), []).append(one.name)
     bare = groups.pop((), [])
     parts = [f"{' and '.join(fields)} ({_few(names)})" for fields, names in sorted(groups.items(), key=_size)]
-    more = [f"{len(parts) - _FIELDS} more fields, which rag-eval metrics lists"] if len(parts) > _FIELDS else []
+    more = [f"{len(parts) - _FIELDS} more fields (list them with rag-eval metrics)"] if len(parts) > _FIELDS else []
     needed = [f"needed: {'; '.join([*parts[:_FIELDS], *more])}"] if parts else []
-    idle = [f"without a case to apply to: {_few(bare)}"] if bare else []
+    idle = [f"apply to no case: {_few(bare)}"] if bare else []
     head = f"No data for {len(absent)} metric{'s' if len(absent) != 1 else ''}"
     return f"{'; '.join([head, *needed, *idle])}." if absent else ""
 
 
 def _by_value(report: Report) -> tuple[list[Metric], list[Metric]]:
     """The metrics of which no value applies to any case, and the others."""
-    found: dict[str, Metric] = {}
+    by_value: dict[str, Metric] = {}
     valued: set[str] = set()
     for name, result in report.metrics.items():
         one = measure(name).metric
-        found[one.name] = one
+        by_value[one.name] = one
         valued |= {one.name} if result.n else set()
-    sides = [[one for one in found.values() if (one.name in valued) is there] for there in (False, True)]
+    sides = [[one for one in by_value.values() if (one.name in valued) is there] for there in (False, True)]
     return sides[0], sides[1]
 
 

@@ -1,0 +1,204 @@
+"""Ask the judge again about the same answers, and measure how much its grades differ. Changes no recorded verdict."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.cli.commands._shared import remark, write
+from rag_eval.cli.commands.judge import USUAL_VERDICTS, add_asking, judge_of, judged, recorded
+from rag_eval.cli.commands.judge_calibrate import shown
+from rag_eval.common.escaping import log_line, quantity, quoted
+from rag_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from rag_eval.contract import Judge
+    from rag_eval.gates.policy import Policy
+    from rag_eval.llm_judge.asking import Question
+    from rag_eval.llm_judge.noise import Margin, Noise, Repeated
+
+    Row = dict[str, Any]
+
+EXAMPLE = "example: rag-eval judge repeat --model gpt-4o-2024-08-06 --n 3 --sample 50"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    from rag_eval.cli.commands.judge_spot_check import size
+
+    parser.add_argument(
+        "--n", metavar="N", type=_times, default=3, help="how often to ask about each answer (default: 3)"
+    )
+    parser.add_argument(
+        "--sample", metavar="N", type=size, default=0, help="number of answers to ask about (default: all)"
+    )
+    parser.add_argument("--seed", metavar="TEXT", default="0", help="seed of the sample (default: 0)")
+    parser.add_argument(
+        "--verdicts",
+        metavar="FILE",
+        default="",
+        help=f"recorded verdicts (default: from the gates file, or {USUAL_VERDICTS})",
+    )
+    parser.add_argument("--out", metavar="FILE", default="runs/judge-repeats.jsonl", help="replies (%(default)s)")
+    parser.add_argument("--force", action="store_true", help="overwrite finished replies")
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="text (default) or json")
+    add_asking(parser)
+
+
+def _times(text: str) -> int:
+    if text not in (valid := [str(number) for number in range(1, 101)]):
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from {valid[0]} to {valid[-1]}")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, and print the noise; 1 if replies are missing."""
+    from rag_eval.contract.verdict import verdict_hash
+    from rag_eval.llm_judge.noise import as_rows, metrics, noise
+
+    policy, questions = judged(args)
+    prompt, judge = judge_of(args, policy)
+    out = Path(args.out)
+    if os.path.lexists(out) and not args.force:
+        raise UsageError(f"{out} already exists. Name another file with --out, or overwrite it with --force")
+    by_hash = {verdict_hash(judge, one.shown): one for one in questions}
+    chosen = _drawn(list(by_hash), args.sample, args.seed)
+    verdicts = Path(args.verdicts or policy.verdicts or USUAL_VERDICTS)
+    known = {row["hash"]: row for row in recorded(verdicts) if "error" not in row} if os.path.lexists(verdicts) else {}
+    if args.n == 1 and not any(name in known for name in chosen):
+        raise UsageError("with one reply and no recorded verdict, there is nothing to compare. Write: --n 3")
+    print(
+        f"{len(chosen)} of {quantity(len(by_hash), 'answer')}, each judged {quantity(args.n, 'time')}", file=sys.stderr
+    )
+    answers = _ask(args, policy, judge, [(name, prompt.text(by_hash[name].shown)) for name in chosen], out)
+    about = {
+        name: {"qid": by_hash[name].qid, **({"run": by_hash[name].run} if by_hash[name].run else {})} for name in chosen
+    }
+    rows = as_rows(answers, about)
+    write(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    out.with_name(f"{out.name}.partial").unlink(missing_ok=True)
+    repeated = list(_repeated(chosen, by_hash, known, rows, args.n))
+    measured = [noise(name, repeated, len(by_hash)) for name in metrics([gate.name for gate in policy.gates])]
+    noises = [one for one in measured if one]
+    margins = _margins(policy, noises)
+    _print(args, judge, noises, margins)
+    failed = [row for row in rows if "error" in row]
+    tokens = sum(row.get("usage", {}).get(name, 0) for row in rows for name in ("input_tokens", "output_tokens"))
+    print(f"{out}: {len(rows)} replies, {len(failed)} without a verdict, {tokens} tokens", file=sys.stderr)
+    if failed:
+        remark([f"left out: {quoted(failed[0]['qid'], 60)}: {failed[0]['error']}"], quiet=False)
+    return 1 if failed else 0
+
+
+def _drawn(names: Sequence[str], size: int, seed: str) -> list[str]:
+    """Return the hashes to ask about, in the order of the gold."""
+    from hashlib import sha256
+
+    order = sorted(names, key=lambda name: sha256(f"{seed} {name}".encode()).hexdigest())
+    drawn = set(order[: size or len(order)])
+    return [name for name in names if name in drawn]
+
+
+def _ask(
+    args: argparse.Namespace, policy: Policy, judge: Judge, todo: Sequence[tuple[str, str]], out: Path
+) -> dict[tuple[str, str], Row]:
+    """Ask about everything as often as wanted; an interruption leaves OUT.partial, which the same command continues."""
+    from rag_eval.cli.commands.collect import progress
+    from rag_eval.collecting.collector import Journal, Pace, collect
+    from rag_eval.llm_judge.asking import Endpoint
+
+    endpoint = Endpoint(args.base_url, judge.model, policy.prices)
+    endpoint.check()
+    journal = Journal(out, {"judge": judge, "url": args.base_url})
+    pace = Pace(args.concurrency, args.rate, args.timeout, args.retries)
+    try:
+        for number in range(1, args.n + 1):
+            collect(endpoint, todo, str(number), pace, journal, progress(f"time {number}", len(todo)))
+    except KeyboardInterrupt:
+        done = f"{out}.partial has {len(journal.rows)} of the replies"
+        print(f"\ninterrupted: {done}. To continue, run the same command again.", file=sys.stderr)
+        raise
+    finally:
+        endpoint.close()
+    return {key: row for key, row in journal.rows.items() if int(key[0]) <= args.n}
+
+
+def _repeated(
+    chosen: Sequence[str], by_hash: dict[str, Question], known: dict[str, Row], rows: Sequence[Row], times: int
+) -> Iterator[Repeated]:
+    """Yield the answers with a verdict each time."""
+    from rag_eval.llm_judge.noise import Repeated
+
+    # Only if all answers have a recorded verdict is there one more time to compare.
+    first = {name: [known[name]] for name in chosen} if all(name in known for name in chosen) else {}
+    again: dict[str, list[Row]] = {name: [] for name in chosen}
+    for row in rows:
+        if "error" not in row:
+            again[row["hash"]].append(row)
+    for name in chosen:
+        if len(again[name]) == times:
+            one = by_hash[name]
+            yield Repeated(one.qid, one.run, one.answerable, [*first.get(name, []), *again[name]])
+
+
+def _margins(policy: Policy, noises: Sequence[Noise]) -> list[Margin]:
+    from rag_eval.llm_judge.noise import margin
+
+    by_name = {one.metric: one for one in noises}
+    gates = [gate for gate in policy.gates if gate.name in by_name and gate.direction in ("min", "max")]
+    return [
+        margin(f"{gate.label} {gate.direction}", float(gate.threshold), by_name[gate.name])
+        for gate in gates
+        if not gate.slice
+    ]
+
+
+def _print(args: argparse.Namespace, judge: Judge, noises: Sequence[Noise], margins: Sequence[Margin]) -> None:
+    if args.format == "json":
+        from rag_eval.rendering.json_values import json_text, plain
+
+        value = {"judge": judge._asdict(), "metrics": plain(tuple(noises)), "gates": plain(tuple(margins))}
+        sys.stdout.write(json_text(value))
+        return
+    for line in _page(noises, margins):
+        print(log_line(line))
+
+
+def _page(noises: Sequence[Noise], margins: Sequence[Margin]) -> Iterator[str]:
+    from tabulate import tabulate
+
+    if not noises:
+        yield "no answer has a verdict in every repeat, so there is nothing to measure"
+        return
+    rows = [
+        [
+            one.metric,
+            str(one.n),
+            shown(one.same),
+            f"{one.deviation:.3f}",
+            shown(one.kappa),
+            f"±{1.96 * one.of_mean:.3f}",
+        ]
+        for one in noises
+    ]
+    headers = ["metric", "answers", "same grade every time", "sd", "kappa between repeats", "noise of the value"]
+    yield from tabulate(rows, headers, "simple", disable_numparse=True).split("\n")
+    for one in noises:
+        values = ", ".join(f"{mean:.3f}" for mean in one.means)
+        yield f"{one.metric}: {values} (repeats: {len(one.means)}, answers: {one.n} of {one.total})"
+    for gate in margins:
+        yield _threshold_line(gate)
+
+
+def _threshold_line(gate: Margin) -> str:
+    distance = (
+        f"{gate.gate} {gate.threshold:g}: the value {gate.value:.3f} is {abs(gate.value - gate.threshold):.3f} away"
+    )
+    if gate.share is None or gate.share >= 1:
+        return f"{distance}, which is within the noise of the judge: this gate may change if the judge is asked again"
+    return f"{distance}; the noise of the judge is {gate.share:.0%} of that"

@@ -1,0 +1,220 @@
+"""Draw recorded verdicts for a person to grade, without showing the judge's grades, and record the grades.
+
+judge calibrate reads the record. Interrupted, it keeps what was graded; the same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.cli.commands._shared import remark, write, write_data
+from rag_eval.cli.commands.judge_calibrate import add_recorded, recorded_by
+from rag_eval.common.escaping import log_line, quoted
+from rag_eval.errors import PASSED, UsageError
+
+if TYPE_CHECKING:
+    from rag_eval.gates.policy import Policy
+    from rag_eval.llm_judge.spot_check import SampledVerdict
+
+    Row = dict[str, Any]
+
+EXAMPLE = "example: rag-eval judge spot-check --n 20 --seed 7 --rater ann@example.org"
+USUAL_LABELS = "eval/judge-labels.jsonl"
+_BY = ("query_type", "category")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("--n", metavar="N", type=size, default=20, help="how many answers to draw (default: 20)")
+    parser.add_argument("--seed", metavar="TEXT", default="0", help="seed of the sample (default: 0)")
+    parser.add_argument("--by", metavar="FIELD[,FIELD]", default="", help="kinds of question: fields of the gold items")
+    parser.add_argument(
+        "--score", metavar="S[,S]", default="", help="scores to grade (default: the gated ones, or the first two)"
+    )
+    parser.add_argument("--rater", metavar="NAME", default="", help="person who grades (default: git's user.email)")
+    parser.add_argument(
+        "--out", metavar="FILE", default=USUAL_LABELS, help=f"record of the grades (default: {USUAL_LABELS})"
+    )
+    parser.add_argument("--html", metavar="FILE", default="", help="write a form to fill in with a browser")
+    parser.add_argument("--rubric", metavar="FILE", default="", help="rubric to show (default: the packaged one)")
+    parser.add_argument(
+        "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
+    )
+    add_recorded(parser)
+
+
+def size(text: str) -> int:
+    """Return the size of a sample."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:7]) <= 10_000:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from 1 to 10000")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask for the grades, or write the form."""
+    from rag_eval.cli.commands.judge import prompt_of
+    from rag_eval.llm_judge.spot_check import sample_verdicts
+
+    policy, path, judge, rows = recorded_by(args)
+    judged = [row for row in rows if "error" not in row]
+    if not judged:
+        raise UsageError(f"{path} has no verdict of {judge.model}. Record verdicts first: rag-eval judge")
+    scores = _scores(args.score, policy)
+    rater = args.rater or _email()
+    if not rater and not args.html:
+        raise UsageError("no rater is known. Add --rater NAME, or run: git config user.email EMAIL")
+    drawn = sample_verdicts(judged, _kinds(args, policy), args.n, args.seed)
+    decided = _decided(args.out, rater)
+    ungraded_sample = [one for one in drawn if one.label(args.seed)["input"] not in decided]
+    prompt = prompt_of("", args.rubric)
+    if prompt.judge(judge.model).rubric != judge.rubric:
+        fix = "Name its rubric: --rubric FILE"
+        remark([f"{judge.model} graded by another rubric than the one to show. {fix}"], quiet=False)
+    print(
+        f"{len(drawn)} of {len(judged)} answers drawn with seed {args.seed}, {len(ungraded_sample)} to grade",
+        file=sys.stderr,
+    )
+    if args.html:
+        _write_form(args, ungraded_sample, scores, prompt.rubric, rater)
+        return PASSED
+    graded = _ask_all(args, ungraded_sample, scores, rater, prompt.rubric)
+    ungraded = len(ungraded_sample) - graded
+    print(
+        f"wrote {args.out}: {graded} graded, {ungraded} still open. "
+        f"Next: rag-eval judge calibrate --labels {shlex.quote(args.out)}"
+    )
+    return PASSED
+
+
+def _scores(stated: str, policy: Policy) -> list[str]:
+    """Return the scores to grade: those named, those with gates, or groundedness and correctness."""
+    from rag_eval.contract.verdict import SCORE_OF, SCORES
+
+    named = [one.strip() for one in stated.split(",") if one.strip()]
+    if unknown := [one for one in named if one not in SCORES]:
+        raise UsageError(
+            f"--score {quoted(unknown[0], 40)} is not a score of a judge. Choose from: {', '.join(SCORES)}"
+        )
+    gated = {SCORE_OF.get(gate.name.partition(".")[0]) for gate in policy.gates}
+    return named or [score for score in SCORES if score in gated] or list(SCORES[:2])
+
+
+def _kinds(args: argparse.Namespace, policy: Policy) -> dict[str, str]:
+    """Return the kind of each question by qid; none if the gold set cannot be found."""
+    from rag_eval.gates.selection import is_field, slices_of
+    from rag_eval.readers.gold_file import read_gold
+    from rag_eval.readers.problems import ProblemCollector
+    from rag_eval.readers.source import Reader
+
+    stated = [name.strip() for name in args.by.split(",") if name.strip()]
+    if unknown := [name for name in stated if not is_field(name)]:
+        raise UsageError(f"--by {quoted(unknown[0], 40)} is not a field of gold items. Write: --by category")
+    gold = args.gold or policy.gold
+    if not (args.gold or stated or os.path.lexists(gold)):
+        return {}
+    reader = Reader(ProblemCollector())
+    golds = read_gold(reader, gold)
+    reader.ledger.stop_on_problems()
+    return {qid: ", ".join(slices_of(item, stated or policy.slices.by or _BY)) for qid, item in golds.items()}
+
+
+def _email() -> str:
+    from rag_eval.git.plumbing import Git, GitError
+
+    try:
+        return str(Git().email() or "")
+    except GitError:
+        return ""
+
+
+def _decided(path: str, rater: str) -> set[str]:
+    """Return the hashes of the answers that this person has graded."""
+    from rag_eval.llm_judge.labels import read_labels
+    from rag_eval.readers.import_inputs import Files
+    from rag_eval.readers.problems import ProblemCollector
+    from rag_eval.readers.source import Reader
+
+    if not os.path.lexists(path) or os.path.getsize(path) == 0:  # noqa: PTH202
+        return set()
+    reader = Reader(ProblemCollector())
+    labels, _ = read_labels(Files(reader, [path]), {}, (0.0, 5.0))
+    reader.ledger.stop_on_problems()
+    return {one.input for one in labels if one.rater == rater}
+
+
+def _write_form(
+    args: argparse.Namespace, ungraded_sample: Sequence[SampledVerdict], scores: Sequence[str], rubric: str, rater: str
+) -> None:
+    from rag_eval import __version__
+    from rag_eval.rendering.html.grading import form
+
+    answers = [(one.label(args.seed), one.row["input"]) for one in ungraded_sample]
+    write(Path(args.html), form(answers, scores, rubric, rater, __version__))
+    then = "Open it in a browser, save the grades, then: rag-eval judge calibrate --labels judge-labels.jsonl"
+    print(f"wrote {args.html}. {then}", file=sys.stderr)
+
+
+def _ask_all(
+    args: argparse.Namespace, ungraded_sample: Sequence[SampledVerdict], scores: Sequence[str], rater: str, rubric: str
+) -> int:
+    """Show one answer after the other and record each grade at once; return how many were graded."""
+    graded = 0
+    for line in rubric.splitlines() if ungraded_sample else ():
+        print(log_line(line))
+    try:
+        for place, one in enumerate(ungraded_sample, 1):
+            _show(one.row["input"], f"{place} of {len(ungraded_sample)}")
+            grades = _grades(scores)
+            if grades is None:
+                break
+            if grades:
+                note = {"note": text} if (text := input("note (Enter: none) ").strip()) else {}
+                at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+                _append(Path(args.out), {**one.label(args.seed), "rater": rater, "at": at, **grades, **note})
+                graded += 1
+    except EOFError:
+        print()
+    return graded
+
+
+def _show(shown: Row, place: str) -> None:
+    lines = [f"\n[{place}] question: {shown['question']}"]
+    lines += [f"earlier, {one['role']}: {one['content']}" for one in shown.get("history", ())]
+    lines += ["answer:", *shown["answer"].splitlines(), f"citations: {', '.join(shown['citations']) or 'none'}"]
+    lines += [f"expected: {shown['expected_answer']}"] if "expected_answer" in shown else []
+    for chunk in shown["chunks"]:
+        lines += [f"passage {chunk['id']}:", *(f"  {line}" for line in chunk["text"].splitlines())]
+    for line in lines:
+        print(log_line(line))
+
+
+def _grades(scores: Sequence[str]) -> Row | None:
+    """Ask for each score; an empty mapping leaves the answer out, None ends."""
+    grades: Row = {}
+    for score in scores:
+        while True:
+            reply = input(f"{score}, 0 to 5 (Enter: cannot tell, s: skip this answer, q: quit) ").strip().lower()
+            if reply == "q":
+                return None
+            if reply == "s":
+                return {}
+            if reply in ("", "0", "1", "2", "3", "4", "5"):
+                break
+            print(f"{quoted(reply, 20)} is not a score")
+        if reply:
+            grades[score] = int(reply)
+    return grades
+
+
+def _append(path: Path, row: Row) -> None:
+    before = path.read_bytes() if path.exists() else b""
+    separator = b"\n" if before and not before.endswith(b"\n") else b""
+    write_data(path, [before, separator, json.dumps(row, ensure_ascii=False).encode(), b"\n"])

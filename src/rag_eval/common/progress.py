@@ -1,0 +1,119 @@
+"""The progress of reading, on a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, Protocol, TextIO
+
+_PATIENCE, _PAUSE = 1.0, 0.2  # seconds until the first line, and between two
+_BAR = 24
+_MB = 1_000_000
+
+
+class Watch(Protocol):
+    """An observer of the progress of reading."""
+
+    def begin(self, total: int) -> None:
+        """Start with the number of bytes that will be read."""
+
+    def advance(self, size: int) -> None:
+        """Add the number of bytes that were read."""
+
+    def end(self) -> None:
+        """Stop."""
+
+
+class _Silent:
+    def begin(self, total: int) -> None:
+        pass
+
+    def advance(self, size: int) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+SILENT: Watch = _Silent()
+"""Says nothing."""
+
+
+class Progress:
+    """A line that is written over and over: share, bar, rate, time left, as much as ``columns`` hold."""
+
+    def __init__(self, out: TextIO, clock: Callable[[], float] = monotonic, columns: int = 79) -> None:
+        self._out, self._clock, self._columns = out, clock, columns
+        self._total = self._done = 0
+        self._began = self._last = 0.0
+        self._width = 0  # of what is shown; blanks wipe it off everywhere, codes of a terminal not on every one
+
+    def begin(self, total: int) -> None:
+        """Start with the number of bytes that will be read."""
+        self._total, self._done = total, 0
+        self._began = self._clock()
+        self._last = self._began + _PATIENCE - _PAUSE
+
+    def advance(self, size: int) -> None:
+        """Add the number of bytes that were read; show the progress from time to time."""
+        self._done += size
+        now = self._clock()
+        if now - self._last >= _PAUSE and self._total:
+            self._last = now
+            self._show(line(self._done, self._total, now - self._began)[: self._columns])
+
+    def end(self) -> None:
+        """Wipe the line."""
+        if self._width:
+            self._show("")
+            self._out.write("\r")
+            self._out.flush()
+
+    def _show(self, text: str) -> None:
+        self._out.write(f"\r{text:<{self._width}}")
+        self._out.flush()
+        self._width = len(text)
+
+
+class Watched:
+    """A digest whose bytes are watched."""
+
+    def __init__(self, digest: Any, watch: Watch) -> None:
+        self._digest, self._watch = digest, watch
+
+    def update(self, data: bytes, /) -> None:
+        """Take the next bytes."""
+        self._digest.update(data)
+        self._watch.advance(len(data))
+
+
+def line(done: int, total: int, seconds: float) -> str:
+    """Return the progress in words: ``42% [##########      ] 250 of 600 MB, 96 MB/s, 4 s left``."""
+    share = min(done / total, 1)
+    rate = done / seconds if seconds else 0
+    remaining = f", {_time((total - done) / rate)} left" if rate and done < total else ""
+    bar = "#" * int(share * _BAR)
+    size = f"{done / _MB:,.0f} of {total / _MB:,.0f} MB, {rate / _MB:,.0f} MB/s"
+    return f"{share:4.0%} [{bar:<{_BAR}}] {size}{remaining}"
+
+
+def watch(*, quiet: bool) -> Watch:
+    """Return a watch that shows progress on a terminal; it is silent in logs, if ``quiet``, and in CI."""
+    if quiet or os.environ.get("CI") or not sys.stderr.isatty():
+        return SILENT
+    return Progress(sys.stderr, columns=_columns(sys.stderr))
+
+
+def _columns(terminal: TextIO) -> int:
+    """Return the width of the terminal."""
+    try:
+        return os.get_terminal_size(terminal.fileno()).columns - 1 or 79
+    except (OSError, ValueError):
+        return 79
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

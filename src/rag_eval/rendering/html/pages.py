@@ -1,0 +1,213 @@
+"""A history of reports, a comparison of runs and repeats, each as one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rag_eval import __version__
+from rag_eval.rendering import history as trend
+from rag_eval.rendering.blocks import Paragraph, Section, Table, listed
+from rag_eval.rendering.comparison import differing, mark, repeats_sections, sections
+from rag_eval.rendering.html.element import FORMATTER, Markup, clean, folded, inline, joined, laid, section, shown, tag
+from rag_eval.rendering.html.shell import page
+from rag_eval.rendering.html.svg import Axes, Dot, Limit, chart
+from rag_eval.rendering.number_format import number
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.history import Flaky, Point, Reading, Series
+    from rag_eval.analysis.repeats import Repeats
+    from rag_eval.analysis.runs import SideBySide
+    from rag_eval.gates.objectives import Front
+
+_NONE = Markup("")
+_AXES = {"cost": "cost, mean, USD", "latency": "latency, 95th percentile, ms"}
+_LEGEND = "Better is up and to the left. A disc is on the front; a ring is dominated by another run."
+_RUNS, _FLAKY, _COMMIT = 30, 30, 12
+_TREND = "RAG evaluation over time"
+_READ = (
+    "Oldest first, with 95\u00a0% intervals. The shaded side of the threshold passes the gate: a disc passed, a cross "
+    "failed. A ring was measured with another definition and is not joined; a dashed line marks the change."
+)
+
+
+def history_page(
+    series: Sequence[Series], reports: int, runs: Sequence[Point] = (), unsteady: Sequence[Flaky] = ()
+) -> str:
+    """Return the page of a history: a chart a metric, what drifts, flaky questions, the last runs, all readings."""
+    newest = runs[-1].verdict if runs else None
+    kind = "neutral" if newest is None else "passed" if newest.passed else "failed"
+    word = "" if newest is None else f"The newest run {kind}. "
+    head = [tag("h1", _TREND), tag("p", f"{word}{trend.headline(series, reports)}.", class_="verdict")]
+    charts = tag("div", *(_chart(place, one) for place, one in enumerate(series)), class_="charts")
+    parts = {
+        "trends": ("Trends", joined([tag("p", _READ, class_="asks"), charts]) if series else _NONE),
+        "drift": ("Drift", _drift(series)),
+        "flaky": ("Flaky questions", _flaky(unsteady, known=bool(runs))),
+        "runs": ("Last runs", _last_runs(runs)),
+        "summary": ("Newest against oldest", _summary(series)),
+        "readings": ("All readings", joined(_readings(one) for one in series)),
+    }
+    made = [(key, title, section(key, title, body)) for key, (title, body) in parts.items()]
+    return page(_TREND, __version__, tag("div", joined(head), class_=f"head {kind}"), made)
+
+
+def _drift(series: Sequence[Series]) -> Markup:
+    """Say what got worse so slowly that no step shows it, the most first, then what else there is to say."""
+    drifting = [one for one in series if one.slow]
+    lines = [
+        line
+        for one in [*drifting, *(one for one in series if not one.slow)]
+        for line in trend.trend_remarks(one, FORMATTER.code)
+    ]
+    none = [] if drifting else [Paragraph("No metric drifts slowly.")]
+    return laid([*none, *([listed(lines)] if lines else [])]) if series else _NONE
+
+
+def _flaky(unsteady: Sequence[Flaky], *, known: bool) -> Markup:
+    if not known:
+        return _NONE
+    if not unsteady:
+        return tag("p", "No question changed between right and wrong more than once.")
+    rows = []
+    for one in unsteady[:_FLAKY]:
+        counts = [str(one.changes), f"{one.right} of {one.reports}", ", ".join(map(shown, one.labels))]
+        rows.append([FORMATTER.code(one.qid), *counts, FORMATTER.text(one.question)])
+    cut = len(unsteady) - _FLAKY
+    shown_rows = Table("Flaky questions", ["Question", "Changes", "Right", "Labels when wrong", "Text"], rows)
+    return laid([shown_rows, *([Paragraph(f"… and {cut:,} more.")] if cut > 0 else [])])
+
+
+def _last_runs(runs: Sequence[Point]) -> Markup:
+    """Return a table of the newest runs, the newest first."""
+    rows = []
+    for one in reversed(runs[-_RUNS:]):
+        verdict = one.verdict
+        if verdict is None:
+            continue
+        outcome = "passed" if verdict.passed else "failed"
+        word = f"{FORMATTER.sign(outcome)}\u00a0{outcome}"
+        failed = ", ".join(map(FORMATTER.code, verdict.failed_gates[:5]))
+        more = f" and {len(verdict.failed_gates) - 5} more" if len(verdict.failed_gates) > 5 else ""
+        wrong = f"{verdict.wrong} of {verdict.questions}"
+        commit = FORMATTER.code(one.commit[:_COMMIT]) if one.commit else "–"
+        date = FORMATTER.figure(shown(verdict.date)) if verdict.date else ""
+        rows.append([FORMATTER.code(one.label), word, wrong, failed + more, commit, date])
+    headers = ["Report", "Verdict", "Wrong questions", "Failed gates", "Commit", "Date"]
+    if not any(row[-1] for row in rows):
+        headers, rows = headers[:-1], [row[:-1] for row in rows]
+    return laid([Table("The last runs, newest first", headers, rows)]) if rows else _NONE
+
+
+def _summary(series: Sequence[Series]) -> Markup:
+    rows = [trend.summary(one, FORMATTER.code) for one in series]
+    return laid([Table("Metrics, newest against oldest", trend.SUMMARY, rows)]) if rows else _NONE
+
+
+def _readings(one: Series) -> Markup:
+    rows = [trend.row(reading, FORMATTER.code) for reading in one.readings]
+    table = laid([Table(f"Readings of {shown(one.metric)}", trend.POINTS, rows)])
+    return folded(f"{shown(one.metric)} ({len(rows):,})", table)
+
+
+def _chart(place: int, one: Series) -> Markup:
+    parts = _parts(one)
+    dots = [dot for part in parts for dot in part]
+    lines = [[dot for dot in part if dot.kind != "few"] for part in parts]
+    labels = [_place(reading) for reading in one.readings if reading.value is not None]
+    first, last = (labels[0], labels[-1]) if len(labels) > 1 else ("", "")
+    newest = f"{number(one.values[-1], one.metric)}" if one.values else ""
+    axes = Axes("", "", first, last, ticks=False)
+    return chart(f"plot-{place}", shown(one.metric), newest, dots, lines, axes, list(_limits(one)))
+
+
+def _place(reading: Reading) -> str:
+    return shown(reading.commit[:_COMMIT] or reading.label)
+
+
+def _limits(one: Series) -> Iterator[Limit]:
+    """Yield the thresholds, each over the readings that it was in force for."""
+    bounds = [(place, reading.bound) for place, reading in enumerate(one.readings)]
+    for side, group in groupby(bounds, key=lambda entry: entry[1] and entry[1][:2]):
+        indexes = [place for place, _ in group]
+        if side:
+            yield Limit(indexes[0] - 0.5, indexes[-1] + 0.5, side[1], side[0])
+
+
+def _parts(one: Series) -> list[list[Dot]]:
+    """The readings with a value, cut where the definition changed."""
+    parts: list[list[Dot]] = [[]]
+    for place, reading in enumerate(one.readings):
+        if reading.value is None:
+            continue
+        outcome = reading.bound.outcome if reading.bound else ""
+        kind = "few" if not reading.comparable else outcome if outcome in ("passed", "failed") else "plain"
+        label, *cells = trend.row(reading, shown)
+        commit = [f"commit {shown(reading.commit[:_COMMIT])}"] if reading.commit else []
+        if reading.bound:
+            cells.append(f"{reading.bound.side} {reading.bound.threshold:g}: {reading.bound.outcome.replace('_', ' ')}")
+        text = f"{label}: {', '.join(cell for cell in (*cells, *commit) if cell)}"
+        if reading.broken:
+            parts.append([])
+        dot = Dot(float(place), reading.value, kind, text, "", reading.low, reading.high, reading.broken)
+        parts[-1].append(dot)
+    return parts
+
+
+def comparison_page(comparison: SideBySide) -> str:
+    """Return the page of a comparison: what differs first."""
+    plots = tag("div", *_plots(comparison, comparison.front), class_="charts") if comparison.front else _NONE
+    first, *rest = sections(comparison, FORMATTER)
+    return of_sections([first, *differing(comparison, FORMATTER), *rest], comparison.version, plots)
+
+
+def repeats_page(systems: Sequence[Repeats]) -> str:
+    """Return the page of repeats."""
+    parts = (part for one in systems for part in repeats_sections(one, FORMATTER))
+    return of_sections([Section("Repeats"), *parts], __version__)
+
+
+def of_sections(parts: Iterable[Section], version: str, plots: Markup = _NONE) -> str:
+    """The page of sections, headed by the first of them; ``plots`` stand where there are figures of plain text."""
+    first, *rest = parts
+    lines = joined(tag("p", inline(line), class_="verdict") for line in first.lines)
+    header = tag("div", tag("h1", clean(first.title)), lines, class_="head")
+    whole = [first._replace(title="Summary", lines=())] if first.rows else []
+    made = []
+    for place, (title, group) in enumerate(_grouped([*whole, *rest])):
+        body = joined([plots if group[0].figures else _NONE, *(_body(part) for part in group)])
+        made.append((f"part-{place}", title, section(f"part-{place}", title, body)))
+    return page(clean(first.title), shown(version), header, made)
+
+
+def _grouped(parts: Sequence[Section]) -> Iterator[tuple[str, list[Section]]]:
+    """Sections by title; one without a title belongs to the one before."""
+    groups: list[tuple[str, list[Section]]] = []
+    for one in parts:
+        if one.title or not groups:
+            groups.append((clean(one.title), [one]))
+        else:
+            groups[-1][1].append(one)
+    yield from groups
+
+
+def _body(one: Section) -> Markup:
+    blocks = [listed(one.lines)] if len(one.lines) > 1 else [Paragraph(line) for line in one.lines]
+    about = clean(one.title) or "Cases that differ"
+    table = [Table(about, list(one.headers), one.rows)] if one.rows else []
+    return laid([*blocks, *table])
+
+
+def _plots(comparison: SideBySide, front: Front) -> Iterator[Markup]:
+    """Quality over each of the other dimensions."""
+    for axis, name in enumerate(front.dimensions[1:], 1):
+        dots = [_dot(comparison, front, place, axis) for place in range(len(front.points))]
+        yield chart(f"front-{axis}", f"Quality and {name}.", _LEGEND, dots, [], Axes(_AXES[name], "quality"))
+
+
+def _dot(comparison: SideBySide, front: Front, place: int, axis: int) -> Dot:
+    point, run = front.points[place], shown(comparison.runs[place].name)
+    kind = "plain" if front.beaten_by[place] is None else "few"
+    text = f"{mark(place)}, {run}: quality {point[0]:.3f}, {front.dimensions[axis]} {point[axis]:.4g}"
+    return Dot(point[axis], point[0], kind, text, mark(place))
